@@ -1,0 +1,100 @@
+"""What can go wrong, and whose fault it is: a user's mistake is an `InputError`, always one clear line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+SHOWN_ROWS = 20  # bad rows printed one by one; the summary line counts all of them
+
+
+class OptschedError(Exception):
+    """Base of every error that optsched raises on purpose."""
+
+
+def describe(
+    message: str,
+    *,
+    file: str | PathLike[str] | None = None,
+    row: int | None = None,
+    field: str | None = None,
+    value: Any = ...,
+    legal: str | None = None,
+) -> str:
+    """One line: ``file, row, field = value: message (legal: ...)``."""
+    where = [str(file)] if file is not None else []
+    if row is not None:
+        where.append(f"row {row}")
+    if field is not None:
+        where.append(f"{field} = {value!r}" if value is not ... else field)
+    elif value is not ...:
+        where.append(repr(value))
+    text = f"{', '.join(where)}: {message}" if where else message
+    if legal is not None:
+        text += f" (legal: {legal})"
+    return " ".join(text.split())
+
+
+class InputError(OptschedError):
+    """A user's mistake. `str()` is one line that names file, row, field, value and what is legal.
+
+    Parameters are those of `describe`; the command line prints the line and exits with 2.
+    """
+
+    def __init__(self, message: str, **where: Any) -> None:
+        super().__init__(describe(message, **where))
+
+
+@dataclass(frozen=True, slots=True)
+class RowProblem:
+    """One value of one row that is not legal; ``row`` is the 1-based line number in the file."""
+
+    row: int
+    field: str
+    value: Any
+    legal: str
+    message: str = "not legal"
+
+
+class RowErrors(InputError):
+    """Every bad row of a file at once: a summary line, then one line a row (the first 20).
+
+    ``file`` may be None for tables that came from memory. ``rows`` is the number of
+    rows read, good and bad (0: not known).
+    """
+
+    def __init__(self, file: str | PathLike[str] | None, problems: Sequence[RowProblem], rows: int) -> None:
+        self.problems = tuple(problems)
+        self.rows = rows
+        bad = len({problem.row for problem in self.problems})
+        counted = f"{bad} of {rows} rows" if rows else f"{bad} row{'s' if bad != 1 else ''}"
+        lines = [describe(f"{counted} not legal", file=file)]
+        for problem in self.problems[:SHOWN_ROWS]:
+            lines.append(
+                "  "
+                + describe(
+                    problem.message,
+                    file=file,
+                    row=problem.row,
+                    field=problem.field,
+                    value=problem.value,
+                    legal=problem.legal,
+                )
+            )
+        if len(self.problems) > SHOWN_ROWS:
+            lines.append(f"  ... and {len(self.problems) - SHOWN_ROWS} more")
+        OptschedError.__init__(self, "\n".join(lines))
+
+
+class KnowledgeError(OptschedError):
+    """A policy asked for something that its `Knowledge` does not reveal."""
+
+
+class SimulationError(OptschedError):
+    """A run broke a rule of the engine: a decision that is not possible, or work that was not conserved."""
+
+
+class InfeasibleError(OptschedError):
+    """A formulation has no solution; the message names the rows that conflict."""

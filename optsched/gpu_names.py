@@ -1,0 +1,84 @@
+"""Which GPUs of a pool a segment occupies, once it is known how many of each pool it takes.
+
+A pool is a run of alike GPUs (a node, or many nodes whose GPUs nobody told apart), numbered consecutively. As long as
+the counts never exceed a pool's size, giving every segment the lowest free numbers at its start always succeeds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from optsched.heap import pop, push
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@njit(cache=True)
+def _assign(
+    pool_first: Ints,
+    start: Floats,
+    end: Floats,
+    by_start: Ints,
+    by_end: Ints,
+    offset: Ints,
+    pool: Ints,
+    count: Ints,
+    gpu_offset: Ints,
+    gpu: Ints,
+) -> int:
+    free = np.empty(pool_first[-1], dtype=np.int64)
+    size = np.empty(pool_first.size - 1, dtype=np.int64)
+    for p in range(size.size):
+        size[p] = pool_first[p + 1] - pool_first[p]
+        for i in range(size[p]):
+            free[pool_first[p] + i] = pool_first[p] + i  # ascending numbers are a heap
+    ended = 0
+    for s in by_start:
+        while ended < by_end.size and end[by_end[ended]] <= start[s] and start[by_end[ended]] < start[s]:
+            done = by_end[ended]
+            at = gpu_offset[done]
+            for k in range(offset[done], offset[done + 1]):
+                for _ in range(count[k]):
+                    size[pool[k]] = push(free, pool_first[pool[k]], size[pool[k]], gpu[at])
+                    at += 1
+            ended += 1
+        at = gpu_offset[s]
+        for k in range(offset[s], offset[s + 1]):
+            p = pool[k]
+            if size[p] < count[k]:
+                return int(s)
+            for _ in range(count[k]):
+                gpu[at] = pop(free, pool_first[p], size[p])
+                size[p] -= 1
+                at += 1
+    return -1
+
+
+def assign_gpus(
+    pool_first: Ints, start: Floats, end: Floats, offset: Ints, pool: Ints, count: Ints
+) -> tuple[Ints, Ints, int]:
+    """Number the GPUs of every segment.
+
+    Parameters
+    ----------
+    pool_first : i64[P + 1], pool p owns the GPUs ``pool_first[p] .. pool_first[p + 1] - 1``.
+    start, end : f64[S] seconds, ``start < end``.
+    offset : i64[S + 1]; segment s takes ``count[k]`` GPUs of ``pool[k]`` for k in ``offset[s] .. offset[s + 1] - 1``.
+
+    Returns
+    -------
+    (gpu_offset i64[S + 1], gpu i64[K], s) where s is -1, or the first segment that does not fit.
+
+    Complexity O(S log S + K log K).
+    """
+    width = np.add.reduceat(np.append(count, 0), offset[:-1]) if start.size else np.zeros(0, dtype=np.int64)
+    gpu_offset = np.zeros(start.size + 1, dtype=np.int64)
+    np.cumsum(width, out=gpu_offset[1:])
+    gpu = np.empty(gpu_offset[-1], dtype=np.int64)
+    by_start = np.argsort(start, kind="stable")
+    by_end = np.lexsort((start, end))
+    failed = _assign(pool_first, start, end, by_start, by_end, offset, pool, count, gpu_offset, gpu)
+    return gpu_offset, gpu, failed

@@ -1,0 +1,325 @@
+"""`Instance`: jobs, a cluster, and what is known about speeds. Frozen, validated, struct of arrays.
+
+Problem in Graham's notation: P | r_j, size_j (, pmtn) | objective, with GPU types and GPU memory as eligibility.
+Jobs stand in the order of their source; ``j`` is always the 0-based position in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from optsched.cluster import Cluster, NodeGroup
+from optsched.errors import InputError, RowErrors
+from optsched.instance_file import document, read_parts, short_number, write_parts
+from optsched.job_table import COLUMNS, job_problems, normal_table
+from optsched.objectives import get_objective
+
+__all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job. Seconds and bytes; ``duration`` = seconds alone at full speed on its whole gang.
+
+    Either ``duration`` or ``iterations`` with the name of a ``profile`` (whose rate model gives their speed).
+    ``gpus`` is the gang size g_j, ``weight`` w_j, ``due`` d_j (None: no due date), ``gpu_memory`` bytes on each GPU,
+    ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
+    """
+
+    id: str
+    arrival: float = 0
+    gpus: int = 1
+    duration: float | None = None
+    iterations: float | None = None
+    profile: str | None = None
+    weight: float = 1
+    due: float | None = None
+    user: str | None = None
+    group: str | None = None
+    model: str | None = None
+    gpu_memory: float | None = None
+    gpu_types: tuple[str, ...] | None = None
+
+
+_JOB_FIELDS = tuple(field.name for field in fields(Job))
+
+
+class Instance:
+    """Jobs and a cluster: the only input of everything.
+
+    Parameters
+    ----------
+    jobs : jobs, or a polars table with the columns of `Job` (missing columns take the defaults).
+    cluster : a `Cluster` or its text form (``"8x8"``).
+    name : shown in reports.
+    objective : the objective that is meant when none is named (default: ``total_flow_time``).
+    recipe : how the instance was made (name, seed, parameters), kept verbatim.
+    optimum : a proven optimum, ``{"objective", "class", "value", "proved_by"}``.
+
+    Raises
+    ------
+    RowErrors
+        Every job that is not legal, at once: duplicate ids, NaN or negative times, gangs larger than what the
+        cluster offers them.
+    """
+
+    def __init__(
+        self,
+        jobs: Iterable[Job] | pl.DataFrame,
+        cluster: Cluster | str,
+        name: str = "",
+        objective: str | None = None,
+        recipe: Mapping[str, Any] | None = None,
+        optimum: Mapping[str, Any] | None = None,
+        *,
+        file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        table = jobs if isinstance(jobs, pl.DataFrame) else _table_of_jobs(jobs)
+        cluster = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
+        table = normal_table(table, file)
+        problems = job_problems(table, cluster)
+        if problems:
+            raise RowErrors(file, problems, table.height)
+        for key, value in {
+            "table": table,
+            "cluster": cluster,
+            "name": name,
+            "objective": objective,
+            "recipe": dict(recipe) if recipe else None,
+            "optimum": dict(optimum) if optimum else None,
+        }.items():
+            self.__dict__[key] = value
+        if objective is not None:
+            get_objective(objective)
+
+    table: pl.DataFrame
+    cluster: Cluster
+    name: str
+    objective: str | None
+    recipe: dict[str, Any] | None
+    optimum: dict[str, Any] | None
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
+
+    def __len__(self) -> int:
+        return self.table.height
+
+    def __repr__(self) -> str:
+        return f"Instance({self.name!r}, {self.n} jobs, {self.cluster.spec})"
+
+    @property
+    def n(self) -> int:
+        """Number of jobs."""
+        return self.table.height
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Job ids in order."""
+        return tuple(self.table["id"].to_list())
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position of each id."""
+        return {job: j for j, job in enumerate(self.ids)}
+
+    def _floats(self, column: str, missing: float) -> Floats:
+        array = self.table[column].fill_null(missing).to_numpy().astype(np.float64)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def arrival(self) -> Floats:
+        """Release dates r_j in seconds, f64[n]."""
+        return self._floats("arrival", 0.0)
+
+    @cached_property
+    def gpus(self) -> Ints:
+        """Gang sizes g_j, i64[n]."""
+        array = self.table["gpus"].to_numpy().astype(np.int64)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def duration(self) -> Floats:
+        """Seconds alone at full speed, f64[n]; nan where only iterations are known."""
+        return self._floats("duration", math.nan)
+
+    @cached_property
+    def iterations(self) -> Floats:
+        """Iterations, f64[n]; nan where only a duration is known."""
+        return self._floats("iterations", math.nan)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Weights w_j, f64[n]."""
+        return self._floats("weight", 1.0)
+
+    @cached_property
+    def due(self) -> Floats:
+        """Due dates in seconds, f64[n]; inf where there is none."""
+        return self._floats("due", math.inf)
+
+    @cached_property
+    def gpu_memory(self) -> Floats:
+        """Bytes a job needs on each of its GPUs, f64[n]; 0 where nothing is stated."""
+        return self._floats("gpu_memory", 0.0)
+
+    @cached_property
+    def integral(self) -> bool:
+        """Are arrivals, durations, weights and due dates all integers? Results are then exact."""
+        due = self.due[np.isfinite(self.due)]
+        return all(bool(np.all(a == np.floor(a))) for a in (self.arrival, self.duration, self.weight, due))
+
+    @cached_property
+    def _classes(self) -> tuple[Ints, Ints, Bools]:
+        # Jobs with the same gang size and the same eligible nodes are alike to every placement.
+        groups = self.cluster.nodes
+        limits = self.table.select("gpu_types", "gpu_memory").unique(maintain_order=True)
+        masks = np.array(
+            [[group.suits(types, memory) for group in groups] for types, memory in limits.iter_rows()],
+            dtype=bool,
+        ).reshape(limits.height, len(groups))
+        patterns, pattern_of = np.unique(masks, axis=0, return_inverse=True)
+        rows = limits.with_columns(pl.Series("pattern", pattern_of.reshape(-1).astype(np.int64)))
+        pattern = self.table.select("gpu_types", "gpu_memory").join(
+            rows, on=["gpu_types", "gpu_memory"], how="left", nulls_equal=True, maintain_order="left"
+        )["pattern"]
+        count = max(len(patterns), 1)
+        key = self.gpus * count + pattern.to_numpy().astype(np.int64)
+        kinds, job_class = np.unique(key, return_inverse=True)
+        eligible = patterns[kinds % count][:, self.cluster.node_group] if self.n else np.zeros((0, 0), dtype=bool)
+        return job_class.reshape(-1).astype(np.int64), kinds // count, np.ascontiguousarray(eligible)
+
+    @property
+    def job_class(self) -> Ints:
+        """Class of each job, i64[n]: same gang size and same eligible nodes."""
+        return self._classes[0]
+
+    @property
+    def class_gpus(self) -> Ints:
+        """Gang size of each class, i64[K]."""
+        return self._classes[1]
+
+    @property
+    def class_eligible(self) -> Bools:
+        """Which nodes the jobs of a class may use, bool[K, N]."""
+        return self._classes[2]
+
+    @property
+    def unrestricted(self) -> bool:
+        """May every job use every node?"""
+        return bool(self.class_eligible.all())
+
+    def eligible(self, j: int) -> Bools:
+        """Nodes whose GPU type and GPU memory suit job ``j``, bool[N]."""
+        return cast("Bools", self.class_eligible[self.job_class[j]])
+
+    def job(self, j: int) -> Job:
+        """Job ``j`` as an object (for people and small instances; programs read the arrays)."""
+        row = self.table.row(j, named=True)
+        values = {name: row[name] for name in _JOB_FIELDS}
+        for name in ("arrival", "duration", "iterations", "weight", "due", "gpu_memory"):
+            values[name] = short_number(values[name])
+        if values["gpu_types"] is not None:
+            values["gpu_types"] = tuple(values["gpu_types"])
+        return Job(**values)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """All jobs as objects."""
+        return [self.job(j) for j in range(self.n)]
+
+    def replace(self, **changes: Any) -> Instance:
+        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe`` or ``optimum``."""
+        return Instance(**{**self._parts, **changes})
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        # What the constructor takes and what a file holds.
+        return {
+            "jobs": self.table,
+            "cluster": self.cluster,
+            "name": self.name,
+            "objective": self.objective,
+            "recipe": self.recipe,
+            "optimum": self.optimum,
+        }
+
+    def with_cluster(self, cluster: Cluster | str) -> Instance:
+        """The same jobs on another cluster; a proven optimum does not carry over."""
+        return self.replace(cluster=cluster, optimum=None)
+
+    def head(self, count: int) -> Instance:
+        """The first ``count`` jobs by (arrival, position), in their order; a proven optimum does not carry over."""
+        if count >= self.n:
+            return self
+        first = np.sort(np.lexsort((np.arange(self.n), self.arrival))[:count])
+        return self.replace(jobs=self.table[first], optimum=None)
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 (hex) of what decides feasibility and value: the cluster and the jobs' numbers, ids and types.
+
+        Independent of file format, name, objective, user, group and model.
+        """
+        h = hashlib.sha256(b"optsched-instance/1\n")
+        h.update(json.dumps(self.cluster.to_json(), sort_keys=True).encode())
+        h.update("\x1f".join(self.ids).encode())
+        for column in ("arrival", "duration", "iterations", "weight", "due", "gpu_memory"):
+            h.update(column.encode() + self._floats(column, math.nan).astype("<f8").tobytes())
+        h.update(b"gpus" + self.gpus.astype("<i8").tobytes())
+        for column in ("profile", "gpu_types"):
+            if self.table[column].null_count() < self.n:
+                h.update(json.dumps(self.table[column].to_list()).encode())
+        return h.hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of an instance file (``"format": "optsched-instance/1"``)."""
+        return document(**self._parts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to ``.json`` or ``.parquet``, whole or not at all."""
+        write_parts(path, **self._parts)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Instance:
+        """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
+        return Instance(**read_parts(path), file=path)
+
+
+def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:
+    rows = list(jobs)
+    for position, job in enumerate(rows):
+        if not isinstance(job, Job):
+            raise InputError("not a job", row=position + 1, value=job, legal="optsched.Job(...)")
+    columns: dict[str, list[Any]] = {name: [getattr(job, name) for job in rows] for name in _JOB_FIELDS}
+    columns["gpu_types"] = [None if t is None else list(t) for t in columns["gpu_types"]]
+    for name, dtype in COLUMNS.items():
+        if dtype == pl.Float64:
+            columns[name] = [_as_float(value, name, j + 1) for j, value in enumerate(columns[name])]
+    try:
+        return pl.DataFrame(columns, schema=COLUMNS, strict=True)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"a job has a field of the wrong type: {error}") from None
+
+
+def _as_float(value: Any, field: str, row: int) -> float | None:
+    if value is None or (isinstance(value, (int, float, np.number)) and not isinstance(value, bool)):
+        return None if value is None else float(value)
+    raise InputError("not legal", row=row, field=field, value=value, legal="a number")

@@ -1,0 +1,223 @@
+"""Instance files: JSON (``"format": "optsched-instance/1"``) read by pydantic, Parquet by polars.
+
+Both hold the same parts: a job table, a cluster, and optionally name, objective, recipe and proven optimum.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from optsched.cluster import Cluster, NodeGroup
+from optsched.errors import InputError, RowErrors, RowProblem
+from optsched.files import atomic_path, read_bytes, write_atomic
+from optsched.job_table import COLUMNS
+
+FORMAT = "optsched-instance/1"
+_METADATA = "optsched-instance"
+
+Number = Annotated[int | float, Field(allow_inf_nan=False)]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class NodeGroupDocument(_Document):
+    """``count`` alike nodes; bytes and bytes/s."""
+
+    gpus: int = Field(ge=1, description="GPUs per node")
+    count: int = Field(1, ge=1, description="number of such nodes")
+    gpu: str = Field("GPU", min_length=1, description="GPU type")
+    gpu_memory: Number | None = Field(None, gt=0, description="bytes per GPU; absent: unlimited")
+    nic_bandwidth: Number | None = Field(None, gt=0, description="bytes/s of a node's network interface")
+    intra_bandwidth: Number | None = Field(None, gt=0, description="bytes/s between GPUs of a node")
+
+
+class ClusterDocument(_Document):
+    """Node groups in order; nodes and GPUs are numbered from 0 in that order."""
+
+    nodes: list[NodeGroupDocument] = Field(min_length=1)
+
+
+class JobDocument(_Document):
+    """A job; only ``duration`` (or ``iterations`` with a ``profile``) is required. Seconds and bytes."""
+
+    id: str | None = Field(None, min_length=1, description="unique name; absent: the job's position")
+    arrival: Number = Field(0, ge=0, description="release date in seconds")
+    gpus: int = Field(1, ge=1, description="gang size")
+    duration: Number | None = Field(None, gt=0, description="seconds alone at full speed")
+    iterations: Number | None = Field(None, gt=0)
+    profile: str | None = Field(None, description="name of what gives the speed of an iteration")
+    weight: Number = Field(1, ge=0)
+    due: Number | None = Field(None, description="due date in seconds")
+    user: str | None = None
+    group: str | None = None
+    model: str | None = None
+    gpu_memory: Number | None = Field(None, ge=0, description="bytes on each GPU of the gang")
+    gpu_types: list[str] | None = Field(None, description="GPU types it may use; absent: all")
+
+
+class OptimumDocument(BaseModel):
+    """A proven optimum of the instance."""
+
+    model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
+    objective: str
+    schedule_class: str = Field("gang-nonpreemptive", alias="class")
+    value: Number
+    proved_by: list[str] = Field(default_factory=list)
+
+
+class InstanceDocument(_Document):
+    """An instance of optsched: jobs and a cluster."""
+
+    format: Literal["optsched-instance/1"]
+    name: str = ""
+    objective: str | None = None
+    cluster: ClusterDocument
+    jobs: list[JobDocument]
+    recipe: dict[str, Any] | None = Field(None, description="how the instance was made")
+    optimum: OptimumDocument | None = None
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of an instance file, shipped as ``instances/schema.json``."""
+    schema = InstanceDocument.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def short_number(value: Any) -> Any:
+    """An integer-valued float as int, so that files and people see ``3`` and not ``3.0``."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def document(
+    jobs: pl.DataFrame,
+    cluster: Cluster,
+    name: str,
+    objective: str | None,
+    recipe: Mapping[str, Any] | None,
+    optimum: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The JSON document of an instance; absent fields and defaults other than ids are left out."""
+    silent: dict[str, Any] = {"weight": 1.0}
+    rows = []
+    for row in jobs.iter_rows(named=True):
+        rows.append({k: short_number(v) for k, v in row.items() if v is not None and silent.get(k, ...) != v})
+    parts = {**_header(cluster, name, objective, recipe, optimum), "jobs": rows}
+    return {"format": FORMAT, **parts}
+
+
+def _header(
+    cluster: Cluster,
+    name: str,
+    objective: str | None,
+    recipe: Mapping[str, Any] | None,
+    optimum: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    parts = {
+        "name": name,
+        "objective": objective,
+        "cluster": cluster.to_json(),
+        "recipe": recipe,
+        "optimum": optimum,
+    }
+    return {key: value for key, value in parts.items() if value not in (None, "")}
+
+
+def write_parts(path: str | os.PathLike[str], **parts: Any) -> None:
+    """Write an instance to ``.json`` or ``.parquet``, whole or not at all."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".json":
+        doc = document(**parts)
+        lines = ",\n".join("  " + json.dumps(row) for row in doc.pop("jobs"))
+        head = json.dumps(doc, indent=1)[:-2]  # one line a job: diffs and people can read it
+        write_atomic(path, f'{head},\n "jobs": [\n{lines}\n ]\n}}\n')
+    elif suffix == ".parquet":
+        table: pl.DataFrame = parts.pop("jobs")
+        header = json.dumps({"format": FORMAT, **_header(**parts)})
+        with atomic_path(path) as temporary:
+            table.write_parquet(temporary, metadata={_METADATA: header})
+    else:
+        raise InputError("cannot tell the format of an instance from its name", file=path, legal=".json or .parquet")
+
+
+def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The constructor arguments of the instance in a file; `InputError` when it is not one."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".parquet":
+        return _read_parquet(path)
+    if suffix == ".json":
+        return _read_json(path)
+    raise InputError("cannot tell the format of an instance from its name", file=path, legal=".json or .parquet")
+
+
+def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    try:
+        doc = InstanceDocument.model_validate_json(read_bytes(path))
+    except ValidationError as error:
+        raise _as_input_error(error, path) from None
+    jobs = [job.model_dump() for job in doc.jobs]
+    for position, job in enumerate(jobs):
+        job["id"] = str(position) if job["id"] is None else job["id"]
+        for name, dtype in COLUMNS.items():
+            if dtype == pl.Float64 and job[name] is not None:
+                job[name] = float(job[name])
+    table = pl.DataFrame(jobs, schema=COLUMNS)
+    return _parts(doc, table)
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
+    if not Path(path).is_file():
+        raise InputError("no such file", file=path)
+    try:
+        metadata = pl.read_parquet_metadata(Path(path))
+        table = pl.read_parquet(Path(path))
+    except (pl.exceptions.PolarsError, OSError):
+        raise InputError(
+            "not a Parquet file, or a truncated one", file=path, legal=f"a table written as {FORMAT}"
+        ) from None
+    if _METADATA not in metadata:
+        raise InputError(f"a Parquet table without the key {_METADATA!r}", file=path, legal=f"format {FORMAT}")
+    try:
+        doc = InstanceDocument.model_validate_json(json.dumps({**json.loads(metadata[_METADATA]), "jobs": []}))
+    except ValidationError as error:
+        raise _as_input_error(error, path) from None
+    return _parts(doc, table)
+
+
+def _parts(doc: InstanceDocument, table: pl.DataFrame) -> dict[str, Any]:
+    nodes = tuple(NodeGroup(**group.model_dump()) for group in doc.cluster.nodes)
+    return {
+        "jobs": table,
+        "cluster": Cluster(nodes),
+        "name": doc.name,
+        "objective": doc.objective,
+        "recipe": doc.recipe,
+        "optimum": doc.optimum.model_dump(by_alias=True) if doc.optimum else None,
+    }
+
+
+def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> InputError:
+    # Problems of jobs are rows, reported all at once; a problem of the document is one line.
+    problems: list[RowProblem] = []
+    for item in error.errors(include_url=False, include_context=False):
+        location = [part for part in item["loc"] if part not in ("int", "float")]
+        value = item["input"] if isinstance(item["input"], (str, int, float, bool, type(None))) else ...
+        if len(location) >= 3 and location[0] == "jobs" and isinstance(location[1], int):
+            field = ".".join(str(part) for part in location[2:])
+            problem = RowProblem(location[1] + 1, field, value, item["msg"])
+            if not problems or (problems[-1].row, problems[-1].field) != (problem.row, problem.field):
+                problems.append(problem)
+            continue
+        if item["type"] == "json_invalid":
+            return InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}")
+        field = ".".join(str(part) for part in location)
+        return InputError("not legal", file=path, field=field or "document", value=value, legal=item["msg"])
+    return RowErrors(path, problems, 0)

@@ -1,0 +1,103 @@
+"""What people ask of a schedule: JCT, queueing, makespan, utilisation, finish-time fairness, GPU-hours.
+
+C_j completion, r_j arrival, g_j gang, G all GPUs; seconds. Sums and means are over finished jobs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.instance import Instance
+from optsched.objectives import get_objective
+from optsched.schedule import Schedule
+
+Floats = npt.NDArray[np.float64]
+HOUR = 3600.0
+
+
+def metrics(schedule: Schedule) -> dict[str, Any]:
+    """The metrics of a run, named as in ``run --json``.
+
+    JCT = C - r; queueing = time arrived and not running; utilization = busy GPU-s / (G x makespan), where busy is work
+    done; ``gpu_hours``: busy, overhead (held without progress: restarts), idle (G x makespan less both) and waiting
+    (gang x queueing). Complexity O((n + S) log n).
+    """
+    instance = schedule.instance
+    done = schedule.finished
+    completion, arrival = schedule.completion[done], instance.arrival[done]
+    jct = completion - arrival
+    length = schedule.end - schedule.start
+    ran = np.bincount(schedule.job, weights=length, minlength=instance.n)[done]
+    queueing = np.maximum(jct - ran, 0.0)
+    makespan = float(schedule.end.max()) if len(schedule) else 0.0
+    busy = float(np.dot(schedule.gangs, schedule.work)) / HOUR
+    held = float(np.dot(schedule.gangs, length)) / HOUR
+    total = instance.cluster.gpus * makespan / HOUR
+    fairness = finish_time_fairness(schedule)
+    p50, p95, p99 = np.percentile(jct, [50, 95, 99]).tolist() if jct.size else (0.0, 0.0, 0.0)
+    weight, due = instance.weight[done], instance.due[done]
+    sums = {
+        name: get_objective(name).value(completion, arrival, weight, due)
+        for name in ("total_completion_time", "total_weighted_completion_time", "total_flow_time")
+    }
+    return {
+        "mean_jct": _mean(jct),
+        "p50_jct": p50,
+        "p95_jct": p95,
+        "p99_jct": p99,
+        "makespan": makespan,
+        **sums,
+        "mean_queueing": _mean(queueing),
+        "utilization": busy / total if total > 0 else 0.0,
+        "max_ftf": float(fairness.max()) if fairness.size else 0.0,
+        "mean_ftf": _mean(fairness),
+        "gpu_hours": {
+            "busy": busy,
+            "overhead": held - busy,
+            "idle": total - held,
+            "waiting": float(np.dot(instance.gpus[done], queueing)) / HOUR,
+        },
+        "finished": int(done.sum()),
+        "unfinished": int(instance.n - done.sum()),
+        "jobs": instance.n,
+    }
+
+
+def finish_time_fairness(schedule: Schedule) -> Floats:
+    """FTF of every finished job: JCT / (solo time x max(1, n g / G)), n = mean number of active jobs in its stay.
+
+    A job is active from arrival to completion; unfinished jobs are active until the schedule ends. A value above 1: the
+    job would have been better off with a private 1/n share of the cluster.
+    """
+    instance = schedule.instance
+    done = schedule.finished
+    if not done.any():
+        return np.zeros(0)
+    end = float(schedule.end.max())
+    completion = np.where(done, schedule.completion, np.maximum(end, instance.arrival))
+    jct = completion[done] - instance.arrival[done]
+    stay = (_active_integral(instance, completion, completion[done])) - _active_integral(
+        instance, completion, instance.arrival[done]
+    )
+    active = stay / jct
+    share = np.maximum(1.0, active * instance.gpus[done] / instance.cluster.gpus)
+    return jct / (instance.duration[done] * share)
+
+
+def _active_integral(instance: Instance, completion: Floats, at: Floats) -> Floats:
+    # Integral over [0, t] of the number of active jobs = sum (t - r)^+ - sum (t - C)^+.
+    return _positive_parts(instance.arrival, at) - _positive_parts(completion, at)
+
+
+def _positive_parts(origin: Floats, at: Floats) -> Floats:
+    ordered = np.sort(origin)
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])
+    k = np.searchsorted(ordered, at, side="right")
+    return k * at - sums[k]
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if values.size else 0.0

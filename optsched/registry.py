@@ -1,0 +1,78 @@
+"""Named things: a policy, a bound, a formulation or a dialect is one file that registers itself under its name."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from optsched.errors import InputError
+
+T = TypeVar("T")
+
+
+def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
+    """The legal names, the likely ones first: the ``legal`` part of an `InputError`."""
+    near = difflib.get_close_matches(word.lower().replace("_", "-"), names, n=3, cutoff=0.5)
+    near += difflib.get_close_matches(word.lower(), [n for n in names if n not in near], n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(near)}? {kind}s: {', '.join(names)}"
+    return f"{kind}s: {', '.join(names)}"
+
+
+class Registry(Generic[T]):
+    """Maps names to things of one kind, importing every module of ``package`` on first use.
+
+    Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it.
+    """
+
+    def __init__(self, kind: str, package: str | None = None) -> None:
+        self.kind = kind
+        self._package = package
+        self._things: dict[str, T] = {}
+        self._discovered = package is None
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Decorator (or plain call) that files a thing under ``name``; a name is given once."""
+
+        def add(thing: T) -> T:
+            if name in self._things and self._things[name] is not thing:
+                raise ValueError(f"{self.kind} {name!r} is registered twice")
+            self._things[name] = thing
+            return thing
+
+        return add
+
+    def _discover(self) -> None:
+        if self._discovered:
+            return
+        self._discovered = True
+        package = importlib.import_module(str(self._package))
+        for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
+            importlib.import_module(module.name)
+
+    def get(self, name: str) -> T:
+        """The thing of that name; `InputError` with near matches when there is none."""
+        self._discover()
+        if name in self._things:
+            return self._things[name]
+        raise InputError(
+            f"there is no {self.kind} named {name!r}",
+            legal=near_matches(name, self.names(), kind=self.kind),
+        )
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        self._discover()
+        return sorted(self._things)
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """(name, thing) in the order of the names."""
+        for name in self.names():
+            yield name, self._things[name]
+
+    def __contains__(self, name: str) -> bool:
+        self._discover()
+        return name in self._things

@@ -1,0 +1,175 @@
+"""`Schedule`: who ran where, when, and how much work it did. The only output of everything that schedules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.gpu_names import assign_gpus
+from optsched.instance import Instance
+from optsched.schedule_file import read_segments, write_segments
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FINISHED = 1e-9  # relative: a job whose summed work misses its duration by rounding alone has finished
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A job on its gang for a while: ``gpus`` as (node, index) pairs, times and ``work`` in seconds at full speed."""
+
+    job: int
+    gpus: tuple[tuple[int, int], ...]
+    start: float
+    end: float
+    work: float
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Segments as a struct of arrays.
+
+    S segments, K (segment, GPU) pairs: ``job`` i64[S], ``start``, ``end``, ``work`` f64[S] seconds, ``gpu_offset``
+    i64[S + 1] into ``gpu_node`` and ``gpu_index`` i64[K]. ``work`` < ``end - start`` where a restart cost time.
+    """
+
+    instance: Instance
+    job: Ints
+    start: Floats
+    end: Floats
+    work: Floats
+    gpu_offset: Ints
+    gpu_node: Ints
+    gpu_index: Ints
+    policy: str = ""
+
+    @classmethod
+    def from_segments(cls, instance: Instance, segments: Iterable[Segment], policy: str = "") -> Schedule:
+        """A schedule from objects, taken as they are (nothing is checked: that is the referee's work)."""
+        rows = list(segments)
+        pairs = [pair for row in rows for pair in row.gpus]
+        return cls(
+            instance,
+            np.array([row.job for row in rows], dtype=np.int64),
+            np.array([row.start for row in rows], dtype=np.float64),
+            np.array([row.end for row in rows], dtype=np.float64),
+            np.array([row.work for row in rows], dtype=np.float64),
+            np.cumsum([0, *(len(row.gpus) for row in rows)], dtype=np.int64),
+            np.array([node for node, _ in pairs], dtype=np.int64),
+            np.array([index for _, index in pairs], dtype=np.int64),
+            policy,
+        )
+
+    @classmethod
+    def from_starts(
+        cls,
+        instance: Instance,
+        starts: Sequence[float] | Floats,
+        *,
+        node_counts: Mapping[int, Sequence[tuple[int, int]]] | None = None,
+        policy: str = "",
+    ) -> Schedule:
+        """The non-preemptive schedule that starts job j at ``starts[j]`` (seconds) and names the GPUs itself.
+
+        ``node_counts[j]`` = [(node, GPUs there), ...] where the nodes are decided; without it a gang takes any free
+        GPUs, which needs jobs that may use every node. Raises `InputError` when the capacity is exceeded.
+        """
+        start = np.asarray(starts, dtype=np.float64)
+        end = start + instance.duration
+        if node_counts is None:
+            if not instance.unrestricted:
+                raise InputError("jobs are restricted to some nodes: say which with node_counts", field="node_counts")
+            first = np.array([0, instance.cluster.gpus], dtype=np.int64)
+            offset = np.arange(instance.n + 1, dtype=np.int64)
+            pool = np.zeros(instance.n, dtype=np.int64)
+            count = instance.gpus
+        else:
+            first = node_first(instance)
+            parts = [node_counts[j] for j in range(instance.n)]
+            offset = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+            pool = np.array([node for part in parts for node, _ in part], dtype=np.int64)
+            count = np.array([gpus for part in parts for _, gpus in part], dtype=np.int64)
+        job = np.arange(instance.n, dtype=np.int64)
+        return cls.from_counts(instance, job, start, end, instance.duration, offset, pool, count, first, policy)
+
+    @classmethod
+    def from_counts(
+        cls,
+        instance: Instance,
+        job: Ints,
+        start: Floats,
+        end: Floats,
+        work: Floats,
+        offset: Ints,
+        pool: Ints,
+        count: Ints,
+        pool_first: Ints,
+        policy: str = "",
+    ) -> Schedule:
+        """Segments whose GPUs are known by number a pool (see `optsched.gpu_names`); names them."""
+        gpu_offset, gpu, failed = assign_gpus(pool_first, start, end, offset, pool, count)
+        if failed >= 0:
+            name = instance.ids[int(job[failed])]
+            raise InputError(f"job {name!r} does not fit at {start[failed]:g} s: more GPUs in use than there are")
+        first = node_first(instance)
+        node = np.searchsorted(first, gpu, side="right") - 1
+        return cls(instance, job, start, end, work, gpu_offset, node, gpu - first[node], policy)
+
+    def __len__(self) -> int:
+        return self.job.size
+
+    @cached_property
+    def gangs(self) -> Ints:
+        """GPUs of every segment, i64[S]."""
+        return np.diff(self.gpu_offset)
+
+    @cached_property
+    def received(self) -> Floats:
+        """Work of every job, f64[n] seconds."""
+        return np.bincount(self.job, weights=self.work, minlength=self.instance.n).astype(np.float64)
+
+    @cached_property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        """Which jobs received all their work, bool[n]."""
+        return np.asarray(self.received >= self.instance.duration * (1 - FINISHED))
+
+    @cached_property
+    def completion(self) -> Floats:
+        """Completion times C_j in seconds, f64[n]; nan for a job that did not finish."""
+        last = np.full(self.instance.n, -np.inf)
+        np.maximum.at(last, self.job, self.end)
+        return np.where(self.finished, last, np.nan)
+
+    def segments(self) -> Iterator[Segment]:
+        """The segments as objects."""
+        for s in range(len(self)):
+            span = slice(self.gpu_offset[s], self.gpu_offset[s + 1])
+            pairs = zip(self.gpu_node[span].tolist(), self.gpu_index[span].tolist(), strict=True)
+            yield Segment(int(self.job[s]), tuple(pairs), float(self.start[s]), float(self.end[s]), float(self.work[s]))
+
+    def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
+        """Write to ``.json`` or ``.parquet``, whole or not at all.
+
+        ``stated`` facts (``objective=``, ``value=``, ``preemptive=``) go into the file for the referee to check.
+        """
+        columns = (self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index)
+        write_segments(path, self.instance.digest, self.policy, self.instance.ids, *columns, stated=stated)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], instance: Instance) -> Schedule:
+        """Read a schedule of ``instance``; `InputError` when the file is not one or belongs to another instance."""
+        policy, *columns = read_segments(path, instance.digest, instance.index)
+        return cls(instance, *columns, policy)
+
+
+def node_first(instance: Instance) -> Ints:
+    """Number of the first GPU of every node, and G: i64[N + 1]."""
+    return np.concatenate([[0], np.cumsum(instance.cluster.node_gpus)]).astype(np.int64)

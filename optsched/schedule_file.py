@@ -1,0 +1,130 @@
+"""Schedule files: JSON (``"format": "optsched-schedule/1"``) or Parquet, one row a segment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.files import atomic_path, read_bytes, write_atomic
+from optsched.instance_file import short_number
+
+FORMAT = "optsched-schedule/1"
+METADATA = "optsched-schedule"
+_COLUMNS = {
+    "job": pl.String(),
+    "node": pl.List(pl.Int64),
+    "index": pl.List(pl.Int64),
+    "start": pl.Float64(),
+    "end": pl.Float64(),
+    "work": pl.Float64(),
+}
+Array = npt.NDArray[Any]
+
+
+def write_segments(
+    path: str | os.PathLike[str],
+    digest: str,
+    policy: str,
+    ids: Sequence[str],
+    job: Array,
+    start: Array,
+    end: Array,
+    work: Array,
+    gpu_offset: Array,
+    gpu_node: Array,
+    gpu_index: Array,
+    *,
+    stated: Mapping[str, Any],
+) -> None:
+    """Write segments to ``.json`` or ``.parquet``, whole or not at all."""
+    header = {"format": FORMAT, "instance": digest, "policy": policy, **stated}
+    suffix = Path(path).suffix.lower()
+    names = [ids[j] for j in job.tolist()]
+    if suffix == ".parquet":
+        spans = zip(gpu_offset[:-1].tolist(), gpu_offset[1:].tolist(), strict=True)
+        spans_list = list(spans)
+        nodes, indexes = gpu_node.tolist(), gpu_index.tolist()
+        table = pl.DataFrame(
+            {
+                "job": names,
+                "node": [nodes[a:b] for a, b in spans_list],
+                "index": [indexes[a:b] for a, b in spans_list],
+                "start": start,
+                "end": end,
+                "work": work,
+            },
+            schema=_COLUMNS,
+        )
+        with atomic_path(path) as temporary:
+            table.write_parquet(temporary, metadata={METADATA: json.dumps(header)})
+        return
+    if suffix != ".json":
+        raise InputError("cannot tell the format of a schedule from its name", file=path, legal=".json or .parquet")
+    pairs = np.stack([gpu_node, gpu_index], axis=1).tolist() if gpu_node.size else []
+    rows = []
+    for s, name in enumerate(names):
+        row = {"job": name, "gpus": pairs[gpu_offset[s] : gpu_offset[s + 1]]}
+        for field, column in (("start", start), ("end", end), ("work", work)):
+            row[field] = short_number(float(column[s]))
+        rows.append("  " + json.dumps(row))
+    head = json.dumps(header, indent=1)[:-2]
+    body = ",\n".join(rows)
+    write_atomic(path, f'{head},\n "segments": [\n{body}\n ]\n}}\n')
+
+
+def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> tuple[Any, ...]:
+    """(policy, job, start, end, work, gpu_offset, gpu_node, gpu_index) of a schedule of the instance ``digest``."""
+    header, rows = _read_parquet(path) if Path(path).suffix.lower() == ".parquet" else _read_json(path)
+    if header.get("instance") != digest:
+        raise InputError("the schedule belongs to another instance", file=path, field="instance", legal=digest)
+    try:
+        job = np.array([index[row["job"]] for row in rows], dtype=np.int64)
+        gangs = [np.array(row["gpus"], dtype=np.int64).reshape(-1, 2) for row in rows]
+        start, end, work = (np.array([row[f] for row in rows], dtype=np.float64) for f in ("start", "end", "work"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"a segment is not legal: {error!r}", file=path, legal=FORMAT) from None
+    offset = np.cumsum([0, *(len(gang) for gang in gangs)], dtype=np.int64)
+    flat = np.concatenate([*gangs, np.zeros((0, 2), dtype=np.int64)])
+    return (
+        str(header.get("policy", "")),
+        job,
+        start,
+        end,
+        work,
+        offset,
+        flat[:, 0].copy(),
+        flat[:, 1].copy(),
+    )
+
+
+def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    try:
+        doc = json.loads(read_bytes(path))
+    except ValueError:
+        raise InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}") from None
+    if not isinstance(doc, dict) or doc.get("format") != FORMAT or not isinstance(doc.get("segments"), list):
+        raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
+    return doc, doc["segments"]
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    if not Path(path).is_file():
+        raise InputError("no such file", file=path)
+    try:
+        header = json.loads(pl.read_parquet_metadata(Path(path)).get(METADATA, "null"))
+        rows = pl.read_parquet(Path(path)).to_dicts()
+    except (pl.exceptions.PolarsError, OSError, ValueError):
+        raise InputError("not a Parquet file, or a truncated one", file=path, legal=FORMAT) from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
+    for row in rows:
+        row["gpus"] = list(zip(row.pop("node"), row.pop("index"), strict=True))
+    return header, rows
