@@ -166,8 +166,7 @@ class Schedule:
     @classmethod
     def load(cls, path: str | os.PathLike[str], instance: Instance) -> Schedule:
         """Read a schedule of ``instance``; `InputError` when the file is not one or belongs to another instance."""
-        policy, *columns = read_segments(path, instance.digest, instance.index)
-        return cls(instance, *columns, policy)
+        return cls(instance, *read_segments(path, instance.digest, instance.index))
 
 
 def node_first(instance: Instance) -> Ints:

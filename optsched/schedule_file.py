@@ -81,7 +81,7 @@ def write_segments(
 
 
 def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> tuple[Any, ...]:
-    """(policy, job, start, end, work, gpu_offset, gpu_node, gpu_index) of a schedule of the instance ``digest``."""
+    """(job, start, end, work, gpu_offset, gpu_node, gpu_index, policy) of a schedule of the instance ``digest``."""
     header, rows = _read_parquet(path) if Path(path).suffix.lower() == ".parquet" else _read_json(path)
     if header.get("instance") != digest:
         raise InputError("the schedule belongs to another instance", file=path, field="instance", legal=digest)

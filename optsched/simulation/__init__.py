@@ -1,0 +1,1 @@
+"""The event engine, job level: continuous time, struct-of-arrays state, compiled loops."""

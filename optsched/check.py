@@ -1,0 +1,200 @@
+"""The referee: re-reads every schedule and certificate, and shares no code with anything that makes them.
+
+What a schedule must obey, and how exactly, stands in `optsched.feasibility`; how a file is read, in `optsched.claim`.
+This module adds the rule **value** (what a schedule is said to be worth is what it is worth) and passes the verdict.
+Values are added up as integers in a common unit, hence exact for any floats, by formulas written here anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.claim import (
+    FORMAT,
+    PARQUET_MAGIC,
+    claim_of,
+    claim_of_document,
+    claim_of_parquet,
+    parse_document,
+)
+from optsched.errors import InputError
+from optsched.feasibility import EXACT, RELATIVE, ULPS, Case, Findings, Violation, judge, number, whole
+from optsched.files import read_bytes
+from optsched.instance import Instance
+from optsched.schedule import Schedule
+
+__all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
+
+CERTIFICATE_FORMAT = "optsched-certificate/1"
+DEFAULT_OBJECTIVE = "total_flow_time"
+
+# Of every job, with C_j, r_j and d_j as multiples of one unit: its term, and whether w_j multiplies it.
+_TERMS: dict[str, tuple[Callable[[int, int, int], int], bool]] = {
+    "total_completion_time": (lambda c, r, d: c, False),
+    "total_weighted_completion_time": (lambda c, r, d: c, True),
+    "total_flow_time": (lambda c, r, d: c - r, False),
+    "total_weighted_flow_time": (lambda c, r, d: c - r, True),
+    "makespan": (lambda c, r, d: c, False),
+    "total_weighted_tardiness": (lambda c, r, d: max(c - d, 0), True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `check_file` found: ``kind`` is "schedule" or "certificate"; it holds when nothing is violated."""
+
+    kind: str
+    violations: tuple[Violation, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Is every rule kept?"""
+        return not self.violations
+
+
+def check_schedule(
+    instance: Instance,
+    schedule: Schedule,
+    *,
+    preemptive: bool = True,
+    objective: str | None = None,
+    value: float | Fraction | None = None,
+) -> list[Violation]:
+    """Every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
+
+    Parameters
+    ----------
+    preemptive : may a job be stopped and resumed?
+    objective, value : the value stated for an objective (default: the instance's own, else ``total_flow_time``), in
+        seconds times weights; without a value there is nothing to compare.
+
+    Raises
+    ------
+    InputError
+        When the objective is unknown, a job has no duration, or the schedule's arrays do not fit together.
+    """
+    name = None if objective is None and value is None else _known(instance, objective)
+    stated = value if value is None or isinstance(value, float) else Fraction(value)
+    return _violations(Case(instance, claim_of(schedule)), preemptive, name, stated)
+
+
+def check_file(path: str | os.PathLike[str], instance: Instance, *, preemptive: bool = True) -> Verdict:
+    """Judge a schedule (JSON or Parquet) or a certificate file.
+
+    What a schedule file states beyond its segments is checked too: ``"objective"`` and ``"value"`` under the rule
+    value, ``"preemptive": false`` under preemption. A certificate is proved anew from the instance alone.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read as either: missing, truncated, another format, a field missing or of a wrong type.
+    """
+    content = read_bytes(path)
+    if content.startswith(PARQUET_MAGIC):
+        claim = claim_of_parquet(content, instance, path)
+    else:
+        document = parse_document(content, path)
+        form = document.get("format")
+        if form == CERTIFICATE_FORMAT:
+            return Verdict("certificate", _certificate_violations(path, instance))
+        if form != FORMAT:
+            legal = f"{FORMAT} or {CERTIFICATE_FORMAT}"
+            raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
+        claim = claim_of_document(document, instance, path)
+    case, preemptive = Case(instance, claim), preemptive and claim.preemptive is not False
+    try:
+        name = None if claim.value is None else _known(instance, claim.objective)
+    except InputError as error:  # the file is readable, but what it states cannot be confirmed
+        return Verdict("schedule", (*_violations(case, preemptive), Violation("value", str(error))))
+    return Verdict("schedule", tuple(_violations(case, preemptive, name, claim.value)))
+
+
+def schedule_value(instance: Instance, schedule: Schedule, objective: str | None = None) -> Fraction:
+    """The exact value of the schedule's completion times, the floats taken as they are.
+
+    A job completes at the end of its last segment. Raises `InputError` when a job never runs or a time is not finite.
+    """
+    case = Case(instance, claim_of(schedule))
+    if not case.completed:
+        raise InputError("the schedule has no value: a job never runs, or a time is not finite")
+    return _value(case, _known(instance, objective))
+
+
+def _certificate_violations(path: str | os.PathLike[str], instance: Instance) -> tuple[Violation, ...]:
+    # Imported here because judging a schedule needs no bounds.
+    from optsched.bounds.certificate import Certificate, CertificateError
+
+    try:
+        Certificate.load(path).verify(instance)
+    except CertificateError as error:
+        return (Violation(error.rule, error.message),)
+    return ()
+
+
+def _known(instance: Instance, objective: str | None) -> str:
+    name = (objective or instance.objective or DEFAULT_OBJECTIVE).replace("-", "_")
+    if name not in _TERMS:
+        raise InputError("not an objective", field="objective", value=name, legal=", ".join(_TERMS))
+    return name
+
+
+def _violations(
+    case: Case, preemptive: bool, objective: str | None = None, stated: float | Fraction | None = None
+) -> list[Violation]:
+    found = judge(case, preemptive=preemptive)
+    if objective is not None and stated is not None and case.completed:  # else there is nothing to compare with
+        _stated_value(case, found, objective, stated)
+    return found.violations()
+
+
+def _stated_value(case: Case, found: Findings, objective: str, stated: float | Fraction) -> None:
+    total = _value(case, objective)
+    wrong = isinstance(stated, float) and not np.isfinite(stated)
+    wrong = wrong or abs(Fraction(stated) - total) > _allowance(case, objective, total, stated)
+    message = f"{objective} is stated as {_digits(stated)} (legal: {_digits(total)}, the value of the schedule)"
+    found.add("value", np.flatnonzero([wrong]), lambda _: Violation("value", message))
+
+
+def _allowance(case: Case, objective: str, total: Fraction, stated: float | Fraction) -> Fraction:
+    """What a stated value may miss: nothing when all numbers are whole, unless a float cannot hold the total."""
+    instance = case.instance
+    due = instance.due[np.isfinite(instance.due)]
+    numbers = (case.completion, instance.arrival, instance.weight, due)
+    if all(bool(whole(x).all()) for x in numbers) and (abs(total) < EXACT or not isinstance(stated, float)):
+        return Fraction(0)
+    # A flow time is a small difference of large times: each carries the rounding of its clock.
+    times = "total_weighted_completion_time" if _TERMS[objective][1] else "total_completion_time"
+    return abs(total) * Fraction(RELATIVE) + abs(_value(case, times)) * ULPS * Fraction(1, 2**52)
+
+
+def _value(case: Case, objective: str) -> Fraction:
+    instance, completion = case.instance, case.completion
+    if instance.n == 0:
+        return Fraction(0)
+    term, weighted = _TERMS[objective]
+    due = np.where(np.isfinite(instance.due), instance.due, completion)  # a job without a due date is never late
+    (c, r, d), unit = _in_common_unit(completion, instance.arrival, due)
+    terms = map(term, c, r, d)
+    if not weighted:
+        return Fraction(max(terms) if objective == "makespan" else sum(terms), unit)
+    (w,), weight_unit = _in_common_unit(instance.weight)
+    return Fraction(sum(map(int.__mul__, w, terms)), unit * weight_unit)
+
+
+def _in_common_unit(*arrays: npt.NDArray[np.float64]) -> tuple[list[list[int]], int]:
+    """The numbers as integers of ``1 / unit``: every float is a multiple of some power of two."""
+    ratios = [[x.as_integer_ratio() for x in array.tolist()] for array in arrays]
+    unit = max(q for row in ratios for _, q in row)
+    return [[p * (unit // q) for p, q in row] for row in ratios], unit
+
+
+def _digits(x: float | Fraction) -> str:
+    if isinstance(x, Fraction) and (x.denominator == 1 or abs(x) > EXACT):
+        return str(x)
+    return number(float(x))

@@ -1,0 +1,43 @@
+"""Tiresias: discretised two-queue least attained service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from optsched.online import POLICIES
+from optsched.policy import Knowledge, KnownJobs, Order
+
+
+@POLICIES.register("tiresias")
+@dataclass(frozen=True)
+class Tiresias:
+    """Tiresias-L: preemptive; jobs that have held less than ``threshold`` GPU-seconds go before the others.
+
+    **Problem** P | r_j, size_j, pmtn, online-r_j | sum (C_j - r_j). **Knowledge** non-clairvoyant.
+    Two queues, each in order of arrival; a job drops to the second when its attained service (GPUs x time held, restarts
+    included) reaches ``threshold`` (default 57600 GPU-s). ``starvation`` > 0: a job of the second queue that has waited
+    ``starvation`` times as long as it ran starts afresh in the first. ``round`` > 0: decisions only at multiples of that
+    many seconds. ``restart``: seconds of overhead at every resumption.
+
+    **Guarantee** none known: FIFO within a queue already has none. **Complexity** O(running jobs) an event.
+    **Reference** Gu et al., Tiresias, NSDI 2019 (Discretized 2D-LAS).
+    """
+
+    threshold: float = 57600.0
+    starvation: float = 0.0
+    round: float = 0.0
+    restart: float = 0.0
+    name: ClassVar[str] = "tiresias"
+    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+
+    def order(self, jobs: KnownJobs) -> Order:
+        """By (queue, arrival)."""
+        return Order(
+            key=jobs.arrival,
+            preemptive=True,
+            thresholds=(self.threshold,),
+            starvation=self.starvation,
+            round=self.round,
+            restart=self.restart,
+        )

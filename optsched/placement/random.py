@@ -1,0 +1,51 @@
+"""``random``: free GPUs drawn without replacement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.placement import PLACEMENTS
+from optsched.simulation.placing import Placement, compiled
+
+
+@compiled
+def _random(gpus: int, free: Any, size: Any, eligible: Any, random: Any, out_node: Any, out_count: Any) -> int:
+    total = 0
+    for p in range(free.size):
+        if eligible[p]:
+            total += free[p]
+    if total < gpus:
+        return 0
+    entries = 0
+    left = gpus
+    for p in range(free.size):  # selection sampling: every set of `gpus` free GPUs is equally likely
+        if not eligible[p]:
+            continue
+        taken = 0
+        for _ in range(free[p]):
+            x = random[0]  # xorshift64*
+            x ^= x >> np.uint64(12)
+            x ^= x << np.uint64(25)
+            x ^= x >> np.uint64(27)
+            random[0] = x
+            uniform = ((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+            if uniform * total < left:
+                taken += 1
+                left -= 1
+            total -= 1
+        if taken > 0:
+            out_node[entries] = p
+            out_count[entries] = taken
+            entries += 1
+    return entries
+
+
+@PLACEMENTS.register("random")
+def random(seed: int = 0) -> Placement:
+    """g free eligible GPUs, every set equally likely; the same ``seed`` gives the same run. Complexity O(free GPUs)."""
+    if seed < 0:
+        raise InputError("not legal", field="random: seed", value=seed, legal="an integer >= 0")
+    return Placement("random", _random, seed=seed)

@@ -1,0 +1,162 @@
+"""`run_policy`: an instance, a policy and a placement go in, a `Run` comes out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from optsched.errors import InputError, SimulationError
+from optsched.instance import Instance
+from optsched.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Start, Stop, Wake
+from optsched.simulation.kernel import apply_events, next_time, start, stop
+from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, place_job, run_ordered
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run, result
+from optsched.simulation.state import (
+    EVENTS,
+    FINISHED,
+    FREE,
+    LOGGED,
+    NOW,
+    RUNNING,
+    SEGMENTS,
+    TICK,
+    WAITING,
+    State,
+    grown,
+    log_room,
+    new_state,
+)
+from optsched.simulation.view import EngineView
+
+Progress = Callable[[int, int], None]
+SLICE = 200_000  # events between two reports of progress
+
+
+def run_policy(
+    instance: Instance,
+    policy: Policy | OrderedPolicy,
+    placement: Placement,
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Replay an instance under a policy and a placement rule.
+
+    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, all events of one instant are applied
+    before the policy is asked once, deterministic.
+
+    Parameters
+    ----------
+    policy : an `OrderedPolicy` (compiled) or a `Policy` in plain Python.
+    name : how the run is called in reports (default: the policy's name and, unless `count`, the placement's).
+    progress : called with (finished jobs, all jobs) now and then.
+
+    Raises
+    ------
+    InputError
+        A job has no duration, or a queue order has illegal values.
+    SimulationError
+        A policy took a decision that is not possible, or work was not conserved.
+
+    Complexity: O((kinds + log n) per start and event) for queue orders, plus O(running jobs) per decision when
+    preemptive; see `optsched.simulation.ordered`.
+    """
+    name = name or policy.name
+    knowledge = Knowledge(policy.knowledge)
+    begun = time.process_time()
+    if hasattr(policy, "order"):
+        order = _legal(cast("OrderedPolicy", policy).order(KnownJobs(instance, knowledge)), name)
+        state = _run_order(new_state(instance, order, placement), placement, progress)
+        preemptive = order.preemptive
+    else:
+        order = Order(key=instance.arrival, restart=float(getattr(policy, "restart", 0.0)))
+        state = _run_python(new_state(instance, order, placement), placement, policy, instance, knowledge, progress)
+        preemptive = False
+    seconds = time.process_time() - begun
+    return result(state, instance, placement.pooled, name, knowledge, preemptive, seconds)
+
+
+def _legal(order: Order, name: str) -> Order:
+    if np.isnan(order.key).any():
+        raise InputError(f"the queue order {name} has keys that are not numbers", field="key", legal="numbers")
+    for field in ("starvation", "round", "restart"):
+        value = getattr(order, field)
+        if not (math.isfinite(value) and value >= 0):
+            raise InputError(
+                "not legal", field=f"{name}: {field}", value=value, legal="a finite number of seconds >= 0"
+            )
+    if any(not value > 0 for value in order.thresholds):
+        raise InputError("not legal", field=f"{name}: threshold", value=order.thresholds, legal="GPU-seconds > 0")
+    return order
+
+
+def _run_order(state: State, placement: Placement, progress: Progress | None) -> State:
+    while True:
+        status = run_ordered(placement.place, state, SLICE)
+        if progress is not None:
+            progress(int(state.tally[FINISHED]), state.arrival.size)
+        if status == NEEDS_ROOM:
+            state = grown(state)
+        elif status != PAUSED:
+            return state
+
+
+def _run_python(
+    state: State,
+    placement: Placement,
+    policy: Any,
+    instance: Instance,
+    knowledge: Knowledge,
+    progress: Progress | None,
+) -> State:
+    reported = 0
+    while True:
+        if state.seg_job.size - state.tally[SEGMENTS] < log_room(instance.cluster.gpus) or (
+            state.log_pool.size - state.tally[LOGGED] < log_room(instance.cluster.gpus)
+        ):
+            state = grown(state)
+        t = next_time(state)
+        if t == math.inf:
+            return state
+        apply_events(state, t)
+        view = EngineView(state, placement, instance, knowledge)
+        for decision in policy.decide(view):
+            _apply(decision, state, placement, instance, policy.name)
+        if progress is not None and state.tally[EVENTS] - reported > 1000:
+            reported = int(state.tally[EVENTS])
+            progress(int(state.tally[FINISHED]), state.arrival.size)
+
+
+def _apply(decision: Any, state: State, placement: Placement, instance: Instance, name: str) -> None:
+    now = float(state.clock[NOW])
+
+    def wrong(what: str) -> SimulationError:
+        return SimulationError(f"policy {name} at {now:g} s: {what}")
+
+    if isinstance(decision, Wake):
+        if not decision.time > now:
+            raise wrong(f"Wake({decision.time:g}) is not later than now")
+        state.clock[TICK] = min(state.clock[TICK], decision.time)
+        return
+    if not isinstance(decision, Start | Stop):
+        raise wrong(f"{decision!r} is not a decision (legal: Start, Stop, Wake)")
+    j = decision.job
+    if not 0 <= j < instance.n:
+        raise wrong(f"there is no job {j}")
+    job = instance.ids[j]
+    if isinstance(decision, Stop):
+        if state.status[j] != RUNNING:
+            raise wrong(f"job {job!r} is stopped but does not run")
+        stop(state, j)
+        return
+    if state.status[j] != WAITING:
+        raise wrong(f"job {job!r} is started but does not wait")
+    entries = place_job(placement.place, state, j, state.free) if state.gpus[j] <= state.tally[FREE] else 0
+    if entries == 0:
+        raise wrong(f"job {job!r} is started but its {state.gpus[j]} GPUs do not fit (ask view.fits first)")
+    start(state, j, entries)

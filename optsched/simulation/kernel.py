@@ -1,0 +1,216 @@
+"""What happens at an event, compiled: the same functions serve compiled orders and policies in plain Python.
+
+Events at one time: running jobs that finish or drop a level, waiting jobs that are promoted, arrivals, in the order
+(time, kind, job). Work is integrated: a job's segments add up to its duration, because every segment but the last takes
+away exactly what it logs and the last one logs what is left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from optsched.heap import insert, remove
+from optsched.simulation.state import (
+    ACTIVE,
+    DONE,
+    EVENTS,
+    FINISHED,
+    FREE,
+    LOGGED,
+    NEXT,
+    NOW,
+    QUEUED,
+    RESTART,
+    RUNNING,
+    SEGMENTS,
+    STARTS,
+    STARVATION,
+    STOPS,
+    TICK,
+    WAITING,
+    WAKES,
+    State,
+)
+
+
+@njit(cache=True)
+def next_time(s: State) -> float:
+    """The time of the next event; inf when there is none."""
+    t = s.clock[TICK]
+    if s.tally[NEXT] < s.arrival.size:
+        t = min(t, s.arrival[s.by_arrival[s.tally[NEXT]]])
+    if s.tally[WAKES] > 0:
+        t = min(t, s.wake[s.waker[0]])
+    return float(t)
+
+
+@njit(cache=True)
+def apply_events(s: State, t: float) -> None:
+    """Apply every event of time ``t``; afterwards a policy may be asked."""
+    s.clock[NOW] = t
+    if s.clock[TICK] <= t:
+        s.clock[TICK] = np.inf
+    while s.tally[WAKES] > 0 and s.wake[s.waker[0]] <= t:
+        j = s.waker[0]
+        s.tally[EVENTS] += 1
+        if s.status[j] == WAITING:
+            _promote(s, j)
+        elif s.finish[j] <= t:
+            _complete(s, j)
+        else:
+            _demote(s, j)
+    while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] <= t:
+        j = s.by_arrival[s.tally[NEXT]]
+        s.tally[NEXT] += 1
+        s.tally[EVENTS] += 1
+        _enqueue(s, j)
+
+
+@njit(cache=True)
+def _set_wake(s: State, j: int, t: float) -> None:
+    if s.waker_slot[j] >= 0:
+        s.tally[WAKES] = remove(s.waker, 0, s.tally[WAKES], j, s.waker_slot, s.no_level, s.wake)
+    s.wake[j] = t
+    if t < np.inf:
+        s.tally[WAKES] = insert(s.waker, 0, s.tally[WAKES], j, s.waker_slot, s.no_level, s.wake)
+
+
+@njit(cache=True)
+def _enqueue(s: State, j: int) -> None:
+    q = s.queue[j]
+    s.status[j] = WAITING
+    s.tally[QUEUED] += 1
+    s.queue_size[q] = insert(s.waiting, s.queue_first[q], s.queue_size[q], j, s.waiting_slot, s.level, s.key)
+
+
+@njit(cache=True)
+def _dequeue(s: State, j: int) -> None:
+    q = s.queue[j]
+    s.tally[QUEUED] -= 1
+    s.queue_size[q] = remove(s.waiting, s.queue_first[q], s.queue_size[q], j, s.waiting_slot, s.level, s.key)
+
+
+@njit(cache=True)
+def _running_wake(s: State, j: int) -> float:
+    # The next change of a running job: it finishes, or its service reaches the next threshold.
+    t = s.finish[j]
+    if s.level[j] < s.thresholds.size:
+        t = min(t, s.mark[j] + (s.thresholds[s.level[j]] - s.attained[j]) / s.gpus[j])
+    return float(max(t, s.clock[NOW]))  # rounding must not turn time back
+
+
+@njit(cache=True)
+def _waiting_wake(s: State, j: int) -> float:
+    # Starvation: back to level 0 after waiting `starvation` times as long as it ran.
+    if s.cost[STARVATION] <= 0.0 or s.level[j] == 0:
+        return np.inf
+    return float(s.ceased[j] + s.cost[STARVATION] * s.attained[j] / s.gpus[j])
+
+
+@njit(cache=True)
+def _demote(s: State, j: int) -> None:
+    s.attained[j] = s.thresholds[s.level[j]]
+    s.mark[j] = s.clock[NOW]
+    s.level[j] += 1
+    _set_wake(s, j, _running_wake(s, j))
+
+
+@njit(cache=True)
+def _promote(s: State, j: int) -> None:
+    _dequeue(s, j)
+    s.level[j] = 0
+    s.attained[j] = 0.0
+    _set_wake(s, j, np.inf)
+    _enqueue(s, j)
+
+
+@njit(cache=True)
+def start(s: State, j: int, entries: int) -> None:
+    """Start the waiting job ``j`` on ``out_count[k]`` GPUs of ``out_pool[k]``, k < ``entries``."""
+    now = s.clock[NOW]
+    _dequeue(s, j)
+    s.status[j] = RUNNING
+    slot = s.vacant[s.tally[ACTIVE]]
+    s.holding[j] = slot
+    s.active[s.tally[ACTIVE]] = j
+    s.active_slot[j] = s.tally[ACTIVE]
+    s.tally[ACTIVE] += 1
+    s.span[slot] = entries
+    at = slot * s.out_pool.size
+    for k in range(entries):
+        s.held_pool[at + k] = s.out_pool[k]
+        s.held_count[at + k] = s.out_count[k]
+        s.free[s.out_pool[k]] -= s.out_count[k]
+    s.tally[FREE] -= s.gpus[j]
+    s.tally[STARTS] += 1
+    s.begun[j] = now
+    s.mark[j] = now
+    s.paid[j] = now + (s.cost[RESTART] if s.ran[j] > 0 else 0.0)
+    s.finish[j] = s.paid[j] + s.remaining[j]
+    s.ran[j] += 1
+    _set_wake(s, j, _running_wake(s, j))
+
+
+@njit(cache=True)
+def _release(s: State, j: int, work: float) -> None:
+    # End the running segment of j: log it, give its GPUs back, take it off the list of running jobs.
+    now = s.clock[NOW]
+    slot = s.holding[j]
+    at = slot * s.out_pool.size
+    e, k0 = s.tally[SEGMENTS], s.tally[LOGGED]
+    logged = now > s.begun[j]
+    for k in range(s.span[slot]):
+        s.free[s.held_pool[at + k]] += s.held_count[at + k]
+        if logged:
+            s.log_pool[k0 + k] = s.held_pool[at + k]
+            s.log_count[k0 + k] = s.held_count[at + k]
+    if logged:
+        s.seg_job[e] = j
+        s.seg_start[e] = s.begun[j]
+        s.seg_end[e] = now
+        s.seg_work[e] = work
+        s.tally[LOGGED] = k0 + s.span[slot]
+        s.seg_offset[e + 1] = s.tally[LOGGED]
+        s.tally[SEGMENTS] = e + 1
+    s.tally[FREE] += s.gpus[j]
+    s.tally[ACTIVE] -= 1
+    last = s.active[s.tally[ACTIVE]]
+    s.active[s.active_slot[j]] = last
+    s.active_slot[last] = s.active_slot[j]
+    s.active_slot[j] = -1
+    s.vacant[s.tally[ACTIVE]] = slot
+    s.holding[j] = -1
+    s.in_order[j] = 0
+    s.attained[j] += s.gpus[j] * (now - s.mark[j])
+    s.mark[j] = now
+
+
+@njit(cache=True)
+def _complete(s: State, j: int) -> None:
+    _release(s, j, s.remaining[j])
+    s.blocked[:] = 0
+    s.remaining[j] = 0.0
+    s.status[j] = DONE
+    s.tally[FINISHED] += 1
+    _set_wake(s, j, np.inf)
+
+
+@njit(cache=True)
+def stop(s: State, j: int) -> None:
+    """Preempt the running job ``j``: it waits again with the work that is left."""
+    now = s.clock[NOW]
+    work = max(0.0, now - s.paid[j])
+    never_ran = now <= s.begun[j]
+    _release(s, j, work)
+    if never_ran:
+        s.ran[j] -= 1  # started and stopped at one instant: nothing happened
+        s.tally[STARTS] -= 1
+    else:
+        s.tally[STOPS] += 1
+    s.remaining[j] -= work
+    s.base[j] += s.slope[j] * work
+    s.key[j] = s.base[j]
+    s.ceased[j] = now
+    _enqueue(s, j)
+    _set_wake(s, j, _waiting_wake(s, j))

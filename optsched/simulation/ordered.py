@@ -1,0 +1,232 @@
+"""The compiled loop of policies that are a queue order.
+
+Not preemptive: jobs start in order of (level, key, index); a job that does not fit blocks the queue (strict) or is passed
+over (skip). Jobs of one kind (gang size, eligible nodes) fit or do not fit together, so each kind has its own heap, and a
+kind that did not fit is not tried again before GPUs are released: exactly the scan of the whole queue, at O(kinds + log n)
+a start.
+
+Preemptive: active jobs are walked in that order. A running job keeps its GPUs unless a more important one took them. A
+waiting job takes idle GPUs; where these do not hold it, less important running jobs are evicted, the least important
+first, until it fits; evicted jobs whose GPUs turn out not to be needed keep running, the most important first. If evicting
+all of them would not do, nobody is evicted and the job waits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit, types
+
+from optsched.cluster import Cluster
+from optsched.heap import before
+from optsched.instance import Instance, Job
+from optsched.policy import Order
+from optsched.simulation.kernel import apply_events, next_time, start, stop
+from optsched.simulation.placing import SIGNATURE, Placement
+from optsched.simulation.state import (
+    ACTIVE,
+    EVENTS,
+    FREE,
+    LOGGED,
+    NOW,
+    ORDERED,
+    PREEMPTIVE,
+    QUEUED,
+    ROUND,
+    RUNNING,
+    SEGMENTS,
+    SKIP,
+    TICK,
+    State,
+    new_state,
+)
+
+FINISHED_RUN, NEEDS_ROOM, PAUSED = 0, 1, 2
+
+
+def _state_type() -> Any:
+    # The type of a state, taken from a real one: explicit types let any placement be passed as a function value.
+    instance = Instance([Job("a", duration=1)], Cluster.machines(1))
+    order = Order(key=instance.arrival)
+    return numba.typeof(new_state(instance, order, Placement("none", lambda *_: 0)))
+
+
+PLACE_TYPE = types.FunctionType(SIGNATURE)
+STATE_TYPE = _state_type()
+
+
+@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64, types.int64[::1]), cache=True)
+def place_job(place: Any, s: State, j: int, free: Any) -> int:
+    """Ask the placement for job ``j`` on ``free``; the number of entries in ``out_pool``, 0 when it does not fit."""
+    kind = s.kind[j]
+    entries = place(s.gpus[j], free, s.size, s.eligible[kind], s.random, s.out_pool, s.out_count)
+    return int(entries)
+
+
+@njit(cache=True)
+def _head(s: State) -> int:
+    # The most important waiting job of a kind that is not known not to fit; -1 when there is none.
+    best = -1
+    for q in range(s.queue_size.size):
+        if s.queue_size[q] > 0 and s.blocked[q] == 0:
+            j = s.waiting[s.queue_first[q]]
+            if best < 0 or before(j, best, s.level, s.key):
+                best = j
+    return best
+
+
+@njit(types.void(PLACE_TYPE, STATE_TYPE), cache=True)
+def _decide(place: Any, s: State) -> None:
+    skip = s.rule[SKIP] != 0
+    while s.tally[QUEUED] > 0:
+        j = _head(s)
+        if j < 0:
+            return
+        entries = 0
+        if s.gpus[j] <= s.tally[FREE]:
+            entries = place_job(place, s, j, s.free)
+        if entries > 0:
+            start(s, j, entries)
+        elif skip:
+            s.blocked[s.queue[j]] = 1
+        else:
+            return
+
+
+@njit(cache=True)
+def _sort_running(s: State) -> int:
+    # Running jobs in the order in which they are served. The old order is nearly right: insertion sort is linear.
+    kept = 0
+    for i in range(s.tally[ORDERED]):
+        j = s.order[i]
+        if s.status[j] == RUNNING and s.in_order[j] == 1:
+            s.order[kept] = j
+            kept += 1
+    now = s.clock[NOW]
+    for i in range(s.tally[ACTIVE]):
+        j = s.active[i]
+        s.key[j] = s.base[j] + s.slope[j] * max(0.0, now - s.paid[j])
+        if s.in_order[j] == 0:
+            s.in_order[j] = 1
+            s.order[kept] = j
+            kept += 1
+    s.tally[ORDERED] = kept
+    for i in range(1, kept):
+        j = s.order[i]
+        k = i
+        while k > 0 and before(j, s.order[k - 1], s.level, s.key):
+            s.order[k] = s.order[k - 1]
+            k -= 1
+        s.order[k] = j
+    return kept
+
+
+@njit(cache=True)
+def _hold(s: State, j: int, sign: int) -> None:
+    at = s.holding[j] * s.out_pool.size
+    for k in range(s.span[s.holding[j]]):
+        s.trial[s.held_pool[at + k]] += sign * s.held_count[at + k]
+
+
+@njit(cache=True)
+def _still_there(s: State, j: int) -> bool:
+    at = s.holding[j] * s.out_pool.size
+    for k in range(s.span[s.holding[j]]):
+        if s.trial[s.held_pool[at + k]] < s.held_count[at + k]:
+            return False
+    return True
+
+
+@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64, types.int64, types.int64), cache=True)
+def _evict_for(place: Any, s: State, j: int, first: int, kept: int) -> int:
+    # Make room for j among order[first:kept]; the entries of its placement, 0 when evicting everybody would not do.
+    s.trial[:] = s.free
+    free = s.tally[FREE]
+    entries, low = 0, kept
+    while low > first and entries == 0:
+        low -= 1
+        victim = s.order[low]
+        if s.status[victim] != RUNNING or s.in_order[victim] == 0:
+            continue
+        _hold(s, victim, 1)
+        free += s.gpus[victim]
+        if free >= s.gpus[j]:
+            entries = place_job(place, s, j, s.trial)
+    if entries == 0:
+        return 0
+    for k in range(entries):
+        s.trial[s.out_pool[k]] -= s.out_count[k]
+    for i in range(low, kept):  # the most important victim first
+        victim = s.order[i]
+        if s.status[victim] != RUNNING or s.in_order[victim] == 0:
+            continue
+        if _still_there(s, victim):
+            _hold(s, victim, -1)
+        else:
+            stop(s, victim)
+    return entries
+
+
+@njit(types.void(PLACE_TYPE, STATE_TYPE), cache=True)
+def _decide_preemptive(place: Any, s: State) -> None:
+    if s.tally[QUEUED] == 0:
+        return
+    kept = _sort_running(s)
+    s.blocked[:] = 0
+    evictable = 0  # GPUs of running jobs not yet walked past
+    for i in range(kept):
+        evictable += s.gpus[s.order[i]]
+    at = 0
+    while True:
+        j = _head(s)
+        if j < 0:
+            return
+        while at < kept:
+            r = s.order[at]
+            if s.status[r] != RUNNING or s.in_order[r] == 0:
+                at += 1  # evicted a moment ago: its GPUs left `evictable` then
+            elif before(r, j, s.level, s.key):
+                evictable -= s.gpus[r]
+                at += 1
+            else:
+                break
+        entries = 0
+        if s.gpus[j] <= s.tally[FREE]:
+            entries = place_job(place, s, j, s.free)
+        if entries == 0 and s.gpus[j] <= s.tally[FREE] + evictable:
+            free = s.tally[FREE]
+            entries = _evict_for(place, s, j, at, kept)
+            evictable -= s.tally[FREE] - free
+        if entries > 0:
+            start(s, j, entries)
+        else:
+            s.blocked[s.queue[j]] = 1
+
+
+@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64), cache=True)
+def run_ordered(place: Any, s: State, events: int) -> int:
+    """Run for about ``events`` events: `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full) or `PAUSED`."""
+    room = s.seg_job.size - 2 * s.active.size - 2
+    log = s.log_pool.size - 2 * s.size.sum() - 2
+    pause = s.tally[EVENTS] + events
+    while True:
+        if s.tally[SEGMENTS] > room or s.tally[LOGGED] > log:
+            return NEEDS_ROOM
+        if s.tally[EVENTS] >= pause:
+            return PAUSED
+        t = next_time(s)
+        if t == np.inf:
+            return FINISHED_RUN
+        apply_events(s, t)
+        if s.cost[ROUND] > 0.0:
+            tick = np.ceil(t / s.cost[ROUND]) * s.cost[ROUND]
+            if tick > t:  # decisions only at the end of a round
+                if s.tally[QUEUED] > 0:
+                    s.clock[TICK] = tick
+                continue
+        if s.rule[PREEMPTIVE] != 0:
+            _decide_preemptive(place, s)
+        else:
+            _decide(place, s)

@@ -1,0 +1,47 @@
+"""What a placement rule is to the engine: a compiled function from a gang size and free GPUs to counts per node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+# place(gpus, free[P], size[P], eligible[P], random[1], out_node[W], out_count[W]) -> number of entries, 0: no place
+SIGNATURE = types.int64(
+    types.int64,
+    types.int64[::1],
+    types.int64[::1],
+    types.boolean[::1],
+    types.uint64[::1],
+    types.int64[::1],
+    types.int64[::1],
+)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A placement rule.
+
+    ``place(gpus, free, size, eligible, random, out_node, out_count)`` writes which nodes give how many GPUs and returns
+    the number of entries, 0 when the gang has to wait. It is compiled with `SIGNATURE`, must depend on nothing else,
+    must not change ``free``, and must be monotone: what fits stays possible when more GPUs are free.
+    ``pooled``: the rule never looks at nodes, so that alike nodes are one pool (GPUs get their names after the run).
+    """
+
+    name: str
+    place: Callable[..., int]
+    pooled: bool = False
+    seed: int = 0
+
+    def random_state(self) -> Any:
+        """Fresh state of a rule's own random numbers, u64[1]: a run starts from the seed, whatever ran before."""
+        return np.array([self.seed * 0x9E3779B97F4A7C15 % 2**64 or 0x2545F4914F6CDD1D], dtype=np.uint64)
+
+
+def compiled(function: Callable[..., int]) -> Callable[..., int]:
+    """``function`` compiled with the signature of a placement rule (and kept on disk)."""
+    result: Callable[..., int] = njit(SIGNATURE, cache=True)(function)
+    return result

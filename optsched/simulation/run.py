@@ -1,0 +1,103 @@
+"""`Run`: what a policy made of an instance, with the conservation checks that every run passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import SimulationError
+from optsched.instance import Instance
+from optsched.metrics import metrics
+from optsched.objectives import objective_of
+from optsched.policy import Knowledge
+from optsched.schedule import Schedule
+from optsched.simulation.state import ACTIVE, EVENTS, FREE, LOGGED, SEGMENTS, STOPS, State, pools
+
+CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The result of a simulation.
+
+    ``events`` counts arrivals, completions, changes of level and ticks of a policy's own clock; ``seconds`` is CPU time.
+    """
+
+    schedule: Schedule
+    policy: str
+    knowledge: Knowledge
+    preemptive: bool
+    events: int
+    preemptions: int
+    seconds: float
+
+    @property
+    def instance(self) -> Instance:
+        """What was scheduled."""
+        return self.schedule.instance
+
+    @property
+    def schedule_class(self) -> str:
+        """The class of schedules this run belongs to, for bounds."""
+        return "gang" if self.preemptive else "gang-nonpreemptive"
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """See `optsched.metrics.metrics`."""
+        return metrics(self.schedule)
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Ids of jobs that did not finish: no placement ever had room for them."""
+        return [self.instance.ids[j] for j in np.flatnonzero(~self.schedule.finished)]
+
+    def value(self, objective: str | None = None) -> float:
+        """The value of an objective (default: the instance's own); nan when a job did not finish."""
+        return objective_of(self.instance, objective).of(self.instance, self.schedule.completion)
+
+
+def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> Schedule:
+    """The schedule that the log of a state describes, its GPUs named."""
+    e, k = int(state.tally[SEGMENTS]), int(state.tally[LOGGED])
+    first, _ = pools(instance, pooled)
+    return Schedule.from_counts(
+        instance,
+        state.seg_job[:e].copy(),
+        state.seg_start[:e].copy(),
+        state.seg_end[:e].copy(),
+        state.seg_work[:e].copy(),
+        state.seg_offset[: e + 1].copy(),
+        state.log_pool[:k].copy(),
+        state.log_count[:k].copy(),
+        first,
+        policy,
+    )
+
+
+def check_conservation(state: State, schedule: Schedule) -> None:
+    """Raise `SimulationError` unless work and GPUs were conserved: the engine's own check after every run.
+
+    Every job received what it asked for, or exactly what its remaining work says is missing; all GPUs came back. (That no
+    GPU is given twice was shown when they were named.) The referee, `optsched.check`, is a second opinion.
+    """
+    instance = schedule.instance
+    missing = np.abs(schedule.received + state.remaining - instance.duration)
+    wrong = np.flatnonzero(missing > CONSERVED * np.maximum(1.0, instance.duration))
+    if wrong.size:
+        j = int(wrong[0])
+        raise SimulationError(f"job {instance.ids[j]!r}: {missing[j]:g} s of work were lost or invented")
+    if state.tally[ACTIVE] != 0 or state.tally[FREE] != instance.cluster.gpus or (state.free != state.size).any():
+        raise SimulationError("GPUs are still held after the last event")
+
+
+def result(
+    state: State, instance: Instance, pooled: bool, name: str, knowledge: Knowledge, preemptive: bool, seconds: float
+) -> Run:
+    """The `Run` of a finished state, after its conservation checks."""
+    schedule = schedule_of(state, instance, pooled, name)
+    check_conservation(state, schedule)
+    events, stops = int(state.tally[EVENTS]), int(state.tally[STOPS])
+    return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, seconds)

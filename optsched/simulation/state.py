@@ -1,0 +1,206 @@
+"""The engine's state: one array a field, so that compiled loops touch no Python object and memory is dense."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.instance import Instance
+from optsched.policy import Order
+from optsched.rates.duration import seconds_alone
+from optsched.simulation.placing import Placement
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3
+# State.tally
+NEXT, WAKES, ACTIVE, FREE, FINISHED, SEGMENTS, LOGGED, EVENTS, STARTS, STOPS, ORDERED, QUEUED = range(12)
+# State.clock
+NOW, TICK = 0, 1
+# State.rule
+SKIP, PREEMPTIVE = 0, 1
+# State.cost
+RESTART, ROUND, STARVATION = 0, 1, 2
+
+
+class State(NamedTuple):
+    """n jobs, Q queues, P pools of GPUs, K kinds of jobs, R jobs that can run at once, W pools a gang may span."""
+
+    # jobs, what they ask for
+    arrival: Floats
+    gpus: Ints
+    kind: Ints  # what a placement may see of a job: its gang size and its eligible nodes
+    queue: Ints
+    by_arrival: Ints
+    # jobs, how far they are
+    status: Ints
+    remaining: Floats  # seconds of work
+    attained: Floats  # GPU-seconds held, up to `mark`
+    mark: Floats
+    begun: Floats  # start of the running segment
+    paid: Floats  # when its overhead is over
+    finish: Floats
+    ran: Ints  # segments begun so far
+    ceased: Floats  # when it last stopped
+    # jobs, in which order they are served
+    level: Ints
+    key: Floats
+    base: Floats  # the key when the segment began
+    slope: Floats
+    thresholds: Floats
+    # waiting: an indexed heap a queue
+    queue_first: Ints
+    queue_size: Ints
+    blocked: Ints
+    waiting: Ints
+    waiting_slot: Ints
+    # running jobs in no order, and in the order in which they are served
+    active: Ints
+    active_slot: Ints
+    order: Ints
+    in_order: Ints
+    victim: Ints
+    # what every running job holds, by slot
+    holding: Ints
+    vacant: Ints
+    span: Ints
+    held_pool: Ints
+    held_count: Ints
+    # pools of GPUs
+    free: Ints
+    trial: Ints
+    size: Ints
+    eligible: npt.NDArray[np.bool_]
+    random: npt.NDArray[np.uint64]
+    out_pool: Ints
+    out_count: Ints
+    # when a job's state changes next: an indexed heap
+    wake: Floats
+    waker: Ints
+    waker_slot: Ints
+    no_level: Ints
+    # the log, grown between calls
+    seg_job: Ints
+    seg_start: Floats
+    seg_end: Floats
+    seg_work: Floats
+    seg_offset: Ints
+    log_pool: Ints
+    log_count: Ints
+    # scalars
+    tally: Ints
+    clock: Floats
+    rule: Ints
+    cost: Floats
+
+
+def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
+    """(first GPU of every pool and G: i64[P + 1], first node of every pool: i64[P]).
+
+    A pool is a node; for a placement that never looks at nodes, a run of nodes that every job treats alike.
+    """
+    node_gpus = instance.cluster.node_gpus
+    first = np.concatenate([[0], np.cumsum(node_gpus)]).astype(np.int64)
+    if not pooled:
+        return first, np.arange(node_gpus.size, dtype=np.int64)
+    eligible = instance.class_eligible
+    new = np.ones(node_gpus.size, dtype=bool)
+    if eligible.shape[0]:
+        new[1:] = (eligible[:, 1:] != eligible[:, :-1]).any(axis=0)
+    node = np.flatnonzero(new).astype(np.int64)
+    return np.append(first[node], first[-1]).astype(np.int64), node
+
+
+def new_state(instance: Instance, order: Order, placement: Placement) -> State:
+    """The state before the first event."""
+    n = instance.n
+    duration = seconds_alone(instance)
+    first, node = pools(instance, placement.pooled)
+    size = np.diff(first)
+    queue = instance.job_class if order.skip or order.preemptive else np.zeros(n, dtype=np.int64)
+    queues = int(queue.max()) + 1 if n else 1
+    queue_size = np.bincount(queue, minlength=queues)
+    width = min(int(instance.gpus.max(initial=1)), size.size)
+    at_once = min(n, instance.cluster.gpus)
+    eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
+
+    def ints(k: int, value: int = 0) -> Ints:
+        return np.full(k, value, dtype=np.int64)
+
+    def floats(k: int, value: float = 0.0) -> Floats:
+        return np.full(k, value, dtype=np.float64)
+
+    capacity = log_room(instance.cluster.gpus) + n
+    tally = ints(12)
+    tally[FREE] = instance.cluster.gpus
+    fields: dict[str, Any] = {
+        "arrival": instance.arrival.copy(),
+        "gpus": instance.gpus.copy(),
+        "kind": instance.job_class.copy(),
+        "queue": queue.copy(),
+        "by_arrival": np.argsort(instance.arrival, kind="stable").astype(np.int64),
+        "status": ints(n),
+        "remaining": duration.copy(),
+        "key": np.array(order.key, dtype=np.float64),
+        "base": np.array(order.key, dtype=np.float64),
+        "slope": floats(n) if order.slope is None else np.array(order.slope, dtype=np.float64),
+        "thresholds": np.array(order.thresholds, dtype=np.float64),
+        "queue_first": np.concatenate([[0], np.cumsum(queue_size)]).astype(np.int64),
+        "queue_size": ints(queues),
+        "blocked": ints(queues),
+        "waiting": ints(n),
+        "active": ints(at_once),
+        "order": ints(at_once),
+        "victim": ints(at_once),
+        "vacant": np.arange(at_once, dtype=np.int64),
+        "span": ints(at_once),
+        "held_pool": ints(at_once * width),
+        "held_count": ints(at_once * width),
+        "free": size.copy(),
+        "trial": size.copy(),
+        "size": size.copy(),
+        "eligible": np.ascontiguousarray(eligible),
+        "random": placement.random_state(),
+        "out_pool": ints(width),
+        "out_count": ints(width),
+        "waker": ints(n),
+        "seg_job": ints(capacity),
+        "seg_start": floats(capacity),
+        "seg_end": floats(capacity),
+        "seg_work": floats(capacity),
+        "seg_offset": ints(capacity + 1),
+        "log_pool": ints(capacity),
+        "log_count": ints(capacity),
+        "tally": tally,
+        "clock": np.array([0.0, np.inf]),
+        "rule": np.array([order.skip, order.preemptive], dtype=np.int64),
+        "cost": np.array([order.restart, order.round, order.starvation]),
+    }
+    for name in ("attained", "mark", "begun", "paid", "ceased"):
+        fields[name] = floats(n)
+    for name in ("finish", "wake"):
+        fields[name] = floats(n, np.inf)
+    for name in ("ran", "level", "in_order", "no_level"):
+        fields[name] = ints(n)
+    for name in ("waiting_slot", "active_slot", "waker_slot", "holding"):
+        fields[name] = ints(n, -1)
+    return State(**fields)
+
+
+def log_room(gpus: int) -> int:
+    """Entries that one event time may add to the log: every running job ends and has at most one entry a GPU."""
+    return 2 * gpus + 16
+
+
+def grown(state: State) -> State:
+    """The same state with twice the room in the log."""
+    changes = {}
+    for name in ("seg_job", "seg_start", "seg_end", "seg_work", "seg_offset", "log_pool", "log_count"):
+        old = getattr(state, name)
+        new = np.zeros(2 * old.size, dtype=old.dtype)
+        new[: old.size] = old
+        changes[name] = new
+    return state._replace(**changes)
