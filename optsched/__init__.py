@@ -1,1 +1,107 @@
-"""optsched: an instance goes in; a schedule and a proof of how good it is come out."""
+"""optsched: an instance goes in; a schedule and a proof of how good it is come out.
+
+>>> import optsched as osd
+>>> instance = osd.generate("rigid", seed=1, jobs=6)
+>>> best = osd.solve(instance, "total_completion_time")     # Solution: .value .bound .status .schedule
+>>> run = osd.simulate(instance, "srtf")                    # Run: .schedule .metrics .events
+>>> low = osd.bound(instance, "total_completion_time")      # Certificate: .value .verify()
+>>> table = osd.compare(instance, ["fifo", "srtf"])         # polars DataFrame
+
+Names are imported when they are first used, so that ``import optsched`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optsched import plot
+    from optsched.bounds import Certificate, bound
+    from optsched.check import check_schedule
+    from optsched.cluster import Cluster, NodeGroup
+    from optsched.errors import InputError, OptschedError
+    from optsched.instance import Instance, Job
+    from optsched.offline.solve import Solution, solve
+    from optsched.online.simulate import simulate
+    from optsched.policy import Knowledge, Order, Policy, Start, Stop, Wake
+    from optsched.report import Report, compare, evaluate
+    from optsched.schedule import Schedule, Segment
+    from optsched.simulation.run import Run
+    from optsched.sources import load
+    from optsched.traces.generate import generate
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Certificate": "bounds",
+    "Cluster": "cluster",
+    "InputError": "errors",
+    "Instance": "instance",
+    "Job": "instance",
+    "Knowledge": "policy",
+    "NodeGroup": "cluster",
+    "OptschedError": "errors",
+    "Order": "policy",
+    "Policy": "policy",
+    "Report": "report",
+    "Run": "simulation.run",
+    "Schedule": "schedule",
+    "Segment": "schedule",
+    "Solution": "offline.solve",
+    "Start": "policy",
+    "Stop": "policy",
+    "Wake": "policy",
+    "bound": "bounds",
+    "check_schedule": "check",
+    "compare": "report",
+    "evaluate": "report",
+    "generate": "traces.generate",
+    "load": "sources",
+    "simulate": "online.simulate",
+    "solve": "offline.solve",
+}
+
+__all__ = [
+    "Certificate",
+    "Cluster",
+    "InputError",
+    "Instance",
+    "Job",
+    "Knowledge",
+    "NodeGroup",
+    "OptschedError",
+    "Order",
+    "Policy",
+    "Report",
+    "Run",
+    "Schedule",
+    "Segment",
+    "Solution",
+    "Start",
+    "Stop",
+    "Wake",
+    "bound",
+    "check_schedule",
+    "compare",
+    "evaluate",
+    "generate",
+    "load",
+    "plot",
+    "simulate",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return importlib.import_module("optsched.plot")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'optsched' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"optsched.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -81,7 +81,7 @@ def check_schedule(
     """
     name = None if objective is None and value is None else _known(instance, objective)
     stated = value if value is None or isinstance(value, float) else Fraction(value)
-    return _violations(Case(instance, claim_of(schedule)), preemptive, name, stated)
+    return _violations(Case(instance, claim_of(schedule, instance)), preemptive, name, stated)
 
 
 def check_file(path: str | os.PathLike[str], instance: Instance, *, preemptive: bool = True) -> Verdict:
@@ -120,7 +120,7 @@ def schedule_value(instance: Instance, schedule: Schedule, objective: str | None
 
     A job completes at the end of its last segment. Raises `InputError` when a job never runs or a time is not finite.
     """
-    case = Case(instance, claim_of(schedule))
+    case = Case(instance, claim_of(schedule, instance))
     if not case.completed:
         raise InputError("the schedule has no value: a job never runs, or a time is not finite")
     return _value(case, _known(instance, objective))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -26,6 +27,7 @@ from optsched.schedule import Schedule
 FORMAT = "optsched-schedule/1"
 PARQUET_MAGIC = b"PAR1"
 _PARQUET_HEADER = "optsched-schedule"
+_RATIO = re.compile(r"-?\d{1,1000}(/0{0,9}[1-9]\d{0,1000})?", re.ASCII)
 _LEGAL = {
     "job": "the id of a job, as text",
     "gpus": "a list of [node, index] pairs of integers",
@@ -184,13 +186,8 @@ def _header(document: dict[str, Any], path: str | os.PathLike[str]) -> dict[str,
     if not (preemptive is None or isinstance(preemptive, bool)):
         raise InputError("not legal", file=path, field="preemptive", value=preemptive, legal="true or false")
     value = document.get("value")
-    if type(value) is int:
+    if type(value) is int or (isinstance(value, str) and _RATIO.fullmatch(value)):
         value = Fraction(value)
-    elif isinstance(value, str):
-        try:
-            value = Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            raise InputError("not legal", file=path, field="value", value=value, legal='a number or "p/q"') from None
     elif not (value is None or type(value) is float):
         raise InputError("not legal", file=path, field="value", value=value, legal='a number or "p/q"')
     return {"digest": digest, "objective": objective, "value": value, "preemptive": preemptive}

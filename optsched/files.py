@@ -43,6 +43,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """`InputError` when ``path`` cannot be written: asked before a long computation, not after it."""
+    target = Path(path)
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InputError("cannot write", file=target, legal="a file in an existing, writable folder")
+
+
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write ``content`` (text as UTF-8) to ``path`` through a temporary name; `InputError` when it cannot be."""
     data = content.encode() if isinstance(content, str) else content

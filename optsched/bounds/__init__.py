@@ -1,0 +1,24 @@
+"""Lower bounds on the optimum: one bound a file, each a `Certificate` that proves itself again from the instance."""
+
+from __future__ import annotations
+
+from optsched.bounds.bound import BOUNDS, Bound, bound, lower_bound
+from optsched.bounds.certificate import (
+    KINDS,
+    SCHEDULE_CLASSES,
+    Certificate,
+    CertificateError,
+    register_kind,
+)
+
+__all__ = [
+    "BOUNDS",
+    "KINDS",
+    "SCHEDULE_CLASSES",
+    "Bound",
+    "Certificate",
+    "CertificateError",
+    "bound",
+    "lower_bound",
+    "register_kind",
+]

@@ -47,6 +47,17 @@ def specify(spec: str | Policy | OrderedPolicy | Specification, placement: str |
     return Specification(spec.strip(), policy, _make(PLACEMENTS.get, "placement", place))
 
 
+def seeded(text: str, seed: int) -> str:
+    """``text`` with ``seed`` given to a placement that takes one and does not name its own."""
+    head, plus, place = text.partition("+")
+    name, _, rest = place.partition(":")
+    if not plus or seed == 0 or name not in PLACEMENTS or "seed" not in parameters_of(PLACEMENTS.get(name)):
+        return text
+    if any(part.startswith("seed=") for part in rest.split(",")):
+        return text
+    return f"{head}+{name}:{','.join(filter(None, [rest, f'seed={seed}']))}"
+
+
 def _make(get: Callable[[str], Any], kind: str, text: str) -> Any:
     name, _, rest = text.partition(":")
     maker = get(name.strip())

@@ -6,7 +6,6 @@ first problem: line, field, value and what would be legal.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import polars as pl
@@ -16,6 +15,7 @@ from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.traces.text_table import TextTable
 
 EXACT_INTEGERS = 2.0**53  # beyond, float64 no longer tells neighbouring integers apart
+SHOWN = 40  # characters of a column name in a message; a file without header has whole commands there
 DATE_TIME_LEGAL = "a date-time such as 2017-10-09 07:01:55"
 _ZONE = r"(?i)(z|[+-]\d{2}:?\d{2})$"
 
@@ -28,18 +28,8 @@ class Rows:
         self.line = table.line
         self.sha256 = table.sha256
         self._fields = table.fields
-        self._problems: list[RowProblem] = []
-        self._good = pl.Series("good", [True], dtype=pl.Boolean).new_from_index(0, len(table.line))
-        lines = set(table.line.to_list()) if table.problems else set()
-        for problem in table.problems:
-            if problem.row in lines:
-                self._problems.append(problem)
-            elif problem.message == "not UTF-8":
-                raise InputError("not UTF-8", file=self.file, row=problem.row, legal="UTF-8 text")
-        if self._problems:
-            bad = {problem.row for problem in self._problems}
-            self._problems = [next(p for p in self._problems if p.row == row) for row in sorted(bad)]
-            self._good = ~self.line.is_in(sorted(bad))
+        self._problems = list({problem.row: problem for problem in table.problems}.values())
+        self._good = ~self.line.is_in([problem.row for problem in self._problems])
 
     @property
     def columns(self) -> list[str]:
@@ -60,8 +50,9 @@ class Rows:
         """`InputError` that names what is there and what is missing, unless all ``wanted`` columns exist."""
         missing = [name for name in wanted if name not in self.columns]
         if missing:
+            there = ", ".join(name if len(name) <= SHOWN else f"{name[:SHOWN]}..." for name in self.columns)
             raise InputError(
-                f"wrong dialect? missing: {', '.join(missing)}; there are: {', '.join(self.columns)}{hint}",
+                f"wrong dialect? missing: {', '.join(missing)}; there are: {there}{hint}",
                 file=self.file,
                 field="columns",
                 legal=f"a header with {', '.join(wanted)}",
@@ -96,11 +87,12 @@ class Rows:
         *,
         least: float | None = None,
         above: float | None = None,
+        below: float | None = None,
         whole: bool = False,
         legal: str | None = None,
         required: bool = True,
     ) -> pl.Series:
-        """Finite numbers, f64[rows]; ``least`` <= x, ``above`` < x, ``whole``: an integer below 2^53."""
+        """Finite numbers, f64[rows]; ``least`` <= x, ``above`` < x < ``below``, ``whole``: an integer below 2^53."""
         told = legal or _legal_number(least, above, whole)
         text = self.text(field, required=False)
         if required:
@@ -111,6 +103,8 @@ class Rows:
             fine &= number >= least
         if above is not None:
             fine &= number > above
+        if below is not None:
+            fine &= number < below
         if whole:
             fine &= (number == number.floor()) & (number.abs() <= EXACT_INTEGERS)
         wrong = ~fine.fill_null(False) & text.is_not_null()
@@ -144,22 +138,19 @@ class Rows:
     def unique(self, field: str) -> pl.Series:
         """Names that are not empty and occur once, String[rows]; later rows with a used name are bad."""
         names = self.text(field)
-        first = self.line.to_frame("line").with_columns(names.alias("name"))
-        first = first.select(pl.col("line").min().over("name"))["line"]
         if names.is_duplicated().any():
-            legal = pl.select(pl.lit("a name that line ") + first.cast(pl.String) + pl.lit(" does not have")).to_series()
+            seen = pl.DataFrame([self.line.alias("line"), names.alias("name")])
+            first = seen.select(pl.col("line").min().over("name")).to_series()
+            legal = pl.select(pl.format("a name that line {} does not have", first)).to_series()
             self.reject((self.line > first) & names.is_not_null(), field, legal, "duplicate id")
         return names
 
     def reject_wide(self, gpus: pl.Series, field: str, cluster: Cluster, memory: pl.Series, where: pl.Series) -> None:
         """Gangs that the cluster can never hold are bad rows, looking only at the rows ``where``."""
         offered = offered_gpus(cluster, memory)
-        text = pl.select(pl.lit("at most ") + offered.cast(pl.String) + pl.lit(f", the GPUs of {cluster.spec}"))
-        legal = text.to_series()
-        if memory.drop_nulls().len():
-            legal = pl.select(
-                pl.when(offered < cluster.gpus).then(legal + pl.lit(" with enough memory")).otherwise(legal)
-            ).to_series()
+        most = pl.format(f"at most {{}}, the GPUs of {cluster.spec}", offered)
+        with_memory = pl.format("{} with enough memory", most)
+        legal = pl.select(pl.when(offered < cluster.gpus).then(with_memory).otherwise(most)).to_series()
         wide = (gpus > offered).fill_null(False) & where
         self.reject(wide, field, legal, "the gang is larger than the cluster")
 
@@ -180,10 +171,10 @@ def seconds_of_date_times(text: pl.Series) -> pl.Series:
             moment.str.to_datetime(form, strict=False, time_unit="us")
             for form in ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
         ).alias("moment"),
-        (offset.str.slice(0, 3) + "0").cast(pl.Float64, strict=False).alias("tens_of_hours"),
+        offset.str.slice(0, 3).cast(pl.Float64, strict=False).alias("hours"),
         (offset.str.slice(0, 1) + offset.str.slice(3, 2)).cast(pl.Float64, strict=False).alias("minutes"),
     )
-    shift = pl.col("tens_of_hours").fill_null(0.0) * 360.0 + pl.col("minutes").fill_null(0.0) * 60.0
+    shift = pl.col("hours").fill_null(0.0) * 3600.0 + pl.col("minutes").fill_null(0.0) * 60.0
     return frame.select((pl.col("moment").dt.epoch("us") / 1e6 - shift).alias("seconds"))["seconds"]
 
 

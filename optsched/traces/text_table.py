@@ -11,7 +11,7 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -24,8 +24,8 @@ from optsched.files import read_bytes
 class TextTable:
     """Fields as text, one row a record.
 
-    ``fields`` has one String column a name, ``line`` the 1-based line number of each row (a header counts), ``ragged``
-    the rows with a wrong number of fields, ``unreadable`` the rows that are not UTF-8, ``sha256`` of the file's bytes.
+    ``fields`` has one String column a name, ``line`` the 1-based line number of each row (a header counts),
+    ``problems`` the rows with a wrong number of fields or bytes that are not UTF-8, ``sha256`` the file's bytes.
     """
 
     file: str
@@ -71,7 +71,7 @@ def read_text_table(
     path: str | os.PathLike[str],
     *,
     separator: str | None = ",",
-    names: dict[int, Sequence[str]] | None = None,
+    names: Mapping[int, Sequence[str]] | None = None,
 ) -> TextTable:
     """Read a separated file.
 
@@ -102,11 +102,9 @@ def read_text_table(
     fields = _with_columns(fields, header)
     problems = [
         RowProblem(row, "columns", count, f"{len(header)} fields a row", "wrong number of fields")
-        for row, count in zip(
-            line.filter(width != len(header)), width.filter(width != len(header)), strict=True
-        )
+        for row, count in zip(line.filter(width != len(header)), width.filter(width != len(header)), strict=True)
     ]
-    problems += [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]
+    problems += _not_text(path, line, not_utf8)
     return TextTable(str(path), fields, line, tuple(problems), digest)
 
 
@@ -120,9 +118,7 @@ def _split_plain(text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.Da
     return lines["line"].cast(pl.Int64), width, fields
 
 
-def _split_quoted(
-    path: str | os.PathLike[str], text: str, separator: str
-) -> tuple[pl.Series, pl.Series, pl.DataFrame]:
+def _split_quoted(path: str | os.PathLike[str], text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.DataFrame]:
     # Quotes may hide separators and line ends, so the standard library's parser takes the records apart.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     records: list[list[str]] = []
@@ -130,7 +126,7 @@ def _split_quoted(
     begin = 1
     try:
         for record in reader:
-            if any(field.strip() for field in record):
+            if len(record) > 1 or any(field.strip() for field in record):
                 records.append(record)
                 lines.append(begin)
             begin = reader.line_num + 1
@@ -138,7 +134,7 @@ def _split_quoted(
         raise InputError(f"the quotes do not match: {error}", file=path, row=begin, legal='"..." closed') from None
     width = pl.Series("width", [len(record) for record in records], dtype=pl.Int64)
     widest = max((len(record) for record in records), default=1)
-    padded = [record + [None] * (widest - len(record)) for record in records]  # type: ignore[list-item]
+    padded = [record + [None] * (widest - len(record)) for record in records]
     fields = pl.DataFrame(padded, schema=[(f"field_{k}", pl.String) for k in range(widest)], orient="row")
     return pl.Series("line", lines, dtype=pl.Int64), width, fields
 
@@ -149,9 +145,7 @@ def _check_header(path: str | os.PathLike[str], header: list[str]) -> None:
             raise InputError("the header names a column twice", file=path, row=1, field=name, legal="unique names")
 
 
-def _header_for(
-    path: str | os.PathLike[str], width: pl.Series, names: dict[int, Sequence[str]]
-) -> Sequence[str]:
+def _header_for(path: str | os.PathLike[str], width: pl.Series, names: Mapping[int, Sequence[str]]) -> Sequence[str]:
     common = int(width.value_counts(sort=True, name="rows")[width.name][0])
     if common not in names:
         counts = ", ".join(str(count) for count in sorted(names))
@@ -163,6 +157,14 @@ def _header_for(
             legal=f"rows of {counts} tab-separated columns",
         )
     return names[common]
+
+
+def _not_text(path: str | os.PathLike[str], line: pl.Series, not_utf8: list[int]) -> list[RowProblem]:
+    known = set(line.to_list()) if not_utf8 else set()
+    for row in not_utf8:
+        if row not in known:  # the header, or the inside of a quoted record: nothing can be skipped
+            raise InputError("not UTF-8", file=path, row=row, legal="UTF-8 text")
+    return [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]
 
 
 def _with_columns(fields: pl.DataFrame, header: Sequence[str]) -> pl.DataFrame:

@@ -1,0 +1,85 @@
+"""The registry of lower bounds, and the best of them for an instance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from optsched.bounds.certificate import SCHEDULE_CLASSES, Certificate
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.objectives import objective_of
+from optsched.registry import Registry, near_matches
+
+# (instance, objective, schedule class) -> certificate; None where the bound has nothing to say
+Build = Callable[[Instance, str, str], Certificate | None]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound: what it bounds, the classes of schedules it holds for, one line for people."""
+
+    build: Build
+    objectives: frozenset[str]
+    classes: tuple[str, ...]
+    statement: str
+
+
+BOUNDS: Registry[Bound] = Registry("bound", package="optsched.bounds")
+
+
+def lower_bound(
+    name: str, *, objectives: Iterable[str], statement: str, classes: Iterable[str] = SCHEDULE_CLASSES
+) -> Callable[[Build], Build]:
+    """Decorator that files the builder of a bound under its name."""
+
+    def add(build: Build) -> Build:
+        BOUNDS.register(name)(Bound(build, frozenset(objectives), tuple(classes), statement))
+        return build
+
+    return add
+
+
+def bound(instance: Instance, objective: str | None = None, schedule_class: str = "gang") -> Certificate:
+    """The largest of all registered lower bounds on the optimum of ``objective`` over a class of schedules.
+
+    Parameters
+    ----------
+    objective : its name; None: the instance's own, else ``total_flow_time``.
+    schedule_class : ``gang`` or ``gang-nonpreemptive``; see `optsched.bounds.certificate`.
+
+    Returns
+    -------
+    A certificate that has not been verified yet: `Certificate.verify` is another road than the one that made it.
+    Of equal bounds the one with the shortest data.
+
+    Raises
+    ------
+    InputError
+        For an unknown objective or class, and for an objective without a bound.
+    """
+    if schedule_class not in SCHEDULE_CLASSES:
+        raise InputError(
+            "unknown class of schedules",
+            field="class",
+            value=schedule_class,
+            legal=near_matches(schedule_class, list(SCHEDULE_CLASSES), kind="class"),
+        )
+    name = objective_of(instance, objective).name
+    found = []
+    every = [BOUNDS.get(known) for known in BOUNDS.names()]
+    for candidate in every:
+        if name in candidate.objectives and schedule_class in candidate.classes:
+            certificate = candidate.build(instance, name, schedule_class)
+            if certificate is not None:
+                found.append(certificate)
+    if not found:
+        served = sorted({o for b in every if schedule_class in b.classes for o in b.objectives})
+        raise InputError(
+            f"no lower bound on this objective for the class {schedule_class}",
+            field="objective",
+            value=name,
+            legal=", ".join(served),
+        )
+    return max(found, key=lambda c: (c.value, -len(json.dumps(c.data))))

@@ -1,0 +1,243 @@
+"""`Certificate`: a lower bound on the optimum, with the data that proves it again from the instance alone.
+
+Every kind of proof registers its verifier (`register_kind`) in the module that tells its theorem. Verifiers are written
+in plain Python integers and fractions and share nothing with the compiled code that finds the bounds.
+
+**Classes of schedules**: a bound names the class it holds for. ``gang``: rigid gangs on exclusive GPUs, preemption
+allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, for which a bound of ``gang`` holds too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from optsched.errors import InputError, OptschedError
+from optsched.files import read_bytes, write_atomic
+from optsched.instance import Instance
+from optsched.objectives import OBJECTIVES
+from optsched.registry import Registry, near_matches
+
+FORMAT = "optsched-certificate/1"
+SCHEDULE_CLASSES = ("gang", "gang-nonpreemptive")
+RULES = ("instance", "dual-feasibility", "value", "kind")
+
+_RATIO = re.compile(r"-?\d+(/\d+)?", re.ASCII)
+_FIELDS = {"instance": str, "objective": str, "class": str, "kind": str, "data": dict}
+
+
+class CertificateError(OptschedError):
+    """A certificate does not hold; ``rule`` is one of `RULES`.
+
+    instance: it belongs to other jobs or another cluster. kind: there is no such proof, or it is none for this objective
+    or class of schedules. dual-feasibility: the data are no feasible dual solution, so they prove nothing. value: the data
+    prove another value, or say something that is not so.
+    """
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(f"{rule}: {message}")
+        self.rule = rule
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A lower bound on the optimum of ``objective`` over the schedules of a class.
+
+    ``instance`` is the digest of the instance, ``value`` the bound as a fraction, ``data`` what `verify` needs of the
+    proof (JSON: texts, integers, lists, dicts; fractions as ``"p/q"``).
+    """
+
+    instance: str
+    objective: str
+    schedule_class: str
+    kind: str
+    value: Fraction
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def exact(self) -> str:
+        """The bound as ``"p/q"``."""
+        return ratio_text(self.value)
+
+    @property
+    def exact_float(self) -> float:
+        """The largest float that is not above the bound: what is printed is still a bound."""
+        return rounded_down(self.value)
+
+    def verify(self, instance: Instance) -> None:
+        """Prove the bound again, exactly, from the instance and ``data``.
+
+        Raises
+        ------
+        CertificateError
+            When it does not hold; the rule says why.
+        """
+        if self.instance != instance.digest:
+            raise CertificateError(
+                "instance", f"the certificate is of the instance {self.instance}, not of {instance.digest}"
+            )
+        if self.kind not in KINDS:
+            raise CertificateError(
+                "kind", f"there is no kind {self.kind!r} ({near_matches(self.kind, KINDS.names(), kind='kind')})"
+            )
+        kind = KINDS.get(self.kind)
+        if self.objective not in OBJECTIVES or not kind.serves(self.objective):
+            raise CertificateError("kind", f"{self.kind} is no bound on the objective {self.objective!r}")
+        if self.schedule_class not in kind.classes:
+            raise CertificateError(
+                "kind", f"{self.kind} holds for {' and '.join(kind.classes)}, not for {self.schedule_class!r}"
+            )
+        if not isinstance(self.value, Fraction):
+            raise CertificateError("value", f"the value must be a fraction, not {self.value!r}")
+        kind.verifier(self, instance)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of a certificate file."""
+        return {
+            "format": FORMAT,
+            "instance": self.instance,
+            "objective": self.objective,
+            "class": self.schedule_class,
+            "kind": self.kind,
+            "value": self.exact,
+            "data": self.data,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the JSON file, whole or not at all."""
+        write_atomic(path, json.dumps(self.to_json()) + "\n")
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Certificate:
+        """Read a JSON file; nothing is proved before `verify`.
+
+        Raises
+        ------
+        InputError
+            When the file is missing, truncated, of another format, or lacks a field.
+        CertificateError
+            With rule ``value`` when the value is not of the form ``"p/q"``.
+        """
+        doc = _document(path)
+        for name, kind in _FIELDS.items():
+            if name not in doc:
+                raise InputError("missing field", file=path, field=name, legal=f"format {FORMAT}")
+            if not isinstance(doc[name], kind):
+                legal = "text" if kind is str else "an object"
+                raise InputError("wrong type of field", file=path, field=name, value=doc[name], legal=legal)
+        if "value" not in doc:
+            raise InputError("missing field", file=path, field="value", legal=f"format {FORMAT}")
+        value = parse_ratio(doc["value"], "value")
+        return Certificate(doc["instance"], doc["objective"], doc["class"], doc["kind"], value, doc["data"])
+
+
+Verifier = Callable[[Certificate, Instance], None]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of proof: its verifier, and what it is a proof for (no objectives: the verifier decides)."""
+
+    verifier: Verifier
+    objectives: frozenset[str] | None
+    classes: tuple[str, ...]
+
+    def serves(self, objective: str) -> bool:
+        """May a certificate of this kind bound that objective?"""
+        return self.objectives is None or objective in self.objectives
+
+
+KINDS: Registry[Kind] = Registry("kind of certificate", package="optsched.bounds")
+
+
+def register_kind(
+    name: str,
+    *,
+    objectives: Iterable[str] | None = None,
+    classes: Iterable[str] = SCHEDULE_CLASSES,
+) -> Callable[[Verifier], Verifier]:
+    """Decorator that files the verifier of a kind of certificate under its name.
+
+    The verifier ``(certificate, instance) -> None`` is called for certificates of the right instance, for an objective
+    in ``objectives`` (None: any) and a class in ``classes``; it raises `CertificateError` when the bound does not follow.
+    Any module of this package may register kinds: the package is searched on first use.
+    """
+
+    def add(verifier: Verifier) -> Verifier:
+        served = None if objectives is None else frozenset(objectives)
+        KINDS.register(name)(Kind(verifier, served, tuple(classes)))
+        return verifier
+
+    return add
+
+
+def rounded_down(value: Fraction) -> float:
+    """The largest finite float64 <= ``value``; -inf below them all."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.nextafter(math.inf, 0.0) if value > 0 else -math.inf
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def ratio_text(value: Fraction) -> str:
+    """``"p/q"``, the denominator written out even if it is 1."""
+    return f"{value.numerator}/{value.denominator}"
+
+
+def parse_ratio(text: Any, name: str) -> Fraction:
+    """The fraction that ``"p/q"`` stands for; `CertificateError` with rule ``value`` for anything else."""
+    if isinstance(text, str) and _RATIO.fullmatch(text):
+        try:
+            return Fraction(text)
+        except (ValueError, ZeroDivisionError):  # too many digits for int(), or p/0
+            pass
+    shown = repr(text) if len(repr(text)) <= 80 else repr(text)[:80] + "..."
+    raise CertificateError("value", f"{name} must be a fraction written 'p/q', not {shown}")
+
+
+def data_integer(certificate: Certificate, name: str, least: int, most: int, rule: str = "value") -> int:
+    """The integer ``data[name]``; `CertificateError` with the rule when it is none in ``least..most``."""
+    value = certificate.data.get(name)
+    if type(value) is not int or not least <= value <= most:
+        raise CertificateError(rule, f"data.{name} must be an integer in {least}..{most}, not {str(value)[:80]}")
+    return value
+
+
+def require_same(certificate: Certificate, value: Fraction, data: dict[str, Any]) -> None:
+    """The claim must be what the proof gives, word for word: `CertificateError` with rule ``value`` otherwise."""
+    if certificate.value != value:
+        more = "more" if certificate.value > value else "less"
+        raise CertificateError(
+            "value",
+            f"the certificate claims {shown(certificate.value)}, {more} than the {shown(value)} that its data prove",
+        )
+    if certificate.data != data:
+        names = sorted({*data, *certificate.data})
+        wrong = next(n for n in names if n not in data or certificate.data.get(n, ...) != data[n])
+        claimed, proved = (str(d.get(wrong, "absent"))[:80] for d in (certificate.data, data))
+        raise CertificateError("value", f"data.{wrong} is {claimed}; the proof gives {proved}")
+
+
+def shown(value: Fraction) -> str:
+    """A fraction for people: exact while it is short."""
+    text = str(value)
+    return text if len(text) <= 40 else f"about {rounded_down(value)!r}"
+
+
+def _document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    try:
+        doc = json.loads(read_bytes(path))
+    except (ValueError, RecursionError):
+        raise InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}") from None
+    if not isinstance(doc, dict) or doc.get("format") != FORMAT:
+        found = doc.get("format") if isinstance(doc, dict) else None
+        raise InputError("not a certificate file", file=path, field="format", value=found, legal=FORMAT)
+    return doc

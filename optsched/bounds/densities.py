@@ -1,0 +1,59 @@
+"""The order of multiplier / work, largest first, without rounding: preemptive WSPT's order of priority."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from optsched.bounds.wide_integers import wide_product
+
+Ints = npt.NDArray[np.int64]
+
+
+def densest_first(multiplier: Ints, work: Ints) -> Ints:
+    """Indices i64[n] by ``multiplier / work`` descending, compared as fractions, then by position; both positive.
+
+    Floats order nearly everything; only where neighbours contradict the fractions does a merge sort follow. O(n log n).
+    """
+    if multiplier.size == 0 or int(multiplier.min()) == int(multiplier.max()):
+        return np.argsort(work, kind="stable")
+    order = np.argsort(work / multiplier, kind="stable")
+    return order if _ordered(order, multiplier, work) else _merge_sort(order, multiplier, work)
+
+
+@njit(cache=True, inline="always")
+def _denser(a: int, b: int, multiplier: Ints, work: Ints) -> bool:
+    left_high, left_low = wide_product(np.uint64(multiplier[a]), np.uint64(work[b]))
+    right_high, right_low = wide_product(np.uint64(multiplier[b]), np.uint64(work[a]))
+    if left_high != right_high:
+        return bool(left_high > right_high)
+    return bool(left_low > right_low) or (left_low == right_low and a < b)
+
+
+@njit(cache=True)
+def _ordered(order: Ints, multiplier: Ints, work: Ints) -> bool:
+    for i in range(1, order.size):
+        if _denser(order[i], order[i - 1], multiplier, work):
+            return False
+    return True
+
+
+@njit(cache=True)
+def _merge_sort(order: Ints, multiplier: Ints, work: Ints) -> Ints:
+    source, target = order.copy(), order.copy()
+    n, length = order.size, 1
+    while length < n:
+        for start in range(0, n, 2 * length):
+            middle, end = min(start + length, n), min(start + 2 * length, n)
+            i, j = start, middle
+            for k in range(start, end):
+                if i < middle and (j >= end or not _denser(source[j], source[i], multiplier, work)):
+                    target[k] = source[i]
+                    i += 1
+                else:
+                    target[k] = source[j]
+                    j += 1
+        source, target = target, source
+        length *= 2
+    return source

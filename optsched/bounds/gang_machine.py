@@ -1,0 +1,99 @@
+"""The fast single machine that relaxes a cluster of G GPUs with rigid gangs.
+
+Give every gang an *effective width* u_j >= 0 and the machine a *capacity* U such that gangs that fit on the cluster
+together never have more than U of it. In any schedule of the class ``gang`` the machine that gives u_j/U of itself to
+job j whenever j runs is never over-committed, and it has done ``u_j d_j / U`` seconds of work on j when j is done: the
+completion times of the cluster are those of a (processor sharing, hence preemptive) schedule of one unit-speed machine
+with p_j = u_j d_j / U. Bounds for one machine are therefore bounds for the cluster. Types and memory of nodes only
+forbid schedules, so all G GPUs may be counted for every job.
+
+The widths, one family with a threshold e, 1 <= e <= (G + 1) / 2 (a dual feasible function of bin packing):
+
+* gangs with g < e are left out: u = 0;
+* gangs with g > G - e are wide: u = U;
+* the rest keep u = g.
+
+U is the largest number of GPUs that some set of gangs of the rest can fill (1 when there is none; G itself where G is
+too large to look). Proof: beside a running wide gang fewer than e GPUs are free, so whatever runs there has u = 0 and
+the sum is U; without one the sum is the number of GPUs filled by gangs of the rest, at most U by definition.
+
+e = 1 counts every gang (u = g, U <= G). e = (G + 1) / 2 says that gangs of more than half the cluster run one by one.
+
+Reference: Fekete and Schepers, New classes of fast lower bounds for bin packing problems, Math. Program. 91 (2001), 11-31.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+FILL_LIMIT = 1 << 16  # GPUs; above it the capacity is not tightened
+_TRIED, _TRIED_WHEN_MANY, _MANY = 6, 2, 10_000
+
+
+@dataclass(frozen=True)
+class GangMachine:
+    """Effective widths u_j, i64[n], and the capacity U that they stand against."""
+
+    threshold: int
+    capacity: int
+    width: Ints
+
+
+def gang_machine(gpus: Ints, total: int, threshold: int) -> GangMachine:
+    """The relaxation with threshold ``1 <= threshold <= (total + 1) // 2``. O(n + G)."""
+    wide = gpus > total - threshold
+    middle = (gpus >= threshold) & ~wide
+    capacity = _largest_fill(gpus[middle], total) if middle.any() else 1
+    width = np.where(wide, capacity, np.where(middle, gpus, 0)).astype(np.int64)
+    return GangMachine(threshold, capacity, width)
+
+
+def machines_to_try(gpus: Ints, duration: Floats, total: int) -> list[GangMachine]:
+    """Threshold 1 first, then those under which the machine has most work; fewer of them for many jobs."""
+    machines = [gang_machine(gpus, total, 1)]
+    plain = machines[0].capacity
+    count = _TRIED if gpus.size <= _MANY else _TRIED_WHEN_MANY
+    for threshold in _thresholds(gpus, duration, total, 2 * count):
+        machine = gang_machine(gpus, total, threshold)
+        # neither a wide gang nor a smaller capacity: every p_j is at most that of threshold 1
+        if machine.capacity < plain or bool(np.any(machine.width > gpus)):
+            machines.append(machine)
+    work = [float(machine.width @ duration) / machine.capacity for machine in machines]
+    best = sorted(range(1, len(machines)), key=lambda i: -work[i])[: count - 1]
+    return [machines[0], *(machines[i] for i in best)]
+
+
+def _thresholds(gpus: Ints, duration: Floats, total: int, count: int) -> list[int]:
+    # Only at a gang size (or its complement) does the family change; sizes with most work first.
+    half = (total + 1) // 2
+    if gpus.size == 0 or total > FILL_LIMIT:
+        return [half] if bool(np.any(gpus > total - half)) and half > 1 else []
+    work = np.bincount(gpus, weights=gpus * duration)
+    sizes = np.argsort(-work, kind="stable")[:count]
+    found = {int(min(g, total + 1 - g)) for g in sizes if work[g] > 0}
+    return sorted((found | {half}) - {1})
+
+
+def _largest_fill(gpus: Ints, total: int) -> int:
+    # Subset sums of the gangs as the bits of one integer; equal gangs in batches of 1, 2, 4, ...
+    if total > FILL_LIMIT:
+        return total
+    counts = np.bincount(gpus)
+    mask = (1 << (total + 1)) - 1
+    filled = 1
+    for size in np.flatnonzero(counts).tolist():
+        left, batch = min(int(counts[size]), total // size), 1
+        while left > 0:
+            batch = min(batch, left)
+            filled |= (filled << (size * batch)) & mask
+            left -= batch
+            batch *= 2
+        if filled >> total & 1:
+            return total
+    return filled.bit_length() - 1

@@ -1,0 +1,89 @@
+"""Regular objectives as numbers: ``base_j + slope_j max(C_j - kink_j, 0)``, added up or maximised over jobs.
+
+Completion and flow times have their kink at 0, tardiness at the due date. Compiled loops and exact certificates read
+these numbers instead of calling an `Objective`, and any objective whose term has this shape is served, whatever its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.objectives import Objective
+
+Floats = npt.NDArray[np.float64]
+
+__all__ = ["ExactCost", "RegularCost", "exact_cost", "regular_cost"]
+
+
+@dataclass(frozen=True)
+class RegularCost:
+    """Cost of job j completing at C (seconds): ``base[j] + slope[j] max(C - kink[j], 0)``; f64[n] each.
+
+    ``maximum``: the objective is the largest cost, not the sum.
+    """
+
+    slope: Floats
+    kink: Floats
+    base: Floats
+    maximum: bool
+
+    def value(self, completion: Floats) -> float:
+        """The objective of completion times."""
+        cost = self.base + self.slope * np.maximum(completion - self.kink, 0.0)
+        if cost.size == 0:
+            return 0.0
+        return float(cost.max() if self.maximum else cost.sum())
+
+
+@dataclass(frozen=True)
+class ExactCost:
+    """One job's `RegularCost` in fractions."""
+
+    slope: Fraction
+    kink: Fraction
+    base: Fraction
+
+    def at(self, completion: Fraction) -> Fraction:
+        """The cost of completing at ``completion`` seconds."""
+        return self.base + self.slope * max(completion - self.kink, Fraction(0))
+
+
+def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
+    """The cost of job j, read off the objective's own term at four points.
+
+    Raises `InputError` when the term is not of that shape (then no bound or search of this form applies to it).
+    """
+    r, w = Fraction(float(instance.arrival[j])), Fraction(float(instance.weight[j]))
+    due = float(instance.due[j])
+    d = Fraction(due) if np.isfinite(due) else due
+
+    def term(completion: Fraction) -> Fraction:
+        return Fraction(objective.term(completion, r, w, d))
+
+    late = max(r, d if isinstance(d, Fraction) else Fraction(0), Fraction(0)) + 1
+    base, slope = term(Fraction(0)), term(late + 1) - term(late)
+    kink = late - (term(late) - base) / slope if slope else Fraction(0)
+    cost = ExactCost(slope, kink, base)
+    probes = (late / 3, late - 1, 7 * late + 3)
+    if slope < 0 or kink < 0 or any(term(point) != cost.at(point) for point in probes):
+        raise InputError(
+            "not a cost of the form base + slope max(C - kink, 0), slope >= 0", field="objective", value=objective.name
+        )
+    return cost
+
+
+def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
+    """The costs of all jobs as float64 arrays. O(n)."""
+    costs = [exact_cost(objective, instance, j) for j in range(instance.n)]
+    return RegularCost(
+        slope=np.array([float(c.slope) for c in costs]),
+        kink=np.array([float(c.kink) for c in costs]),
+        base=np.array([float(c.base) for c in costs]),
+        maximum=objective.maximum,
+    )

@@ -1,0 +1,83 @@
+"""SRPT on the fast machine: the sum of completion times of a relaxation that one rule solves to optimality.
+
+**Problem**: P | r_j, size_j, pmtn | sum C_j and sum (C_j - r_j); with weights in layers (`optsched.bounds.weight_levels`).
+**Bound**: the jobs that take a part of the fast machine (`optsched.bounds.gang_machine`) cost at least what SRPT, optimal
+for 1 | r_j, pmtn | sum C_j, makes them cost there; the others, set aside by the threshold or shorter than the grid,
+at least r_j + p_j each. Flow times: minus ``sum w_j r_j``.
+**Proof**: A cluster schedule is a schedule of the fast machine with the same completion times. The grid rounds
+down only (`optsched.bounds.grid`).
+**Guarantee**: exact for one machine with one-GPU jobs and equal weights. **Complexity** O(n log n), a run per level.
+**Reference**: Schrage, Operations Research 16 (1968), 687-690; for clusters Lemma V and LB1 of the A-SRPT reference
+sheet of this project: the virtual single machine of Luo et al., INFOCOM 2025.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from optsched.bounds.bound import lower_bound
+from optsched.bounds.certificate import Certificate, ratio_text, register_kind, require_same
+from optsched.bounds.exact_sum import exact_dot
+from optsched.bounds.fast_machine import srpt_completions
+from optsched.bounds.gang_machine import machines_to_try
+from optsched.bounds.grid import GridJobs, on_grid
+from optsched.bounds.replay import machine_of, srpt, times_of
+from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
+from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced, steps
+from optsched.bounds.wide_integers import sum_words, total
+from optsched.instance import Instance
+
+KIND = "srpt"
+OBJECTIVES = (*COMPLETION, *FLOW)
+
+
+@lower_bound(KIND, objectives=OBJECTIVES, statement="SRPT on one machine as fast as the cluster")
+def build(instance: Instance, objective: str, schedule_class: str) -> Certificate:
+    """The certificate with the best threshold; data: machine, grid, levels of weight, flow constant."""
+    costs = sum_costs(instance, objective)
+    levels = levels_of(costs.weight)
+    best = None
+    for machine in machines_to_try(instance.gpus, costs.duration, instance.cluster.gpus):
+        jobs = on_grid(costs.release, costs.duration, machine)
+        value = _value(costs, jobs, levels)
+        if best is None or value > best.value:
+            data = {"threshold": machine.threshold, **jobs.data(), **costs.data()}
+            data["levels"] = [ratio_text(Fraction(level)) for level in levels]
+            best = Certificate(instance.digest, objective, schedule_class, KIND, value, data)
+    return best
+
+
+def _value(costs: SumCosts, jobs: GridJobs, levels: list[float]) -> Fraction:
+    served = jobs.work > 0
+    weight = np.where(served, reduced(costs.weight, levels), 0.0)
+    value = Fraction(0)
+    for level, height in steps(levels):
+        chosen = weight >= level
+        every = bool(chosen.all())
+        done = srpt_completions(
+            jobs.release if every else jobs.release[chosen], jobs.work if every else jobs.work[chosen]
+        )
+        value += height * jobs.tick * (total(sum_words(done)) + done.size * jobs.origin)
+    if costs.objective in FLOW:
+        value -= exact_dot(weight, costs.release)
+    if not np.array_equal(weight, costs.weight):
+        value += costs.alone(costs.weight) - costs.alone(weight)
+    return value
+
+
+@register_kind(KIND, objectives=OBJECTIVES)
+def verify(certificate: Certificate, instance: Instance) -> None:
+    """Start from r_j + p_j for all; what SRPT with a heap of Python integers adds is counted level by level."""
+    times = times_of(instance, certificate.objective)
+    machine = machine_of(certificate, instance, times)
+    levels = claimed_levels(certificate)
+    value = times.cost_alone()
+    for level, below in zip(levels, [Fraction(0), *levels], strict=False):
+        jobs = [j for j in times.with_weight(level) if machine.work[j] > 0]
+        waited = sum(srpt((machine.release[j], machine.work[j]) for j in jobs)) * machine.tick
+        never = sum(times.release[j] + times.duration[j] for j in jobs)
+        value += (level - below) * (waited - Fraction(never, times.per_second))
+    data = {**machine.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
+    require_same(certificate, value, data)

@@ -1,0 +1,298 @@
+"""The command line. Names are a contract: scripts and other people's tests call them.
+
+Exit codes: 0, 1 for a result that does not hold, 2 for a user's mistake (one clear line on stderr).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from optsched.errors import InputError, OptschedError
+
+app = typer.Typer(
+    name="optsched",
+    help="How far is a schedule from the best possible one, and can you prove it?",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Source = Annotated[
+    str, typer.Argument(help="an instance file, a shipped instance, or DIALECT:PATH", show_default=False)
+]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", help="NODESxGPUS[:TYPE][+...], e.g. 8x8")]
+ObjectiveOption = Annotated[
+    str | None, typer.Option("--objective", help="default: the instance's own, else total_flow_time")
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", help="only the first N jobs by arrival")]
+ColumnsOption = Annotated[str | None, typer.Option("--columns", help="csv: arrival=NAME,gpus=NAME,duration=NAME,...")]
+SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are not legal, and count them")]
+JsonOption = Annotated[bool, typer.Option("--json", help="exactly one JSON document on stdout")]
+SeedOption = Annotated[int, typer.Option("--seed", help="seed of everything random")]
+
+
+def _load(source: str, cluster: str | None, limit: int | None, columns: str | None, skip_bad: bool) -> Any:
+    from optsched.sources import load_counted
+    from optsched.traces.generate import settings
+
+    named = settings(columns.split(","), option="--columns") if columns else None
+    return load_counted(source, cluster=cluster, limit=limit, columns=named, skip_bad=skip_bad)
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
+
+
+def _show(view: Any) -> None:
+    from optsched.cli_tables import show
+
+    show(view)
+
+
+@app.command()
+def run(
+    source: Source,
+    policy: Annotated[list[str] | None, typer.Option("-p", "--policy", help="NAME[:key=value,...][+PLACEMENT]")] = None,
+    cluster: ClusterOption = None,
+    objective: ObjectiveOption = None,
+    limit: LimitOption = None,
+    seed: SeedOption = 0,
+    output: Annotated[Path | None, typer.Option("-o", help="a folder for result, schedules and certificate")] = None,
+    columns: ColumnsOption = None,
+    skip_bad: SkipBadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay jobs under online policies; a certified ratio to the best possible beside each."""
+    from optsched.online.specification import seeded, specify
+    from optsched.progress import bars
+    from optsched.report import DEFAULT_POLICIES, evaluate
+    from optsched.report_files import prepare_folder, save_report
+
+    chosen = [specify(seeded(text, seed)) for text in policy or DEFAULT_POLICIES]
+    loaded = _load(source, cluster, limit, columns, skip_bad)
+    if output is not None:
+        prepare_folder(output)
+    with bars() as shown:
+        report = evaluate(loaded.instance, chosen, objective, skipped_rows=loaded.skipped_rows, progress=shown.step)
+    if output is not None:
+        save_report(report, output)
+    if as_json:
+        _print_json(report.to_json())
+        return
+    from optsched.cli_tables import report_view
+
+    _show(report_view(report))
+
+
+@app.command()
+def solve(
+    source: Source,
+    model: Annotated[
+        str | None, typer.Option("--model", help="a formulation; default: chosen from the instance")
+    ] = None,
+    objective: ObjectiveOption = None,
+    cluster: ClusterOption = None,
+    limit: LimitOption = None,
+    time_limit: Annotated[float | None, typer.Option("--time-limit", help="seconds")] = None,
+    output: Annotated[Path | None, typer.Option("-o", help="a file for the schedule")] = None,
+    columns: ColumnsOption = None,
+    skip_bad: SkipBadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """The proven optimum, or at the time limit a proven interval."""
+    from optsched.files import check_writable
+    from optsched.offline.solve import solve as find
+    from optsched.progress import bars
+
+    loaded = _load(source, cluster, limit, columns, skip_bad)
+    if output is not None:
+        check_writable(output)
+    with bars() as shown:
+        say = shown.say("solving")
+        solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=lambda p: say(str(p)))
+    if output is not None and solution.schedule is not None:
+        solution.schedule.save(output, objective=solution.objective, value=solution.value, preemptive=False)
+    if as_json:
+        _print_json(solution.to_json())
+        return
+    from optsched.cli_tables import solution_view
+
+    _show(solution_view(solution.to_json(), loaded.instance, solution.note))
+
+
+@app.command()
+def bound(
+    source: Source,
+    objective: ObjectiveOption = None,
+    schedule_class: Annotated[str, typer.Option("--class", help="gang, gang-nonpreemptive")] = "gang",
+    cluster: ClusterOption = None,
+    limit: LimitOption = None,
+    output: Annotated[Path | None, typer.Option("-o", help="a file for the certificate")] = None,
+    columns: ColumnsOption = None,
+    skip_bad: SkipBadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """A certified lower bound: no schedule of the class is better."""
+    from optsched.bounds import bound as best_bound
+    from optsched.files import check_writable
+    from optsched.progress import bars
+
+    loaded = _load(source, cluster, limit, columns, skip_bad)
+    if output is not None:
+        check_writable(output)
+    with bars() as shown:
+        shown.step("bounding")
+        certificate = best_bound(loaded.instance, objective, schedule_class)
+        shown.step("proving again")
+        certificate.verify(loaded.instance)
+    if output is not None:
+        certificate.save(output)
+    if as_json:
+        _print_json({**certificate.to_json(), "float": certificate.exact_float})
+        return
+    from optsched.cli_tables import certificate_view
+
+    _show(certificate_view(certificate, loaded.instance))
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="a schedule or a certificate", show_default=False)],
+    instance: Annotated[str, typer.Option("--instance", help="the SOURCE it is about", show_default=False)],
+    cluster: ClusterOption = None,
+    limit: LimitOption = None,
+    columns: ColumnsOption = None,
+    skip_bad: SkipBadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a schedule or a certificate; exit 1, naming the rule, when it does not hold."""
+    from optsched.check import check_file
+
+    loaded = _load(instance, cluster, limit, columns, skip_bad)
+    verdict = check_file(file, loaded.instance)
+    if as_json:
+        found = [{"rule": v.rule, "message": v.message} for v in verdict.violations]
+        _print_json({"file": str(file), "kind": verdict.kind, "holds": verdict.holds, "violations": found})
+    elif verdict.holds:
+        sys.stdout.write(f"{file}: the {verdict.kind} holds\n")
+    else:
+        for violation in verdict.violations:
+            sys.stderr.write(f"{file}: {violation.rule}: {violation.message}\n")
+    if not verdict.holds:
+        raise typer.Exit(1)
+
+
+@app.command()
+def generate(
+    recipe: Annotated[str, typer.Argument(help="see: optsched list recipes", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", help="an instance file (.json, .parquet)", show_default=False)],
+    setting: Annotated[list[str] | None, typer.Option("--set", help="key=value")] = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an instance from a recipe and a seed."""
+    from optsched.traces.generate import generate as make
+    from optsched.traces.generate import settings
+
+    instance = make(recipe, seed, **settings(setting or []))
+    instance.save(output)
+    _say_written(output, instance, 0, as_json)
+
+
+@app.command()
+def convert(
+    source: Source,
+    output: Annotated[Path, typer.Option("-o", help="an instance file (.json, .parquet)", show_default=False)],
+    cluster: ClusterOption = None,
+    limit: LimitOption = None,
+    columns: ColumnsOption = None,
+    skip_bad: SkipBadOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn any dialect into an instance file."""
+    loaded = _load(source, cluster, limit, columns, skip_bad)
+    loaded.instance.save(output)
+    _say_written(output, loaded.instance, loaded.skipped_rows, as_json)
+
+
+@app.command()
+def plot(
+    file: Annotated[Path, typer.Argument(help="a schedule, or the result.json of a run", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", help="a picture (.png, .svg, .pdf)", show_default=False)],
+    instance: Annotated[str | None, typer.Option("--instance", help="the SOURCE of a schedule: shows arrivals")] = None,
+    cluster: ClusterOption = None,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw a schedule by GPU and node, or a run's values and ratios."""
+    from optsched.plot.files import plot_file
+
+    about = _load(instance, cluster, limit, None, False).instance if instance else None
+    plot_file(file, output, about)
+    if as_json:
+        _print_json({"file": str(output)})
+    else:
+        sys.stdout.write(f"{output}\n")
+
+
+@app.command(name="list")
+def list_names(
+    kind: Annotated[str, typer.Argument(help="policies, placements, models, bounds, ...", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """Names that can be used, each with a line on what it is."""
+    from optsched.catalogue import catalogue
+
+    rows = catalogue(kind)
+    if as_json:
+        _print_json({kind: [{"name": name, "text": text} for name, text in rows]})
+        return
+    from optsched.cli_tables import names_view
+
+    _show(names_view(kind, rows))
+
+
+def _say_written(path: Path, instance: Any, skipped: int, as_json: bool) -> None:
+    from optsched.cli_tables import instance_line
+
+    if as_json:
+        about = {"name": instance.name, "jobs": instance.n, "gpus": instance.cluster.gpus, "skipped_rows": skipped}
+        _print_json({"file": str(path), "instance": about})
+    else:
+        sys.stdout.write(f"{path}: {instance_line(instance, skipped)}\n")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: runs a command and turns errors into one line and an exit code."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except InputError as error:
+        sys.stderr.write(f"optsched: {error}\n")
+        code = 2
+    except OptschedError as error:
+        sys.stderr.write(f"optsched: {error}\n")
+        code = 1
+    except typer.Abort:
+        code = 130
+    except KeyboardInterrupt:
+        sys.stderr.write("optsched: interrupted\n")
+        code = 130
+    except BrokenPipeError:
+        code = 0
+    except Exception as error:
+        # The command-line parser's own errors: unknown options, missing arguments, wrong types.
+        if not hasattr(error, "format_message"):
+            raise
+        sys.stderr.write(f"optsched: {' '.join(error.format_message().split())} (see optsched --help)\n")
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

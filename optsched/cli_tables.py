@@ -1,0 +1,150 @@
+"""Tables for people: what the command line prints without ``--json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from optsched.bounds import Certificate
+from optsched.instance import Instance
+from optsched.report import Report
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number in at most ``digits`` significant decimals, thousands separated; a dash for none."""
+    if value is None:
+        return "-"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1
+    return f"{value:,.{decimals}f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit a reader would choose."""
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.3g} s"
+
+
+def instance_line(instance: Instance, skipped: int = 0) -> str:
+    """One line that says what was read."""
+    left_out = f", {skipped} rows skipped" if skipped else ""
+    cluster = f"{instance.cluster.spec} ({instance.cluster.gpus} GPUs)"
+    return f"{instance.name or 'instance'}: {instance.n:,} jobs on {cluster}{left_out}"
+
+
+def report_view(report: Report) -> Group:
+    """The table of ``run``: objective, ratio to the bound, metrics, GPU-hours."""
+    table = Table(title=None, header_style="bold", pad_edge=False)
+    heads = ("policy", report.objective, "ratio", "mean JCT", "p99 JCT", "queueing", "makespan", "util", "max FTF")
+    for head in (*heads, "idle GPU-h", "wait GPU-h", "saves GPU-h"):
+        table.add_column(head, justify="left" if head == "policy" else "right", overflow="fold")
+    for line in report.lines:
+        m = line.run.metrics
+        hours = m["gpu_hours"]
+        sign = "=" if line.bound and line.bound.exact else "<="
+        table.add_row(
+            line.run.policy,
+            number(None if line.value != line.value else line.value),
+            "-" if line.ratio is None else f"{sign} {line.ratio:.3f}",
+            duration(m["mean_jct"]),
+            duration(m["p99_jct"]),
+            duration(m["mean_queueing"]),
+            duration(m["makespan"]),
+            f"{100 * m['utilization']:.1f} %",
+            f"{m['max_ftf']:.2f}",
+            number(hours["idle"]),
+            number(hours["waiting"] + hours["overhead"]),
+            number(line.saved),
+        )
+    notes = [instance_line(report.instance, report.skipped_rows), *_bound_notes(report), *_unfinished_notes(report)]
+    return Group(table, *(Text(note) for note in notes))
+
+
+def _bound_notes(report: Report) -> list[str]:
+    notes = []
+    for shown in dict.fromkeys(line.bound for line in report.lines):
+        if shown is None:
+            notes.append(f"no lower bound on {report.objective} is known: no ratio")
+            continue
+        what = "optimum" if shown.exact else "bound: no schedule is below"
+        notes.append(f"{what} {number(shown.value, 12)} ({shown.kind}, class {shown.schedule_class}; proved again)")
+    notes.append("wait = GPU-hours that gangs waited or restarted; saves = those of the first policy, less its own")
+    return notes
+
+
+def _unfinished_notes(report: Report) -> list[str]:
+    notes = []
+    for line in report.lines:
+        missing = line.run.unfinished
+        if missing:
+            names = ", ".join(missing[:5]) + (" ..." if len(missing) > 5 else "")
+            notes.append(f"{line.run.policy}: {len(missing)} jobs never fit and did not finish: {names}")
+    return notes
+
+
+def solution_view(document: dict[str, Any], instance: Instance, note: str | None) -> Group:
+    """The table of ``solve``."""
+    table = Table(header_style="bold", pad_edge=False)
+    heads = (
+        "status",
+        document["objective"],
+        "bound",
+        "gap",
+        "model",
+        "solver",
+        "rows",
+        "columns",
+        "nonzeros",
+        "seconds",
+    )
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("status", "model", "solver") else "right", overflow="fold")
+    gap = document["gap"]
+    table.add_row(
+        document["status"],
+        number(document["value"], 12),
+        number(document["bound"], 12),
+        "-" if gap is None else f"{100 * gap:.2f} %",
+        str(document["model"] or "-"),
+        str(document["solver"] or "-"),
+        number(document["rows"]),
+        number(document["columns"]),
+        number(document["nonzeros"]),
+        f"{document['seconds']:.2f}",
+    )
+    notes = [instance_line(instance), *([note] if note else [])]
+    return Group(table, *(Text(line) for line in notes))
+
+
+def certificate_view(certificate: Certificate, instance: Instance) -> Group:
+    """What ``bound`` prints."""
+    table = Table(header_style="bold", pad_edge=False)
+    for head in ("objective", "lower bound", "kind", "class of schedules"):
+        table.add_column(head, justify="right" if head == "lower bound" else "left", overflow="fold")
+    value = number(certificate.exact_float, 12)
+    table.add_row(certificate.objective, value, certificate.kind, certificate.schedule_class)
+    return Group(table, Text(instance_line(instance)), Text("proved again from the instance, in exact arithmetic"))
+
+
+def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:
+    """What ``list`` prints."""
+    table = Table(header_style="bold", pad_edge=False)
+    table.add_column(kind, no_wrap=True)
+    table.add_column("", overflow="fold")
+    for name, text in rows:
+        table.add_row(name, text)
+    return table
+
+
+def show(view: Any) -> None:
+    """Print to stdout; wide enough for a table when stdout is not a terminal."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(view)

@@ -1,0 +1,231 @@
+"""What a SOURCE is: an instance file, the name of a shipped instance, or ``DIALECT:PATH[#fragment]``.
+
+``load`` is the one door through which jobs come in; `optsched.load` and every command that reads a SOURCE use it.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from optsched.cluster import Cluster
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.registry import near_matches
+from optsched.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect
+
+INSTANCE_SUFFIXES = (".json", ".parquet")
+INDEX = "index.toml"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An instance and the number of rows that were left out of it (only ever > 0 with ``skip_bad``)."""
+
+    instance: Instance
+    skipped_rows: int = 0
+
+
+@dataclass(frozen=True)
+class ShippedInstance:
+    """An instance that comes with the package, as ``instances/index.toml`` describes it.
+
+    ``problem`` in Graham's notation; ``optimum`` the proven optimal value, or None with ``lower`` and ``upper`` the best
+    proven bounds, where known; ``proved_by`` the methods that agree; ``recipe`` and ``seed`` how it was generated, or
+    ``reference`` where it was published.
+    """
+
+    name: str
+    file: str
+    problem: str
+    objective: str
+    optimum: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    proved_by: tuple[str, ...] = ()
+    recipe: str = ""
+    seed: int | None = None
+    reference: str = ""
+    licence: str = ""
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    cluster: Cluster | str | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    skip_bad: bool = False,
+) -> Instance:
+    """The instance that ``source`` names.
+
+    Parameters
+    ----------
+    source : an instance file (``.json``, ``.parquet``), the name of a shipped instance, or ``DIALECT:PATH``, with
+        ``#fragment`` for dialects that hold many instances in a file.
+    cluster : where the jobs run; required for a trace that does not bring a cluster. It replaces the cluster of an
+        instance file or a classical instance, whose proven optimum is then dropped.
+    limit : only the first jobs by (arrival, position).
+    columns : which column of a log of your own holds what (dialect ``csv``): ``{"arrival": "submitted", ...}``.
+    skip_bad : leave out rows of a trace that are not legal. An instance file is read whole or not at all.
+
+    Raises
+    ------
+    RowErrors
+        All bad rows of the file at once.
+    InputError
+        No such file, name or dialect (with near matches), no cluster, or an option that does not apply.
+    """
+    return load_counted(source, cluster=cluster, limit=limit, columns=columns, skip_bad=skip_bad).instance
+
+
+def load_counted(
+    source: str | os.PathLike[str],
+    *,
+    cluster: Cluster | str | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    skip_bad: bool = False,
+) -> Loaded:
+    """As `load`, and says how many rows were left out."""
+    where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InputError("not legal", field="limit", value=limit, legal="an integer >= 1")
+    text = os.fspath(source)
+    prefix, colon, place = text.partition(":")
+    if colon and prefix in DIALECTS:
+        return _load_trace(DIALECTS.get(prefix), place, where, limit, columns, skip_bad)
+    if columns:
+        raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
+    instance = _instance_of(text)
+    if limit is not None and limit < instance.n:
+        recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
+        instance = instance.head(limit).replace(recipe=recipe)
+    if where is not None and where != instance.cluster:
+        instance = instance.with_cluster(where)
+    return Loaded(instance)
+
+
+def _load_trace(
+    dialect: Dialect,
+    place: str,
+    cluster: Cluster | None,
+    limit: int | None,
+    columns: Mapping[str, str] | None,
+    skip_bad: bool,
+) -> Loaded:
+    path, fragment = place, None
+    if dialect.fragment and "#" in place:
+        path, _, fragment = place.rpartition("#")
+    if not path:
+        raise InputError("which file?", field="source", value=f"{dialect.name}:", legal=f"{dialect.name}:PATH")
+    if cluster is None and not dialect.brings_cluster and Path(path).is_file():
+        raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
+    read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
+    return Loaded(read.instance(), read.skipped_rows)
+
+
+def _instance_of(text: str) -> Instance:
+    path = Path(text)
+    if path.suffix.lower() in INSTANCE_SUFFIXES:
+        return Instance.load(path)
+    names = {each.name: each for each in shipped()}
+    if text in names:
+        with importlib.resources.as_file(_instances_folder().joinpath(names[text].file)) as file:
+            return Instance.load(file)
+    raise _not_a_source(text, list(names))
+
+
+def _not_a_source(text: str, names: list[str]) -> InputError:
+    path = Path(text)
+    prefix, colon, _ = text.partition(":")
+    if path.is_file():
+        return InputError(
+            "not an instance file; a trace is named with its dialect",
+            file=text,
+            legal=f"{' or '.join(INSTANCE_SUFFIXES)}, or DIALECT:{text} with DIALECT one of {', '.join(DIALECTS.names())}",
+        )
+    if path.is_dir():
+        return InputError("this is a folder", file=text, legal="a file")
+    if colon and prefix and os.sep not in prefix:
+        legal = near_matches(prefix, DIALECTS.names(), kind="dialect")
+        return InputError(f"there is no dialect named {prefix!r}", field="source", value=text, legal=legal)
+    if path.suffix or os.sep in text:
+        return InputError("no such file", file=text, legal="an instance file, DIALECT:PATH, or a shipped instance")
+    return InputError(
+        "neither a file nor the name of a shipped instance",
+        field="source",
+        value=text,
+        legal=f"FILE.json, FILE.parquet, DIALECT:PATH; {near_matches(text, names, kind='shipped instance')}",
+    )
+
+
+def shipped() -> list[ShippedInstance]:
+    """The instances that come with the package, in the order of their index; empty where there is no index.
+
+    Raises
+    ------
+    InputError
+        When the index is not legal: no TOML, an unknown or missing key, a value of the wrong type, a name used twice.
+    """
+    index = _instances_folder().joinpath(INDEX)
+    if not index.is_file():
+        return []
+    try:
+        document = tomllib.loads(index.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not TOML: {error}", file=str(index), legal="[[instance]] tables") from None
+    entries = document.get("instance", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError("not legal", file=str(index), field="instance", legal="[[instance]] tables")
+    found: dict[str, ShippedInstance] = {}
+    for position, entry in enumerate(entries, 1):
+        each = _shipped_instance(str(index), position, entry)
+        if each.name in found:
+            raise InputError("used twice", file=str(index), row=position, field="name", value=each.name, legal="unique")
+        found[each.name] = each
+    return list(found.values())
+
+
+_TEXTS = ("name", "file", "problem", "objective", "recipe", "reference", "licence")
+_NUMBERS = ("optimum", "lower", "upper")
+_REQUIRED = ("name", "file", "problem", "objective")
+
+
+def _shipped_instance(file: str, position: int, entry: Mapping[str, Any]) -> ShippedInstance:
+    def wrong(field: str, legal: str) -> InputError:
+        return InputError("not legal", file=file, row=position, field=field, value=entry.get(field), legal=legal)
+
+    known = (*_TEXTS, *_NUMBERS, "proved_by", "seed")
+    for field, value in entry.items():
+        if field not in known:
+            raise InputError(
+                "unknown key", file=file, row=position, field=field, legal=near_matches(field, list(known), kind="key")
+            )
+        if field in _TEXTS and not isinstance(value, str):
+            raise wrong(field, "a text")
+        if field in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise wrong(field, "a number")
+    for field in _REQUIRED:
+        if not entry.get(field):
+            raise wrong(field, "a text that is not empty")
+    seed, proved_by = entry.get("seed"), entry.get("proved_by", [])
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise wrong("seed", "an integer >= 0")
+    if not isinstance(proved_by, list) or not all(isinstance(method, str) for method in proved_by):
+        raise wrong("proved_by", "a list of texts")
+    return ShippedInstance(**{**entry, "proved_by": tuple(proved_by)})
+
+
+def _instances_folder() -> Traversable:
+    # In a wheel the folder lies inside the package; in a checkout beside it (pyproject.toml maps one to the other).
+    inside = importlib.resources.files("optsched").joinpath("_instances")
+    if inside.is_dir():
+        return inside
+    return Path(__file__).resolve().parent.parent / "instances"
