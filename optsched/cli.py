@@ -228,12 +228,14 @@ def plot(
     instance: Annotated[str | None, typer.Option("--instance", help="the SOURCE of a schedule: shows arrivals")] = None,
     cluster: ClusterOption = None,
     limit: LimitOption = None,
+    columns: ColumnsOption = None,
+    skip_bad: SkipBadOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draw a schedule by GPU and node, or a run's values and ratios."""
     from optsched.plot.files import plot_file
 
-    about = _load(instance, cluster, limit, None, False).instance if instance else None
+    about = _load(instance, cluster, limit, columns, skip_bad).instance if instance else None
     plot_file(file, output, about)
     if as_json:
         _print_json({"file": str(output)})

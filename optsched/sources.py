@@ -18,7 +18,7 @@ from optsched.cluster import Cluster
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.registry import near_matches
-from optsched.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect
+from optsched.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, check_limit
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
 INDEX = "index.toml"
@@ -95,8 +95,7 @@ def load_counted(
 ) -> Loaded:
     """As `load`, and says how many rows were left out."""
     where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InputError("not legal", field="limit", value=limit, legal="an integer >= 1")
+    check_limit(limit)
     text = os.fspath(source)
     prefix, colon, place = text.partition(":")
     if colon and prefix in DIALECTS:
@@ -132,8 +131,12 @@ def _load_trace(
 
 
 def _instance_of(text: str) -> Instance:
+    if not text.strip():
+        raise InputError(
+            "which source?", field="source", value=text, legal="FILE.json, FILE.parquet, DIALECT:PATH, a name"
+        )
     path = Path(text)
-    if path.suffix.lower() in INSTANCE_SUFFIXES:
+    if path.suffix.lower() in INSTANCE_SUFFIXES and (":" not in text or path.is_file()):
         return Instance.load(path)
     names = {each.name: each for each in shipped()}
     if text in names:

@@ -1,0 +1,1 @@
+"""Experiments that can be run again, one a file."""

@@ -1,0 +1,204 @@
+"""The shipped instances: their recipes and seeds, and the proof of their optima by two independent methods.
+
+``python -m optsched.studies.shipped_instances FOLDER`` makes every instance again, proves its optimum and writes the
+files and ``index.toml``. Two methods that share no formulation must return the same value as ``optimal``; otherwise
+nothing is written. `make study` proves the optima of the files as they stand; the tests check value and bound.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optsched.errors import OptschedError
+from optsched.files import write_atomic
+from optsched.instance import Instance
+from optsched.instance_file import short_number
+from optsched.offline.solve import solve
+from optsched.traces.generate import generate
+
+MINUTES = 10.0  # a method that needs longer does not count as one
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One shipped instance before it is made: name, recipe, seed, parameters, objective, methods that prove it."""
+
+    name: str
+    problem: str
+    recipe: str
+    seed: int
+    parameters: dict[str, Any]
+    methods: tuple[str, ...]
+    objective: str | None = None
+
+    def make(self) -> Instance:
+        """The instance, without its optimum."""
+        instance = generate(self.recipe, self.seed, **self.parameters)
+        return instance.replace(name=self.name, objective=self.objective or instance.objective)
+
+
+def recipes() -> Iterator[Recipe]:
+    """Every small instance that is shipped: 48, in families."""
+    for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1), (15, 1), (20, 1)):
+        yield Recipe(
+            f"single-{n:02d}-{seed}", "1|r_j|sum C_j", "machines", seed, {"jobs": n}, ("time-indexed", "positional")
+        )
+    for n, seed in ((6, 1), (7, 1), (8, 1), (8, 2), (9, 1), (10, 1), (12, 1)):
+        yield Recipe(
+            f"single-weighted-{n:02d}-{seed}",
+            "1|r_j|sum w_j C_j",
+            "machines",
+            seed,
+            {"jobs": n, "heaviest": 10},
+            ("time-indexed", "cp-sat"),
+        )
+    for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1)):
+        yield Recipe(
+            f"tardiness-{n:02d}-{seed}",
+            "1||sum w_j T_j",
+            "tardiness",
+            seed,
+            {"jobs": n, "longest": 20, "tightness": 0.8},
+            ("time-indexed", "cp-sat"),
+        )
+    for machines, n, seed in (
+        (2, 6, 1),
+        (2, 8, 1),
+        (2, 10, 1),
+        (3, 8, 1),
+        (3, 8, 2),
+        (3, 10, 1),
+        (3, 12, 1),
+        (4, 12, 1),
+    ):
+        yield Recipe(
+            f"machines-{machines}-{n:02d}-{seed}",
+            f"P{machines}|r_j|sum w_j C_j",
+            "machines",
+            seed,
+            {"jobs": n, "machines": machines, "longest": 20, "heaviest": 10},
+            ("time-indexed", "cp-sat"),
+        )
+    for n, seed in ((6, 1), (6, 2), (8, 1), (8, 2), (8, 3), (10, 1), (10, 2), (12, 1), (12, 2), (15, 1)):
+        yield Recipe(
+            f"rigid-{n:02d}-{seed}",
+            "P8|r_j,size_j|sum C_j",
+            "rigid",
+            seed,
+            {"jobs": n, "longest": 20},
+            ("rigid-time-indexed", "cp-sat"),
+        )
+    for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1)):
+        yield Recipe(
+            f"rigid-weighted-{n:02d}-{seed}",
+            "P8|r_j,size_j|sum w_j C_j",
+            "rigid",
+            seed,
+            {"jobs": n, "longest": 15, "heaviest": 10},
+            ("rigid-time-indexed", "cp-sat"),
+        )
+    for n, seed in ((6, 1), (8, 1), (10, 1), (12, 1)):
+        yield Recipe(
+            f"rigid-makespan-{n:02d}-{seed}",
+            "P8|r_j,size_j|C_max",
+            "rigid",
+            seed,
+            {"jobs": n, "longest": 15},
+            ("rigid-time-indexed", "cp-sat"),
+            "makespan",
+        )
+    for seed in (1, 2, 3):
+        yield Recipe(
+            f"wide-gangs-08-{seed}",
+            "P8|size_j|sum C_j",
+            "rigid",
+            seed,
+            {"jobs": 8, "longest": 12, "span": 0, "sizes": "uniform:low=3,high=8"},
+            ("rigid-time-indexed", "cp-sat"),
+        )
+
+
+# The instance of `make run`: a week of a 64-GPU cluster near its capacity.
+CLUSTER_WEEK = Recipe(
+    "cluster-week",
+    "P64|r_j,size_j,(pmtn)|sum C_j - r_j",
+    "poisson",
+    2,
+    {
+        "jobs": 1000,
+        "cluster": "8x8",
+        "load": 0.9,
+        "gpus": "adadual",
+        "duration": "lognormal:mean=7200,sigma=1.5",
+        "whole": True,
+    },
+    (),
+)
+
+
+def prove(instance: Instance, methods: tuple[str, ...]) -> dict[str, float]:
+    """The optimal value as every method finds it; `OptschedError` unless all prove optimality and agree."""
+    values = {}
+    for method in methods:
+        solution = solve(instance, model=method, time_limit=60 * MINUTES)
+        if solution.status != "optimal" or solution.value is None:
+            raise OptschedError(f"{instance.name}: {method} ends as {solution.status}, not optimal")
+        values[method] = float(solution.value)
+    if len(set(values.values())) != 1:
+        raise OptschedError(f"{instance.name}: the methods disagree: {values}")
+    return values
+
+
+def build(folder: Path) -> None:
+    """Make, prove and write every shipped instance and the index."""
+    entries = []
+    for recipe in (*recipes(), CLUSTER_WEEK):
+        instance = recipe.make()
+        if recipe.methods:
+            value = next(iter(prove(instance, recipe.methods).values()))
+            optimum = {
+                "objective": instance.objective,
+                "class": "gang-nonpreemptive",
+                "value": short_number(value),
+                "proved_by": list(recipe.methods),
+            }
+            instance = instance.replace(optimum=optimum)
+        instance.save(folder / f"{recipe.name}.json")
+        entries.append(_entry(recipe, instance))
+        print(recipe.name, instance.optimum and instance.optimum["value"], flush=True)
+    header = (
+        "# The shipped instances: made by optsched from the recipe and seed given, with the proof of the optimum named\n"
+        "# (class of schedules: rigid gangs on exclusive GPUs, no preemption).\n\n"
+    )
+    write_atomic(folder / "index.toml", header + "\n".join(entries))
+
+
+def _entry(recipe: Recipe, instance: Instance) -> str:
+    lines = {
+        "name": recipe.name,
+        "file": f"{recipe.name}.json",
+        "problem": recipe.problem,
+        "objective": instance.objective or "total_flow_time",
+        "recipe": recipe.recipe,
+        "seed": recipe.seed,
+        "licence": "Apache-2.0",
+    }
+    if instance.optimum:
+        lines["optimum"] = instance.optimum["value"]
+        lines["proved_by"] = list(recipe.methods)
+    shown = [f"{key} = {_toml(value)}" for key, value in lines.items()]
+    return "[[instance]]\n" + "\n".join(shown) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))

@@ -1,0 +1,299 @@
+"""The command line as a script sees it: JSON on stdout, one clear line on stderr, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.cli import main
+from optsched.instance import Instance, Job
+
+
+class Outcome:
+    """What a command did."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Outcome(int(stopped.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Two machines' worth of gangs; the optimum of sum C_j is 3 + 5 + 9 = 17 (b and c beside each other, then a)."""
+    path = tmp_path / "small.json"
+    jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
+    Instance(jobs, "1x2", name="small", objective="total_completion_time").save(path)
+    return path
+
+
+METRICS = {
+    "mean_jct",
+    "p50_jct",
+    "p95_jct",
+    "p99_jct",
+    "makespan",
+    "total_completion_time",
+    "total_weighted_completion_time",
+    "total_flow_time",
+    "mean_queueing",
+    "utilization",
+    "max_ftf",
+    "mean_ftf",
+    "gpu_hours",
+    "finished",
+    "unfinished",
+    "jobs",
+}
+
+
+def test_run_json_has_the_fields_of_the_contract(command: Any, small: Path) -> None:
+    done = command("run", small, "-p", "fifo", "-p", "srtf", "--json")
+    assert done.code == 0
+    document = done.json
+    assert document["instance"] == {"name": "small", "jobs": 3, "gpus": 2, "skipped_rows": 0}
+    assert document["objective"] == "total_completion_time"
+    fifo, srtf = document["runs"]
+    assert set(fifo) == {
+        "policy",
+        "knowledge",
+        "value",
+        "bound",
+        "ratio",
+        "ratio_to",
+        "guarantee",
+        "metrics",
+        "events",
+        "seconds",
+    }
+    assert set(fifo["bound"]) == {"value", "kind", "class", "exact"}
+    assert set(fifo["metrics"]) == METRICS
+    assert set(fifo["metrics"]["gpu_hours"]) == {"busy", "overhead", "idle", "waiting", "saved"}
+    assert fifo["value"] == 4 + 7 + 9
+    assert srtf["value"] == 3 + 5 + 9  # b and c first; at 3 c has less left than a needs
+    assert fifo["knowledge"] == "non-clairvoyant"
+    assert fifo["guarantee"] is None
+    assert fifo["ratio"] == pytest.approx(fifo["value"] / fifo["bound"]["value"])
+
+
+def test_run_without_policies_runs_three(command: Any, small: Path) -> None:
+    assert [line["policy"] for line in command("run", small, "--json").json["runs"]] == ["fifo", "sjf", "srtf"]
+
+
+def test_objective_option_wins_over_the_instance(command: Any, small: Path) -> None:
+    document = command("run", small, "-p", "sjf", "--objective", "makespan", "--json").json
+    assert document["objective"] == "makespan"
+    assert document["runs"][0]["value"] == document["runs"][0]["metrics"]["makespan"]
+
+
+def test_savings_are_against_the_first_policy(command: Any, small: Path) -> None:
+    first, second = command("run", small, "-p", "fifo", "-p", "sjf", "--json").json["runs"]
+    assert first["metrics"]["gpu_hours"]["saved"] == 0
+    waiting = [line["metrics"]["gpu_hours"]["waiting"] for line in (first, second)]
+    assert second["metrics"]["gpu_hours"]["saved"] == pytest.approx(waiting[0] - waiting[1])
+
+
+def test_run_writes_what_verify_accepts(command: Any, small: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert command("run", small, "-p", "fifo", "-p", "srtf", "-o", folder, "--json").code == 0
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["certificate.json", "result.json", "schedule-01-fifo.json", "schedule-02-srtf.json"]
+    for name in names:
+        if name != "result.json":
+            done = command("verify", folder / name, "--instance", small, "--json")
+            assert (done.code, done.json["holds"]) == (0, True), done.out
+    tampered = json.loads((folder / "schedule-01-fifo.json").read_text())
+    tampered["segments"][0]["end"] += 1
+    (folder / "schedule-01-fifo.json").write_text(json.dumps(tampered))
+    done = command("verify", folder / "schedule-01-fifo.json", "--instance", small)
+    assert done.code == 1
+    assert "capacity" in done.err
+
+
+def test_solve_finds_and_saves_the_optimum(command: Any, small: Path, tmp_path: Path) -> None:
+    done = command("solve", small, "-o", tmp_path / "best.json", "--json")
+    document = done.json
+    keys = "status objective value bound gap model solver rows columns nonzeros seconds".split()
+    assert set(document) == set(keys)
+    assert (document["status"], document["value"], document["bound"]) == ("optimal", 17, 17)
+    assert command("verify", tmp_path / "best.json", "--instance", small).code == 0
+
+
+def test_bound_saves_a_certificate(command: Any, small: Path, tmp_path: Path) -> None:
+    done = command("bound", small, "-o", tmp_path / "low.json", "--json")
+    assert done.code == 0
+    assert done.json["class"] == "gang"
+    assert command("verify", tmp_path / "low.json", "--instance", small).code == 0
+    assert command("verify", tmp_path / "low.json", "--instance", small, "--cluster", "1x4").code == 1
+
+
+def test_a_known_optimum_is_used_for_its_own_class(command: Any, tmp_path: Path) -> None:
+    path = tmp_path / "known.json"
+    optimum = {"objective": "total_completion_time", "class": "gang-nonpreemptive", "value": 17, "proved_by": ["hand"]}
+    jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
+    Instance(jobs, "1x2", objective="total_completion_time", optimum=optimum).save(path)
+    sjf, srtf = command("run", path, "-p", "sjf", "-p", "srtf", "--json").json["runs"]
+    assert sjf["ratio_to"] == "optimum"
+    assert sjf["bound"] == {"value": 17, "kind": "known-optimum", "class": "gang-nonpreemptive", "exact": True}
+    assert srtf["bound"]["class"] == "gang"
+
+
+def test_a_refuted_optimum_is_an_error(command: Any, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.json"
+    optimum = {"objective": "total_completion_time", "class": "gang-nonpreemptive", "value": 30}
+    Instance([Job("a", duration=4)], "1x2", objective="total_completion_time", optimum=optimum).save(path)
+    done = command("run", path)
+    assert done.code == 2
+    assert "refuted" in done.err
+
+
+def test_generate_convert_and_run(command: Any, tmp_path: Path) -> None:
+    made = tmp_path / "made.json"
+    assert command("generate", "rigid", "--set", "jobs=7", "--seed", "3", "-o", made, "--json").code == 0
+    assert command("convert", made, "-o", tmp_path / "made.parquet").code == 0
+    assert Instance.load(made).digest == Instance.load(tmp_path / "made.parquet").digest
+    assert command("run", tmp_path / "made.parquet", "-p", "wspt", "--json").code == 0
+
+
+@pytest.mark.parametrize(
+    "kind", ["policies", "placements", "models", "bounds", "objectives", "instances", "recipes", "dialects"]
+)
+def test_list_names_everything(command: Any, kind: str) -> None:
+    rows = command("list", kind, "--json").json[kind]
+    assert rows
+    assert all(row["name"] and row["text"] for row in rows)
+
+
+def test_random_placement_follows_the_seed(command: Any, tmp_path: Path) -> None:
+    made = tmp_path / "made.json"
+    command("generate", "poisson", "--set", "jobs=40", "--set", "cluster=4x4", "-o", made)
+    folders = [tmp_path / name for name in ("one", "two", "again")]
+    for folder, seed in zip(folders, ("1", "2", "1"), strict=True):
+        command("run", made, "-p", "fifo+random", "--seed", seed, "-o", folder)
+    texts = [next(folder.glob("schedule-*")).read_text() for folder in folders]
+    segments = [json.loads(text)["segments"] for text in texts]
+    assert segments[0] == segments[2] != segments[1]
+
+
+BAD = {
+    "missing file": (["run", "none.json"], "none.json"),
+    "missing trace": (["run", "philly:none.csv", "--cluster", "8x8"], "none.csv"),
+    "wrong dialect": (["run", "philly:{log}", "--cluster", "1x2"], "timestamp"),
+    "unknown dialect": (["run", "phily:{log}", "--cluster", "1x2"], "philly"),
+    "empty trace": (["run", "tiresias:{empty}", "--cluster", "1x2"], "empty"),
+    "no cluster": (["run", "tiresias:{log}"], "cluster"),
+    "bad cluster": (["run", "{small}", "--cluster", "8by8"], "8by8"),
+    "negative duration": (["run", "tiresias:{negative}", "--cluster", "1x2"], "duration"),
+    "gang too large": (["run", "{small}", "--cluster", "1x1"], "gpus"),
+    "duplicate ids": (["run", "tiresias:{twice}", "--cluster", "1x2"], "duplicate"),
+    "unknown policy": (["run", "{small}", "-p", "sjff"], "sjf"),
+    "unknown placement": (["run", "{small}", "-p", "sjf+consolidate"], "consolidated"),
+    "unknown parameter": (["run", "{small}", "-p", "fifo:skp=true"], "skip"),
+    "bad parameter": (["run", "{small}", "-p", "fifo:skip=maybe"], "true or false"),
+    "unknown objective": (["run", "{small}", "--objective", "total_flowtime"], "total_flow_time"),
+    "unknown class": (["bound", "{small}", "--class", "gangs"], "gang"),
+    "unknown model": (["solve", "{small}", "--model", "time-index"], "time-indexed"),
+    "unwritable folder": (["run", "{small}", "-o", "no/such/folder"], "no/such/folder"),
+    "unwritable file": (["bound", "{small}", "-o", "no/such/file.json"], "no/such/file.json"),
+    "unwritable schedule": (["solve", "{small}", "-o", "no/such/file.json"], "no/such/file.json"),
+    "truncated JSON": (["run", "{truncated}"], "truncated"),
+    "truncated Parquet": (["run", "{parquet}"], "Parquet"),
+    "truncated certificate": (["verify", "{truncated}", "--instance", "{small}"], "truncated"),
+    "unknown recipe": (["generate", "rigd", "-o", "x.json"], "rigid"),
+    "unknown recipe parameter": (["generate", "rigid", "--set", "job=3", "-o", "x.json"], "jobs"),
+    "unknown kind": (["list", "polices"], "policies"),
+    "unknown option": (["run", "{small}", "--foo"], "--foo"),
+    "bad limit": (["run", "{small}", "--limit", "0"], "limit"),
+    "bad suffix": (["convert", "{small}", "-o", "x.txt"], ".json"),
+    "bad time limit": (["solve", "{small}", "--time-limit", "-1"], "time"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_clear_line_and_exit_2(
+    command: Any, case: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"
+    files = {
+        "small": small.read_text(),
+        "log": head + "0,1,0,5,m,5,1\n",
+        "empty": "",
+        "negative": head + "0,1,0,5,m,-5,1\n",
+        "twice": head + "0,1,0,5,m,5,1\n0,1,1,5,m,5,1\n",
+        "truncated": small.read_text()[:150],
+    }
+    places = {}
+    for name, text in files.items():
+        places[name] = f"{name}.json"
+        (tmp_path / places[name]).write_text(text)
+    Instance.load(small).save(tmp_path / "whole.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:200])
+    places["parquet"] = "cut.parquet"
+    before = sorted(path.name for path in tmp_path.iterdir())
+    arguments, expected = BAD[case]
+    done = command(*(argument.format(**places) for argument in arguments))
+    assert done.code == 2
+    assert expected in done.err
+    assert "Traceback" not in done.err
+    rows = done.err.strip().splitlines()
+    assert len([row for row in rows if not row.startswith("  ")]) == 1, done.err
+    assert done.out == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_all_bad_rows_are_reported_at_once_and_can_be_skipped(command: Any, tmp_path: Path) -> None:
+    rows = ["0,1,0,5,m,5,1", "1,0,0,5,m,5,1", "2,1,-3,5,m,5,1", "3,1,0,5,m,nan,1", "4,9,0,5,m,5,1", "5,2,4,5,m,2,1"]
+    path = tmp_path / "log.csv"
+    path.write_text("job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n" + "\n".join(rows) + "\n")
+    done = command("run", f"tiresias:{path}", "--cluster", "1x2")
+    assert done.code == 2
+    summary, *lines = done.err.strip().splitlines()
+    assert "4 of 6" in summary
+    assert [int(line.split("row ")[1].split(",")[0]) for line in lines] == [3, 4, 5, 6]
+    kept = command("run", f"tiresias:{path}", "--cluster", "1x2", "--skip-bad", "--json").json
+    assert kept["instance"]["skipped_rows"] == 4
+    assert kept["instance"]["jobs"] == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "mean", "makespan"),
+    [("fifo+consolidated", 342656.78, 2425789), ("fifo:skip=true+consolidated", 272973.69, 2333633)],
+)
+def test_the_golden_values_of_public_simulators(
+    command: Any, data_dir: Path, policy: str, mean: float, makespan: float
+) -> None:
+    source = f"tiresias:{data_dir / 'philly' / 'philly_6c71a0_n500.csv'}"
+    (line,) = command("run", source, "--cluster", "8x8", "-p", policy, "--json").json["runs"]
+    assert round(line["metrics"]["mean_jct"], 2) == mean
+    assert line["metrics"]["makespan"] == makespan
+    assert line["ratio"] >= 1
+
+
+def test_the_whole_philly_trace(command: Any, data_dir: Path) -> None:
+    source = f"philly:{data_dir / 'philly' / 'philly.csv'}"
+    policies = ("fifo:skip=true", "srtf", "tiresias")
+    arguments = [part for policy in policies for part in ("-p", policy)]
+    document = command("run", source, "--cluster", "64x8", *arguments, "--json").json
+    assert document["instance"]["jobs"] == 82247
+    for line in document["runs"]:
+        assert line["metrics"]["finished"] == 82247
+        assert line["metrics"]["unfinished"] == 0
+        assert line["ratio"] >= 1
+        assert line["bound"]["class"] == "gang"

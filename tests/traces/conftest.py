@@ -1,0 +1,29 @@
+"""What the tests of readers share: write a file, read it in a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.cluster import Cluster
+from optsched.traces import DIALECTS, TraceRead
+
+Reader = Callable[..., TraceRead]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Reader:
+    """``read("philly", text, cluster="8x8", ...)``: the text as a file, read in that dialect."""
+
+    def read_text(
+        dialect: str, text: str, *, cluster: Cluster | str | None = "8x8", name: str = "log.csv", **options: Any
+    ) -> TraceRead:
+        path = tmp_path / name
+        path.write_text(text, newline="")
+        where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
+        return DIALECTS.get(dialect).read(path, cluster=where, **options)
+
+    return read_text

@@ -1,0 +1,111 @@
+"""Dialect csv: anybody's own log, with columns that the user names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from optsched.cluster import Cluster, NodeGroup
+from optsched.errors import InputError, RowErrors
+from optsched.traces import TraceRead
+
+Reader = Callable[..., TraceRead]
+NAMED = {"arrival": "submitted", "gpus": "wanted", "duration": "seconds"}
+
+
+def test_numbers_stay_as_they_stand(read: Reader) -> None:
+    found = read("csv", "seconds,wanted,submitted,junk\n60,4,100.5,x\n30,1,7,y\n", columns=NAMED)
+    assert found.table.select("id", "arrival", "gpus", "duration").rows() == [
+        ("2", 100.5, 4, 60.0),
+        ("3", 7.0, 1, 30.0),
+    ]
+    assert found.recipe["parameters"]["columns"] == NAMED
+
+
+def test_date_times_count_from_the_earliest_job(read: Reader) -> None:
+    text = "submitted;wanted;seconds\n2024-05-01 08:00:30;4;60\n2024-05-01T08:00:00Z;1;30\n"
+    assert read("csv", text, columns=NAMED).table["arrival"].to_list() == [30.0, 0.0]
+
+
+def test_unix_seconds_count_from_the_earliest_job_and_milliseconds_are_refused(read: Reader) -> None:
+    text = "submitted,wanted,seconds,by\n1700000100,4,60,1700000200\n1700000000.5,1,30,\n"
+    found = read("csv", text, columns={**NAMED, "due": "by"})
+    assert found.table["arrival"].to_list() == [99.5, 0.0]
+    assert found.table["due"].to_list() == [199.5, None]
+    with pytest.raises(RowErrors, match="divide Unix milliseconds by 1000"):
+        read("csv", "submitted,wanted,seconds\n1700000100000,4,60\n", columns=NAMED)
+
+
+def test_all_optional_fields(read: Reader) -> None:
+    text = (
+        "job,submitted,wanted,seconds,prio,by,who,team,net,mem\n"
+        'a,0,4,60,2.5,100,"Ada, Countess",x,bert,16e9\n'
+        "b,5,1,30,,,,,,\n"
+    )
+    columns = {
+        **NAMED,
+        "id": "job",
+        "weight": "prio",
+        "due": "by",
+        "user": "who",
+        "group": "team",
+        "model": "net",
+        "gpu_memory": "mem",
+    }
+    instance = read("csv", text, columns=columns).instance()
+    assert instance.ids == ("a", "b")
+    assert instance.weight.tolist() == [2.5, 1.0]
+    assert instance.due.tolist() == [100.0, float("inf")]
+    assert instance.gpu_memory.tolist() == [16e9, 0.0]
+    assert instance.table["user"].to_list() == ["Ada, Countess", None]
+    assert instance.table.select("group", "model").rows() == [("x", "bert"), (None, None)]
+
+
+def test_iterations_with_a_profile_instead_of_a_duration(read: Reader) -> None:
+    text = "arrival,gpus,iterations,profile\n0,1,500,resnet\n"
+    found = read("csv", text)  # the file's own names are the fields' names
+    assert found.table.select("iterations", "profile").row(0) == (500.0, "resnet")
+    with pytest.raises(RowErrors, match="profile"):
+        read("csv", "arrival,gpus,iterations,profile\n0,1,500,\n")
+
+
+def test_bad_rows(read: Reader) -> None:
+    text = "submitted,wanted,seconds,job\n0,1,5,a\n-1,1,5,b\n0,65,5,c\n0,1,0,d\n0,1,5,a\n2024-05-01 08:00:00,1,5,e\n"
+    with pytest.raises(RowErrors) as caught:
+        read("csv", text, columns={**NAMED, "id": "job"})
+    assert [(p.row, p.field) for p in caught.value.problems] == [
+        (3, "submitted"),
+        (4, "wanted"),
+        (5, "seconds"),
+        (6, "job"),
+        (7, "submitted"),
+    ]
+    found = read("csv", text, columns={**NAMED, "id": "job"}, skip_bad=True)
+    assert (found.table["id"].to_list(), found.skipped_rows) == (["a"], 5)
+
+
+def test_columns_that_do_not_exist(read: Reader) -> None:
+    text = "submitted,wanted,seconds\n0,1,5\n"
+    with pytest.raises(InputError, match=r"arrival = 'submited': the file has no such column.*did you mean submitted"):
+        read("csv", text, columns={**NAMED, "arrival": "submited"})
+    with pytest.raises(InputError, match=r"'arival': there is no such field.*did you mean arrival"):
+        read("csv", text, columns={**NAMED, "arival": "submitted"})
+    with pytest.raises(InputError, match=r"which column is gpus.*columns of the file: submitted, wanted, seconds"):
+        read("csv", text, columns={"arrival": "submitted", "duration": "seconds"})
+    with pytest.raises(InputError, match="which column is arrival and which is gpus and which is duration"):
+        read("csv", text)
+
+
+def test_a_memory_that_too_few_gpus_have_is_a_bad_row(read: Reader) -> None:
+    nodes = (NodeGroup(count=2, gpus=4, gpu_memory=16e9), NodeGroup(gpus=2, gpu_memory=32e9))
+    text = "arrival,gpus,duration,gpu_memory\n0,10,5,16e9\n0,2,5,17e9\n0,3,5,17e9\n0,1,5,33e9\n0,11,5,\n"
+    with pytest.raises(RowErrors) as caught:
+        read("csv", text, cluster=Cluster(nodes))
+    assert [(p.row, p.legal) for p in caught.value.problems] == [
+        (4, "at most 2, the GPUs of 2x4+1x2 with enough memory"),
+        (5, "at most 0, the GPUs of 2x4+1x2 with enough memory"),
+        (6, "at most 10, the GPUs of 2x4+1x2"),
+    ]
+    kept = read("csv", text, cluster=Cluster(nodes), skip_bad=True).instance()
+    assert kept.ids == ("2", "3")

@@ -1,0 +1,166 @@
+"""Checks of columns: what is legal, what is reported, and that every bad row is found."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.cluster import Cluster, NodeGroup
+from optsched.errors import InputError, RowErrors
+from optsched.traces.rows import Rows, offered_gpus, seconds_of_date_times
+from optsched.traces.text_table import TextTable, read_text_table
+
+
+def rows_of(**columns: list[str]) -> Rows:
+    count = len(next(iter(columns.values())))
+    line = pl.Series("line", range(2, count + 2), dtype=pl.Int64)
+    return Rows(TextTable("log.csv", pl.DataFrame(columns), line, (), ""))
+
+
+def problems(rows: Rows) -> list[tuple[int, str, object, str]]:
+    with pytest.raises(RowErrors) as caught:
+        rows.raise_problems()
+    return [(p.row, p.field, p.value, p.message) for p in caught.value.problems]
+
+
+LEGAL = ["1", " 2 ", "3.5", "1e3", "+4", "0.0000001"]
+NO_NUMBERS = ["", " ", "x", "nan", "NaN", "inf", "-inf", "1e999", "1,5", "0x10", "1_000", "--1"]
+
+
+def test_numbers_are_read_as_python_reads_them() -> None:
+    rows = rows_of(t=LEGAL)
+    assert rows.positive("t").to_list() == [float(text) for text in LEGAL]
+    rows.raise_problems()
+
+
+@pytest.mark.parametrize("text", [*NO_NUMBERS, "0", "-1", "-0.0"])
+def test_what_is_no_positive_number(text: str) -> None:
+    rows = rows_of(t=["1", text, "2"])
+    assert rows.positive("t").to_list() == [1.0, None, 2.0]
+    message = "missing" if not text.strip() else "not legal"
+    assert problems(rows) == [(3, "t", text, message)]
+    assert rows.good.to_list() == [True, False, True]
+
+
+@pytest.mark.parametrize("text", [*NO_NUMBERS, "0", "-3", "1.5", "1e17"])
+def test_what_is_no_gang(text: str) -> None:
+    rows = rows_of(g=["8", text, "2.0"])
+    assert rows.gang("g").to_list() == [8, None, 2]
+    assert [p[0] for p in problems(rows)] == [3]
+
+
+def test_zero_is_a_non_negative_number() -> None:
+    rows = rows_of(t=["0", "-0", "3", "-1"])
+    assert rows.non_negative("t").to_list() == [0.0, 0.0, 3.0, None]
+    assert problems(rows) == [(5, "t", "-1", "not legal")]
+
+
+def test_an_optional_field_may_be_empty_but_not_wrong() -> None:
+    rows = rows_of(w=["", "2", "x"])
+    assert rows.number("w", least=0, required=False).to_list() == [None, 2.0, None]
+    assert problems(rows) == [(4, "w", "x", "not legal")]
+
+
+def test_a_row_is_reported_once_with_its_first_problem_and_in_the_order_of_the_file() -> None:
+    rows = rows_of(a=["1", "x", "1", ""], b=["y", "y", "1", "1"])
+    rows.positive("a")
+    rows.positive("b")
+    assert [(row, field) for row, field, _, _ in problems(rows)] == [(2, "b"), (3, "a"), (5, "a")]
+
+
+def test_every_bad_row_is_found_and_counted() -> None:
+    rows = rows_of(a=["0"] * 700 + ["1"] * 300)
+    rows.positive("a")
+    with pytest.raises(RowErrors) as caught:
+        rows.raise_problems()
+    assert len(caught.value.problems) == 700
+    lines = str(caught.value).splitlines()
+    assert "700 of 1000 rows" in lines[0]
+    assert "log.csv" in lines[0]
+    assert len(lines) == 22
+    assert "row 2, a = '0'" in lines[1]
+    assert "legal: a finite number > 0" in lines[1]
+
+
+def test_ids_are_unique_and_the_first_owner_is_named() -> None:
+    rows = rows_of(id=["a", "b", "a", "", "b", "c", "a"])
+    assert rows.unique("id").to_list() == ["a", "b", "a", None, "b", "c", "a"]
+    with pytest.raises(RowErrors) as caught:
+        rows.raise_problems()
+    assert [(p.row, p.message, p.legal) for p in caught.value.problems] == [
+        (4, "duplicate id", "a name that line 2 does not have"),
+        (5, "missing", "a text that is not empty"),
+        (6, "duplicate id", "a name that line 3 does not have"),
+        (8, "duplicate id", "a name that line 2 does not have"),
+    ]
+
+
+def test_missing_columns_name_what_is_there_and_what_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("when,gpus\n1,2\n")
+    with pytest.raises(InputError) as caught:
+        Rows(read_text_table(path)).require(("time", "gpus", "length"))
+    text = str(caught.value)
+    assert "missing: time, length" in text
+    assert "there are: when, gpus" in text
+    assert "legal: a header with time, gpus, length" in text
+    assert "\n" not in text
+
+
+DATE_TIMES = [
+    ("2017-10-09 07:01:55", "2017-10-09T07:01:55+00:00"),
+    ("2017-10-09T07:01:55", "2017-10-09T07:01:55+00:00"),
+    ("2017-10-09 07:01", "2017-10-09T07:01:00+00:00"),
+    ("2017-10-09", "2017-10-09T00:00:00+00:00"),
+    ("2017-10-09 07:01:55.250", "2017-10-09T07:01:55.250+00:00"),
+    ("2017-10-09T07:01:55Z", "2017-10-09T07:01:55+00:00"),
+    ("2017-10-09 07:01:55+02:00", "2017-10-09T07:01:55+02:00"),
+    ("2017-10-09 07:01:55-0330", "2017-10-09T07:01:55-03:30"),
+    ("2017-10-09 07:01:55.5 +0545", "2017-10-09T07:01:55.500+05:45"),
+]
+
+
+@pytest.mark.parametrize(("text", "same"), DATE_TIMES)
+def test_date_times_agree_with_the_standard_library(text: str, same: str) -> None:
+    assert seconds_of_date_times(pl.Series([text])).to_list() == [datetime.datetime.fromisoformat(same).timestamp()]
+
+
+@given(st.lists(st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(2100, 1, 1)), min_size=1, max_size=5))
+def test_any_date_time_survives(moments: list[datetime.datetime]) -> None:
+    expected = [moment.replace(tzinfo=datetime.UTC).timestamp() for moment in moments]
+    found = seconds_of_date_times(pl.Series([str(moment) for moment in moments])).to_list()
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2017-02-30 00:00:00", "2017-10-09 25:00:00", "12", "07:01:55", "2017"])
+def test_what_is_no_date_time(text: str) -> None:
+    rows = rows_of(t=["2017-10-09 07:01:55", text])
+    assert rows.date_times("t").to_list()[1] is None
+    assert problems(rows) == [(3, "t", text, "not legal")]
+
+
+def test_gangs_wider_than_the_cluster_name_what_it_offers() -> None:
+    rows = rows_of(g=["4", "64", "65", "128"])
+    gpus = rows.gang("g")
+    rows.reject_wide(gpus, "g", Cluster.parse("8x8"), pl.Series([None] * 4, dtype=pl.Float64), rows.good)
+    with pytest.raises(RowErrors) as caught:
+        rows.raise_problems()
+    assert [(p.row, p.value, p.legal) for p in caught.value.problems] == [
+        (4, "65", "at most 64, the GPUs of 8x8"),
+        (5, "128", "at most 64, the GPUs of 8x8"),
+    ]
+
+
+def test_memory_limits_what_a_cluster_offers() -> None:
+    groups = (
+        NodeGroup(count=2, gpus=4, gpu_memory=16e9),
+        NodeGroup(count=1, gpus=8, gpu_memory=32e9),
+        NodeGroup(gpus=1),
+    )
+    memory = pl.Series([None, 0.0, 16e9, 17e9, 33e9])
+    assert offered_gpus(Cluster(groups), memory).to_list() == [17, 17, 17, 9, 1]
