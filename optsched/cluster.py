@@ -41,9 +41,9 @@ class NodeGroup:
                 raise InputError("not legal", field=f"nodes.{field}", value=value, legal="an integer >= 1")
         for field in ("gpu_memory", "nic_bandwidth", "intra_bandwidth"):
             value = getattr(self, field)
-            if value is not None and not (math.isfinite(value) and value > 0):
+            if value is not None and not (_is_number(value) and math.isfinite(value) and value > 0):
                 raise InputError("not legal", field=f"nodes.{field}", value=value, legal="a finite number > 0, or none")
-        if not self.gpu or not isinstance(self.gpu, str):
+        if not isinstance(self.gpu, str) or not self.gpu:
             raise InputError("not legal", field="nodes.gpu", value=self.gpu, legal="the name of a GPU type")
 
     def suits(self, gpu_types: Iterable[str] | None, gpu_memory: float | None) -> bool:
@@ -55,7 +55,11 @@ class NodeGroup:
     def to_json(self) -> dict[str, Any]:
         """The group as it stands in an instance file; absent fields are left out."""
         values = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in values.items() if value is not None}
+        return {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in values.items()
+            if value is not None
+        }
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,9 @@ class Cluster:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", tuple(self.nodes))
+        for group in self.nodes:
+            if not isinstance(group, NodeGroup):
+                raise InputError("not legal", field="nodes", value=group, legal="optsched.NodeGroup(...)")
         if not self.nodes:
             raise InputError("a cluster needs at least one node", field="nodes", legal="at least one node group")
         if self.gpus > MAX_GPUS:
@@ -78,6 +85,8 @@ class Cluster:
     def parse(cls, spec: str) -> Cluster:
         """A cluster from text such as ``8x8``, ``16x4:V100`` or ``8x1:V100+16x1:P100`` (nodes x GPUs : type)."""
         groups = []
+        if not isinstance(spec, str):
+            raise InputError("not a cluster", field="cluster", value=spec, legal=SPEC_LEGAL)
         for part in spec.split("+"):
             match = _SPEC_PART.match(part)
             if match is None or int(match[1]) < 1 or int(match[2]) < 1:
@@ -124,6 +133,10 @@ class Cluster:
     def to_json(self) -> dict[str, Any]:
         """The cluster as it stands in an instance file."""
         return {"nodes": [group.to_json() for group in self.nodes]}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

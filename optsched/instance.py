@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -21,7 +22,7 @@ import polars as pl
 
 from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, RowErrors
-from optsched.instance_file import document, read_parts, short_number, write_parts
+from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
 from optsched.job_table import COLUMNS, job_problems, normal_table
 from optsched.objectives import get_objective
 
@@ -90,7 +91,7 @@ class Instance:
         file: str | os.PathLike[str] | None = None,
     ) -> None:
         table = jobs if isinstance(jobs, pl.DataFrame) else _table_of_jobs(jobs)
-        cluster = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
+        cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
         table = normal_table(table, file)
         problems = job_problems(table, cluster)
         if problems:
@@ -116,6 +117,9 @@ class Instance:
 
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
+
+    def __delattr__(self, key: str) -> None:
+        raise AttributeError("an Instance is frozen")
 
     def __len__(self) -> int:
         return self.table.height
@@ -204,7 +208,10 @@ class Instance:
         key = self.gpus * count + pattern.to_numpy().astype(np.int64)
         kinds, job_class = np.unique(key, return_inverse=True)
         eligible = patterns[kinds % count][:, self.cluster.node_group] if self.n else np.zeros((0, 0), dtype=bool)
-        return job_class.reshape(-1).astype(np.int64), kinds // count, np.ascontiguousarray(eligible)
+        found = job_class.reshape(-1).astype(np.int64), kinds // count, np.ascontiguousarray(eligible)
+        for array in found:
+            array.flags.writeable = False
+        return found
 
     @property
     def job_class(self) -> Ints:
@@ -280,7 +287,7 @@ class Instance:
         """
         h = hashlib.sha256(b"optsched-instance/1\n")
         h.update(json.dumps(self.cluster.to_json(), sort_keys=True).encode())
-        h.update("\x1f".join(self.ids).encode())
+        h.update(json.dumps(self.ids).encode())
         for column in ("arrival", "duration", "iterations", "weight", "due", "gpu_memory"):
             h.update(column.encode() + self._floats(column, math.nan).astype("<f8").tobytes())
         h.update(b"gpus" + self.gpus.astype("<i8").tobytes())
@@ -300,7 +307,13 @@ class Instance:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:
         """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
-        return Instance(**read_parts(path), file=path)
+        parts = read_parts(path)
+        try:
+            return Instance(**parts, file=path)
+        except InputError as error:
+            if str(path) in str(error):
+                raise
+            raise InputError(str(error), file=path) from None
 
 
 def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:
@@ -309,17 +322,30 @@ def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:
         if not isinstance(job, Job):
             raise InputError("not a job", row=position + 1, value=job, legal="optsched.Job(...)")
     columns: dict[str, list[Any]] = {name: [getattr(job, name) for job in rows] for name in _JOB_FIELDS}
-    columns["gpu_types"] = [None if t is None else list(t) for t in columns["gpu_types"]]
     for name, dtype in COLUMNS.items():
-        if dtype == pl.Float64:
-            columns[name] = [_as_float(value, name, j + 1) for j, value in enumerate(columns[name])]
-    try:
-        return pl.DataFrame(columns, schema=COLUMNS, strict=True)
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"a job has a field of the wrong type: {error}") from None
+        columns[name] = [_legal(value, name, dtype, j + 1) for j, value in enumerate(columns[name])]
+    return pl.DataFrame(columns, schema=COLUMNS, strict=True)
 
 
-def _as_float(value: Any, field: str, row: int) -> float | None:
-    if value is None or (isinstance(value, (int, float, np.number)) and not isinstance(value, bool)):
-        return None if value is None else float(value)
-    raise InputError("not legal", row=row, field=field, value=value, legal="a number")
+def _legal(value: Any, field: str, dtype: pl.DataType, row: int) -> Any:
+    # A field of a Job as the table holds it; polars would accept True for 1 and cut a list of types out of a text.
+    if value is None:
+        return None
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if dtype == pl.Float64:
+        legal = "a number"
+        if number and (not isinstance(value, int) or abs(value) <= sys.float_info.max):
+            return float(value)
+    elif dtype == pl.Int64:
+        legal = "an integer"
+        if isinstance(value, int | np.integer) and number and abs(int(value)) <= MAX_INTEGER:
+            return int(value)
+    elif dtype == pl.String:
+        legal = "text"
+        if isinstance(value, str):
+            return value
+    else:
+        legal = "names of GPU types, e.g. ('V100',)"
+        if isinstance(value, tuple | list) and all(isinstance(name, str) for name in value):
+            return list(value)
+    raise InputError("not legal", row=row, field=field, value=value, legal=legal)

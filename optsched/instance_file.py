@@ -22,7 +22,8 @@ from optsched.job_table import COLUMNS
 FORMAT = "optsched-instance/1"
 _METADATA = "optsched-instance"
 
-Number = Annotated[int | float, Field(allow_inf_nan=False)]
+Number = Annotated[float, Field(allow_inf_nan=False)]  # strict: any number of JSON, but neither text nor a truth value
+MAX_INTEGER = 2**63 - 1
 
 
 class _Document(BaseModel):
@@ -51,7 +52,7 @@ class JobDocument(_Document):
 
     id: str | None = Field(None, min_length=1, description="unique name; absent: the job's position")
     arrival: Number = Field(0, ge=0, description="release date in seconds")
-    gpus: int = Field(1, ge=1, description="gang size")
+    gpus: int = Field(1, ge=1, le=MAX_INTEGER, description="gang size")
     duration: Number | None = Field(None, gt=0, description="seconds alone at full speed")
     iterations: Number | None = Field(None, gt=0)
     profile: str | None = Field(None, description="name of what gives the speed of an iteration")
@@ -70,7 +71,7 @@ class OptimumDocument(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
     objective: str
     schedule_class: str = Field("gang-nonpreemptive", alias="class")
-    value: Number
+    value: Annotated[int | float, Field(allow_inf_nan=False)]  # an optimum stays the integer it was proven to be
     proved_by: list[str] = Field(default_factory=list)
 
 
@@ -137,15 +138,24 @@ def write_parts(path: str | os.PathLike[str], **parts: Any) -> None:
     if suffix == ".json":
         doc = document(**parts)
         lines = ",\n".join("  " + json.dumps(row) for row in doc.pop("jobs"))
-        head = json.dumps(doc, indent=1)[:-2]  # one line a job: diffs and people can read it
+        head = _text(doc, path, indent=1)[:-2]  # one line a job: diffs and people can read it
         write_atomic(path, f'{head},\n "jobs": [\n{lines}\n ]\n}}\n')
     elif suffix == ".parquet":
         table: pl.DataFrame = parts.pop("jobs")
-        header = json.dumps({"format": FORMAT, **_header(**parts)})
+        header = _text({"format": FORMAT, **_header(**parts)}, path)
         with atomic_path(path) as temporary:
             table.write_parquet(temporary, metadata={_METADATA: header})
     else:
         raise InputError("cannot tell the format of an instance from its name", file=path, legal=".json or .parquet")
+
+
+def _text(doc: Mapping[str, Any], path: str | os.PathLike[str], indent: int | None = None) -> str:
+    try:
+        return json.dumps(doc, indent=indent, allow_nan=False)
+    except (TypeError, ValueError) as error:  # only these two hold what a caller made freely
+        raise InputError(
+            f"the recipe or the optimum cannot be written: {error}", file=path, legal="JSON values"
+        ) from None
 
 
 def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -166,9 +176,6 @@ def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     jobs = [job.model_dump() for job in doc.jobs]
     for position, job in enumerate(jobs):
         job["id"] = str(position) if job["id"] is None else job["id"]
-        for name, dtype in COLUMNS.items():
-            if dtype == pl.Float64 and job[name] is not None:
-                job[name] = float(job[name])
     table = pl.DataFrame(jobs, schema=COLUMNS)
     return _parts(doc, table)
 
@@ -178,8 +185,8 @@ def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError("no such file", file=path)
     try:
         metadata = pl.read_parquet_metadata(Path(path))
-        table = pl.read_parquet(Path(path))
-    except (pl.exceptions.PolarsError, OSError):
+        table = pl.read_parquet(Path(path), glob=False)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise InputError(
             "not a Parquet file, or a truncated one", file=path, legal=f"a table written as {FORMAT}"
         ) from None
@@ -189,6 +196,8 @@ def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
         doc = InstanceDocument.model_validate_json(json.dumps({**json.loads(metadata[_METADATA]), "jobs": []}))
     except ValidationError as error:
         raise _as_input_error(error, path) from None
+    except (TypeError, ValueError):
+        raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}") from None
     return _parts(doc, table)
 
 

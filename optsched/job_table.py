@@ -44,12 +44,24 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
             column = pl.int_range(table.height, eager=True).alias("id")
         else:
             column = pl.Series(name, [None], dtype=dtype).new_from_index(0, table.height)
+        if dtype == pl.Int64 and column.dtype.is_float():
+            _require_whole(column, file)
         try:
             column = column.cast(dtype, strict=True)
         except pl.exceptions.PolarsError:
             raise InputError("wrong type of column", file=file, field=name, legal=str(dtype)) from None
+        if dtype == pl.Float64:
+            column = column + 0.0  # one zero only: -0.0 and 0 are the same time
         columns.append(column.fill_null(_DEFAULTS[name]) if name in _DEFAULTS else column)
     return pl.DataFrame(columns)
+
+
+def _require_whole(column: pl.Series, file: str | os.PathLike[str] | None) -> None:
+    # A cast would cut 2.5 to 2 without a word.
+    broken = (column != column.floor()).fill_null(False).arg_true()
+    if len(broken):
+        row = int(broken[0])
+        raise InputError("not legal", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer")
 
 
 def job_problems(table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.instance import Instance
 from optsched.objectives import get_objective
 from optsched.schedule import Schedule
 
@@ -79,17 +78,21 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     end = float(schedule.end.max())
     completion = np.where(done, schedule.completion, np.maximum(end, instance.arrival))
     jct = completion[done] - instance.arrival[done]
-    stay = (_active_integral(instance, completion, completion[done])) - _active_integral(
-        instance, completion, instance.arrival[done]
+    origin = (
+        instance.arrival.min()
+    )  # integrals from here, not from 0: a trace may count from 1970, and sums would round
+    arrival, completion = instance.arrival - origin, completion - origin
+    stay = _active_integral(arrival, completion, completion[done]) - _active_integral(
+        arrival, completion, arrival[done]
     )
     active = stay / jct
     share = np.maximum(1.0, active * instance.gpus[done] / instance.cluster.gpus)
     return jct / (instance.duration[done] * share)
 
 
-def _active_integral(instance: Instance, completion: Floats, at: Floats) -> Floats:
+def _active_integral(arrival: Floats, completion: Floats, at: Floats) -> Floats:
     # Integral over [0, t] of the number of active jobs = sum (t - r)^+ - sum (t - C)^+.
-    return _positive_parts(instance.arrival, at) - _positive_parts(completion, at)
+    return _positive_parts(arrival, at) - _positive_parts(completion, at)
 
 
 def _positive_parts(origin: Floats, at: Floats) -> Floats:

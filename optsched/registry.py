@@ -15,11 +15,12 @@ T = TypeVar("T")
 
 def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
     """The legal names, the likely ones first: the ``legal`` part of an `InputError`."""
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
     near = difflib.get_close_matches(word.lower().replace("_", "-"), names, n=3, cutoff=0.5)
     near += difflib.get_close_matches(word.lower(), [n for n in names if n not in near], n=3, cutoff=0.6)
     if near:
-        return f"did you mean {' or '.join(near)}? {kind}s: {', '.join(names)}"
-    return f"{kind}s: {', '.join(names)}"
+        return f"did you mean {' or '.join(near)}? {plural}: {', '.join(names)}"
+    return f"{plural}: {', '.join(names)}"
 
 
 class Registry(Generic[T]):

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from optsched.bounds import Certificate, bound
+from optsched.bounds import Certificate, NoBoundError, bound
 from optsched.check import check_schedule, schedule_value
 from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance
@@ -211,10 +211,8 @@ def verified_bound(instance: Instance, objective: str, schedule_class: str = "ga
     """The best certificate for an objective, proved again before it is returned; None where no bound is known."""
     try:
         certificate = bound(instance, objective, schedule_class)
-    except InputError as error:
-        if "no lower bound" in str(error):
-            return None
-        raise
+    except NoBoundError:
+        return None
     certificate.verify(instance)
     return certificate
 

@@ -83,6 +83,10 @@ class Schedule:
         GPUs, which needs jobs that may use every node. Raises `InputError` when the capacity is exceeded.
         """
         start = np.asarray(starts, dtype=np.float64)
+        if start.shape != (instance.n,) or not np.isfinite(start).all():
+            raise InputError(
+                "not legal", field="starts", legal=f"one finite number of seconds for each of {instance.n} jobs"
+            )
         end = start + instance.duration
         if node_counts is None:
             if not instance.unrestricted:

@@ -81,7 +81,10 @@ def write_segments(
 
 
 def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> tuple[Any, ...]:
-    """(job, start, end, work, gpu_offset, gpu_node, gpu_index, policy) of a schedule of the instance ``digest``."""
+    """(job, start, end, work, gpu_offset, gpu_node, gpu_index, policy) of a schedule of the instance ``digest``.
+
+    Raises `InputError` when the file is not a schedule, or one of another instance.
+    """
     header, rows = _read_parquet(path) if Path(path).suffix.lower() == ".parquet" else _read_json(path)
     if header.get("instance") != digest:
         raise InputError("the schedule belongs to another instance", file=path, field="instance", legal=digest)
@@ -89,26 +92,17 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
         job = np.array([index[row["job"]] for row in rows], dtype=np.int64)
         gangs = [np.array(row["gpus"], dtype=np.int64).reshape(-1, 2) for row in rows]
         start, end, work = (np.array([row[f] for row in rows], dtype=np.float64) for f in ("start", "end", "work"))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"a segment is not legal: {error!r}", file=path, legal=FORMAT) from None
     offset = np.cumsum([0, *(len(gang) for gang in gangs)], dtype=np.int64)
     flat = np.concatenate([*gangs, np.zeros((0, 2), dtype=np.int64)])
-    return (
-        str(header.get("policy", "")),
-        job,
-        start,
-        end,
-        work,
-        offset,
-        flat[:, 0].copy(),
-        flat[:, 1].copy(),
-    )
+    return job, start, end, work, offset, flat[:, 0].copy(), flat[:, 1].copy(), str(header.get("policy", ""))
 
 
 def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     try:
         doc = json.loads(read_bytes(path))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}") from None
     if not isinstance(doc, dict) or doc.get("format") != FORMAT or not isinstance(doc.get("segments"), list):
         raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
@@ -120,11 +114,16 @@ def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[di
         raise InputError("no such file", file=path)
     try:
         header = json.loads(pl.read_parquet_metadata(Path(path)).get(METADATA, "null"))
-        rows = pl.read_parquet(Path(path)).to_dicts()
-    except (pl.exceptions.PolarsError, OSError, ValueError):
+        rows = pl.read_parquet(Path(path), glob=False).to_dicts()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
         raise InputError("not a Parquet file, or a truncated one", file=path, legal=FORMAT) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
-    for row in rows:
-        row["gpus"] = list(zip(row.pop("node"), row.pop("index"), strict=True))
+    try:
+        for row in rows:
+            row["gpus"] = list(zip(row.pop("node"), row.pop("index"), strict=True))
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            "a segment's GPUs are not legal", file=path, legal="lists node and index, alike long"
+        ) from None
     return header, rows

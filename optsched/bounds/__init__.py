@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optsched.bounds.bound import BOUNDS, Bound, bound, lower_bound
+from optsched.bounds.bound import BOUNDS, Bound, NoBoundError, bound, lower_bound
 from optsched.bounds.certificate import (
     KINDS,
     SCHEDULE_CLASSES,
@@ -18,6 +18,7 @@ __all__ = [
     "Bound",
     "Certificate",
     "CertificateError",
+    "NoBoundError",
     "bound",
     "lower_bound",
     "register_kind",

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 from optsched.bounds.certificate import SCHEDULE_CLASSES, Certificate
+from optsched.bounds.gang_machine import GangMachine, machines_to_try
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.objectives import objective_of
+from optsched.rates.duration import seconds_alone
 from optsched.registry import Registry, near_matches
+
+class NoBoundError(InputError):
+    """No registered bound serves this objective and class of schedules."""
+
 
 # (instance, objective, schedule class) -> certificate; None where the bound has nothing to say
 Build = Callable[[Instance, str, str], Certificate | None]
+Prove = Callable[[GangMachine], tuple[Fraction, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,14 @@ def lower_bound(
     return add
 
 
+def best_over_machines(instance: Instance, objective: str, schedule_class: str, kind: str, prove: Prove) -> Certificate:
+    """The certificate of the fast machine under which ``prove`` gives the largest (value, data)."""
+    duration = seconds_alone(instance)
+    machines = machines_to_try(instance.gpus, duration, instance.cluster.gpus)
+    value, data = max((prove(machine) for machine in machines), key=lambda proof: proof[0])
+    return Certificate(instance.digest, objective, schedule_class, kind, value, data)
+
+
 def bound(instance: Instance, objective: str | None = None, schedule_class: str = "gang") -> Certificate:
     """The largest of all registered lower bounds on the optimum of ``objective`` over a class of schedules.
 
@@ -57,7 +74,9 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
     Raises
     ------
     InputError
-        For an unknown objective or class, and for an objective without a bound.
+        For an unknown objective or class.
+    NoBoundError
+        For an objective without a bound.
     """
     if schedule_class not in SCHEDULE_CLASSES:
         raise InputError(
@@ -76,7 +95,7 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
                 found.append(certificate)
     if not found:
         served = sorted({o for b in every if schedule_class in b.classes for o in b.objectives})
-        raise InputError(
+        raise NoBoundError(
             f"no lower bound on this objective for the class {schedule_class}",
             field="objective",
             value=name,

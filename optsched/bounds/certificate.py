@@ -219,11 +219,13 @@ def require_same(certificate: Certificate, value: Fraction, data: dict[str, Any]
             "value",
             f"the certificate claims {shown(certificate.value)}, {more} than the {shown(value)} that its data prove",
         )
-    if certificate.data != data:
-        names = sorted({*data, *certificate.data})
-        wrong = next(n for n in names if n not in data or certificate.data.get(n, ...) != data[n])
-        claimed, proved = (str(d.get(wrong, "absent"))[:80] for d in (certificate.data, data))
-        raise CertificateError("value", f"data.{wrong} is {claimed}; the proof gives {proved}")
+    for name in sorted({*data, *certificate.data}):
+        # as JSON, since True, 1 and 1.0 are equal to Python
+        claimed, proved = (
+            json.dumps(d[name], default=str) if name in d else "absent" for d in (certificate.data, data)
+        )
+        if claimed != proved:
+            raise CertificateError("value", f"data.{name} is {claimed[:80]}; the proof gives {proved[:80]}")
 
 
 def shown(value: Fraction) -> str:

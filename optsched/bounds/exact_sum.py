@@ -22,12 +22,12 @@ _LOWEST = -1074  # exponent of the last bit of the smallest float64
 
 
 @njit(cache=True, inline="always")
-def _split(bits: np.int64) -> tuple[np.uint64, int]:
+def _split(bits: np.int64) -> tuple[np.uint64, np.int64]:
     # |x| = mantissa * 2**(exponent - 1074), exponent >= 0
     exponent = (bits >> 52) & 0x7FF
     mantissa = bits & _MANTISSA
     if exponent == 0:
-        return np.uint64(mantissa), 0
+        return np.uint64(mantissa), np.int64(0)
     return np.uint64(mantissa | _IMPLICIT), exponent - 1
 
 

@@ -25,6 +25,7 @@ Reference: Fekete and Schepers, New classes of fast lower bounds for bin packing
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,44 +48,45 @@ class GangMachine:
 
 def gang_machine(gpus: Ints, total: int, threshold: int) -> GangMachine:
     """The relaxation with threshold ``1 <= threshold <= (total + 1) // 2``. O(n + G)."""
-    wide = gpus > total - threshold
-    middle = (gpus >= threshold) & ~wide
-    capacity = _largest_fill(gpus[middle], total) if middle.any() else 1
-    width = np.where(wide, capacity, np.where(middle, gpus, 0)).astype(np.int64)
-    return GangMachine(threshold, capacity, width)
+    capacity, width = _by_size(np.bincount(gpus), total, threshold)
+    return GangMachine(threshold, capacity, width[gpus])
 
 
 def machines_to_try(gpus: Ints, duration: Floats, total: int) -> list[GangMachine]:
     """Threshold 1 first, then those under which the machine has most work; fewer of them for many jobs."""
-    machines = [gang_machine(gpus, total, 1)]
-    plain = machines[0].capacity
-    count = _TRIED if gpus.size <= _MANY else _TRIED_WHEN_MANY
-    for threshold in _thresholds(gpus, duration, total, 2 * count):
-        machine = gang_machine(gpus, total, threshold)
+    counts, seconds = np.bincount(gpus), np.bincount(gpus, weights=duration)
+    kept = _TRIED if gpus.size <= _MANY else _TRIED_WHEN_MANY
+    plain, sizes = _by_size(counts, total, 1)[0], np.arange(counts.size)
+    rivals = []
+    for threshold in _thresholds(seconds * sizes, total, 2 * kept):
+        capacity, width = _by_size(counts, total, threshold)
         # neither a wide gang nor a smaller capacity: every p_j is at most that of threshold 1
-        if machine.capacity < plain or bool(np.any(machine.width > gpus)):
-            machines.append(machine)
-    work = [float(machine.width @ duration) / machine.capacity for machine in machines]
-    best = sorted(range(1, len(machines)), key=lambda i: -work[i])[: count - 1]
-    return [machines[0], *(machines[i] for i in best)]
+        if bool(np.any(width > sizes)) or (capacity < plain and bool(np.any(width))):
+            rivals.append((-float(width @ seconds) / capacity, threshold))
+    best = [threshold for _, threshold in sorted(rivals)]
+    return [gang_machine(gpus, total, threshold) for threshold in [1, *best[: kept - 1]]]
 
 
-def _thresholds(gpus: Ints, duration: Floats, total: int, count: int) -> list[int]:
-    # Only at a gang size (or its complement) does the family change; sizes with most work first.
-    half = (total + 1) // 2
-    if gpus.size == 0 or total > FILL_LIMIT:
-        return [half] if bool(np.any(gpus > total - half)) and half > 1 else []
-    work = np.bincount(gpus, weights=gpus * duration)
-    sizes = np.argsort(-work, kind="stable")[:count]
-    found = {int(min(g, total + 1 - g)) for g in sizes if work[g] > 0}
-    return sorted((found | {half}) - {1})
+def _by_size(counts: Ints, total: int, threshold: int) -> tuple[int, Ints]:
+    # (capacity, effective width by gang size) for counts[g] gangs of g GPUs; 0 for sizes that do not occur
+    size = np.arange(counts.size)
+    wide = (counts > 0) & (size > total - threshold)
+    middle = (counts > 0) & (size >= threshold) & ~wide
+    capacity = _largest_fill(np.where(middle, counts, 0), total) if middle.any() else 1
+    return capacity, np.where(wide, capacity, np.where(middle, size, 0))
 
 
-def _largest_fill(gpus: Ints, total: int) -> int:
+def _thresholds(work: npt.NDArray[Any], total: int, most: int) -> list[int]:
+    # only at a gang size or its complement does the family change: the sizes with most work, and one half
+    heaviest = np.argsort(-work, kind="stable")[:most]
+    found = {int(min(g, total + 1 - g)) for g in heaviest if work[g] > 0}
+    return sorted((found | {(total + 1) // 2}) - {1})
+
+
+def _largest_fill(counts: Ints, total: int) -> int:
     # Subset sums of the gangs as the bits of one integer; equal gangs in batches of 1, 2, 4, ...
     if total > FILL_LIMIT:
         return total
-    counts = np.bincount(gpus)
     mask = (1 << (total + 1)) - 1
     filled = 1
     for size in np.flatnonzero(counts).tolist():

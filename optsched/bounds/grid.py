@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +38,9 @@ _FINEST = 1000  # 2.0**k and its inverse stay normal numbers
 class GridJobs:
     """Jobs on the grid: ``release`` ticks counted from ``origin``, ``work`` in ticks, i64[n]; ``exponent`` is k."""
 
-    exponent: int
+    threshold: int
     capacity: int
+    exponent: int
     origin: int
     release: Ints
     work: Ints
@@ -48,9 +50,14 @@ class GridJobs:
         """Seconds of one tick."""
         return 1 / (Fraction(2) ** self.exponent * self.capacity)
 
-    def data(self) -> dict[str, int | str]:
-        """What a certificate says of the grid."""
-        return {"capacity": self.capacity, "grid_exponent": self.exponent, "tick": ratio_text(self.tick)}
+    def data(self) -> dict[str, Any]:
+        """What a certificate says of the machine and the grid."""
+        return {
+            "threshold": self.threshold,
+            "capacity": self.capacity,
+            "grid_exponent": self.exponent,
+            "tick": ratio_text(self.tick),
+        }
 
 
 def on_grid(release: Floats, duration: Floats, machine: GangMachine) -> GridJobs:
@@ -79,9 +86,9 @@ def grid_exponent(moments: Floats, duration: Floats, machine: GangMachine) -> in
         return 0
     last, first, longest = float(moments.max()), float(moments.min()), float(duration.max())
     latest = (last * _SMALL - first * _SMALL) * machine.capacity + float(machine.width @ (duration * _SMALL))
-    # frexp: every one is < 2**bits; one bit more than makes up for the relative error of the sum
-    bits = 1 + _SMALL_BITS
-    bits += max(math.frexp(value)[1] for value in (latest, last * _SMALL, first * _SMALL, longest * _SMALL))
+    sizes = (latest, last * _SMALL, first * _SMALL, longest * _SMALL)
+    # frexp: every one is < 2**bits (0 has no exponent); one bit more makes up for the relative error of the sum
+    bits = 1 + _SMALL_BITS + max((math.frexp(size)[1] for size in sizes if size), default=0)
     fits = min(BITS - bits, _FINEST)
     return min(max(fraction_bits(moments, fits), fraction_bits(duration, fits)), fits)
 
@@ -91,8 +98,9 @@ def _on_grid(release: Floats, duration: Floats, machine: GangMachine, k: int) ->
     ticks = _floors(release, scale)
     first = int(ticks.min()) if ticks.size else 0
     return GridJobs(
-        exponent=k,
+        threshold=machine.threshold,
         capacity=machine.capacity,
+        exponent=k,
         origin=first * machine.capacity,
         release=(ticks - first) * np.int64(machine.capacity),
         work=_floors(duration, scale) * machine.width,

@@ -20,15 +20,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from optsched.bounds.bound import lower_bound
+from optsched.bounds.bound import best_over_machines, lower_bound
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
 from optsched.bounds.certificate import Certificate, data_integer, register_kind, require_same
 from optsched.bounds.exact_sum import exact_dot
-from optsched.bounds.gang_machine import machines_to_try
+from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, fraction_bits, on_grid
 from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, busy_pieces, floor_to_grid, machine_of, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
@@ -48,15 +49,14 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     """The certificate with the best threshold; data: machine, grids of time and weight, flow constant."""
     costs = sum_costs(instance, objective)
     weight, exponent = weights_on_grid(costs.weight)
-    best = None
-    for machine in machines_to_try(instance.gpus, costs.duration, instance.cluster.gpus):
+
+    def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
         jobs = on_grid(costs.release, costs.duration, machine)
         value, bits = bound_with(costs, jobs, np.where(jobs.work > 0, weight, 0), exponent)
-        if best is None or value > best.value:
-            data = {"threshold": machine.threshold, **jobs.data(), **costs.data()}
-            data |= {"multiplier_exponent": exponent, "held_up_bits": bits}
-            best = Certificate(instance.digest, objective, schedule_class, KIND, value, data)
-    return best
+        data = {**jobs.data(), **costs.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
+        return value, data
+
+    return best_over_machines(instance, objective, schedule_class, KIND, prove)
 
 
 def weights_on_grid(weight: Floats, extra_bits: int = 0) -> tuple[Ints, int]:

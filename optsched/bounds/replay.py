@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cmp_to_key
+from typing import Any
 
 from optsched.bounds.certificate import Certificate, data_integer, ratio_text
 from optsched.bounds.gang_machine import FILL_LIMIT
@@ -38,7 +39,7 @@ class Times:
 
     flow: bool
 
-    def data(self) -> dict[str, object]:
+    def data(self) -> dict[str, Any]:
         """The flow constant ``sum w_j r_j`` of a flow-time objective, as certificates state it."""
         if not self.flow:
             return {}
@@ -115,7 +116,7 @@ class Machine:
         """The moment value / per_second in ticks, rounded up to the grid."""
         return -floor_to_grid(-value, per_second, self.exponent) * self.capacity
 
-    def data(self) -> dict[str, object]:
+    def data(self) -> dict[str, Any]:
         """What a certificate says of the machine."""
         return {
             "threshold": self.threshold,

@@ -6,22 +6,26 @@
     min sum u_j M_j + sum u_j (p_j / 2 - c_j) + sum (w_j - u_j) max(0, r_j + p_j - c_j),
 
 c_j = 0, r_j or the due date (see `optsched.bounds.sum_costs`), M_j the mean busy times on the fast machine.
-**Proof**: split the cost as u_j + (w_j - u_j). The first part is at least u_j (C_j - c_j) >= u_j (M_j + p_j / 2 - c_j), as in
-`optsched.bounds.mean_busy_time`, which is this bound with u = w; the second is at least its value when j never waits
+**Proof**: split the cost as u_j + (w_j - u_j). The first part is at least u_j (C_j - c_j) >= u_j (M_j + p_j / 2 - c_j), as
+in `optsched.bounds.mean_busy_time`, which is this bound with u = w; the second is at least its value when j never waits
 (`release_plus_duration`, u = 0).
 **Method**: the bound is concave in u, its supergradient is what M_j + p_j / 2 - c_j exceeds the cost of never waiting; a few
 steps of projected ascent in float arithmetic find good u, which are then rounded to a grid and evaluated exactly. The
 ascent is heuristic, the bound is not: the verifier takes any u with 0 <= u <= w.
 **Complexity** O(n log n) a step.
-**Reference**: Lagrangian duality over the mean-busy-time polyhedron of Goemans et al., SIAM J. Discrete Math. 15 (2002), 165-192.
+**Reference**: Lagrangian duality over the mean-busy-time polyhedron of Goemans et al., SIAM J. Discrete Math.
+15 (2002), 165-192.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from optsched.bounds.bound import lower_bound
+from optsched.bounds.bound import best_over_machines, lower_bound
 from optsched.bounds.certificate import (
     Certificate,
     CertificateError,
@@ -30,7 +34,7 @@ from optsched.bounds.certificate import (
     require_same,
 )
 from optsched.bounds.fast_machine import priority_run
-from optsched.bounds.gang_machine import machines_to_try
+from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
 from optsched.bounds.replay import MAX_EXPONENT, machine_of, times_of
@@ -53,17 +57,17 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
         return None
     costs = sum_costs(instance, objective)
     weight, exponent = weights_on_grid(costs.weight, SHARE_BITS)
-    best = None
-    for machine in machines_to_try(instance.gpus, costs.duration, instance.cluster.gpus):
+
+    def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
         jobs = on_grid(costs.release, costs.duration, machine)
-        share = best_shares(costs, jobs)
+        with np.errstate(all="ignore"):  # of times near the ends of the floats nothing but the direction suffers
+            share = best_shares(costs, jobs)
         multiplier = np.where(jobs.work > 0, np.floor(weight * share), 0).astype(np.int64)
         value, bits = bound_with(costs, jobs, multiplier, exponent)
-        if best is None or value > best.value:
-            data = {"threshold": machine.threshold, **jobs.data(), **costs.data()}
-            data |= {"multiplier_exponent": exponent, "held_up_bits": bits, "multipliers": multiplier.tolist()}
-            best = Certificate(instance.digest, objective, schedule_class, KIND, value, data)
-    return best
+        data = {**jobs.data(), **costs.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
+        return value, {**data, "multipliers": multiplier.tolist()}
+
+    return best_over_machines(instance, objective, schedule_class, KIND, prove)
 
 
 def best_shares(costs: SumCosts, jobs: GridJobs) -> Floats:
@@ -86,7 +90,7 @@ def best_shares(costs: SumCosts, jobs: GridJobs) -> Floats:
         if gain > best_gain:
             best, best_gain = part, gain
         # a job's own duration is the scale on which its excess is large or small
-        move = excess / (np.abs(excess) + costs.duration[used])
+        move = np.nan_to_num(excess / (np.abs(excess) + costs.duration[used]))
         part = np.clip(part + move / (1 + step) ** 0.5, 0.0, 1.0)
     share[used] = best
     return share
@@ -94,8 +98,7 @@ def best_shares(costs: SumCosts, jobs: GridJobs) -> Floats:
 
 def _mean_busy_times(release: Ints, work: Ints, multiplier: Floats) -> Floats:
     # ticks; ties and the last bits of the densities do not matter to a direction of ascent
-    with np.errstate(divide="ignore"):
-        order = np.argsort(work / multiplier, kind="stable")
+    order = np.argsort(work / multiplier, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
     done, high, low = priority_run(release, work, rank)
@@ -122,7 +125,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
         if u < 0 or (u << down) * times.per_weight > weight << up:
             raise CertificateError(
                 "dual-feasibility",
-                f"data.multipliers[{j}] = {u} x 2^-{exponent} is not in 0..{weight / times.per_weight}, the weight "
+                f"data.multipliers[{j}] = {u} x 2^({-exponent}) is not in 0..{weight / times.per_weight}, the weight "
                 f"of job {instance.ids[j]!r} on the machine",
             )
     value, bits = proved(times, machine, multipliers, exponent)

@@ -14,14 +14,15 @@ sheet of this project: the virtual single machine of Luo et al., INFOCOM 2025.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from optsched.bounds.bound import lower_bound
+from optsched.bounds.bound import best_over_machines, lower_bound
 from optsched.bounds.certificate import Certificate, ratio_text, register_kind, require_same
 from optsched.bounds.exact_sum import exact_dot
 from optsched.bounds.fast_machine import srpt_completions
-from optsched.bounds.gang_machine import machines_to_try
+from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.replay import machine_of, srpt, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
@@ -38,15 +39,13 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     """The certificate with the best threshold; data: machine, grid, levels of weight, flow constant."""
     costs = sum_costs(instance, objective)
     levels = levels_of(costs.weight)
-    best = None
-    for machine in machines_to_try(instance.gpus, costs.duration, instance.cluster.gpus):
+    texts = [ratio_text(Fraction(level)) for level in levels]
+
+    def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
         jobs = on_grid(costs.release, costs.duration, machine)
-        value = _value(costs, jobs, levels)
-        if best is None or value > best.value:
-            data = {"threshold": machine.threshold, **jobs.data(), **costs.data()}
-            data["levels"] = [ratio_text(Fraction(level)) for level in levels]
-            best = Certificate(instance.digest, objective, schedule_class, KIND, value, data)
-    return best
+        return _value(costs, jobs, levels), {**jobs.data(), **costs.data(), "levels": texts}
+
+    return best_over_machines(instance, objective, schedule_class, KIND, prove)
 
 
 def _value(costs: SumCosts, jobs: GridJobs, levels: list[float]) -> Fraction:

@@ -15,16 +15,17 @@ Logistics 39 (1992), 265-283.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from optsched.bounds.bound import lower_bound
+from optsched.bounds.bound import best_over_machines, lower_bound
 from optsched.bounds.certificate import Certificate, ratio_text, register_kind, require_same
 from optsched.bounds.fast_machine import srpt_completions
-from optsched.bounds.gang_machine import GangMachine, machines_to_try
+from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import on_grid_with_dues
 from optsched.bounds.replay import machine_of, srpt, times_of
-from optsched.bounds.sum_costs import TARDINESS, SumCosts, sum_costs
+from optsched.bounds.sum_costs import TARDINESS, sum_costs
 from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced, steps
 from optsched.bounds.wide_integers import sum_words, total
 from optsched.instance import Instance
@@ -37,24 +38,19 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     """The certificate with the best threshold; data: machine, grid, levels of weight."""
     costs = sum_costs(instance, objective)
     levels = levels_of(costs.weight)
-    best = None
-    for machine in machines_to_try(instance.gpus, costs.duration, instance.cluster.gpus):
-        value, data = _prove(costs, machine, levels)
-        if best is None or value > best.value:
-            data["levels"] = [ratio_text(Fraction(level)) for level in levels]
-            best = Certificate(instance.digest, objective, schedule_class, KIND, value, data)
-    return best
+    texts = [ratio_text(Fraction(level)) for level in levels]
 
+    def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
+        jobs, due = on_grid_with_dues(costs.release, costs.duration, costs.counted, machine)
+        weight = np.where(jobs.work > 0, reduced(costs.weight, levels), 0.0)
+        value = costs.alone(costs.weight) - costs.alone(weight)
+        for level, height in steps(levels):
+            chosen = weight >= level
+            late = srpt_completions(jobs.release[chosen], jobs.work[chosen]) - np.sort(due[chosen])
+            value += height * jobs.tick * total(sum_words(np.maximum(late, 0)))
+        return value, {**jobs.data(), "levels": texts}
 
-def _prove(costs: SumCosts, machine: GangMachine, levels: list[float]) -> tuple[Fraction, dict[str, object]]:
-    jobs, due = on_grid_with_dues(costs.release, costs.duration, costs.counted, machine)
-    weight = np.where(jobs.work > 0, reduced(costs.weight, levels), 0.0)
-    value = costs.alone(costs.weight) - costs.alone(weight)
-    for level, height in steps(levels):
-        chosen = weight >= level
-        late = srpt_completions(jobs.release[chosen], jobs.work[chosen]) - np.sort(due[chosen])
-        value += height * jobs.tick * total(sum_words(np.maximum(late, 0)))
-    return value, {"threshold": machine.threshold, **jobs.data()}
+    return best_over_machines(instance, objective, schedule_class, KIND, prove)
 
 
 @register_kind(KIND, objectives=TARDINESS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,7 @@ class SumCosts:
             value -= exact_dot(weight, self.counted)
         return value
 
-    def data(self) -> dict[str, str]:
+    def data(self) -> dict[str, Any]:
         """For a flow-time objective the constant ``sum w_j r_j`` that parts it from its completion-time form."""
         if self.objective not in FLOW:
             return {}

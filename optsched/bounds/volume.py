@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
-from optsched.bounds.bound import lower_bound
+from optsched.bounds.bound import best_over_machines, lower_bound
 from optsched.bounds.certificate import Certificate, register_kind, require_same
 from optsched.bounds.fast_machine import by_release
-from optsched.bounds.gang_machine import machines_to_try
+from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.replay import machine_of, times_of
 from optsched.instance import Instance
@@ -31,14 +32,12 @@ KIND = "volume"
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate:
     """The certificate with the best threshold; data: the machine and the grid."""
     duration = seconds_alone(instance)
-    best = None
-    for machine in machines_to_try(instance.gpus, duration, instance.cluster.gpus):
+
+    def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
         jobs = on_grid(instance.arrival, duration, machine)
-        value = jobs.tick * (_latest_end(jobs) + jobs.origin)
-        if best is None or value > best.value:
-            data = {"threshold": machine.threshold, **jobs.data()}
-            best = Certificate(instance.digest, objective, schedule_class, KIND, value, data)
-    return best
+        return jobs.tick * (_latest_end(jobs) + jobs.origin), jobs.data()
+
+    return best_over_machines(instance, objective, schedule_class, KIND, prove)
 
 
 def _latest_end(jobs: GridJobs) -> int:

@@ -21,8 +21,8 @@ def seconds_alone(instance: Instance) -> npt.NDArray[np.float64]:
     if unknown.size:
         job = instance.job(int(unknown[0]))
         raise InputError(
-            f"job {job.id!r} ({unknown.size} of {instance.n} jobs) has iterations of the profile {job.profile!r} and no "
-            "duration, and there is no rate model that gives the profile's speed",
+            f"job {job.id!r} ({unknown.size} of {instance.n} jobs) has iterations of the profile {job.profile!r}, "
+            "no duration, and no rate model gives the profile's speed",
             field="duration",
             legal="instances whose jobs have durations",
         )

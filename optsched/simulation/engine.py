@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -70,7 +70,7 @@ def run_policy(
     knowledge = Knowledge(policy.knowledge)
     begun = time.process_time()
     if hasattr(policy, "order"):
-        order = _legal(cast("OrderedPolicy", policy).order(KnownJobs(instance, knowledge)), name)
+        order = _legal(cast("OrderedPolicy", policy).order(KnownJobs(instance, knowledge)), name, instance.n)
         state = _run_order(new_state(instance, order, placement), placement, progress)
         preemptive = order.preemptive
     else:
@@ -81,17 +81,24 @@ def run_policy(
     return result(state, instance, placement.pooled, name, knowledge, preemptive, seconds)
 
 
-def _legal(order: Order, name: str) -> Order:
-    if np.isnan(order.key).any():
-        raise InputError(f"the queue order {name} has keys that are not numbers", field="key", legal="numbers")
+def _legal(order: Order, name: str, n: int) -> Order:
+    # The compiled loop trusts shapes and values: what is wrong must be found here.
+    for field, values in (("key", order.key), ("slope", order.slope)):
+        if values is None:
+            continue
+        array = np.asarray(values, dtype=np.float64)
+        if array.shape != (n,) or np.isnan(array).any():
+            raise InputError("not legal", field=f"{name}: {field}", legal=f"one number for each of {n} jobs")
     for field in ("starvation", "round", "restart"):
         value = getattr(order, field)
         if not (math.isfinite(value) and value >= 0):
             raise InputError(
                 "not legal", field=f"{name}: {field}", value=value, legal="a finite number of seconds >= 0"
             )
-    if any(not value > 0 for value in order.thresholds):
-        raise InputError("not legal", field=f"{name}: threshold", value=order.thresholds, legal="GPU-seconds > 0")
+    below = (0.0, *order.thresholds)
+    if any(not value > least for least, value in zip(below, order.thresholds, strict=False)):
+        legal = "GPU-seconds > 0, increasing"
+        raise InputError("not legal", field=f"{name}: threshold", value=order.thresholds, legal=legal)
     return order
 
 
@@ -121,11 +128,16 @@ def _run_python(
         ):
             state = grown(state)
         t = next_time(state)
-        if t == math.inf:
+        if t == math.inf or state.tally[FINISHED] == instance.n:
             return state
         apply_events(state, t)
         view = EngineView(state, placement, instance, knowledge)
-        for decision in policy.decide(view):
+        decisions = policy.decide(view)
+        if not isinstance(decisions, Iterable):
+            raise SimulationError(
+                f"policy {policy.name} at {t:g} s: decide returned {decisions!r} (legal: an iterable of decisions)"
+            )
+        for decision in decisions:
             _apply(decision, state, placement, instance, policy.name)
         if progress is not None and state.tally[EVENTS] - reported > 1000:
             reported = int(state.tally[EVENTS])
@@ -139,15 +151,15 @@ def _apply(decision: Any, state: State, placement: Placement, instance: Instance
         return SimulationError(f"policy {name} at {now:g} s: {what}")
 
     if isinstance(decision, Wake):
-        if not decision.time > now:
-            raise wrong(f"Wake({decision.time:g}) is not later than now")
+        if not (_is_real(decision.time) and decision.time > now):
+            raise wrong(f"{decision!r} is not later than now")
         state.clock[TICK] = min(state.clock[TICK], decision.time)
         return
     if not isinstance(decision, Start | Stop):
         raise wrong(f"{decision!r} is not a decision (legal: Start, Stop, Wake)")
     j = decision.job
-    if not 0 <= j < instance.n:
-        raise wrong(f"there is no job {j}")
+    if not isinstance(j, int | np.integer) or not 0 <= j < instance.n:
+        raise wrong(f"there is no job {j!r}")
     job = instance.ids[j]
     if isinstance(decision, Stop):
         if state.status[j] != RUNNING:
@@ -160,3 +172,7 @@ def _apply(decision: Any, state: State, placement: Placement, instance: Instance
     if entries == 0:
         raise wrong(f"job {job!r} is started but its {state.gpus[j]} GPUs do not fit (ask view.fits first)")
     start(state, j, entries)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float | np.number)

@@ -3,6 +3,8 @@
 Events at one time: running jobs that finish or drop a level, waiting jobs that are promoted, arrivals, in the order
 (time, kind, job). Work is integrated: a job's segments add up to its duration, because every segment but the last takes
 away exactly what it logs and the last one logs what is left.
+
+Everything is inlined into the compiled loop: a call would pass some sixty arrays, which costs more than the work it does.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from optsched.heap import insert, remove
+from optsched.heap import KERNEL, insert, remove
 from optsched.simulation.state import (
     ACTIVE,
     DONE,
@@ -34,7 +36,7 @@ from optsched.simulation.state import (
 )
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def next_time(s: State) -> float:
     """The time of the next event; inf when there is none."""
     t = s.clock[TICK]
@@ -45,12 +47,13 @@ def next_time(s: State) -> float:
     return float(t)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def apply_events(s: State, t: float) -> None:
     """Apply every event of time ``t``; afterwards a policy may be asked."""
     s.clock[NOW] = t
     if s.clock[TICK] <= t:
         s.clock[TICK] = np.inf
+        s.tally[EVENTS] += 1
     while s.tally[WAKES] > 0 and s.wake[s.waker[0]] <= t:
         j = s.waker[0]
         s.tally[EVENTS] += 1
@@ -67,7 +70,7 @@ def apply_events(s: State, t: float) -> None:
         _enqueue(s, j)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _set_wake(s: State, j: int, t: float) -> None:
     if s.waker_slot[j] >= 0:
         s.tally[WAKES] = remove(s.waker, 0, s.tally[WAKES], j, s.waker_slot, s.no_level, s.wake)
@@ -76,7 +79,7 @@ def _set_wake(s: State, j: int, t: float) -> None:
         s.tally[WAKES] = insert(s.waker, 0, s.tally[WAKES], j, s.waker_slot, s.no_level, s.wake)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _enqueue(s: State, j: int) -> None:
     q = s.queue[j]
     s.status[j] = WAITING
@@ -84,14 +87,14 @@ def _enqueue(s: State, j: int) -> None:
     s.queue_size[q] = insert(s.waiting, s.queue_first[q], s.queue_size[q], j, s.waiting_slot, s.level, s.key)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _dequeue(s: State, j: int) -> None:
     q = s.queue[j]
     s.tally[QUEUED] -= 1
     s.queue_size[q] = remove(s.waiting, s.queue_first[q], s.queue_size[q], j, s.waiting_slot, s.level, s.key)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _running_wake(s: State, j: int) -> float:
     # The next change of a running job: it finishes, or its service reaches the next threshold.
     t = s.finish[j]
@@ -100,7 +103,7 @@ def _running_wake(s: State, j: int) -> float:
     return float(max(t, s.clock[NOW]))  # rounding must not turn time back
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _waiting_wake(s: State, j: int) -> float:
     # Starvation: back to level 0 after waiting `starvation` times as long as it ran.
     if s.cost[STARVATION] <= 0.0 or s.level[j] == 0:
@@ -108,7 +111,7 @@ def _waiting_wake(s: State, j: int) -> float:
     return float(s.ceased[j] + s.cost[STARVATION] * s.attained[j] / s.gpus[j])
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _demote(s: State, j: int) -> None:
     s.attained[j] = s.thresholds[s.level[j]]
     s.mark[j] = s.clock[NOW]
@@ -116,7 +119,7 @@ def _demote(s: State, j: int) -> None:
     _set_wake(s, j, _running_wake(s, j))
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _promote(s: State, j: int) -> None:
     _dequeue(s, j)
     s.level[j] = 0
@@ -125,7 +128,7 @@ def _promote(s: State, j: int) -> None:
     _enqueue(s, j)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def start(s: State, j: int, entries: int) -> None:
     """Start the waiting job ``j`` on ``out_count[k]`` GPUs of ``out_pool[k]``, k < ``entries``."""
     now = s.clock[NOW]
@@ -147,12 +150,13 @@ def start(s: State, j: int, entries: int) -> None:
     s.begun[j] = now
     s.mark[j] = now
     s.paid[j] = now + (s.cost[RESTART] if s.ran[j] > 0 else 0.0)
-    s.finish[j] = s.paid[j] + s.remaining[j]
+    least = np.nextafter(now, np.inf)  # work that is shorter than the rounding of time still takes time
+    s.finish[j] = max(s.paid[j] + s.remaining[j], least)
     s.ran[j] += 1
     _set_wake(s, j, _running_wake(s, j))
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _release(s: State, j: int, work: float) -> None:
     # End the running segment of j: log it, give its GPUs back, take it off the list of running jobs.
     now = s.clock[NOW]
@@ -186,7 +190,7 @@ def _release(s: State, j: int, work: float) -> None:
     s.mark[j] = now
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _complete(s: State, j: int) -> None:
     _release(s, j, s.remaining[j])
     s.blocked[:] = 0
@@ -196,7 +200,7 @@ def _complete(s: State, j: int) -> None:
     _set_wake(s, j, np.inf)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def stop(s: State, j: int) -> None:
     """Preempt the running job ``j``: it waits again with the work that is left."""
     now = s.clock[NOW]

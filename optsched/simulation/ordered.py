@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit, types
 
 from optsched.cluster import Cluster
-from optsched.heap import before
+from optsched.heap import KERNEL, before
 from optsched.instance import Instance, Job
 from optsched.policy import Order
 from optsched.simulation.kernel import apply_events, next_time, start, stop
@@ -57,15 +57,18 @@ PLACE_TYPE = types.FunctionType(SIGNATURE)
 STATE_TYPE = _state_type()
 
 
-@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64, types.int64[::1]), cache=True)
+@njit(cache=True, inline="always")
+def _place(place: Any, s: State, j: int, free: Any) -> int:
+    return place(s.gpus[j], free, s.size, s.eligible[s.kind[j]], s.random, s.out_pool, s.out_count)
+
+
+@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64, types.int64[::1]), **KERNEL)
 def place_job(place: Any, s: State, j: int, free: Any) -> int:
     """Ask the placement for job ``j`` on ``free``; the number of entries in ``out_pool``, 0 when it does not fit."""
-    kind = s.kind[j]
-    entries = place(s.gpus[j], free, s.size, s.eligible[kind], s.random, s.out_pool, s.out_count)
-    return int(entries)
+    return int(_place(place, s, j, free))
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _head(s: State) -> int:
     # The most important waiting job of a kind that is not known not to fit; -1 when there is none.
     best = -1
@@ -77,7 +80,7 @@ def _head(s: State) -> int:
     return best
 
 
-@njit(types.void(PLACE_TYPE, STATE_TYPE), cache=True)
+@njit(cache=True, inline="always")
 def _decide(place: Any, s: State) -> None:
     skip = s.rule[SKIP] != 0
     while s.tally[QUEUED] > 0:
@@ -86,7 +89,7 @@ def _decide(place: Any, s: State) -> None:
             return
         entries = 0
         if s.gpus[j] <= s.tally[FREE]:
-            entries = place_job(place, s, j, s.free)
+            entries = _place(place, s, j, s.free)
         if entries > 0:
             start(s, j, entries)
         elif skip:
@@ -95,7 +98,7 @@ def _decide(place: Any, s: State) -> None:
             return
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _sort_running(s: State) -> int:
     # Running jobs in the order in which they are served. The old order is nearly right: insertion sort is linear.
     kept = 0
@@ -123,14 +126,14 @@ def _sort_running(s: State) -> int:
     return kept
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _hold(s: State, j: int, sign: int) -> None:
     at = s.holding[j] * s.out_pool.size
     for k in range(s.span[s.holding[j]]):
         s.trial[s.held_pool[at + k]] += sign * s.held_count[at + k]
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _still_there(s: State, j: int) -> bool:
     at = s.holding[j] * s.out_pool.size
     for k in range(s.span[s.holding[j]]):
@@ -139,10 +142,11 @@ def _still_there(s: State, j: int) -> bool:
     return True
 
 
-@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64, types.int64, types.int64), cache=True)
+@njit(**KERNEL)
 def _evict_for(place: Any, s: State, j: int, first: int, kept: int) -> int:
     # Make room for j among order[first:kept]; the entries of its placement, 0 when evicting everybody would not do.
-    s.trial[:] = s.free
+    for p in range(s.free.size):
+        s.trial[p] = s.free[p]
     free = s.tally[FREE]
     entries, low = 0, kept
     while low > first and entries == 0:
@@ -153,7 +157,7 @@ def _evict_for(place: Any, s: State, j: int, first: int, kept: int) -> int:
         _hold(s, victim, 1)
         free += s.gpus[victim]
         if free >= s.gpus[j]:
-            entries = place_job(place, s, j, s.trial)
+            entries = _place(place, s, j, s.trial)
     if entries == 0:
         return 0
     for k in range(entries):
@@ -169,7 +173,7 @@ def _evict_for(place: Any, s: State, j: int, first: int, kept: int) -> int:
     return entries
 
 
-@njit(types.void(PLACE_TYPE, STATE_TYPE), cache=True)
+@njit(cache=True, inline="always")
 def _decide_preemptive(place: Any, s: State) -> None:
     if s.tally[QUEUED] == 0:
         return
@@ -194,7 +198,7 @@ def _decide_preemptive(place: Any, s: State) -> None:
                 break
         entries = 0
         if s.gpus[j] <= s.tally[FREE]:
-            entries = place_job(place, s, j, s.free)
+            entries = _place(place, s, j, s.free)
         if entries == 0 and s.gpus[j] <= s.tally[FREE] + evictable:
             free = s.tally[FREE]
             entries = _evict_for(place, s, j, at, kept)
@@ -205,7 +209,7 @@ def _decide_preemptive(place: Any, s: State) -> None:
             s.blocked[s.queue[j]] = 1
 
 
-@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64), cache=True)
+@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64), **KERNEL)
 def run_ordered(place: Any, s: State, events: int) -> int:
     """Run for about ``events`` events: `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full) or `PAUSED`."""
     room = s.seg_job.size - 2 * s.active.size - 2
@@ -219,8 +223,9 @@ def run_ordered(place: Any, s: State, events: int) -> int:
         t = next_time(s)
         if t == np.inf:
             return FINISHED_RUN
+        end_of_round = s.clock[TICK] <= t
         apply_events(s, t)
-        if s.cost[ROUND] > 0.0:
+        if s.cost[ROUND] > 0.0 and not end_of_round:
             tick = np.ceil(t / s.cost[ROUND]) * s.cost[ROUND]
             if tick > t:  # decisions only at the end of a round
                 if s.tally[QUEUED] > 0:

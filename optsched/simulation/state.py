@@ -128,10 +128,10 @@ def new_state(instance: Instance, order: Order, placement: Placement) -> State:
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
 
     def ints(k: int, value: int = 0) -> Ints:
-        return np.full(k, value, dtype=np.int64)
+        return np.full(k, value, dtype=np.int64) if value else np.zeros(k, dtype=np.int64)
 
     def floats(k: int, value: float = 0.0) -> Floats:
-        return np.full(k, value, dtype=np.float64)
+        return np.full(k, value, dtype=np.float64) if value else np.zeros(k, dtype=np.float64)
 
     capacity = log_room(instance.cluster.gpus) + n
     tally = ints(12)

@@ -110,9 +110,14 @@ class Dialect:
             )
         if fragment is not None and not self.fragment:
             raise InputError(f"dialect {self.name} takes no #fragment", field="fragment", value=fragment)
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise InputError("not legal", field="limit", value=limit, legal="an integer >= 1")
+        check_limit(limit)
         return self.reader(TraceRequest(Path(path), cluster, columns, skip_bad, fragment, limit))
+
+
+def check_limit(limit: int | None) -> None:
+    """`InputError` unless ``limit`` is None or an integer >= 1."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InputError("not legal", field="limit", value=limit, legal="an integer >= 1")
 
 
 DIALECTS: Registry[Dialect] = Registry("dialect", package="optsched.traces")

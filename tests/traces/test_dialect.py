@@ -87,6 +87,8 @@ def test_limit_takes_the_first_by_arrival_then_row(read: Reader) -> None:
     whole = read("philly", text).instance()
     assert whole.head(3).ids == found.instance().ids
     assert read("philly", text, limit=9).table.height == 5
+    ties = HEAD + row(10) * 200 + row(5) * 200
+    assert read("philly", ties, limit=300).table["id"].to_list() == [str(k) for k in [*range(2, 102), *range(202, 402)]]
     for limit in (0, -1, True, 2.0):
         with pytest.raises(InputError, match="limit"):
             read("philly", text, limit=limit)

@@ -59,6 +59,7 @@ def test_shockwave_s_twelve_columns_bring_a_duration_and_due_dates(read: Reader)
     assert instance.arrival.tolist() == [55.0, 10.0]
     assert instance.table["due"].to_list() == [None, 160.0]  # arrival + SLO x duration
     assert instance.iterations.tolist() == [134583.0, 134583.0]
+    assert instance.table["profile"].null_count() == 2  # the duration counts
 
 
 def test_an_slo_without_a_run_time_is_counted_as_not_kept(read: Reader) -> None:

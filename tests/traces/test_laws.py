@@ -44,7 +44,7 @@ def test_the_stated_mean_is_the_sample_s(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "law"),
     [
-        ("lognormal:mean=100,sigma=1", stats.lognorm(1, scale=100 * math.exp(-0.5))),
+        ("lognormal:mean=100,sigma=0.8", stats.lognorm(0.8, scale=100 * math.exp(-0.32))),
         ("exponential:mean=40", stats.expon(scale=40)),
         ("bounded-pareto:low=2,high=1000,alpha=1.5", stats.truncpareto(1.5, 500, scale=2)),
         ("bounded-pareto:low=1,high=50,alpha=0.5", stats.truncpareto(0.5, 50)),

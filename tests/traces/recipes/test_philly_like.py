@@ -11,7 +11,7 @@ from scipy import integrate
 
 from optsched.traces.generate import generate
 from optsched.traces.laws import PHILLY_GPUS
-from optsched.traces.recipes.philly_like import GAPS, LEVELS, QUANTILES, mean_of_quantiles
+from optsched.traces.recipes.philly_like import GAPS, LEVELS, QUANTILES, bursts, mean_of_quantiles
 
 N = 100_000
 MEASURED_MEANS = {1: 8301.04, 2: 30942.04, 4: 78762.04, 8: 129774.87, 9: 95325.80}  # of the file, by size
@@ -49,6 +49,9 @@ def test_bursts_have_the_mean_gap_and_a_much_larger_variance_than_poisson() -> N
     bursty = np.diff(generate("philly-like", 7, jobs=N, gap=114.4).arrival)
     assert bursty.mean() == pytest.approx(114.4, rel=5 * bursty.std() / 114.4 / math.sqrt(N))
     assert bursty.std() / bursty.mean() > 5
+    unscaled = mean_of_quantiles(np.array(GAPS) + 1.0) - 1.0
+    gaps = np.diff(bursts(np.random.Generator(np.random.PCG64(1)), N, unscaled))
+    assert np.quantile(gaps, [0.25, 0.5, 0.75, 0.9]) == pytest.approx([3, 8, 44, 361], rel=0.05)
     poisson = np.diff(generate("philly-like", 7, jobs=N, gap=114.4, arrivals="poisson").arrival)
     assert poisson.mean() == pytest.approx(114.4, rel=0.03)
     assert poisson.std() / poisson.mean() == pytest.approx(1, abs=0.05)

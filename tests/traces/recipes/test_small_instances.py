@@ -41,7 +41,8 @@ def test_rigid() -> None:
     made = generate("rigid", 1, jobs=N, gpus=8)
     assert {g: round(float(np.mean(made.gpus == g)), 1) for g in (1, 2, 4, 8)} == {1: 0.4, 2: 0.2, 4: 0.2, 8: 0.2}
     assert evenly(made.duration, 1, 30)
-    assert made.arrival.max() <= 0.6 * (made.duration @ made.gpus) / 8
+    latest = 0.6 * (made.duration @ made.gpus) / 8
+    assert 0.99 * latest < made.arrival.max() <= latest
     assert made.cluster.spec == "1x8"
     assert made.objective == "total_completion_time"
     assert generate("rigid", 1, jobs=100, gpus=3).gpus.max() == 2

@@ -1,0 +1,7 @@
+"""Formulations: one scheduling problem as one mathematical program a file, found by name in `FORMULATIONS`."""
+
+from __future__ import annotations
+
+from optsched.models.formulation import FORMULATIONS, Formulation
+
+__all__ = ["FORMULATIONS", "Formulation"]

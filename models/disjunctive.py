@@ -1,0 +1,229 @@
+"""Disjunctive (order, big-M) formulation of 1 | r_j | f: real-valued times, any regular objective.
+
+Sets: jobs j = 1..n; pairs i < j whose order is open; ordered pairs (i, j) in which i must come first.
+Data: r_j release, p_j duration, d_j due date (seconds after the first release; any real numbers); w_j weight;
+l_j latest start (below).
+Variables: r_j <= start[j] <= l_j; before[i, j] = 1 if i precedes j; tardy[j] >= 0 (finite due dates); makespan.
+
+    min  sum_j w_j (start[j] + p_j)  or  sum_j w_j tardy[j]  or  makespan                                  (0)
+    s.t. start[i] + p_i <= start[j] + (l_i + p_i - r_j) (1 - before[i, j])      every open pair            (1)  first
+         start[j] + p_j <= start[i] + (l_j + p_j - r_i) before[i, j]            every open pair            (2)  second
+         start[i] + p_i <= start[j]                                             every ordered pair         (3)  fixed
+         tardy[j] >= start[j] + p_j - d_j                                       every finite due date      (4)  due
+         makespan >= start[j] + p_j                                             every job                  (5)  finish
+
+Latest starts: run the jobs of an optimal schedule in its order, each as early as it can. After the last release R
+the machine is never idle while work is left, so all is done by R + sum p and l_j = R + sum_{i != j} p_i; a horizon
+given by the caller may lower it. The big M of a row is then the smallest with which the row says nothing when it is
+switched off: start[i] + p_i <= l_i + p_i and start[j] >= r_j. A pair is ordered if the windows [r, l] leave one order
+only (r_j + p_j > l_i: i first), and its row is left out if the windows imply it (l_i + p_i <= r_j).
+
+Optimum: exact for ``gang-nonpreemptive``. The LP relaxation is weak (it may put all jobs at their releases): this model is
+for small instances with long or real-valued times, where slots are too many.
+Size: columns n + n (n - 1) / 2, rows n (n - 1), nonzeros 3 n (n - 1), plus 2 n for (4) or (5).
+Reference: Manne, On the job-shop scheduling problem, Operations Research 8 (1960), 219-223.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+from pyomo.core.expr import LinearExpression, MonomialTermExpression
+
+from optsched.errors import InfeasibleError, InputError
+from optsched.instance import Instance
+from optsched.models.fast_building import collector_paused
+from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, require
+from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
+from optsched.objectives import get_objective
+from optsched.rates.duration import seconds_alone
+from optsched.schedule import Schedule
+
+NAME = "disjunctive"
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def applies(instance: Instance, objective: str) -> str | None:
+    """None, or why not: several machines, too large, or nothing that anybody pays for."""
+    if objective in REGULAR and get_objective(objective).weighted:
+        pays = instance.weight > 0
+        if objective == "total_weighted_tardiness":
+            pays &= np.isfinite(instance.due)
+        if instance.n and not pays.any():
+            return f"every schedule has a {objective} of 0: no job has a weight (and a due date, for tardiness)"
+    return one_machine_reason(instance, objective, REGULAR, size(instance, objective))
+
+
+def size(instance: Instance, objective: str) -> int:
+    """Nonzeros: three in each of (1) and (2), two in each of (4) or (5)."""
+    return 3 * instance.n * (instance.n - 1) + 2 * instance.n
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Times f64[n] in seconds after ``origin``: release, duration, latest start, due date (inf: none)."""
+
+    origin: float
+    release: Floats
+    duration: Floats
+    latest: Floats
+    due: Floats
+
+    @classmethod
+    def of(cls, instance: Instance, horizon: float | Floats | None) -> Windows:
+        """The windows of an instance; `InfeasibleError` when a job cannot complete by the horizon."""
+        origin, duration = float(instance.arrival.min()), seconds_alone(instance)
+        release = instance.arrival - origin
+        latest = release.max() + duration.sum() - duration
+        if horizon is not None:
+            latest = np.minimum(latest, np.asarray(horizon) - origin - duration)
+        late = np.flatnonzero(latest < release)
+        if late.size:
+            raise InfeasibleError(f"job {instance.ids[late[0]]!r} cannot complete by the horizon of {horizon} s")
+        return cls(origin, release, duration, latest, instance.due - origin)
+
+    @property
+    def must_precede(self) -> npt.NDArray[np.bool_]:
+        """[i, j]: j before i would start i too late."""
+        found = (self.release + self.duration)[None, :] > self.latest[:, None]
+        np.fill_diagonal(found, False)
+        return found
+
+    @property
+    def big(self) -> Floats:
+        """[i, j]: the big M of "i before j", l_i + p_i - r_j; at most 0 where the windows imply the order."""
+        return (self.latest + self.duration)[:, None] - self.release[None, :]
+
+
+@collector_paused
+def build(
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+) -> pyo.ConcreteModel:
+    """The model; ``model.start[j]`` in seconds after ``model.windows.origin``, ``model.before[i, j]`` for open pairs."""
+    require(applies(instance, objective), NAME)
+    windows = Windows.of(instance, horizon)
+    model = pyo.ConcreteModel(NAME)
+    model.windows = windows
+    bounds = zip(windows.release.tolist(), windows.latest.tolist(), strict=True)
+    model.start = pyo.Var(range(instance.n), bounds=dict(enumerate(bounds)))
+    _order(model, windows, relax)
+    if get_objective(objective).maximum:
+        _makespan(model, windows)
+    elif objective == "total_weighted_tardiness":
+        _tardiness(model, windows, instance.weight)
+    else:
+        _completion(model, windows, instance, objective)
+    return model
+
+
+def _order(model: Any, windows: Windows, relax: bool) -> None:
+    # (1), (2), (3)
+    first = windows.must_precede
+    upper = np.triu_indices(windows.release.size, 1)
+    is_open = ~(first | first.T)
+    pairs = [(i, j) for i, j in zip(*(index.tolist() for index in upper), strict=True) if is_open[i, j]]
+    model.before = pyo.Var(pairs, domain=pyo.UnitInterval if relax else pyo.Binary)
+    start = list(model.start.values())
+    minus = [MonomialTermExpression((-1, variable)) for variable in start]
+    big, p = windows.big.tolist(), windows.duration.tolist()
+    forward, back = {}, {}
+    for (i, j), before in zip(pairs, model.before.values(), strict=True):
+        switch = MonomialTermExpression((big[i][j], before))
+        forward[i, j] = LinearExpression([start[i], minus[j], switch]) <= big[i][j] - p[i]
+        switch = MonomialTermExpression((-big[j][i], before))
+        back[i, j] = LinearExpression([start[j], minus[i], switch]) <= -p[j]
+    model.first = pyo.Constraint(pairs, expr=forward)
+    model.second = pyo.Constraint(pairs, expr=back)
+    ordered = np.argwhere(first & (windows.big > 0)).tolist()
+    fixed = {(i, j): LinearExpression([start[i], minus[j]]) <= -p[i] for i, j in ordered}
+    model.fixed = pyo.Constraint(list(fixed), expr=fixed)
+
+
+def _completion(model: Any, windows: Windows, instance: Instance, objective: str) -> None:
+    goal = get_objective(objective)
+    weight = instance.weight if goal.weighted else np.ones(instance.n)
+    counted_from = instance.arrival if goal.completion_form else np.zeros(instance.n)
+    constant = float(weight @ (windows.origin + windows.duration - counted_from))
+    start = list(model.start.values())
+    model.objective = pyo.Objective(
+        expr=LinearExpression(constant=constant, linear_coefs=weight.tolist(), linear_vars=start)
+    )
+
+
+def _tardiness(model: Any, windows: Windows, weight: Floats) -> None:
+    due = np.flatnonzero(np.isfinite(windows.due)).tolist()
+    model.tardy = pyo.Var(due, domain=pyo.NonNegativeReals)
+    slack = (windows.due - windows.duration).tolist()
+    # (4)
+    model.due = pyo.Constraint(due, expr={j: model.start[j] - model.tardy[j] <= slack[j] for j in due})
+    tardy = list(model.tardy.values())
+    model.objective = pyo.Objective(
+        expr=LinearExpression(constant=0, linear_coefs=weight[due].tolist(), linear_vars=tardy)
+    )
+
+
+def _makespan(model: Any, windows: Windows) -> None:
+    # no machine does the work released from some time on before that time
+    order = np.argsort(-windows.release, kind="stable")
+    least = float(np.max(windows.release[order] + np.cumsum(windows.duration[order])))
+    model.makespan = pyo.Var(bounds=(least, None))
+    jobs, p = range(windows.release.size), windows.duration.tolist()
+    # (5)
+    model.finish = pyo.Constraint(jobs, expr={j: model.start[j] - model.makespan <= -p[j] for j in jobs})
+    model.objective = pyo.Objective(expr=windows.origin + model.makespan)
+
+
+def schedule(model: Any, instance: Instance) -> Schedule:
+    """The schedule of an integer solution: the jobs in the order that ``before`` gives, each as early as it can."""
+    n, windows = instance.n, model.windows
+    before = windows.must_precede.copy()
+    for (i, j), variable in model.before.items():
+        value = math.nan if variable.value is None else variable.value
+        before[i, j], before[j, i] = value > 0.5, value < 0.5
+    # the position of a job in a total order is the number of jobs before it
+    position = before.sum(axis=0)
+    if not np.array_equal(np.sort(position), np.arange(n)):
+        raise InputError("the model holds no integer solution: solve it (not relaxed) first", value=model.name)
+    return schedule_in_order(instance, np.argsort(position), NAME)
+
+
+def warm_start(model: Any, given: Schedule) -> None:
+    """Put the order of a non-preemptive schedule, each job as early as it can, on all variables."""
+    windows: Windows = model.windows
+    order = order_of(given)
+    start = starts_in_order(order, windows.release, windows.duration)
+    if np.any(start > windows.latest + 1e-9 * (1 + windows.latest)):
+        raise InputError("the schedule ends after the horizon that the model was built with", field="schedule")
+    rank = np.argsort(order)
+    for j, variable in model.start.items():
+        variable.set_value(float(start[j]), skip_validation=True)
+    for (i, j), variable in model.before.items():
+        variable.set_value(float(rank[i] < rank[j]), skip_validation=True)
+    end = start + windows.duration
+    if model.component("tardy") is not None:
+        for j, variable in model.tardy.items():
+            variable.set_value(max(0.0, float(end[j] - windows.due[j])), skip_validation=True)
+    if model.component("makespan") is not None:
+        model.makespan.set_value(float(end.max()), skip_validation=True)
+
+
+FORMULATIONS.register(NAME)(
+    Formulation(
+        name=NAME,
+        graham="1 | r_j | f, f regular",
+        objectives=REGULAR,
+        schedule_class="gang-nonpreemptive",
+        exact=True,
+        applies=applies,
+        build=build,
+        size=size,
+        schedule=schedule,
+        warm_start=warm_start,
+    )
+)

@@ -1,0 +1,95 @@
+"""`Formulation`: what a file in this room offers, and the registry that finds it by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.objectives import get_objective
+from optsched.registry import Registry
+from optsched.schedule import Schedule
+
+__all__ = [
+    "COMPLETION",
+    "FORMULATIONS",
+    "REGULAR",
+    "WEIGHTED_COMPLETION",
+    "Formulation",
+    "objective_reason",
+    "require",
+    "size_reason",
+]
+
+COMPLETION = frozenset({"total_completion_time", "total_flow_time"})
+WEIGHTED_COMPLETION = COMPLETION | {"total_weighted_completion_time", "total_weighted_flow_time"}
+REGULAR = WEIGHTED_COMPLETION | {"makespan", "total_weighted_tardiness"}  # nondecreasing in every C_j
+
+NONZEROS = 50_000_000  # above it a model no longer fits in a few GB while it is being built
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """One mathematical program for one scheduling problem.
+
+    Fields
+    ------
+    name : registered name, the command line's ``--model``.
+    graham : the problem in three-field notation.
+    objectives : names of the objectives it can minimise.
+    schedule_class : the class of schedules its optimum (or bound) holds for.
+    exact : does it solve the scheduling problem itself? A relaxation only gives a bound.
+    applies : ``applies(instance, objective)`` is None, or one sentence why the formulation does not apply.
+    build : ``build(instance, objective, *, horizon=None, relax=False)`` makes the `pyomo.ConcreteModel` or
+        `cvxpy.Problem` whose objective value **is** the objective named, in seconds (constants included).
+        ``horizon``: latest completion allowed, in seconds, one number or f64[n] one a job; the optimum is then that
+        over schedules that end by then, and it is the caller's part to know that it is enough
+        (`optsched.models.latest_starts.latest_completions` says so for a known value). Without it every formulation
+        uses one that provably keeps an optimal schedule. ``relax`` drops integrality.
+    size : ``size(instance, objective)`` estimates the nonzeros before anything is built.
+    schedule : ``schedule(model, instance)`` reads the schedule from the values loaded in the model; None: relaxation.
+    warm_start : ``warm_start(model, schedule)`` puts a feasible non-preemptive schedule on **all** variables, jobs
+        moved to the left as far as they go first (which never makes a regular objective worse); None: relaxation.
+    """
+
+    name: str
+    graham: str
+    objectives: frozenset[str]
+    schedule_class: str
+    exact: bool
+    applies: Callable[[Instance, str], str | None]
+    build: Callable[..., Any]
+    size: Callable[[Instance, str], int]
+    schedule: Callable[[Any, Instance], Schedule] | None = None
+    warm_start: Callable[[Any, Schedule], None] | None = None
+
+    def __post_init__(self) -> None:
+        for objective in self.objectives:
+            get_objective(objective)
+
+
+FORMULATIONS: Registry[Formulation] = Registry("model", package="optsched.models")
+
+
+def objective_reason(instance: Instance, objective: str, known: frozenset[str]) -> str | None:
+    """Why an objective cannot be minimised here: it is not among ``known``, or there is nothing to schedule."""
+    if objective not in known:
+        return f"it does not minimise {objective}, only {', '.join(sorted(known))}"
+    if instance.n == 0:
+        return "there are no jobs"
+    return None
+
+
+def size_reason(nonzeros: int) -> str | None:
+    """Why a model of this size is not built."""
+    if nonzeros <= NONZEROS:
+        return None
+    return f"it would have about {nonzeros:.2g} nonzeros (at most {NONZEROS:.0g}): take fewer jobs or coarser times"
+
+
+def require(reason: str | None, model: str) -> None:
+    """`InputError` for a formulation that does not apply, with the reason that ``applies`` gave."""
+    if reason is not None:
+        raise InputError(reason, field="model", value=model)

@@ -1,0 +1,83 @@
+"""How late a job may have to start: the proof that a short horizon loses no optimum.
+
+Setting: regular objective, jobs that hold ``g_j`` of G GPUs from start to end. Among the optimal schedules take one with
+the smallest sum of starts and number its jobs by start. Then every job stands at the **earliest** time at which it fits
+beside the jobs before it (else placing the jobs in this order, each as early as it fits, would give a schedule in
+which no job starts later and one starts earlier; `left_shift` does exactly that). Write ``b_j`` for the least number
+of GPUs that must be busy for j not to fit (count model: G - g_j + 1), ``V_j = sum_{i != j} g_i p_i``, P = max p, R = max r.
+
+**A. After the last release nothing waits idly.** Let R <= t < s_j and let k be the first job in order that starts after
+t. All jobs before k have started by t, so what they hold only shrinks; k does not fit beside them, hence at least
+b_k GPUs are busy at t. As k fits once they have all ended, it is blocked for at most P in this way. So the interval
+[R, s_j) is cut into times at which a job k is blocked, at most P for each k, each second of them using at least b_k
+of the V_j GPU-seconds of the other jobs. The longest interval that this allows is a fractional knapsack (least b_k
+first). At least one job runs at any moment of it, so it is also at most ``sum_{i != j} p_i``.
+
+**B. A job that does not start is in the way of nobody for long.** Every window of length p_j that starts in [r_j, s_j)
+contains a moment at which at least b_j GPUs are busy with jobs before j. Those moments last at most V_j / b_j; the
+pauses between them are shorter than p_j, and each ends with the start of another job, so there are at most n - 1
+(and on a grid no more than there are blocked slots).
+
+**C. A known value U.** If all other jobs pay what they cannot avoid, job j pays at most U minus that.
+
+`latest_starts` is the minimum of A and B (one schedule has both properties); `latest_completions` is C.
+References: A is Graham's argument for list schedules; B says that the schedule is active (Giffler and Thompson 1960).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.instance import Instance
+from optsched.objectives import get_objective
+from optsched.rates.duration import seconds_alone
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# the knapsack is computed in float64: rounding must not floor a bound one slot too low
+_SLACK = 1e-6
+_ROUNDING = 1e-12  # relative, of a difference of sums in float64: never too early
+
+
+def latest_starts(release: Ints, duration: Ints, gpus: Ints, blocked: Ints) -> Ints:
+    """Latest start of every job in some optimal schedule (A and B above), in slots, i64[n]. O(n log n).
+
+    ``blocked[j]`` is b_j >= 1. All times in slots of a grid on which the schedule lies.
+    """
+    area = (gpus * duration).astype(np.float64)
+    others = area.sum() - area
+    after_last = release.max() + np.floor(_longest_wait(others, duration, blocked) + _SLACK)
+    busy = np.floor(others / blocked + _SLACK)
+    pauses = np.minimum(busy, release.size - 1)
+    return np.minimum(after_last, release + busy + (duration - 1) * pauses).astype(np.int64)
+
+
+def _longest_wait(others: Floats, duration: Ints, blocked: Ints) -> Floats:
+    # the knapsack of A: np.interp on the concave curve (GPU-seconds spent, longest time that can be blocked)
+    heads, count = np.unique(blocked, return_counts=True)
+    time = np.concatenate([[0.0], np.cumsum(count * float(duration.max()))])
+    spent = np.concatenate([[0.0], np.cumsum(heads * count * float(duration.max()))])
+    return np.minimum(np.interp(others, spent, time), duration.sum() - duration)
+
+
+def latest_completions(instance: Instance, objective: str, value: float) -> Floats:
+    """Latest completion of every job in any schedule not worse than ``value`` (C above), seconds, f64[n].
+
+    inf where the value says nothing (weight 0, no due date). Meant for ``horizon=`` of a formulation.
+    """
+    goal = get_objective(objective)
+    earliest = instance.arrival + seconds_alone(instance)
+    if goal.maximum:
+        return np.full(instance.n, value)
+    least = goal.term(earliest, instance.arrival, instance.weight, instance.due)
+    total = float(np.sum(least))
+    spare = max(value - total, 0.0) + _ROUNDING * (abs(value) + abs(total))
+    weight = instance.weight if goal.weighted else np.ones(instance.n)
+    slope_starts = np.maximum(earliest, instance.due) if objective == "total_weighted_tardiness" else earliest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        latest: Any = slope_starts + np.where(weight > 0, spare / weight, np.inf)
+    return np.asarray(latest, dtype=np.float64)

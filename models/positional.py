@@ -1,0 +1,154 @@
+"""Positional (assignment) formulation of 1 | r_j | sum C_j.
+
+Sets: jobs j = 1..n; positions k = 1..n of the sequence.
+Data: r_j release, p_j duration (seconds after the first release; any real numbers); e_k = completion of the k-th job to be
+completed by SRPT with preemption.
+Variables: assign[j, k] = 1 if j is the k-th job; completion[k] >= e_k, the time at which the k-th job completes.
+
+    min  sum_k completion[k]                                                                     (0)
+    s.t. sum_k assign[j, k] = 1                                          every job j             (1)  once
+         sum_j assign[j, k] = 1                                          every position k        (2)  filled
+         completion[k] >= sum_j (r_j + p_j) assign[j, k]                 every position k        (3)  released
+         completion[k] >= completion[k-1] + sum_j p_j assign[j, k]       every position k > 1    (4)  follows
+
+The bounds e_k are valid because SRPT completes its k-th job at least as early as any schedule does, for every k at once
+(Schrage 1968); with them the LP relaxation is never below the SRPT bound.
+
+Optimum: exact for ``gang-nonpreemptive``, unweighted: (0) does not know which job stands at a position. The LP
+relaxation bounds the same class.
+Size: columns n^2 + n, rows 4 n - 1, nonzeros 4 n^2 + O(n), whatever the times are.
+Reference: Lasserre and Queyranne, Generic scheduling polyhedra and a new mixed-integer formulation for single-machine
+scheduling, IPCO 1992, 136-149.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+from pyomo.core.expr import LinearExpression
+
+from optsched.bounds.fast_machine import srpt_completions
+from optsched.bounds.gang_machine import gang_machine
+from optsched.bounds.grid import on_grid
+from optsched.errors import InfeasibleError, InputError
+from optsched.instance import Instance
+from optsched.models.fast_building import collector_paused, terms
+from optsched.models.formulation import COMPLETION, FORMULATIONS, Formulation, require
+from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
+from optsched.objectives import get_objective
+from optsched.rates.duration import seconds_alone
+from optsched.schedule import Schedule
+
+NAME = "positional"
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def applies(instance: Instance, objective: str) -> str | None:
+    """None, or why not: weights in the objective, several machines, too large."""
+    return one_machine_reason(instance, objective, COMPLETION, size(instance, objective))
+
+
+def size(instance: Instance, objective: str) -> int:
+    """Nonzeros: every assignment stands in (1), (2), (3) and (4)."""
+    return 4 * instance.n * instance.n + 2 * instance.n
+
+
+@collector_paused
+def build(
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+) -> pyo.ConcreteModel:
+    """The model; ``model.assign[j, k]`` and ``model.completion[k]`` with positions from 0, seconds after ``origin``.
+
+    Positions have no job of their own: of several horizons the latest counts.
+    """
+    require(applies(instance, objective), NAME)
+    n, origin = instance.n, float(instance.arrival.min())
+    release, duration = instance.arrival - origin, seconds_alone(instance)
+    end, earliest = math.inf if horizon is None else float(np.max(horizon)) - origin, _srpt(instance, origin)
+    if earliest[-1] > end:
+        raise InfeasibleError(f"no schedule completes all jobs by the horizon of {horizon} s")
+
+    model = pyo.ConcreteModel(NAME)
+    keys = [(j, k) for k in range(n) for j in range(n)]
+    model.assign = pyo.Var(keys, domain=pyo.NonNegativeReals if relax else pyo.Binary)
+    model.completion = pyo.Var(range(n), bounds=dict(enumerate((e, end) for e in earliest)))
+    at = np.array(list(model.assign.values()), dtype=object).reshape(n, n)  # [position, job]
+    completion = list(model.completion.values())
+    minus = terms(np.full(n, -1), completion)
+    jobs = range(n)
+
+    # (0)
+    goal = get_objective(objective)
+    constant = n * origin - (float(np.sum(instance.arrival)) if goal.completion_form else 0.0)
+    model.objective = pyo.Objective(expr=LinearExpression([constant, *completion]))
+    # (1), (2)
+    model.once = pyo.Constraint(jobs, expr={j: LinearExpression(at[:, j].tolist()) == 1 for j in jobs})
+    model.filled = pyo.Constraint(jobs, expr={k: LinearExpression(at[k].tolist()) == 1 for k in jobs})
+    # (3)
+    model.released = pyo.Constraint(
+        jobs, expr={k: LinearExpression([*terms(release + duration, at[k]), minus[k]]) <= 0 for k in jobs}
+    )
+    # (4)
+    work = {k: terms(duration, at[k]) for k in jobs[1:]}
+    model.follows = pyo.Constraint(
+        jobs[1:], expr={k: LinearExpression([*work[k], completion[k - 1], minus[k]]) <= 0 for k in jobs[1:]}
+    )
+    return model
+
+
+def _srpt(instance: Instance, origin: float) -> list[float]:
+    # e_k; on a grid that rounds down if it must, so never too late
+    jobs = on_grid(instance.arrival, instance.duration, gang_machine(instance.gpus, 1, 1))
+    ticks = srpt_completions(jobs.release, jobs.work)
+    return [float((jobs.origin + tick) * jobs.tick) - origin for tick in ticks.tolist()]
+
+
+def _values(n: int, order: Ints) -> Floats:
+    value = np.zeros((n, n))
+    value[np.arange(n), order] = 1.0
+    return value.reshape(-1)
+
+
+def schedule(model: Any, instance: Instance) -> Schedule:
+    """The schedule of an integer solution: the jobs in the order of their positions."""
+    n = instance.n
+    value = np.array([v.value or 0.0 for v in model.assign.values()]).reshape(n, n)
+    order = value.argmax(axis=1)
+    if not np.allclose(value.reshape(-1), _values(n, order), atol=0.5) or np.unique(order).size < n:
+        raise InputError("the model holds no integer solution: solve it (not relaxed) first", value=model.name)
+    return schedule_in_order(instance, order, NAME)
+
+
+def warm_start(model: Any, given: Schedule) -> None:
+    """Put the order of a non-preemptive schedule, each job as early as it can, on all variables."""
+    instance, order = given.instance, order_of(given)
+    release = instance.arrival - float(instance.arrival.min())
+    end = starts_in_order(order, release, instance.duration) + instance.duration
+    latest = model.completion[instance.n - 1].ub
+    if latest is not None and end.max() > latest + 1e-9 * (1 + latest):
+        raise InputError("the schedule ends after the horizon that the model was built with", field="schedule")
+    for variable, x in zip(model.assign.values(), _values(instance.n, order).tolist(), strict=True):
+        variable.set_value(x, skip_validation=True)
+    for k, j in enumerate(order.tolist()):
+        model.completion[k].set_value(float(end[j]), skip_validation=True)
+
+
+FORMULATIONS.register(NAME)(
+    Formulation(
+        name=NAME,
+        graham="1 | r_j | sum C_j",
+        objectives=COMPLETION,
+        schedule_class="gang-nonpreemptive",
+        exact=True,
+        applies=applies,
+        build=build,
+        size=size,
+        schedule=schedule,
+        warm_start=warm_start,
+    )
+)

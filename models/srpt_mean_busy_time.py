@@ -1,0 +1,107 @@
+"""The mean-busy-time LP of A-SRPT's single machine, in Pyomo and in CVXPY: 1 | r_j, pmtn | sum w_j (M_j + p_j / 2).
+
+Sets: jobs j; slots t of ``unit`` seconds, r_j <= t < e_j (`srpt_relaxation`).
+Data: p_j = g_j d_j / G in slots; w_j weight (1 in unweighted objectives).
+Variables: work[j, t] >= 0, slots of work done on j in slot t.
+
+    min  sum_j w_j (M_j + p_j / 2),   M_j = sum_t (t + 1/2) work[j, t] / p_j                     (0)
+    s.t. sum_t work[j, t] = p_j                                   every job j                    (1)  done
+         sum_j work[j, t] <= 1                                    every slot t                   (2)  share
+
+Optimum: M_j is the mean moment at which the machine works on j, and C_j >= M_j + p_j / 2 because it works on j at
+speed at most 1. The optimum is the value of sum w_j (M_j + p_j / 2) in the preemptive schedule that serves the released
+job with the largest w_j / p_j (smallest p_j when unweighted), by p_j and not by what remains. Hence never above the
+optimum of 1 | r_j, pmtn | sum w_j C_j, which SRPT attains when unweighted; on (r, p) = (0, 3), (1, 1) it is 17/3 < 6.
+A relaxation: only a bound, for the class ``gang`` and so for every smaller one. An LP as it stands: ``relax`` says nothing.
+Why whole slots are enough: the preemptive schedule changes jobs only at slot boundaries.
+Size, L = mean length of a busy period in slots: columns at most n L, rows n + slots, nonzeros 2 a column.
+Reference: Goemans, Queyranne, Schulz, Skutella and Wang, Single machine scheduling with release dates, SIAM J. Discrete
+Math. 15 (2002), 165-192.
+"""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+import scipy.sparse as sp
+from pyomo.core.expr import LinearExpression
+
+from optsched.instance import Instance
+from optsched.models.fast_building import collector_paused
+from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, require
+from optsched.models.srpt_relaxation import UnitMachine, applies, size
+
+PYOMO, CVXPY = "srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy"
+Floats = npt.NDArray[np.float64]
+
+
+@collector_paused
+def build(
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+) -> pyo.ConcreteModel:
+    """The Pyomo model; ``model.work[j, t]`` with slots counted from the first arrival."""
+    require(applies(instance, objective), PYOMO)
+    machine = UnitMachine.of(instance, objective, horizon)
+    offset, work_of = machine.offset.tolist(), machine.grid.duration.tolist()
+
+    model = pyo.ConcreteModel(PYOMO)
+    model.machine = machine
+    keys = list(zip(machine.job.tolist(), machine.slot.tolist(), strict=True))
+    model.work = pyo.Var(keys, domain=pyo.NonNegativeReals)
+    work = list(model.work.values())
+    jobs = range(instance.n)
+    in_slot: dict[int, list[object]] = {}
+    for t, variable in zip(machine.slot.tolist(), work, strict=True):
+        in_slot.setdefault(t, []).append(variable)
+
+    # (0)
+    model.objective = pyo.Objective(
+        expr=LinearExpression(constant=machine.half, linear_coefs=machine.cost.tolist(), linear_vars=work)
+    )
+    # (1)
+    model.done = pyo.Constraint(
+        jobs, expr={j: LinearExpression(work[offset[j] : offset[j + 1]]) == work_of[j] for j in jobs}
+    )
+    # (2)
+    slots = sorted(in_slot)
+    model.share = pyo.Constraint(slots, expr={t: LinearExpression(in_slot[t]) <= 1 for t in slots})
+    return model
+
+
+def build_cvxpy(
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+) -> cp.Problem:
+    """The same LP with vectors: one entry of ``work`` a column (j, t), rows as sparse matrices of ones."""
+    require(applies(instance, objective), CVXPY)
+    machine = UnitMachine.of(instance, objective, horizon)
+    columns = np.arange(machine.job.size)
+    slots, slot_row = np.unique(machine.slot, return_inverse=True)
+    ones = np.ones(columns.size)
+    of_job = sp.csr_array((ones, (machine.job, columns)), shape=(instance.n, columns.size))
+    in_slot = sp.csr_array((ones, (slot_row, columns)), shape=(slots.size, columns.size))
+
+    work = cp.Variable(columns.size, nonneg=True, name="work")
+    return cp.Problem(
+        cp.Minimize(machine.cost @ work + machine.half),  # (0)
+        [
+            of_job @ work == machine.grid.duration,  # (1)
+            in_slot @ work <= 1,  # (2)
+        ],
+    )
+
+
+for _name, _build in ((PYOMO, build), (CVXPY, build_cvxpy)):
+    FORMULATIONS.register(_name)(
+        Formulation(
+            name=_name,
+            graham="1 | r_j, pmtn | sum w_j (M_j + p_j / 2)",
+            objectives=WEIGHTED_COMPLETION,
+            schedule_class="gang",
+            exact=False,
+            applies=applies,
+            build=_build,
+            size=size,
+        )
+    )

@@ -1,0 +1,115 @@
+"""A-SRPT's single machine: the whole cluster as one machine of unit speed, the relaxation behind the SRPT bounds.
+
+Job j becomes p_j = g_j d_j / G seconds of work, released at r_j. In any schedule of gangs on G GPUs, preemptive or not,
+on whatever nodes, give job j the share g_j / G of the machine while it runs: the shares add up to at most 1 and all
+p_j is done by C_j. So every value of ``1 | r_j, pmtn | sum w_j C_j`` with these p_j is a bound for the class ``gang``
+(Lemma V of the A-SRPT sheet).
+
+The formulations cut time into slots of ``unit`` seconds, the gcd of all r_j - r_min and all p_j. No machine is idle while
+work is left (that would only delay), so job j is served between r_j and e_j, the end of the busy period in which it
+is released; busy periods do not depend on the order of service.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InfeasibleError, InputError
+from optsched.instance import Instance
+from optsched.models.formulation import WEIGHTED_COMPLETION, objective_reason, size_reason
+from optsched.models.time_grid import TimeGrid, on_common_unit
+from optsched.objectives import get_objective
+from optsched.rates.duration import seconds_alone
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class UnitMachine:
+    """Jobs on the machine: ``grid`` (release and p_j in slots), ``end`` i64[n] = e_j, weights and constant in seconds.
+
+    The objective is ``constant + sum_j weight_j unit (completion of j in slots)``.
+    """
+
+    grid: TimeGrid
+    end: Ints
+    weight: Floats
+    constant: float
+
+    @classmethod
+    def of(cls, instance: Instance, objective: str, horizon: float | Floats | None = None) -> UnitMachine:
+        """The machine of an instance; `InputError` when its times have no common unit."""
+        origin, total = float(instance.arrival.min()), instance.cluster.gpus
+        release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
+        jobs = zip(instance.gpus.tolist(), seconds_alone(instance).tolist(), strict=True)
+        grid = TimeGrid(origin, *on_common_unit(release, [Fraction(d) * g / total for g, d in jobs]))
+        end = busy_period_ends(grid.release, grid.duration)
+        if horizon is not None:
+            end = np.minimum(end, grid.slots(np.minimum(horizon, grid.seconds(end))))
+        if np.any(end < grid.release + grid.duration):
+            raise InfeasibleError(f"a job cannot complete by the horizon of {horizon} s")
+        goal = get_objective(objective)
+        weight = instance.weight if goal.weighted else np.ones(instance.n)
+        counted_from = instance.arrival if goal.completion_form else np.zeros(instance.n)
+        return cls(grid, end, weight, float(weight @ (origin - counted_from)))
+
+    @cached_property
+    def job(self) -> Ints:
+        """Job of every column (j, t), r_j <= t < e_j, jobs in order."""
+        return np.repeat(np.arange(self.end.size), self.end - self.grid.release)
+
+    @cached_property
+    def offset(self) -> Ints:
+        """First column of every job, and the number of columns: i64[n + 1]."""
+        return np.concatenate([[0], np.cumsum(self.end - self.grid.release)]).astype(np.int64)
+
+    @cached_property
+    def slot(self) -> Ints:
+        """Slot of every column."""
+        return np.arange(self.job.size) - self.offset[self.job] + self.grid.release[self.job]
+
+    @property
+    def cost(self) -> Floats:
+        """What a slot of work costs when w_j M_j is charged: w_j unit (t + 1/2) / p_j, M_j the mean busy time."""
+        middle = float(self.grid.unit) * (self.slot + 0.5)
+        return self.weight[self.job] * middle / self.grid.duration[self.job]
+
+    @property
+    def half(self) -> float:
+        """The constant of the mean-busy-time objective: that of the machine and sum_j w_j p_j / 2."""
+        return self.constant + float(self.weight @ self.grid.duration) * float(self.grid.unit) / 2
+
+
+def busy_period_ends(release: Ints, work: Ints) -> Ints:
+    """End of the busy period in which each job is released, i64[n], when no machine idles while work is left."""
+    order = np.argsort(release, kind="stable")
+    # work conserving: free after job k = max over i <= k of r_i + work of i..k
+    before = np.cumsum(work[order]) - work[order]
+    free = np.maximum.accumulate(release[order] - before) + before + work[order]
+    last = np.append(release[order][1:] >= free[:-1], True)
+    ends = np.empty_like(release)
+    ends[order] = free[np.flatnonzero(last)][np.cumsum(last) - last]
+    return ends
+
+
+def applies(instance: Instance, objective: str) -> str | None:
+    """None, or why not: an objective without completion times, no common unit of time, too large."""
+    reason = objective_reason(instance, objective, WEIGHTED_COMPLETION)
+    if reason is not None:
+        return reason
+    try:
+        return size_reason(size(instance, objective))
+    except InputError as error:
+        return str(error)
+
+
+def size(instance: Instance, objective: str) -> int:
+    """Nonzeros of the mean-busy-time LP: every column stands in two rows."""
+    machine = UnitMachine.of(instance, objective)
+    return 2 * int(np.sum((machine.end - machine.grid.release).astype(np.float64)))

@@ -1,0 +1,122 @@
+"""Unit-slot MILP of A-SRPT's single machine with completion indicators: 1 | r_j, pmtn | sum w_j C_j.
+
+Sets: jobs j; slots t of ``unit`` seconds, r_j <= t < e_j (`srpt_relaxation`).
+Data: p_j = g_j d_j / G in slots; w_j weight (1 in unweighted objectives).
+Variables: work[j, t] in [0, 1], the part of slot t given to j; late[j, t] = 1 if j is not complete at the boundary t,
+for r_j + p_j <= t < e_j.
+
+    min  sum_j w_j C_j,   C_j = r_j + p_j + sum_t late[j, t]                                     (0)
+    s.t. sum_t work[j, t] = p_j                                   every job j                    (1)  done
+         sum_j work[j, t] <= 1                                    every slot t                   (2)  share
+         sum_{s >= t} work[j, s] <= min(p_j, e_j - t) late[j, t]  every j, r_j + p_j <= t < e_j  (3)  unfinished
+
+Optimum: exact for 1 | r_j, pmtn | sum w_j C_j (with integer r_j and p_j some optimal schedule preempts only at integers:
+the moments of preemption are releases or completions). Unweighted it is therefore SRPT's total completion time. For
+gangs it is a relaxation, a bound for the class ``gang``. For small instances: weighted, it is strongly NP-hard.
+Size, L = mean length of a busy period in slots: columns at most 2 n L, rows n + slots + n L, nonzeros about n L^2 / 2.
+Reference: Schrage, A proof of the optimality of the shortest remaining processing time discipline, Operations Research
+16 (1968), 687-690; the formulation is the obvious one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+from pyomo.core.expr import LinearExpression, MonomialTermExpression
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.models.fast_building import collector_paused
+from optsched.models.formulation import (
+    FORMULATIONS,
+    WEIGHTED_COMPLETION,
+    Formulation,
+    objective_reason,
+    require,
+    size_reason,
+)
+from optsched.models.srpt_relaxation import UnitMachine
+
+NAME = "srpt-slots"
+Floats = npt.NDArray[np.float64]
+
+
+def applies(instance: Instance, objective: str) -> str | None:
+    """None, or why not: an objective without completion times, no common unit of time, too large."""
+    reason = objective_reason(instance, objective, WEIGHTED_COMPLETION)
+    if reason is not None:
+        return reason
+    try:
+        return size_reason(size(instance, objective))
+    except InputError as error:
+        return str(error)
+
+
+def size(instance: Instance, objective: str) -> int:
+    """Nonzeros: every slot of work stands in (1) and (2), and in a row of (3) for each boundary up to it."""
+    machine = UnitMachine.of(instance, objective)
+    length = (machine.end - machine.grid.release).astype(np.float64)
+    slack = length - machine.grid.duration
+    return int(np.sum(2 * length + slack * (machine.grid.duration + 1) + slack * (slack + 1) / 2))
+
+
+@collector_paused
+def build(
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+) -> pyo.ConcreteModel:
+    """The model; ``model.work[j, t]`` and ``model.late[j, t]`` with slots counted from the first arrival."""
+    require(applies(instance, objective), NAME)
+    machine = UnitMachine.of(instance, objective, horizon)
+    release, duration = machine.grid.release.tolist(), machine.grid.duration.tolist()
+    end, offset, jobs = machine.end.tolist(), machine.offset.tolist(), range(instance.n)
+
+    model = pyo.ConcreteModel(NAME)
+    model.machine = machine
+    model.work = pyo.Var(list(zip(machine.job.tolist(), machine.slot.tolist(), strict=True)), bounds=(0, 1))
+    boundaries = [(j, t) for j in jobs for t in range(release[j] + duration[j], end[j])]
+    model.late = pyo.Var(boundaries, domain=pyo.UnitInterval if relax else pyo.Binary)
+    work = list(model.work.values())
+    in_slot: dict[int, list[object]] = {}
+    for t, variable in zip(machine.slot.tolist(), work, strict=True):
+        in_slot.setdefault(t, []).append(variable)
+
+    # (0)
+    unit = float(machine.grid.unit)
+    earliest = float(machine.weight @ (machine.grid.release + machine.grid.duration)) * unit
+    weight = (machine.weight * unit).tolist()
+    model.objective = pyo.Objective(
+        expr=LinearExpression(
+            constant=machine.constant + earliest,
+            linear_coefs=[weight[j] for j, _ in boundaries],
+            linear_vars=list(model.late.values()),
+        )
+    )
+    # (1)
+    model.done = pyo.Constraint(
+        jobs, expr={j: LinearExpression(work[offset[j] : offset[j + 1]]) == duration[j] for j in jobs}
+    )
+    # (2)
+    slots = sorted(in_slot)
+    model.share = pyo.Constraint(slots, expr={t: LinearExpression(in_slot[t]) <= 1 for t in slots})
+    # (3)
+    rows = {}
+    for (j, t), late in zip(boundaries, model.late.values(), strict=True):
+        after = work[offset[j] + t - release[j] : offset[j + 1]]
+        rows[j, t] = LinearExpression([*after, MonomialTermExpression((-min(duration[j], end[j] - t), late))]) <= 0
+    model.unfinished = pyo.Constraint(boundaries, expr=rows)
+    return model
+
+
+FORMULATIONS.register(NAME)(
+    Formulation(
+        name=NAME,
+        graham="1 | r_j, pmtn | sum w_j C_j",
+        objectives=WEIGHTED_COMPLETION,
+        schedule_class="gang",
+        exact=False,
+        applies=applies,
+        build=build,
+        size=size,
+    )
+)

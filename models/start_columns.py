@@ -1,0 +1,155 @@
+"""The columns of start-time models: (job, [mode,] start slot), and which of them are in process at a slot.
+
+A *block* is a run of columns of one job (in one placement mode) with consecutive start slots ``first..last``; blocks of
+a job are adjacent. Hence the columns of a job, and those of a block in process at a slot, are ranges: a row of a
+model is a few slices of the list of its variables, which is what makes building fast (no Python work per nonzero).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InfeasibleError
+from optsched.instance import Instance
+from optsched.models.latest_starts import latest_starts
+from optsched.models.left_shift import in_sequence
+from optsched.models.time_grid import TimeGrid
+from optsched.objectives import get_objective
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StartColumns:
+    """Blocks i64[B] on a grid: ``job`` (nondecreasing), ``first`` and ``last`` start slot."""
+
+    grid: TimeGrid
+    job: Ints
+    first: Ints
+    last: Ints
+
+    @cached_property
+    def duration(self) -> Ints:
+        """Slots that a block's job runs, i64[B]."""
+        return self.grid.duration[self.job]
+
+    @cached_property
+    def offset(self) -> Ints:
+        """First column of every block, and the number of columns: i64[B + 1]."""
+        return np.concatenate([[0], np.cumsum(self.last - self.first + 1)]).astype(np.int64)
+
+    @cached_property
+    def job_offset(self) -> Ints:
+        """First column of every job, and the number of columns: i64[n + 1]."""
+        return self.offset[np.searchsorted(self.job, np.arange(self.grid.release.size + 1))]
+
+    @cached_property
+    def block(self) -> Ints:
+        """Block of every column."""
+        return np.repeat(np.arange(self.job.size), np.diff(self.offset))
+
+    @cached_property
+    def slot(self) -> Ints:
+        """Start slot of every column."""
+        return np.arange(self.offset[-1]) - self.offset[self.block] + self.first[self.block]
+
+    @cached_property
+    def end(self) -> Ints:
+        """Slot boundary at which a job completes that starts by a column."""
+        return self.slot + self.duration[self.block]
+
+    def keys(self) -> list[tuple[int, int]]:
+        """(block, start slot) of every column."""
+        return list(zip(self.block.tolist(), self.slot.tolist(), strict=True))
+
+    def of_job(self, items: Sequence[T], j: int) -> Sequence[T]:
+        """The items (one a column) of job j."""
+        return items[self.job_offset[j] : self.job_offset[j + 1]]
+
+    def in_process(self, items: Sequence[T], slot: int, blocks: Ints | None = None) -> list[T]:
+        """The items (one a column) of all columns whose job runs during a slot, of all blocks or some."""
+        begin = np.maximum(self.first, slot - self.duration + 1)
+        end = np.minimum(self.last, slot)
+        here = np.flatnonzero(begin <= end) if blocks is None else blocks[begin[blocks] <= end[blocks]]
+        shift = (self.offset[:-1] - self.first)[here]
+        ranges = zip((begin[here] + shift).tolist(), (end[here] + shift + 1).tolist(), strict=True)
+        return list(chain.from_iterable(items[a:b] for a, b in ranges))
+
+    def crowded(self, held: Ints, capacity: int) -> list[int]:
+        """Slots at which jobs could hold more than ``capacity`` GPUs: rows of all other slots are redundant.
+
+        ``held`` i64[B]: GPUs a block holds (of one pool). A job counts once however many blocks it has: the most.
+        """
+        change = np.zeros(int((self.last + self.duration).max()) + 1, dtype=np.int64)
+        most = np.zeros(self.grid.release.size, dtype=np.int64)
+        np.maximum.at(most, self.job, held)
+        begin, end = np.full_like(most, change.size - 1), np.zeros_like(most)
+        np.minimum.at(begin, self.job, self.first)
+        np.maximum.at(end, self.job, self.last + self.duration)
+        np.add.at(change, begin, most)
+        np.add.at(change, end, -most)
+        return np.flatnonzero(np.cumsum(change) > capacity).tolist()
+
+    def costs(self, instance: Instance, objective: str) -> tuple[Floats, float]:
+        """(cost of every column, constant) of an objective that is a sum over jobs, in its own unit.
+
+        The constant is what the jobs pay when each starts at its release; a column costs what comes on top.
+        """
+        goal = get_objective(objective)
+        data = (instance.arrival, instance.weight, instance.due)
+        least = goal.term(self.grid.seconds(self.grid.release + self.grid.duration), *data)
+        job = self.job[self.block]
+        paid = goal.term(self.grid.seconds(self.end), *(values[job] for values in data))
+        return np.asarray(paid - least[job], dtype=np.float64), float(np.sum(least))
+
+    def column_of(self, block: Ints, slot: Ints) -> Ints:
+        """Column of each (block, start slot); -1 where there is none."""
+        inside = (self.first[block] <= slot) & (slot <= self.last[block])
+        return np.where(inside, self.offset[block] + slot - self.first[block], -1)
+
+
+def start_windows(
+    instance: Instance,
+    objective: str,
+    grid: TimeGrid,
+    size: Ints,
+    capacity: Ints,
+    blocked: Ints,
+    horizon: float | Floats | None,
+) -> Ints:
+    """Latest start slot of every job, i64[n]: provably enough, and no later than ``horizon`` (seconds) allows.
+
+    ``size`` i64[n, R] GPUs held of each of R pools of ``capacity`` i64[R]; ``blocked`` as in `latest_starts`.
+    Raises `InfeasibleError` when a job cannot complete by the horizon.
+    """
+    last = latest_starts(grid.release, grid.duration, size.sum(axis=1), blocked)
+    if get_objective(objective).maximum:
+        # no optimal schedule is longer than a list schedule
+        order = np.lexsort((-grid.duration, grid.release))
+        start = in_sequence(order, grid.release, grid.duration, size, capacity)
+        last = np.minimum(last, (start + grid.duration).max() - grid.duration)
+    if horizon is not None:
+        allowed = np.broadcast_to(np.asarray(horizon, dtype=np.float64), last.shape)
+        limited = np.isfinite(allowed)
+        last = np.where(limited, np.minimum(last, grid.slots(np.where(limited, allowed, 0.0)) - grid.duration), last)
+    late = np.flatnonzero(last < grid.release)
+    if late.size:
+        raise InfeasibleError(f"job {instance.ids[late[0]]!r} cannot complete by the horizon of {horizon} s")
+    return last
+
+
+def least_makespan(grid: TimeGrid, gpus: Ints, capacity: int) -> int:
+    """A lower bound on the makespan in slots: work released from some time on, and every job alone."""
+    order = np.argsort(-grid.release, kind="stable")
+    work = np.cumsum((gpus * grid.duration)[order])
+    volume = grid.release[order] - (-work // capacity)
+    return int(max(volume.max(), (grid.release + grid.duration).max()))

@@ -1,0 +1,78 @@
+"""The coarsest grid of time on which every release and every completion can lie.
+
+Regular objectives have an optimal schedule in which every job starts at its release or at the completion of another job
+(move jobs to the left until nothing moves). All times of such a schedule are the first release plus a multiple of
+
+    unit = gcd of all (r_j - first release) and all p_j,
+
+so a time-indexed model needs slots of that length only: minutes given in seconds cost no more than minutes. The gcd is
+taken in exact arithmetic (a float64 is a fraction). Times such as 0.1, which float64 cannot hold, have no common unit
+of a useful size; that is refused, not rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.rates.duration import seconds_alone
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+SLOTS = 100_000_000  # of the longest time; beyond it the times have no common unit of a useful size
+
+
+@dataclass(frozen=True)
+class TimeGrid:
+    """Slot k is the time from ``origin + k unit`` to ``origin + (k + 1) unit`` seconds.
+
+    ``release`` and ``duration`` are i64[n] in slots, releases counted from ``origin``, the first arrival.
+    """
+
+    origin: float
+    unit: Fraction
+    release: Ints
+    duration: Ints
+
+    def seconds(self, slots: Ints) -> Floats:
+        """Absolute times in seconds of slot boundaries."""
+        return np.asarray(self.origin + slots * float(self.unit), dtype=np.float64)
+
+    def slots(self, seconds: Floats) -> Ints:
+        """The last slot boundary at or before absolute times in seconds (one ulp early still counts as there)."""
+        # a sum of float64 times may lie an ulp below the boundary that it means
+        return np.floor((seconds - self.origin) / float(self.unit) + 1e-6).astype(np.int64)
+
+
+def time_grid(instance: Instance) -> TimeGrid:
+    """The grid of an instance; `InputError` when its times have no common unit (or a job has no duration)."""
+    duration = seconds_alone(instance)
+    origin = float(instance.arrival.min())
+    first = Fraction(origin)
+    release = [Fraction(r) - first for r in instance.arrival.tolist()]
+    return TimeGrid(origin, *on_common_unit(release, [Fraction(p) for p in duration.tolist()]))
+
+
+def on_common_unit(release: Sequence[Fraction], duration: Sequence[Fraction]) -> tuple[Fraction, Ints, Ints]:
+    """(unit in seconds, releases, durations) with the times in units; `InputError` when the unit is uselessly small."""
+    times = [*release, *duration]
+    denominator = lcm(*{time.denominator for time in times})
+    numerators = [time.numerator * (denominator // time.denominator) for time in times]
+    step = gcd(*numerators)
+    unit, longest = Fraction(step, denominator), max(numerators) // step
+    if longest > SLOTS:
+        raise InputError(
+            f"the times are multiples of no unit longer than {float(unit):.2g} s, which makes {longest:.2g} slots",
+            field="arrival, duration",
+            legal=f"multiples of a common unit that float64 holds exactly, at most {SLOTS:.0g} of them",
+        )
+    slots = np.array([number // step for number in numerators], dtype=np.int64)
+    return unit, slots[: len(release)], slots[len(release) :]

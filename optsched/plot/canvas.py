@@ -1,0 +1,84 @@
+"""Where pictures are drawn: figures without pyplot, so that nothing stays behind and no display is needed."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from optsched.errors import InputError
+from optsched.files import atomic_path
+
+SUFFIXES = (".png", ".svg", ".pdf")
+DPI = 150
+INK, QUIET, FLOOR = "#222222", "#666666", "#f0f0f0"  # text, secondary text, idle GPUs
+
+
+class ShownAxes(Axes):
+    """Axes that a notebook shows as their picture when a cell ends with them."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.get_figure(root=True).savefig(buffer, format="png", dpi=DPI)  # type: ignore[union-attr]
+        return buffer.getvalue()
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches that pyplot knows nothing of."""
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+
+
+def new_axes(figure: Figure, *place: Any, **options: Any) -> Axes:
+    """Axes on ``figure``; ``place`` as in `Figure.add_subplot`."""
+    axes: Axes = figure.add_subplot(*place, axes_class=ShownAxes, **options)
+    return axes
+
+
+def plain(ax: Axes, *sides: str) -> None:
+    """Leave only these sides of the frame standing."""
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in sides)
+        spine.set_color(QUIET)
+    ax.tick_params(color=QUIET, labelcolor=INK, labelsize=8)
+
+
+def title(ax: Axes, text: str, pad: float = 6.0) -> None:
+    """A title at the left, ``pad`` points above the axes. Names are not mathematics: a ``$`` in one stays a ``$``."""
+    ax.set_title(text, loc="left", fontsize=10, color=INK, pad=pad, wrap=True, parse_math=False)
+
+
+def key_above(ax: Axes, reverse: bool = False) -> None:
+    """A key in one line between axes and title, whose ``pad`` must be 20 points; titles may be long."""
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.1,
+        borderpad=0.2,
+        ncols=4,
+        frameon=False,
+        fontsize=8,
+        labelcolor=QUIET,
+        handletextpad=0.5,
+        reverse=reverse,
+    )
+
+
+def legal_suffix(path: str | os.PathLike[str]) -> str:
+    """The suffix of a picture's name in lower case; `InputError` when it is not that of a picture."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError("cannot tell the format of a picture from its name", file=path, legal=", ".join(SUFFIXES))
+    return suffix
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure to ``.png``, ``.svg`` or ``.pdf``, whole or not at all; the same figure gives the same bytes."""
+    suffix = legal_suffix(path)
+    dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "optsched"}):
+        figure.savefig(temporary, format=suffix[1:], dpi=DPI, metadata=dated.get(suffix))

@@ -1,0 +1,224 @@
+"""The Gantt chart of a schedule: who runs where and when, who waits, and what restarts cost."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from optsched.errors import InputError
+from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
+from optsched.plot.canvas import INK, QUIET, new_axes, new_figure, plain
+from optsched.plot.canvas import title as set_title
+from optsched.plot.colours import job_colours, paler
+from optsched.plot.node_image import draw_node_image, image_height
+from optsched.plot.rectangles import draw_rectangles
+from optsched.plot.rows import Rows, draw_floor, label_rows
+from optsched.plot.time_axis import time_axis
+from optsched.plot.timeline import Timeline
+from optsched.plot.waiting import band_height, draw_waiting
+from optsched.schedule import Schedule
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+By = Literal["gpu", "node", "auto"]
+
+MOST_ROWS, MOST_BLOCKS = 160, 20_000  # beyond either, blocks would be smaller than a pixel
+RASTER_BLOCKS = 3_000  # from here on a vector file holds the blocks as a picture
+MOST_ARRIVALS = 400  # more ticks than this are a grey line
+OTHERS = np.array([0.83, 0.83, 0.83])  # jobs beyond the limit
+WIDTH = 11.0
+
+
+def gantt(
+    schedule: Schedule | Timeline,
+    *,
+    by: By = "auto",
+    ax: Axes | None = None,
+    limit: int | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw a schedule.
+
+    One block a gang and run of neighbouring GPUs, one colour and id a job; grey is idle; hatched is time that a job held
+    its GPUs without progress (a restart); ticks at the top are arrivals; the band at the bottom shows who waits. The
+    axes are in seconds, labelled in s, min, h or d.
+
+    Parameters
+    ----------
+    by : ``"gpu"``, one row a GPU; ``"node"``, one row a node, shaded by the share of its GPUs that is busy, for clusters
+        and traces too large for blocks; ``"auto"`` chooses.
+    ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    limit : show the first ``limit`` jobs by arrival, until the last of them ends; the others are grey.
+    title : default: policy, instance, jobs and GPUs.
+
+    Returns
+    -------
+    The axes; ``gantt(...).figure.savefig(...)`` writes the picture.
+
+    Raises
+    ------
+    InputError
+        For an unknown ``by``, a limit < 1, or segments that cannot be drawn on the cluster.
+
+    Complexity: O(K log K) for K pairs of segment and GPU; ``by="node"`` draws at most 512 x 1200 cells.
+    """
+    if by not in ("gpu", "node", "auto"):
+        raise InputError("not legal", field="by", value=by, legal="gpu, node or auto")
+    timeline = Timeline.of(schedule)
+    shown = timeline.first_jobs(limit)
+    if by == "auto":
+        by = "node" if too_large(timeline, shown) else "gpu"
+    rows = Rows(timeline)
+    ax = ax if ax is not None else new_axes(_figure_for(timeline, rows, by))
+    start, end = timeline.span
+    if not shown.all():
+        last = timeline.end[shown[timeline.job]]
+        end = max(float(last.max(initial=start)), start + 1e-9 * (end - start))
+    plain(ax, "bottom")
+    time_axis(ax, start, end)
+    set_title(ax, _title(timeline, shown, by) if title is None else title)
+    if by == "node":
+        draw_node_image(ax, timeline, start, end)
+    else:
+        _draw_blocks(ax, rows, shown, start, end)
+    return ax
+
+
+def too_large(timeline: Timeline, shown: Bools | None = None) -> bool:
+    """Are there more GPUs or blocks than a picture can tell apart?"""
+    drawn = timeline.job.size if shown is None else int(shown[timeline.job].sum())
+    return timeline.gpus > MOST_ROWS or drawn > MOST_BLOCKS
+
+
+def _title(timeline: Timeline, shown: Bools, by: By) -> str:
+    if shown.all():
+        return timeline.name
+    first = f"the first {int(shown.sum()):,} jobs"
+    return f"{timeline.name} ({f'{first} in colour' if by == 'gpu' else f'until {first} ended'})"
+
+
+def _figure_for(timeline: Timeline, rows: Rows, by: By) -> Figure:
+    if by == "node":
+        return new_figure(WIDTH, image_height(timeline))
+    units = rows.height + band_height(timeline, rows.height)
+    return new_figure(WIDTH, 1.0 + float(np.clip(0.3 * units, 1.2, 8.5)))
+
+
+def _draw_blocks(ax: Axes, rows: Rows, shown: Bools, start: float, end: float) -> None:
+    t = rows.timeline
+    band = band_height(t, rows.height)
+    ax.set_ylim(rows.height + band, -0.35 if t.arrival is not None else 0.0)
+    _settle(ax)
+    x_points, y_points = points_per_unit(ax)
+    names, colours = short_ids(t.ids), np.where(shown[:, None], job_colours(t.ids), OTHERS)
+    draw_floor(ax, rows, start, end)
+    segment, top, gpus = rows.blocks
+    seen = (t.start[segment] < end) & (t.end[segment] >= start)
+    segment, top, gpus = segment[seen], top[seen], gpus[seen]
+    left, right, job = t.start[segment], t.end[segment], t.job[segment]
+    # White edges part neighbours, but must not eat a block that is hardly wider than they are.
+    edges = np.clip((right - left) * x_points * 0.1, 0.0, 0.7) * min(1.0, y_points / 8)
+    margin = 0.05 if y_points >= 5 else 0.0
+    upper, lower = top + margin, top + gpus - margin
+    many = segment.size > RASTER_BLOCKS
+    draw_rectangles(
+        ax,
+        *(left, right, upper, lower),
+        facecolors=colours[job],
+        edgecolors="white",
+        linewidths=edges,
+        zorder=2,
+        rasterized=many,
+        label="_blocks",
+    )
+    restarts = _draw_overhead(ax, t, segment, upper, lower, colours, many)
+    font = min(LARGEST_FONT, 0.72 * y_points)
+    mine = shown[job]
+    label_blocks(
+        ax,
+        [names[j] for j in job[mine]],
+        *(left[mine] + t.overhead[segment[mine]], right[mine], upper[mine], lower[mine], colours[job[mine]]),
+        font,
+    )
+    if band:
+        draw_waiting(ax, t, rows.height, rows.height + band, colours, names)
+    label_rows(ax, rows, y_points)
+    _key(ax, restarts, _draw_arrivals(ax, t, colours, shown))
+
+
+def _draw_overhead(
+    ax: Axes, t: Timeline, segment: npt.NDArray[np.int64], upper: Floats, lower: Floats, colours: Floats, many: bool
+) -> bool:
+    lost = t.overhead[segment]
+    held = lost > 0
+    if not held.any():
+        return False
+    begin = t.start[segment[held]]
+    draw_rectangles(
+        ax,
+        *(begin, begin + lost[held], upper[held], lower[held]),
+        facecolors=paler(colours[t.job[segment[held]]], 0.7),
+        edgecolors=INK,
+        linewidths=0.0,
+        hatch="//////",
+        zorder=3,
+        rasterized=many,
+        label="_overhead",
+    )
+    return True
+
+
+def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> bool:
+    if t.arrival is None or int(shown.sum()) > MOST_ARRIVALS:
+        return False
+    ax.scatter(
+        t.arrival[shown],
+        np.full(int(shown.sum()), -0.3),
+        marker="v",
+        s=22,
+        c=colours[shown],
+        edgecolors=INK,
+        linewidths=0.4,
+        clip_on=False,
+        zorder=5,
+        label="_arrivals",
+    )
+    return True
+
+
+def _key(ax: Axes, restarts: bool, arrivals: bool) -> None:
+    # Only what is not said by an id or a label: the marks that occur in this picture.
+    handles: list[Line2D | Patch] = []
+    if arrivals:
+        handles.append(Line2D([], [], marker="v", ls="", ms=5, color="white", mec=INK, mew=0.5, label="arrival"))
+    if restarts:
+        handles.append(
+            Patch(facecolor="#dddddd", edgecolor=INK, lw=0, hatch="//////", label="restart: held, no progress")
+        )
+    if handles:
+        # Under the tick labels, beside the name of the axis: titles can be long.
+        ax.legend(
+            handles=handles,
+            loc="upper right",
+            bbox_to_anchor=(1.0, 0.0),
+            borderaxespad=2.2,
+            ncols=len(handles),
+            frameon=False,
+            fontsize=8,
+            labelcolor=QUIET,
+            handletextpad=0.4,
+        )
+
+
+def _settle(ax: Axes) -> None:
+    # Whether an id fits depends on the final size of the axes: let the layout of a figure of our own decide it now.
+    figure = ax.get_figure(root=True)
+    engine = figure.get_layout_engine() if figure is not None else None
+    if figure is not None and engine is not None:
+        engine.execute(figure)

@@ -1,0 +1,120 @@
+"""How full the cluster is and how many jobs wait, over time: for runs of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from optsched.errors import InputError
+from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain
+from optsched.plot.canvas import title as set_title
+from optsched.plot.steps import bin_means, levels
+from optsched.plot.time_axis import in_unit, time_axis
+from optsched.plot.timeline import Timeline
+from optsched.schedule import Schedule
+
+Floats = npt.NDArray[np.float64]
+
+BINS = 1200  # about one a pixel
+EXACT = 4000  # up to this many changes a curve is drawn as it is, beyond as means over bins
+BUSY, OVERHEAD, WAITING = "#0072B2", "#E69F00", "#767676"
+
+
+def occupancy(
+    schedule: Schedule | Timeline, *, axes: Sequence[Axes] | None = None, title: str | None = None
+) -> tuple[Axes, ...]:
+    """Draw busy GPUs and, below, waiting jobs over time.
+
+    Busy GPUs are split into work and overhead (held without progress: restarts). Curves with many changes are means over
+    1200 equal parts of the time shown, and their labels say so; the largest number of waiting jobs is exact.
+
+    Parameters
+    ----------
+    axes : (busy, waiting) to draw on, or (busy,); default: those of a new figure that pyplot does not know.
+
+    Returns
+    -------
+    (busy, waiting), or (busy,) when arrivals are not known (a schedule file without its instance). In seconds.
+
+    Complexity: O(K log K) for K pairs of segment and GPU.
+    """
+    timeline = Timeline.of(schedule)
+    count = 1 if timeline.arrival is None else 2
+    if axes is None:
+        figure = new_figure(11.0, 1.2 + 1.9 * count)
+        first = new_axes(figure, count, 1, 1)
+        axes = [first, *(new_axes(figure, count, 1, k, sharex=first) for k in range(2, count + 1))]
+    elif not 1 <= len(axes) <= 2:
+        raise InputError("not legal", field="axes", value=len(axes), legal="one or two axes")
+    drawn = tuple(axes)[:count]
+    start, end = timeline.span
+    for ax in drawn:
+        plain(ax, "bottom", "left")
+        time_axis(ax, start, end)
+        if ax is not drawn[-1]:
+            ax.set_xlabel("")
+            ax.tick_params(labelbottom=False)
+    if title != "":
+        set_title(drawn[0], timeline.name if title is None else title, pad=20.0 if timeline.overhead.any() else 6.0)
+    _draw_busy(drawn[0], timeline, start, end)
+    if len(drawn) == 2:
+        _draw_waiting(drawn[1], timeline, start, end)
+    return drawn
+
+
+def _draw_busy(ax: Axes, t: Timeline, start: float, end: float) -> None:
+    gangs = np.diff(t.gpu_offset).astype(np.float64)
+    exact = 2 * gangs.size <= EXACT
+    when, held, width = _curve(t.start, t.end, gangs, start, end, exact)
+    ax.fill_between(when, held, step="post", color=BUSY, lw=0, label="working")
+    lost = t.overhead > 0
+    if lost.any():
+        begin = t.start[lost]
+        when, overhead, _ = _curve(begin, begin + t.overhead[lost], gangs[lost], start, end, exact)
+        ax.fill_between(when, overhead, step="post", color=OVERHEAD, lw=0, label="restarting: held, no progress")
+        key_above(ax)
+    ax.axhline(t.gpus, color=INK, lw=0.8, ls=(0, (4, 3)))
+    ax.set_ylim(0, t.gpus * 1.06)
+    ax.set_ylabel(f"busy of {t.gpus:,} GPUs" + _averaged(width), fontsize=9)
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+
+def _draw_waiting(ax: Axes, t: Timeline, start: float, end: float) -> None:
+    _, since, until = t.waits
+    one = np.ones(since.size)
+    when, waiting, width = _curve(since, until, one, start, end, 2 * one.size <= EXACT)
+    ax.fill_between(when, waiting, step="post", color=WAITING, lw=0)
+    ax.set_ylim(0, max(float(waiting.max(initial=0.0)), 1.0) * 1.06)
+    ax.set_ylabel("waiting jobs" + _averaged(width), fontsize=9)
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    most = float(levels(np.concatenate([since, until]), np.concatenate([one, -one]))[1].max()) if one.size else 0.0
+    ax.annotate(
+        f"peak: {most:,.0f}",
+        (1, 1),
+        xycoords="axes fraction",
+        xytext=(-2, -2),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=8,
+        color=QUIET,
+    )
+
+
+def _curve(
+    begin: Floats, finish: Floats, count: Floats, start: float, end: float, exact: bool
+) -> tuple[Floats, Floats, float]:
+    # (times, level from each on, width of a bin or 0 when exact) of intervals that count this much each
+    time, change = np.concatenate([begin, finish]), np.concatenate([count, -count])
+    if exact:
+        return *levels(time, change), 0.0
+    means = bin_means(np.zeros(time.size, dtype=np.int64), time, change, 1, start, end, BINS)[0]
+    return np.linspace(start, end, BINS + 1), np.append(means, means[-1:]), (end - start) / BINS
+
+
+def _averaged(width: float) -> str:
+    return f"\n(means of {in_unit(width)})" if width else ""

@@ -1,0 +1,51 @@
+"""The picture of a schedule file: a Gantt chart, or for large runs the nodes over time above busy GPUs and waiting jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from matplotlib.figure import Figure
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.plot.canvas import new_axes, new_figure
+from optsched.plot.gantt import WIDTH, gantt, too_large
+from optsched.plot.kinds import PLOTS, Plot
+from optsched.plot.node_image import image_height
+from optsched.plot.occupancy import occupancy
+from optsched.plot.timeline import Timeline
+from optsched.schedule import Schedule
+from optsched.schedule_file import FORMAT
+
+PANEL = 1.5  # inches of each curve under the image
+
+
+def overview(schedule: Schedule | Timeline) -> Figure:
+    """A figure of a schedule of any size; see `optsched.plot.gantt` and `optsched.plot.occupancy`."""
+    timeline = Timeline.of(schedule)
+    if not too_large(timeline):
+        return cast("Figure", gantt(timeline, by="gpu").get_figure(root=True))
+    panels = 1 if timeline.arrival is None else 2
+    image = image_height(timeline)
+    figure = new_figure(WIDTH, image + PANEL * panels)
+    grid = figure.add_gridspec(1 + panels, 1, height_ratios=[image - 0.6, *([PANEL] * panels)])
+    top = new_axes(figure, grid[0])
+    gantt(timeline, by="node", ax=top)
+    top.set_xlabel("")
+    top.tick_params(labelbottom=False)
+    occupancy(timeline, axes=[new_axes(figure, grid[k], sharex=top) for k in range(1, 1 + panels)], title="")
+    return figure
+
+
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Figure:
+    if instance is not None:
+        return overview(Timeline.of(Schedule.load(path, instance), path))
+    timeline = Timeline.read(path, str(header.get("instance")))
+    if not timeline.job.size:
+        raise InputError("the schedule is empty: nothing can be drawn", file=path, legal="at least one segment")
+    return overview(timeline)
+
+
+PLOTS.register("schedule")(Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw))

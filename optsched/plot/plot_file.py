@@ -1,0 +1,65 @@
+"""`plot_file`: what ``optsched plot FILE -o PICTURE`` does."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.files import read_bytes
+from optsched.instance import Instance
+from optsched.plot.canvas import legal_suffix, save
+from optsched.plot.kinds import PLOTS
+from optsched.schedule_file import METADATA
+
+
+def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instance: Instance | None = None) -> None:
+    """Draw a file that optsched wrote.
+
+    Parameters
+    ----------
+    path : a schedule (``.json`` or ``.parquet``), or the ``result.json`` of ``optsched run -o``.
+    out : the picture, ``.png``, ``.svg`` or ``.pdf``; written whole or not at all.
+    instance : what a schedule belongs to. It adds arrivals, waiting jobs and the whole cluster; without it the picture
+        shows the nodes and GPUs that appear in the file.
+
+    Raises
+    ------
+    InputError
+        For another suffix, a file that cannot be read or is of another kind, a schedule of another instance, or an
+        ``out`` that cannot be written.
+    """
+    source = Path(path)
+    legal_suffix(out)
+    header = _header(source)
+    for plot in map(PLOTS.get, PLOTS.names()):
+        if plot.reads(header):
+            save(plot.draw(source, header, instance), out)
+            return
+    what = header.get("format")
+    message = f"a file of format {what} cannot be drawn" if isinstance(what, str) else "not a file that can be drawn"
+    raise InputError(message, file=source, legal=_legal())
+
+
+def _legal() -> str:
+    return " or ".join(PLOTS.get(name).what for name in PLOTS.names())
+
+
+def _header(path: Path) -> Mapping[str, Any]:
+    # The whole JSON document, or what a Parquet file says about itself.
+    try:
+        if path.suffix.lower() == ".parquet" and path.is_file():
+            header = json.loads(pl.read_parquet_metadata(path).get(METADATA, "{}"))
+        else:
+            header = json.loads(read_bytes(path))
+    except (ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        kind = "Parquet file" if path.suffix.lower() == ".parquet" else "JSON document"
+        raise InputError(f"not a {kind}, or a truncated one", file=path, legal=_legal()) from None
+    if not isinstance(header, dict):
+        raise InputError("not a file that can be drawn", file=path, legal=_legal())
+    return header

@@ -1,0 +1,161 @@
+"""How far every policy is from the best possible: the value of each run beside its proven bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.objectives import OBJECTIVES
+from optsched.plot.canvas import INK, key_above, new_axes, new_figure, plain
+from optsched.plot.canvas import title as set_title
+from optsched.plot.kinds import PLOTS, Plot
+from optsched.plot.time_axis import label_time, number, unit_for
+
+PROVEN, ABOVE = "#0072B2", "#a9d4ef"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One run of a result: nan or None where a number is not known."""
+
+    policy: str
+    value: float
+    bound: float
+    ratio: float
+    to: str
+
+    @property
+    def text(self) -> str:
+        """What stands behind the bar."""
+        return "" if math.isnan(self.ratio) else f"{self.ratio:.3f} × {self.to}"
+
+
+def ratios(
+    result: Mapping[str, Any], *, ax: Axes | None = None, title: str | None = None, file: Path | None = None
+) -> Axes:
+    """Draw the document of ``optsched run --json`` (``result.json``): a bar a policy, in its order.
+
+    The dark part of a bar is the proven lower bound, which no schedule of its class can go below; the pale part is what
+    the policy lost to it at most. Behind the bar: value, and value / optimum or value / bound.
+
+    Parameters
+    ----------
+    ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    title : default: instance, jobs and GPUs.
+    file : named in errors.
+
+    Raises
+    ------
+    InputError
+        When a field of the contract is missing or not of its type.
+    """
+    bars = _bars(result, file)
+    objective = str(result["objective"])
+    ax = ax if ax is not None else new_axes(new_figure(9.0, 1.1 + 0.42 * len(bars)))
+    plain(ax, "bottom")
+    y = np.arange(len(bars))
+    value = np.nan_to_num([bar.value for bar in bars])
+    bound = np.nan_to_num([bar.bound for bar in bars])
+    ax.barh(y, value, height=0.62, color=ABOVE, label="value above the bound", zorder=2)
+    known = bound > 0
+    ax.barh(y[known], bound[known], height=0.62, color=PROVEN, label="proven lower bound", zorder=3)
+    longest = max(float(value.max()), float(bound.max()), 0.0) or 1.0
+    ax.set_xlim(0, longest)
+    ax.set_ylim(len(bars) - 0.5, -0.5)
+    ax.set_yticks(y, [bar.policy for bar in bars], fontsize=9, parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    scale = _label_values(ax, objective, longest)
+    for k, bar in enumerate(bars):
+        _write(ax, k, bar, max(value[k], bound[k]), scale)
+    set_title(ax, _title(result) if title is None else title, pad=20.0 if known.any() else 6.0)
+    if known.any():
+        key_above(ax, reverse=True)
+    return ax
+
+
+def _label_values(ax: Axes, objective: str, longest: float) -> tuple[float, str]:
+    # (size of the unit, its name): every objective of the registry is a (weighted) sum or maximum of times.
+    name = objective.replace("_", " ")
+    if objective not in OBJECTIVES:
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
+        ax.set_xlabel(name, fontsize=9)
+        return 1.0, ""
+    unit = unit_for(longest)
+    label_time(ax, unit, name)
+    return unit.seconds, f" {unit.name}"
+
+
+def _write(ax: Axes, k: int, bar: Bar, right: float, scale: tuple[float, str]) -> None:
+    said = "not all jobs finished" if math.isnan(bar.value) else f"{number(bar.value / scale[0])}{scale[1]}"
+    ax.annotate(
+        "   ".join(filter(None, (said, bar.text))),
+        (right, k),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8.5,
+        color=INK,
+        annotation_clip=False,
+    )
+
+
+def _title(result: Mapping[str, Any]) -> str:
+    of = result.get("instance")
+    of = of if isinstance(of, Mapping) else {}
+    parts = [
+        f"{of[key]:,} {what}" for key, what in (("jobs", "jobs"), ("gpus", "GPUs")) if isinstance(of.get(key), int)
+    ]
+    return ": ".join(filter(None, (str(of.get("name") or ""), ", ".join(parts))))
+
+
+def _bars(result: Mapping[str, Any], file: Path | None) -> list[Bar]:
+    runs = result.get("runs")
+    if not isinstance(result.get("objective"), str):
+        raise InputError("not legal", file=file, field="objective", value=result.get("objective"), legal="a name")
+    if not isinstance(runs, list) or not runs:
+        raise InputError("no runs to draw", file=file, field="runs", legal="a list with at least one run")
+    return [_bar(run, f"runs[{k}]", file) for k, run in enumerate(runs)]
+
+
+def _bar(run: Any, where: str, file: Path | None) -> Bar:
+    if not isinstance(run, Mapping):
+        raise InputError("not legal", file=file, field=where, value=run, legal="an object with policy and value")
+    if not isinstance(run.get("policy"), str):
+        raise InputError("not legal", file=file, field=f"{where}.policy", value=run.get("policy"), legal="a name")
+    bound = run.get("bound") or {}
+    if not isinstance(bound, Mapping):
+        raise InputError("not legal", file=file, field=f"{where}.bound", value=bound, legal="an object with value")
+    return Bar(
+        run["policy"],
+        _known(run.get("value"), f"{where}.value", file),
+        _known(bound.get("value"), f"{where}.bound.value", file),
+        _known(run.get("ratio"), f"{where}.ratio", file),
+        "optimum" if run.get("ratio_to") == "optimum" else "bound",
+    )
+
+
+def _known(value: Any, where: str, file: Path | None) -> float:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise InputError("not legal", file=file, field=where, value=value, legal="a finite number >= 0, or null")
+    return float(value)
+
+
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Figure:
+    return cast("Figure", ratios(header, file=path).get_figure(root=True))
+
+
+PLOTS.register("result")(
+    Plot("the result.json of `optsched run -o`", lambda header: "runs" in header and "objective" in header, _draw)
+)

@@ -1,0 +1,87 @@
+"""Time axes in a unit that people think in: seconds, minutes, hours or days. The data stay in seconds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, Locator
+
+MAX_INTERVALS = 10  # between two labelled ticks of one axis
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of time: ``seconds`` long; used for spans below ``below`` seconds; round numbers are ``steps`` and decades."""
+
+    name: str
+    seconds: float
+    below: float
+    steps: tuple[float, ...] = ()
+
+
+UNITS = (
+    Unit("s", 1.0, 600.0),
+    Unit("min", 60.0, 6 * 3600.0, (1, 2, 5, 10, 15, 30, 60)),
+    Unit("h", 3600.0, 4 * 86400.0, (1, 2, 3, 6, 12, 24)),
+    Unit("d", 86400.0, math.inf),
+)
+
+
+def unit_for(span: float) -> Unit:
+    """The unit in which ``span`` seconds read well."""
+    return next(unit for unit in UNITS if not span >= unit.below)
+
+
+class TimeLocator(Locator):
+    """Ticks at round multiples of a unit: quarters of an hour, quarters of a day, else 1, 2 and 5 times a power of ten."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+
+    def __call__(self) -> list[float]:
+        low, high = sorted(self.axis.get_view_interval())  # type: ignore[union-attr]
+        return self.tick_values(low, high)
+
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+        """Tick positions in seconds within [vmin, vmax]."""
+        step = self._step((vmax - vmin) / self.unit.seconds) * self.unit.seconds
+        first, last = math.ceil(vmin / step - 1e-9), math.floor(vmax / step + 1e-9)
+        return [k * step for k in range(first, last + 1)]
+
+    def _step(self, span: float) -> float:
+        least = span / MAX_INTERVALS
+        for step in self.unit.steps:
+            if step >= least >= self.unit.steps[0] / 2:
+                return step
+        if not least > 0:
+            return 1.0
+        decade = 10.0 ** math.floor(math.log10(least))
+        return next(k * decade for k in (1, 2, 5, 10) if k * decade >= least * (1 - 1e-12))
+
+
+def number(value: float) -> str:
+    """A number for people: four figures, thousands set apart."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def in_unit(seconds: float) -> str:
+    """A length of time for people, e.g. ``2.5 h``: in the largest unit of which it is at least two."""
+    unit = next((unit for unit in reversed(UNITS) if abs(seconds) >= 2 * unit.seconds), UNITS[0])
+    return f"{seconds / unit.seconds:.3g} {unit.name}"
+
+
+def time_axis(ax: Axes, start: float, end: float, *, label: str = "time") -> Unit:
+    """Make the x axis of ``ax`` show [start, end] seconds in a sensible unit, named in its label."""
+    ax.set_xlim(start, end)
+    unit = unit_for(end - start)
+    label_time(ax, unit, label)
+    return unit
+
+
+def label_time(ax: Axes, unit: Unit, label: str) -> None:
+    """Ticks and label of an x axis whose data are in seconds."""
+    ax.xaxis.set_major_locator(TimeLocator(unit))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: number(seconds / unit.seconds)))
+    ax.set_xlabel(f"{label} ({unit.name})", fontsize=9)

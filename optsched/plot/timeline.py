@@ -1,0 +1,175 @@
+"""`Timeline`: what a picture of a schedule needs, from a `Schedule` or from a schedule file alone."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from optsched.cluster import MAX_GPUS
+from optsched.errors import InputError
+from optsched.schedule import Schedule
+from optsched.schedule_file import read_segments
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-9  # relative: shorter gaps and overheads than this are rounding, not waiting
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Segments on rows of GPUs.
+
+    S segments, K (segment, GPU) pairs, N nodes, n jobs. ``node`` i64[K] is a position in ``node_gpus`` i64[N];
+    ``node_names`` are the labels of the nodes. ``arrival`` f64[n] and ``open`` bool[n] (jobs that did not finish) are
+    None when only the schedule file is at hand.
+    """
+
+    ids: tuple[str, ...]
+    job: Ints
+    start: Floats
+    end: Floats
+    work: Floats
+    gpu_offset: Ints
+    node: Ints
+    index: Ints
+    node_gpus: Ints
+    node_names: tuple[str, ...]
+    arrival: Floats | None
+    open: Bools | None
+    name: str
+
+    @classmethod
+    def of(cls, schedule: Schedule | Timeline, file: str | os.PathLike[str] | None = None) -> Timeline:
+        """The timeline of a schedule; `InputError` when a segment cannot be drawn on its cluster."""
+        if isinstance(schedule, Timeline):
+            return schedule
+        instance, cluster = schedule.instance, schedule.instance.cluster
+        s = schedule
+        _check_segments(s.start, s.end, s.work, s.gpu_node, s.gpu_index, s.gpu_offset, file)
+        outside = s.gpu_node >= cluster.node_count
+        outside |= s.gpu_index >= cluster.node_gpus[np.where(outside, 0, s.gpu_node)]
+        _refuse(np.flatnonzero(outside), s.gpu_offset, f"a GPU that the cluster {cluster.spec} does not have", file)
+        types = [cluster.nodes[g].gpu for g in cluster.node_group]
+        names = tuple(f"node {k}" + ("" if gpu == "GPU" else f" {gpu}") for k, gpu in enumerate(types))
+        still_open = ~s.finished & np.isfinite(instance.duration)
+        return cls(
+            instance.ids,
+            *(s.job, s.start, s.end, s.work, s.gpu_offset, s.gpu_node, s.gpu_index),
+            *(cluster.node_gpus, names, instance.arrival, still_open),
+            _named(s.policy, instance.name, instance.n, cluster.gpus),
+        )
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], digest: str) -> Timeline:
+        """The timeline of a schedule file alone: the jobs, nodes and GPUs that appear in it, without arrivals."""
+        seen: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+        job, start, end, work, offset, node, index, policy = read_segments(path, digest, seen)
+        _check_segments(start, end, work, node, index, offset, path)
+        nodes, position = np.unique(node, return_inverse=True)
+        node_gpus = np.zeros(nodes.size, dtype=np.int64)
+        np.maximum.at(node_gpus, position, index + 1)
+        if node_gpus.sum() > MAX_GPUS:
+            raise InputError("GPU indices are too large to draw", file=path, value=int(index.max()))
+        return cls(
+            tuple(str(name) for name in seen),
+            *(job, start, end, work, offset, position.astype(np.int64), index),
+            *(node_gpus, tuple(f"node {k}" for k in nodes), None, None),
+            _named(policy, "", len(seen), int(node_gpus.sum())),
+        )
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all nodes."""
+        return int(self.node_gpus.sum())
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """First and last instant worth showing, seconds: from 0 or the first event to the end of the last segment."""
+        ends = [float(self.end.max())] if self.end.size else []
+        starts = [float(self.start.min())] if self.start.size else []
+        if self.arrival is not None and self.arrival.size:
+            starts.append(float(self.arrival.min()))
+            ends.append(float(self.arrival.max()))
+        low, high = min(starts, default=0.0), max(ends, default=1.0)
+        # A clock that starts within the picture starts at its left edge; a trace cut from the middle of a year does not.
+        low = 0.0 if 0 <= low <= 0.25 * high else low
+        return low, high if high > low else low + 1.0
+
+    @cached_property
+    def overhead(self) -> Floats:
+        """Seconds that each segment held its GPUs without progress (a restart), f64[S]; drawn at its start."""
+        lost = self.end - self.start - self.work
+        return np.where(lost > ROUNDING * np.maximum(1.0, self.end), np.maximum(lost, 0.0), 0.0)
+
+    @cached_property
+    def pieces(self) -> tuple[Ints, Ints, Ints]:
+        """(segment, node, GPUs there), i64 each: how many GPUs of every node a segment holds."""
+        segment = np.repeat(np.arange(self.job.size), np.diff(self.gpu_offset))
+        nodes = max(self.node_gpus.size, 1)
+        both, count = np.unique(segment * nodes + self.node, return_counts=True)
+        return both // nodes, both % nodes, count.astype(np.int64)
+
+    @cached_property
+    def waits(self) -> tuple[Ints, Floats, Floats]:
+        """(job, from, to): when a job had arrived and was not running; empty when arrivals are not known.
+
+        A job that did not finish waits until the picture ends.
+        """
+        if self.arrival is None or self.open is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+        rows = pl.DataFrame({"job": self.job, "start": self.start, "end": self.end}).sort("job", "start", "end")
+        free = pl.col("end").cum_max().over("job")  # cum_max: segments of a forked job may overlap
+        rows = rows.with_columns(free.alias("until"), free.shift(1).over("job").alias("since"))
+        job = rows["job"].to_numpy()
+        since = np.fmax(rows["since"].fill_null(np.nan).to_numpy(), self.arrival[job])
+        last = np.full(len(self.ids), -np.inf)
+        np.maximum.at(last, self.job, self.end)
+        late = np.flatnonzero(self.open)
+        job = np.concatenate([job, late])
+        since = np.concatenate([since, np.maximum(last[late], self.arrival[late])])
+        until = np.concatenate([rows["start"].to_numpy(), np.full(late.size, self.span[1])])
+        real = until - since > ROUNDING * np.maximum(1.0, until)
+        return job[real], since[real], until[real]
+
+    def first_jobs(self, limit: int | None) -> Bools:
+        """Which jobs are the first ``limit`` by arrival (by first start where arrivals are not known), bool[n]."""
+        chosen = np.ones(len(self.ids), dtype=bool)
+        if limit is None or limit >= chosen.size:
+            return chosen
+        if limit < 1:
+            raise InputError("not legal", field="limit", value=limit, legal="an integer >= 1, or None")
+        begun = self.arrival
+        if begun is None:
+            begun = np.full(chosen.size, np.inf)
+            np.minimum.at(begun, self.job, self.start)
+        chosen[np.argsort(begun, kind="stable")[limit:]] = False
+        return chosen
+
+
+def _named(policy: str, instance: str, jobs: int, gpus: int) -> str:
+    who = " on ".join(filter(None, (policy, instance)))
+    size = f"{jobs:,} job{'s' if jobs != 1 else ''}, {gpus:,} GPU{'s' if gpus != 1 else ''}"
+    return f"{who}: {size}" if who else size
+
+
+def _check_segments(start: Floats, end: Floats, work: Floats, node: Ints, index: Ints, offset: Ints, file: Any) -> None:
+    by_segment = np.arange(start.size + 1)
+    _refuse(np.flatnonzero(~np.isfinite(start + end + work)), by_segment, "a time that is not a finite number", file)
+    _refuse(np.flatnonzero(end < start), by_segment, "an end before its start", file)
+    _refuse(np.flatnonzero((node < 0) | (index < 0)), offset, "a node or an index below 0", file)
+
+
+def _refuse(bad: Ints, offset: Ints, what: str, file: Any) -> None:
+    if bad.size:
+        segment = int(np.searchsorted(offset, bad[0], side="right"))
+        raise InputError(f"segment {segment} (of {offset.size - 1}) has {what}: nothing can be drawn", file=file)

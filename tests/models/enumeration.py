@@ -1,0 +1,135 @@
+"""What ``tests/brute_force.py`` does not enumerate: gangs on named nodes, and runs of one preemptive machine.
+
+Plain Python in exact arithmetic; nothing is taken from optsched. `TinyJob` times are integers or fractions.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+Number = Any  # int or Fraction
+
+
+class TinyJob(NamedTuple):
+    """Release, duration, GPUs of the gang, weight, due date (None: no due date)."""
+
+    release: Number
+    duration: Number
+    gpus: int = 1
+    weight: Number = 1
+    due: Number | None = None
+
+
+def cost(objective: str, job: TinyJob, completion: Number) -> Number:
+    """What one job pays; for the makespan its completion time."""
+    if objective in ("total_completion_time", "makespan"):
+        return completion
+    if objective == "total_flow_time":
+        return completion - job.release
+    if objective == "total_weighted_completion_time":
+        return job.weight * completion
+    if objective == "total_weighted_flow_time":
+        return job.weight * (completion - job.release)
+    assert objective == "total_weighted_tardiness"
+    return 0 if job.due is None else job.weight * max(0, completion - job.due)
+
+
+def value(objective: str, jobs: Sequence[TinyJob], completions: Sequence[Number]) -> Number:
+    """The objective of completion times: the sum of what the jobs pay, or the latest of them."""
+    paid = [cost(objective, job, c) for job, c in zip(jobs, completions, strict=True)]
+    return max(paid) if objective == "makespan" else sum(paid)
+
+
+def placed_optimum(
+    objective: str, jobs: Sequence[TinyJob], sizes: Sequence[int], ways: Sequence[Sequence[tuple[int, ...]]]
+) -> Number:
+    """The non-preemptive optimum on nodes of the given sizes; job j takes the GPUs of one of ``ways[j]`` (a count a node).
+
+    Serial generation over all orders and ways: each job at the earliest time at which it fits beside those already
+    placed. That makes all active schedules, and one of them is optimal for any regular objective.
+    """
+    best: list[Number] = []
+    completion: list[Number] = [job.release + job.duration for job in jobs]
+
+    def place(left: tuple[int, ...], placed: list[tuple[Number, Number, tuple[int, ...]]]) -> None:
+        # optimistic: the jobs that are not placed yet run at once
+        bound = value(objective, jobs, completion)
+        if best and bound >= best[0]:
+            return
+        if not left:
+            best[:] = [bound]
+            return
+        for j in left:
+            rest = tuple(k for k in left if k != j)
+            for way in ways[j]:
+                start = earliest_start(jobs[j], way, placed, sizes)
+                completion[j] = start + jobs[j].duration
+                place(rest, [*placed, (start, completion[j], way)])
+            completion[j] = jobs[j].release + jobs[j].duration
+
+    place(tuple(range(len(jobs))), [])
+    return best[0]
+
+
+def earliest_start(
+    job: TinyJob,
+    way: tuple[int, ...],
+    placed: Sequence[tuple[Number, Number, tuple[int, ...]]],
+    sizes: Sequence[int],
+) -> Number:
+    """The earliest time at which the job fits beside the placed ones (start, end, GPUs a node)."""
+
+    def fits(start: Number) -> bool:
+        moments = [start, *(s for s, _, _ in placed if start < s < start + job.duration)]
+        return all(
+            way[node] + sum(used[node] for s, e, used in placed if s <= t < e) <= size
+            for t in moments
+            for node, size in enumerate(sizes)
+        )
+
+    candidates = [job.release, *(end for _, end, _ in placed if end > job.release)]
+    return next(t for t in sorted(candidates) if fits(t))
+
+
+def srpt(jobs: Sequence[tuple[Number, Number]]) -> list[Fraction]:
+    """Completion times of SRPT for (release, work) on one machine: an event loop over arrivals and completions."""
+    arrivals = sorted((Fraction(r), j) for j, (r, _) in enumerate(jobs))
+    done = [Fraction(0)] * len(jobs)
+    left: list[tuple[Fraction, int]] = []
+    now, i = Fraction(0), 0
+    while i < len(arrivals) or left:
+        if not left:
+            now = max(now, arrivals[i][0])
+        while i < len(arrivals) and arrivals[i][0] <= now:
+            heapq.heappush(left, (Fraction(jobs[arrivals[i][1]][1]), arrivals[i][1]))
+            i += 1
+        work, j = heapq.heappop(left)
+        until = min(now + work, arrivals[i][0]) if i < len(arrivals) else now + work
+        if until == now + work:
+            done[j] = until
+        else:
+            heapq.heappush(left, (work - (until - now), j))
+        now = until
+    return done
+
+
+def mean_busy_times(jobs: Sequence[tuple[Number, Number]], priority: Sequence[Any]) -> list[Fraction]:
+    """Mean moment of service of every job when the released job with the least priority value is always served."""
+    left = [Fraction(work) for _, work in jobs]
+    moment = [Fraction(0)] * len(jobs)  # integral of t over the times at which j is served
+    now = Fraction(0)
+    while any(left):
+        ready = [j for j, (r, _) in enumerate(jobs) if left[j] and r <= now]
+        later = [Fraction(r) for j, (r, _) in enumerate(jobs) if left[j] and r > now]
+        if not ready:
+            now = min(later)
+            continue
+        j = min(ready, key=lambda k: (priority[k], k))
+        until = min([now + left[j], *later])
+        moment[j] += (until * until - now * now) / 2
+        left[j] -= until - now
+        now = until
+    return [moment[j] / Fraction(work) for j, (_, work) in enumerate(jobs)]

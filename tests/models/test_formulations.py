@@ -1,0 +1,254 @@
+"""The contract of every registered formulation: optimum or bound, schedule, warm start, refusal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from brute_force import optimum as best_of_all_orders
+from enumeration import TinyJob
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_instances import instance_of, tiny_jobs
+
+from optsched.check import check_schedule
+from optsched.errors import InfeasibleError, InputError
+from optsched.instance import Cluster, Instance, Job
+from optsched.models import FORMULATIONS
+from optsched.models.latest_starts import latest_completions
+from optsched.objectives import get_objective
+from optsched.schedule import Schedule
+
+EXPECTED = {
+    "disjunctive",
+    "positional",
+    "rigid-placed",
+    "rigid-time-indexed",
+    "srpt-mean-busy-time",
+    "srpt-mean-busy-time-cvxpy",
+    "srpt-slots",
+    "time-indexed",
+}
+REGULAR = (
+    "total_completion_time",
+    "total_flow_time",
+    "total_weighted_completion_time",
+    "total_weighted_flow_time",
+    "total_weighted_tardiness",
+    "makespan",
+)
+CLUSTERS = ("1x1", "3x1", "1x4", "2x2")
+# Values are integers. HiGHS lets a binary be 1e-6 off, which a big M multiplies (up to 60, weights up to 5, four jobs).
+EXACT = 2e-3
+Solve = Callable[[Any], float]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[TinyJob], Cluster]:
+    """Tiny jobs on a small cluster; gangs only where the cluster has nodes with several GPUs."""
+    cluster = Cluster.parse(draw(st.sampled_from(CLUSTERS)))
+    return draw(tiny_jobs(most=4, gpus=4 if cluster.node_count < 3 and cluster.gpus > 1 else 1)), cluster
+
+
+def violations(model: pyo.ConcreteModel) -> list[str]:
+    """Rows, bounds and integrality that the values of the variables break."""
+    rows = [
+        row.name
+        for row in model.component_data_objects(pyo.Constraint, active=True)
+        if row.lslack() < -1e-9 or row.uslack() < -1e-9
+    ]
+    variables = model.component_data_objects(pyo.Var)
+    return rows + [
+        v.name
+        for v in variables
+        if v.value is None
+        or (v.lb is not None and v.value < v.lb - 1e-9)
+        or (v.ub is not None and v.value > v.ub + 1e-9)
+        or (not v.is_continuous() and v.value not in (0, 1))
+    ]
+
+
+def one_after_the_other(instance: Instance, order: Sequence[int], pause: float = 0.0) -> Schedule:
+    """A feasible, wasteful schedule: the jobs alone, in an order, with pauses between them."""
+    now, starts = float(instance.arrival.max()), np.empty(instance.n)
+    for j in order:
+        starts[j] = now
+        now += instance.duration[j] + pause
+    return Schedule.from_starts(instance, starts)
+
+
+def test_all_are_found() -> None:
+    assert set(FORMULATIONS.names()) >= EXPECTED
+    for name, formulation in FORMULATIONS.items():
+        assert formulation.name == name
+        assert formulation.schedule_class in ("gang", "gang-nonpreemptive")
+        assert formulation.exact == (formulation.schedule is not None) == (formulation.warm_start is not None)
+
+
+@settings(max_examples=60)
+@given(case=cases(), objective=st.sampled_from(REGULAR))
+def test_optimum_and_bound_against_enumeration(solve: Solve, case: Any, objective: str) -> None:
+    jobs, cluster = case
+    instance = instance_of(jobs, cluster)
+    optimum = float(best_of_all_orders(instance, objective))
+    applied = 0
+    for name, formulation in FORMULATIONS.items():
+        if formulation.applies(instance, objective) is not None:
+            continue
+        applied += 1
+        model = formulation.build(instance, objective)
+        relaxed = solve(formulation.build(instance, objective, relax=True))
+        value = solve(model)
+        assert relaxed <= value + EXACT, name
+        if not formulation.exact:
+            assert value <= optimum + EXACT, name
+            continue
+        assert value == pytest.approx(optimum, abs=EXACT), name
+        assert formulation.schedule is not None
+        schedule = formulation.schedule(model, instance)
+        assert check_schedule(instance, schedule, preemptive=False, objective=objective, value=optimum) == []
+    assert applied >= 2
+
+
+@settings(max_examples=40)
+@given(case=cases(), objective=st.sampled_from(REGULAR), data=st.data())
+def test_warm_start_is_a_full_feasible_solution(case: Any, objective: str, data: st.DataObject) -> None:
+    jobs, cluster = case
+    instance = instance_of(jobs, cluster)
+    order = data.draw(st.permutations(range(instance.n)))
+    given_schedule = one_after_the_other(instance, order, pause=data.draw(st.sampled_from([0.0, 0.4])))
+    paid = get_objective(objective).of(instance, given_schedule.completion)
+    for name, formulation in FORMULATIONS.items():
+        if not formulation.exact or formulation.applies(instance, objective) is not None:
+            continue
+        model = formulation.build(instance, objective)
+        assert formulation.warm_start is not None
+        assert formulation.schedule is not None
+        formulation.warm_start(model, given_schedule)
+        assert violations(model) == [], name
+        schedule = formulation.schedule(model, instance)
+        assert check_schedule(instance, schedule, preemptive=False) == []
+        value = float(pyo.value(model.objective))
+        assert value == pytest.approx(get_objective(objective).of(instance, schedule.completion), abs=EXACT)
+        assert value <= paid + EXACT, name
+
+
+@settings(max_examples=30)
+@given(case=cases(), objective=st.sampled_from(REGULAR))
+def test_a_horizon_from_the_optimum_keeps_it(solve: Solve, case: Any, objective: str) -> None:
+    jobs, cluster = case
+    instance = instance_of(jobs, cluster)
+    optimum = float(best_of_all_orders(instance, objective))
+    horizon = latest_completions(instance, objective, optimum)
+    for name, formulation in FORMULATIONS.items():
+        if formulation.applies(instance, objective) is None and formulation.exact:
+            value = solve(formulation.build(instance, objective, horizon=horizon))
+            assert value == pytest.approx(optimum, abs=EXACT), name
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_horizon_limits_completions(name: str, solve: Solve) -> None:
+    # alone, the heavy job second is best: 1 + 4 * 2 against 2 + 1 * 3; ending by 2 leaves no schedule at all
+    formulation = FORMULATIONS.get(name)
+    instance = Instance([Job("a", duration=3), Job("b", duration=1)], Cluster.machines(1))
+    assert solve(formulation.build(instance, "total_completion_time", horizon=4.0)) <= 5 + EXACT
+    with pytest.raises(InfeasibleError, match="horizon"):
+        formulation.build(instance, "total_completion_time", horizon=2.0)
+
+
+def test_a_horizon_a_job() -> None:
+    instance = Instance([Job("a", duration=3), Job("b", duration=1)], Cluster.machines(1))
+    model = FORMULATIONS.get("time-indexed").build(instance, "makespan", horizon=np.array([3.0, math.inf]))
+    assert sorted(model.start) == [(0, 0), (1, 0), (1, 1), (1, 2), (1, 3)]
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_refusals_are_one_clear_line(name: str) -> None:
+    formulation = FORMULATIONS.get(name)
+    plain = Instance([Job("a", duration=3)], Cluster.machines(1))
+    nobody = Instance([], Cluster.machines(1))
+    unknown = Instance([Job("a", iterations=5, profile="resnet")], Cluster.machines(1))
+    for instance, objective, word in (
+        (plain, "total_utility", "total_utility"),
+        (nobody, "total_flow_time", "no jobs"),
+        (unknown, "total_flow_time", "duration"),
+    ):
+        reason = formulation.applies(instance, objective)
+        assert reason is not None
+        assert word in reason
+        assert "\n" not in reason
+        with pytest.raises(InputError, match=word):
+            formulation.build(instance, objective)
+    assert formulation.applies(plain, "total_flow_time") is None
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED - {"disjunctive", "positional"}))
+def test_times_without_a_common_unit_are_refused(name: str) -> None:
+    instance = Instance([Job("a", 0, 1, 0.1), Job("b", 0, 1, 0.2), Job("c", 0, 1, 0.3)], Cluster.machines(1))
+    reason = FORMULATIONS.get(name).applies(instance, "total_flow_time")
+    assert reason is not None
+    assert "unit" in reason
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_fractions_of_a_second_and_late_origins(name: str, solve: Solve) -> None:
+    # the first job at 10^9 s (a Unix time), everything a multiple of 0.25 s
+    formulation, base = FORMULATIONS.get(name), 1e9
+    jobs = [Job("a", base, 1, 1.5), Job("b", base + 0.25, 1, 0.5), Job("c", base + 0.25, 1, 0.75)]
+    value = solve(formulation.build(Instance(jobs, Cluster.machines(1)), "total_flow_time"))
+    # a first: ends 1.5, 2.0, 2.75; b first: 0.75, 1.5 (c), 3.0 (a)
+    best = min(1.5 + 1.75 + 2.5, 0.5 + 1.25 + 3.0)
+    assert value <= best + 1e-5
+    if formulation.exact:
+        assert value == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_the_estimate_of_the_size_is_close(name: str) -> None:
+    formulation = FORMULATIONS.get(name)
+    jobs = [Job(f"j{j}", 2 * j, 1, 1 + (3 * j) % 7) for j in range(8)]
+    instance = Instance(jobs, Cluster.machines(1))
+    model = formulation.build(instance, "total_flow_time")
+    if isinstance(model, pyo.ConcreteModel):
+        rows = model.component_data_objects(pyo.Constraint, active=True)
+        built = sum(len(list(row.body.args)) for row in rows)
+        assert built <= formulation.size(instance, "total_flow_time") <= 1.5 * built
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED - {"srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy", "srpt-slots"}))
+def test_fractional_values_are_no_schedule(name: str) -> None:
+    formulation = FORMULATIONS.get(name)
+    instance = Instance([Job("a", duration=3), Job("b", duration=1)], Cluster.machines(1))
+    model = formulation.build(instance, "total_flow_time", relax=True)
+    for variable in model.component_data_objects(pyo.Var):
+        variable.set_value(0.5, skip_validation=True)
+    assert formulation.schedule is not None
+    with pytest.raises(InputError, match="no integer solution"):
+        formulation.schedule(model, instance)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED - {"srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy", "srpt-slots"}))
+def test_a_preemptive_schedule_is_no_start(name: str) -> None:
+    from optsched.schedule import Segment
+
+    formulation = FORMULATIONS.get(name)
+    instance = Instance([Job("a", duration=3), Job("b", duration=1)], Cluster.machines(1))
+    pieces = [(0, 0.0, 1.0), (1, 1.0, 2.0), (0, 2.0, 4.0)]
+    preempted = Schedule.from_segments(instance, [Segment(j, ((0, 0),), s, e, e - s) for j, s, e in pieces])
+    assert formulation.warm_start is not None
+    with pytest.raises(InputError, match="preemption"):
+        formulation.warm_start(formulation.build(instance, "total_flow_time"), preempted)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED - {"srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy", "srpt-slots"}))
+def test_a_start_beyond_the_horizon_is_refused(name: str) -> None:
+    formulation = FORMULATIONS.get(name)
+    instance = Instance([Job("a", duration=3), Job("b", 2, duration=1)], Cluster.machines(1))
+    model = formulation.build(instance, "total_flow_time", horizon=4.0)
+    assert formulation.warm_start is not None
+    with pytest.raises(InputError, match="horizon"):
+        formulation.warm_start(model, one_after_the_other(instance, [1, 0]))

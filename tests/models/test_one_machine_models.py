@@ -1,0 +1,138 @@
+"""Order-based models of one machine: against each other, raw arrays and enumeration, with real-valued times too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from enumeration import TinyJob, placed_optimum, srpt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from raw_arrays import disjunctive as raw_disjunctive
+from raw_arrays import positional as raw_positional
+from tiny_instances import instance_of, tiny_jobs
+
+from optsched.instance import Cluster, Instance, Job
+from optsched.models import disjunctive, positional, time_indexed
+
+Solve = Callable[[Any], float]
+EXACT = 1e-6
+# a binary may be 1e-6 off; times a big M of at most 60 and weights of at most 6, summed over five jobs
+BIG = 2e-3
+
+# times that no slot grid of a useful size holds
+real_jobs = st.lists(
+    st.builds(
+        TinyJob,
+        release=st.floats(0, 10).map(Fraction),
+        duration=st.floats(0.1, 6).map(Fraction),
+        gpus=st.just(1),
+        weight=st.integers(1, 5),
+        due=st.none() | st.floats(1, 12).map(Fraction),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def optimum(objective: str, jobs: list[TinyJob]) -> float:
+    """By enumeration on one machine."""
+    return float(placed_optimum(objective, jobs, [1], [[(1,)]] * len(jobs)))
+
+
+@settings(max_examples=40)
+@given(
+    jobs=real_jobs,
+    objective=st.sampled_from(["total_weighted_flow_time", "total_weighted_tardiness", "makespan", "total_flow_time"]),
+)
+def test_real_valued_times(solve: Solve, jobs: list[TinyJob], objective: str) -> None:
+    instance, best = instance_of(jobs, "1x1"), optimum(objective, jobs)
+    if disjunctive.applies(instance, objective) is None:
+        assert solve(disjunctive.build(instance, objective)) == pytest.approx(best, abs=BIG)
+    else:
+        assert objective == "total_weighted_tardiness"
+        assert best == 0
+    if objective == "total_flow_time":
+        assert solve(positional.build(instance, objective)) == pytest.approx(best, abs=BIG)
+
+
+@settings(max_examples=15)
+@given(jobs=tiny_jobs(most=7, latest=15))
+def test_three_formulations_agree(solve: Solve, jobs: list[TinyJob]) -> None:
+    instance = instance_of(jobs, "1x1")
+    values = [solve(model.build(instance, "total_completion_time")) for model in (positional, time_indexed)]
+    release, duration, weight = instance.arrival, instance.duration, np.ones(instance.n)
+    values.append(raw_positional(release, duration).solve())
+    if len(jobs) <= 5:
+        values.append(solve(disjunctive.build(instance, "total_completion_time")))
+        values.append(raw_disjunctive(release, duration, weight).solve())
+    assert np.ptp(values) <= BIG
+
+
+@settings(max_examples=40)
+@given(jobs=tiny_jobs(most=6, latest=15))
+def test_positional_relaxation_is_between_srpt_and_the_optimum(solve: Solve, jobs: list[TinyJob]) -> None:
+    instance = instance_of(jobs, "1x1")
+    relaxed = solve(positional.build(instance, "total_completion_time", relax=True))
+    assert relaxed >= float(sum(srpt([(job.release, job.duration) for job in jobs]))) - EXACT
+    # no weaker than the textbook rows alone
+    assert relaxed >= raw_positional(instance.arrival, instance.duration).solve(relax=True) - EXACT
+    assert relaxed <= solve(positional.build(instance, "total_completion_time")) + EXACT
+
+
+@settings(max_examples=40)
+@given(jobs=tiny_jobs(most=5, latest=15))
+def test_disjunctive_rows_are_no_weaker_than_with_one_big_number(solve: Solve, jobs: list[TinyJob]) -> None:
+    objective = "total_weighted_flow_time"
+    instance = instance_of([job._replace(weight=job.weight + 1) for job in jobs], "1x1")
+    raw = raw_disjunctive(instance.arrival, instance.duration, instance.weight)
+    raw.offset -= float(instance.weight @ instance.arrival)
+    assert solve(disjunctive.build(instance, objective, relax=True)) >= raw.solve(relax=True) - EXACT
+    assert solve(disjunctive.build(instance, objective)) == pytest.approx(raw.solve(), abs=BIG)
+
+
+def test_windows_decide_orders() -> None:
+    jobs = [Job("a", 0, 1, 2), Job("b", 1, 1, 2), Job("c", 50, 1, 3)]
+    instance = Instance(jobs, Cluster.machines(1))
+    # with a horizon of 53, c is last: nothing else fits after its release, and the two others are open
+    model = disjunctive.build(instance, "total_flow_time", horizon=53.0)
+    assert list(model.before) == [(0, 1)]
+    assert set(model.fixed) == {(0, 2), (1, 2)}
+    # ending by 20, a and b leave c alone: no row needed
+    model = disjunctive.build(instance, "total_flow_time", horizon=np.array([20.0, 20.0, 99.0]))
+    assert (list(model.before), list(model.fixed)) == ([(0, 1)], [])
+    # the smallest number that switches a row off: latest start + duration - release
+    assert model.windows.big[0, 1] == 18 + 2 - 1
+
+
+def test_the_makespan_relaxation_is_the_optimum(solve: Solve) -> None:
+    jobs = [Job("a", 0.3, 1, 2.25), Job("b", 7.7, 1, 1.5), Job("c", 8, 1, 2)]
+    instance = Instance(jobs, Cluster.machines(1))
+    assert solve(disjunctive.build(instance, "makespan", relax=True)) == pytest.approx(7.7 + 3.5)
+
+
+def test_nothing_to_pay_is_refused() -> None:
+    instance = Instance([Job("a", duration=1, weight=0, due=3), Job("b", duration=1)], Cluster.machines(1))
+    reason = disjunctive.applies(instance, "total_weighted_tardiness")
+    assert reason is not None
+    assert "0" in reason
+
+
+def test_several_machines_are_refused() -> None:
+    instance = Instance([Job("a", duration=1)], Cluster.machines(2))
+    for model in (disjunctive, positional):
+        reason = model.applies(instance, "total_flow_time")
+        assert reason is not None
+        assert "one machine" in reason
+
+
+def test_positions_hold_the_order_of_the_schedule(solve: Solve) -> None:
+    instance = Instance([Job("a", 0, 1, 3), Job("b", 1, 1, 1), Job("c", 0, 1, 1)], Cluster.machines(1))
+    model = positional.build(instance, "total_completion_time")
+    assert solve(model) == pytest.approx(1 + 2 + 5)
+    assert [round(pyo.value(model.completion[k])) for k in range(3)] == [1, 2, 5]
+    assert positional.schedule(model, instance).completion.tolist() == [5.0, 2.0, 1.0]

@@ -1,0 +1,105 @@
+"""Columns of start-time models: which are in process at a slot, which slots are crowded, what they cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from enumeration import TinyJob, cost, placed_optimum
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_instances import instance_of, tiny_jobs
+
+from optsched.errors import InfeasibleError
+from optsched.instance import Instance, Job
+from optsched.models.start_columns import StartColumns, least_makespan, start_windows
+from optsched.models.time_grid import time_grid
+
+
+@st.composite
+def columns_of(draw: st.DrawFn) -> tuple[list[TinyJob], Instance, StartColumns]:
+    """Blocks with random windows, one or two a job."""
+    jobs = draw(tiny_jobs(most=4, gpus=3))
+    instance = instance_of(jobs, "1x3")
+    grid = time_grid(instance)
+    count = draw(st.lists(st.integers(1, 2), min_size=len(jobs), max_size=len(jobs)))
+    job = np.repeat(np.arange(len(jobs)), count)
+    first = grid.release[job]
+    last = first + np.array(draw(st.lists(st.integers(0, 9), min_size=job.size, max_size=job.size)))
+    return jobs, instance, StartColumns(grid, job, first, last)
+
+
+@given(columns_of())
+def test_ranges_against_the_definition(case: tuple[list[TinyJob], Instance, StartColumns]) -> None:
+    _, _, columns = case
+    keys = columns.keys()
+    expected = [(b, t) for b in range(columns.job.size) for t in range(columns.first[b], columns.last[b] + 1)]
+    assert keys == expected
+    for slot in range(int(columns.end.max()) + 2):
+        running = [(b, t) for b, t in keys if t <= slot < t + columns.duration[b]]
+        assert columns.in_process(keys, slot) == running
+        odd = np.flatnonzero(np.arange(columns.job.size) % 2)
+        assert columns.in_process(keys, slot, odd) == [(b, t) for b, t in running if b % 2]
+    for j in range(columns.grid.release.size):
+        assert list(columns.of_job(keys, j)) == [(b, t) for b, t in keys if columns.job[b] == j]
+    block, slot = columns.block, columns.slot
+    assert columns.column_of(block, slot).tolist() == list(range(len(keys)))
+    assert (
+        columns.column_of(np.array([0, 0]), np.array([columns.first[0] - 1, columns.last[0] + 1])).tolist() == [-1] * 2
+    )
+
+
+@given(columns_of(), st.integers(0, 4))
+def test_a_slot_is_crowded_when_the_jobs_that_can_run_exceed_the_capacity(
+    case: tuple[list[TinyJob], Instance, StartColumns], capacity: int
+) -> None:
+    _, _, columns = case
+    held = np.arange(columns.job.size) % 3
+    crowded = set(columns.crowded(held, capacity))
+    for slot in range(int(columns.end.max()) + 1):
+        # a job counts once, with the most GPUs of its modes, from its first start to its last end
+        here = 0
+        for j in range(columns.grid.release.size):
+            own = np.flatnonzero(columns.job == j)
+            if columns.first[own].min() <= slot < (columns.last + columns.duration)[own].max():
+                here += held[own].max()
+        assert (slot in crowded) == (here > capacity)
+
+
+@given(columns_of(), st.sampled_from(["total_flow_time", "total_weighted_completion_time", "total_weighted_tardiness"]))
+def test_costs_and_constant_add_up_to_the_objective(
+    case: tuple[list[TinyJob], Instance, StartColumns], objective: str
+) -> None:
+    jobs, instance, columns = case
+    costs, constant = columns.costs(instance, objective)
+    least = [cost(objective, job, job.release + job.duration) for job in jobs]
+    assert constant == sum(least)
+    first = min(job.release for job in jobs)
+    for column, (block, slot) in enumerate(columns.keys()):
+        j = columns.job[block]
+        end = first + slot * columns.grid.unit + jobs[j].duration
+        assert costs[column] == cost(objective, jobs[j], end) - least[j]
+
+
+@given(tiny_jobs(most=4, gpus=3))
+def test_the_volume_bound_is_no_more_than_the_makespan(jobs: list[TinyJob]) -> None:
+    grid = time_grid(instance_of(jobs, "1x3"))
+    least = least_makespan(grid, np.array([job.gpus for job in jobs]), 3)
+    best = placed_optimum("makespan", jobs, [3], [[(job.gpus,)] for job in jobs])
+    assert grid.origin + least * grid.unit <= best
+
+
+def test_the_volume_bound_is_the_makespan_of_one_machine() -> None:
+    grid = time_grid(Instance([Job("a", 0, 1, 2), Job("b", 10, 1, 3), Job("c", 11, 1, 3)], "1x1"))
+    assert least_makespan(grid, np.ones(3, dtype=np.int64), 1) == 16
+
+
+def test_windows_end_with_the_list_schedule_for_the_makespan_and_with_the_horizon() -> None:
+    instance = Instance([Job("a", 0, 1, 4), Job("b", 0, 1, 4), Job("c", 0, 1, 4)], "1x2")
+    grid, size, capacity = time_grid(instance), np.ones((3, 1), dtype=np.int64), np.array([2])
+    blocked = np.full(3, 2)
+    parts = (instance, "makespan", grid, size, capacity, blocked)
+    # unit 4 s: three jobs on two machines end at 2 units
+    assert start_windows(*parts, None).tolist() == [1, 1, 1]
+    assert start_windows(*parts, np.array([4.0, 9.0, np.inf])).tolist() == [0, 1, 1]
+    with pytest.raises(InfeasibleError, match="'a'"):
+        start_windows(*parts, 3.5)

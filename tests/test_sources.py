@@ -1,0 +1,207 @@
+"""SOURCE: instance files, shipped names and traces, and every way to misname one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from optsched import sources
+from optsched.errors import InputError, RowErrors
+from optsched.instance import Instance, Job
+from optsched.sources import Loaded, ShippedInstance, load, load_counted, shipped
+
+PHILLY = (
+    "timestamp,duration,num_gpus,gpu_time,cluster\n"
+    "2017-10-09 07:00:10,66.0,1,66.0,a\n"
+    "2017-10-09 07:00:00,66.0,2,66.0,b\n"
+    "2017-10-09 07:00:20,0,1,66.0,a\n"
+)
+INDEX = """
+[[instance]]
+name = "single-08-0"
+file = "single-08-0.json"
+problem = "1|r_j|sumC"
+objective = "total_completion_time"
+optimum = 8
+proved_by = ["one", "two"]
+recipe = "machines"
+seed = 3
+licence = "public domain"
+
+[[instance]]
+name = "open-1"
+file = "single-08-0.json"
+problem = "P|r_j|sumC"
+objective = "total_completion_time"
+lower = 7
+upper = 9.5
+reference = "somebody 1999"
+"""
+
+
+def small(**parts: object) -> Instance:
+    jobs = [Job("a", arrival=2, duration=3), Job("b", arrival=0, duration=1), Job("c", arrival=1, duration=2)]
+    return Instance(jobs, "1x1", "small", **parts)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of shipped instances with an index, in the place of the real one."""
+    (tmp_path / "shipped").mkdir()
+    small().save(tmp_path / "shipped/single-08-0.json")
+    (tmp_path / "shipped/index.toml").write_text(INDEX)
+    monkeypatch.setattr(sources, "_instances_folder", lambda: tmp_path / "shipped")
+    return tmp_path
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet", ".JSON"])
+def test_an_instance_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"small{suffix}"
+    small().save(path)
+    assert load(path).digest == small().digest
+    assert load(str(path)).digest == small().digest
+    assert load_counted(path).skipped_rows == 0
+
+
+def test_limit_and_cluster_of_an_instance_file_drop_its_optimum(tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    optimum = {"objective": "total_completion_time", "class": "gang-nonpreemptive", "value": 11, "proved_by": []}
+    small(optimum=optimum, recipe={"name": "x", "seed": 1}).save(path)
+    assert load(path).optimum == optimum
+    assert load(path, limit=3).optimum == optimum
+    assert load(path, cluster="1x1").optimum == optimum
+    first = load(path, limit=2)
+    assert first.ids == ("b", "c")
+    assert first.optimum is None
+    assert first.recipe == {"name": "x", "seed": 1, "limit": 2}
+    other = load(path, cluster="2x1")
+    assert (other.cluster.spec, other.optimum) == ("2x1", None)
+    for limit in (0, -3, True, 1.5):
+        with pytest.raises(InputError, match="limit"):
+            load(path, limit=limit)  # type: ignore[arg-type]
+
+
+def test_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(PHILLY)
+    with pytest.raises(RowErrors, match="row 4, duration = '0'"):
+        load(f"philly:{path}", cluster="8x8")
+    found = load_counted(f"philly:{path}", cluster="8x8", skip_bad=True)
+    assert isinstance(found, Loaded)
+    assert (found.instance.ids, found.skipped_rows) == (("2", "3"), 1)
+    assert load(f"philly:{path}", cluster="8x8", skip_bad=True, limit=1).ids == ("3",)
+    named = {"arrival": "timestamp", "gpus": "num_gpus", "duration": "gpu_time", "group": "cluster"}
+    assert load(f"csv:{path}", cluster="8x8", columns=named).n == 3
+
+
+def test_a_trace_needs_a_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(PHILLY)
+    with pytest.raises(InputError, match=r"log\.csv, cluster: a philly trace needs a cluster.*--cluster.*8x8"):
+        load(f"philly:{path}")
+    with pytest.raises(InputError, match="8by8"):
+        load(f"philly:{path}", cluster="8by8")
+
+
+def test_a_fragment_is_cut_off_only_where_the_dialect_has_one(tmp_path: Path) -> None:
+    path = tmp_path / "log#1.csv"
+    path.write_text(PHILLY.replace(",0,1,", ",5,1,"))
+    assert load(f"philly:{path}", cluster="8x8").n == 3
+    path = tmp_path / "wt#1.txt"
+    path.write_text("1 2\n3 4\n5 6\n")
+    assert load(f"orlib-wt:{path}#1").cluster.spec == "1x1"
+
+
+def test_every_way_to_misname_a_source(folder: Path) -> None:
+    (folder / "log.csv").write_text(PHILLY)
+    cases = [
+        ("", "which source"),
+        ("single-08-1", r"'single-08-1': neither a file nor the name.*did you mean single-08-0"),
+        ("phily:log.csv", r"no dialect named 'phily'.*did you mean philly"),
+        ("philly:", "which file"),
+        (f"philly:{folder}/none.csv", r"none\.csv: no such file"),
+        (f"{folder}/none.json", r"none\.json: no such file"),
+        (f"{folder}/none.csv", r"none\.csv: no such file"),
+        ("none.parquet", r"none\.parquet: no such file"),
+        (f"{folder}/log.csv", r"not an instance file.*DIALECT:.*philly"),
+        (str(folder), "this is a folder"),
+    ]
+    for source, message in cases:
+        with pytest.raises(InputError, match=message) as caught:
+            load(source)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"columns.*csv:PATH"):
+        load("single-08-0", columns={"arrival": "x"})
+
+
+def test_a_shipped_instance(folder: Path) -> None:
+    assert load("single-08-0").digest == small().digest
+    assert load("single-08-0", limit=1).ids == ("b",)
+    assert shipped() == [
+        ShippedInstance(
+            name="single-08-0",
+            file="single-08-0.json",
+            problem="1|r_j|sumC",
+            objective="total_completion_time",
+            optimum=8,
+            proved_by=("one", "two"),
+            recipe="machines",
+            seed=3,
+            licence="public domain",
+        ),
+        ShippedInstance(
+            name="open-1",
+            file="single-08-0.json",
+            problem="P|r_j|sumC",
+            objective="total_completion_time",
+            lower=7,
+            upper=9.5,
+            reference="somebody 1999",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ("[[instance]", r"index\.toml: not TOML"),
+        ("instance = 3", "instance"),
+        ("[[instance]]\nname = 'a'", "row 1, file = None"),
+        (INDEX.replace("seed", "sead"), "row 1, sead: unknown key.*did you mean seed"),
+        (INDEX.replace("seed = 3", "seed = -3"), "seed = -3.*an integer >= 0"),
+        (INDEX.replace("optimum = 8", "optimum = '8'"), "optimum = '8'.*a number"),
+        (INDEX.replace('name = "open-1"', "name = 3"), "row 2, name = 3.*a text"),
+        (INDEX.replace("open-1", "single-08-0"), "row 2, name = 'single-08-0': used twice"),
+        (INDEX.replace('["one", "two"]', "'one'"), "proved_by = 'one'.*a list of texts"),
+    ],
+)
+def test_an_index_that_is_not_legal(folder: Path, index: str, message: str) -> None:
+    (folder / "shipped/index.toml").write_text(index)
+    with pytest.raises(InputError, match=message):
+        shipped()
+
+
+def test_without_an_index_nothing_is_shipped(folder: Path) -> None:
+    (folder / "shipped/index.toml").unlink()
+    assert shipped() == []
+    with pytest.raises(InputError, match="neither a file nor"):
+        load("single-08-0")
+
+
+def test_what_is_really_shipped_loads_as_the_index_says() -> None:
+    for each in shipped():
+        instance = load(each.name)
+        assert instance.objective == each.objective
+        if each.optimum is not None:
+            assert instance.optimum is not None
+            assert instance.optimum["value"] == each.optimum
+
+
+def test_classic_instances_bring_cluster_and_optimum(data_dir: Path) -> None:
+    found = load(f"classic:{data_dir}/classic/rigid_and_single_optima.json#C-8-0")
+    assert found.cluster.spec == "1x8"
+    assert found.optimum is not None
+    assert found.optimum["value"] == 337
+    other = load(f"classic:{data_dir}/classic/rigid_and_single_optima.json#C-8-0", cluster="2x8")
+    assert other.optimum is None
