@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from optsched.plot.canvas import save
+from optsched.plot.files import plot_file
 from optsched.plot.gantt import gantt
 from optsched.plot.kinds import PLOTS, Plot
 from optsched.plot.occupancy import occupancy
 from optsched.plot.overview import overview
-from optsched.plot.plot_file import plot_file
 from optsched.plot.ratios import ratios
 
 __all__ = ["PLOTS", "Plot", "gantt", "occupancy", "overview", "plot_file", "ratios", "save"]

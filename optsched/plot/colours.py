@@ -11,17 +11,18 @@ from matplotlib.colors import to_rgb
 
 Floats = npt.NDArray[np.float64]
 
-# Okabe and Ito, "Color Universal Design" (2008), without black and ordered so that neighbours differ in hue and in
-# lightness. Yellow comes last: it is the weakest against white.
-HUES = ("#56B4E9", "#D55E00", "#009E73", "#E69F00", "#0072B2", "#CC79A7", "#F0E442")
-TINTS = (0.25, 0.6, 0.0)  # share of white that is mixed in, by round through the hues
+# Okabe and Ito, "Color Universal Design" (2008), without black, in the order that keeps each colour as far as can be from
+# the next two for normal, protanopic and deuteranopic eyes (CIELAB distance at least 16).
+HUES = ("#56B4E9", "#F0E442", "#E69F00", "#0072B2", "#D55E00", "#CC79A7", "#009E73")
+TINTS = (0.6, 0.3, 0.0)  # share of white that is mixed in
 
 
 def _mixed(hue: str, white: float) -> list[float]:
     return [part + (1 - part) * white for part in to_rgb(hue)]
 
 
-PALETTE: Floats = np.array([_mixed(hue, white) for white in TINTS for hue in HUES])
+# 7 and 3 are coprime: both turn at every step, and 21 steps meet every pair once.
+PALETTE: Floats = np.array([_mixed(HUES[k % 7], TINTS[k % 3]) for k in range(21)])
 
 
 def job_colours(ids: Sequence[str]) -> Floats:

@@ -99,7 +99,8 @@ def too_large(timeline: Timeline, shown: Bools | None = None) -> bool:
 def _title(timeline: Timeline, shown: Bools, by: By) -> str:
     if shown.all():
         return timeline.name
-    first = f"the first {int(shown.sum()):,} jobs"
+    count = int(shown.sum())
+    first = f"the first {count:,} jobs" if count > 1 else "the first job"
     return f"{timeline.name} ({f'{first} in colour' if by == 'gpu' else f'until {first} ended'})"
 
 

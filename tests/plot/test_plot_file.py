@@ -1,0 +1,168 @@
+"""`plot_file`: pictures of files, and one clear line where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from optsched.errors import InputError
+from optsched.instance import Instance, Job
+from optsched.online.simulate import simulate
+from optsched.plot import PLOTS, gantt, overview, plot_file, save
+from optsched.plot.timeline import Timeline
+from optsched.report import evaluate
+from optsched.schedule import Schedule
+
+MAGIC = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+
+
+@pytest.mark.parametrize("suffix", [*MAGIC, ".PNG"])
+@pytest.mark.parametrize("stored", [".json", ".parquet"])
+def test_a_schedule_becomes_a_picture(gangs: Schedule, tmp_path: Path, suffix: str, stored: str) -> None:
+    gangs.save(tmp_path / f"s{stored}")
+    plot_file(tmp_path / f"s{stored}", tmp_path / f"p{suffix}")
+    plot_file(tmp_path / f"s{stored}", tmp_path / f"q{suffix}", gangs.instance)
+    alone, whole = ((tmp_path / f"{name}{suffix}").read_bytes() for name in "pq")
+    assert alone.startswith(MAGIC[suffix.lower()])
+    assert whole.startswith(MAGIC[suffix.lower()])
+    assert alone != whole  # arrivals, waiting jobs and idle GPUs
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"s{stored}", f"p{suffix}", f"q{suffix}"])
+
+
+@pytest.mark.parametrize("stored", [".json", ".parquet"])
+def test_the_file_alone_shows_the_nodes_and_gpus_that_appear(gangs: Schedule, tmp_path: Path, stored: str) -> None:
+    gangs.save(tmp_path / f"s{stored}")
+    timeline = Timeline.read(tmp_path / f"s{stored}", gangs.instance.digest)
+    assert timeline.ids == ("a", "b", "c")
+    assert timeline.node_names == ("node 0", "node 1")
+    assert timeline.node_gpus.tolist() == [4, 3]
+    assert timeline.start.tolist() == gangs.start.tolist()
+    ax = gantt(timeline)
+    assert [c.get_label() for c in ax.collections] == ["_floor", "_blocks", "_overhead"]
+
+
+def test_unused_nodes_are_left_out_and_keep_their_numbers(tmp_path: Path) -> None:
+    row = {"job": "a", "gpus": [[7, 1]], "start": 0, "end": 5, "work": 5}
+    document = {"format": "optsched-schedule/1", "instance": "x", "policy": "", "segments": [row]}
+    (tmp_path / "s.json").write_text(json.dumps(document))
+    timeline = Timeline.read(tmp_path / "s.json", "x")
+    assert (timeline.node_names, timeline.node_gpus.tolist()) == (("node 7",), [2])
+    assert timeline.name == "1 job, 2 GPUs"
+
+
+def test_a_result_becomes_bars(tmp_path: Path) -> None:
+    inst = Instance([Job(f"j{k}", arrival=k, duration=4 - k % 3) for k in range(6)], "1x2")
+    (tmp_path / "result.json").write_text(json.dumps(evaluate(inst, ["fifo", "srtf"]).to_json()))
+    plot_file(tmp_path / "result.json", tmp_path / "r.png")
+    assert (tmp_path / "r.png").read_bytes().startswith(MAGIC[".png"])
+
+
+@pytest.mark.parametrize("suffix", MAGIC)
+def test_the_same_file_gives_the_same_bytes(gangs: Schedule, tmp_path: Path, suffix: str) -> None:
+    for name in "ab":
+        save(overview(gangs), tmp_path / f"{name}{suffix}")
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_large_runs_show_nodes_above_busy_gpus_and_waiting_jobs(tmp_path: Path) -> None:
+    inst = Instance([Job(f"{k}", arrival=k, gpus=8, duration=50) for k in range(60)], "21x8")
+    schedule = simulate(inst, "fifo").schedule
+    figure = overview(schedule)
+    image, shades, busy, waiting = figure.axes
+    assert len(image.images) == 1
+    assert busy.get_ylabel().startswith("busy of 168 GPUs")
+    assert waiting.get_ylabel() == "waiting jobs"
+    assert shades.get_ylabel() == "busy GPUs of a node"
+    assert image.get_xlim() == busy.get_xlim() == waiting.get_xlim()
+    schedule.save(tmp_path / "s.parquet")
+    alone = overview(Timeline.read(tmp_path / "s.parquet", inst.digest))
+    assert len(alone.axes) == 3
+
+
+@pytest.mark.parametrize("name", ["p.gif", "p", "p.json", "p.png.txt"])
+def test_other_suffixes_are_refused_before_anything_is_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"format of a picture.*\.png, \.svg, \.pdf"):
+        plot_file(tmp_path / "absent.json", tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("f.json", None, "no such file"),
+        ("f.parquet", None, "no such file"),
+        ("f.json", b"{ torn", "not a JSON document"),
+        ("f.json", b"\xff\xfe", "not a JSON document"),
+        ("f.json", b"[1]", "not a file that can be drawn .*result.json"),
+        ("f.json", b"{}", r"not a file that can be drawn .*optsched-schedule/1"),
+        ("f.json", b'{"format": "optsched-instance/1"}', "format optsched-instance/1 cannot be drawn"),
+        ("f.parquet", b"PAR1 torn", "not a Parquet file"),
+        ("f.json", b'{"format": "optsched-schedule/1", "instance": "x"}', "not a schedule file"),
+        ("f.json", b'{"format": "optsched-schedule/1", "instance": "x", "segments": []}', "the schedule is empty"),
+        ("f.json", b'{"format": "optsched-schedule/1", "instance": "x", "segments": [3]}', "a segment is not legal"),
+        ("f.json", b'{"format": "optsched-schedule/1", "segments": [3]}', "f.json"),
+        ("f.json", b'{"objective": "makespan", "runs": []}', "no runs to draw"),
+    ],
+)
+def test_files_that_cannot_be_drawn(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message) as error:
+        plot_file(tmp_path / name, tmp_path / "p.png")
+    assert str(error.value).startswith(str(tmp_path / name))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "p.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"end": float("nan")}, r"segment 1 \(of 1\) has a time that is not a finite number"),
+        ({"start": 9}, "an end before its start"),
+        ({"gpus": [[0, -1]]}, "below 0"),
+        ({"gpus": [[0, 10**9]]}, "too large to draw"),
+        ({"gpus": [[0, 0, 0]]}, "a segment is not legal"),
+        ({"job": ["a"]}, "a segment is not legal"),
+        ({"work": None}, "not a finite number"),
+    ],
+)
+def test_segments_that_cannot_be_drawn(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    row = {"job": "a", "gpus": [[0, 0]], "start": 0, "end": 5, "work": 5} | change
+    document = {"format": "optsched-schedule/1", "instance": "x", "policy": "", "segments": [row]}
+    (tmp_path / "s.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=message):
+        plot_file(tmp_path / "s.json", tmp_path / "p.png")
+
+
+def test_a_schedule_of_another_instance_is_refused(gangs: Schedule, tmp_path: Path) -> None:
+    gangs.save(tmp_path / "s.json")
+    with pytest.raises(InputError, match="another instance"):
+        plot_file(tmp_path / "s.json", tmp_path / "p.png", gangs.instance.with_cluster("3x4"))
+
+
+def test_a_gpu_that_the_instance_lacks_names_the_file(gangs: Schedule, tmp_path: Path) -> None:
+    gangs.save(tmp_path / "s.json")
+    text = (tmp_path / "s.json").read_text().replace("[1, 2]", "[5, 2]")
+    (tmp_path / "s.json").write_text(text)
+    with pytest.raises(InputError, match=r"s\.json: segment 1 \(of 4\) has a GPU that the cluster 2x4:V100 does not"):
+        plot_file(tmp_path / "s.json", tmp_path / "p.png", gangs.instance)
+
+
+def test_a_place_that_cannot_be_written(gangs: Schedule, tmp_path: Path) -> None:
+    gangs.save(tmp_path / "s.json")
+    with pytest.raises(InputError, match="cannot write"):
+        plot_file(tmp_path / "s.json", tmp_path / "absent" / "p.png")
+
+
+def test_a_table_that_is_no_schedule(tmp_path: Path) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="not a file that can be drawn"):
+        plot_file(tmp_path / "t.parquet", tmp_path / "p.png")
+
+
+def test_every_kind_of_file_says_what_it_is() -> None:
+    assert PLOTS.names() == ["result", "schedule"]
+    assert all(plot.what for _, plot in PLOTS.items())
