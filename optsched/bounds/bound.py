@@ -16,6 +16,7 @@ from optsched.objectives import objective_of
 from optsched.rates.duration import seconds_alone
 from optsched.registry import Registry, near_matches
 
+
 class NoBoundError(InputError):
     """No registered bound serves this objective and class of schedules."""
 

@@ -48,18 +48,20 @@ class GangMachine:
 
 def gang_machine(gpus: Ints, total: int, threshold: int) -> GangMachine:
     """The relaxation with threshold ``1 <= threshold <= (total + 1) // 2``. O(n + G)."""
-    capacity, width = _by_size(np.bincount(gpus), total, threshold)
-    return GangMachine(threshold, capacity, width[gpus])
+    sizes, size_of = _distinct(gpus)
+    capacity, width = _by_size(sizes, np.bincount(size_of), total, threshold)
+    return GangMachine(threshold, capacity, width[size_of])
 
 
 def machines_to_try(gpus: Ints, duration: Floats, total: int) -> list[GangMachine]:
     """Threshold 1 first, then those under which the machine has most work; fewer of them for many jobs."""
-    counts, seconds = np.bincount(gpus), np.bincount(gpus, weights=duration)
+    sizes, size_of = _distinct(gpus)
+    counts, seconds = np.bincount(size_of), np.bincount(size_of, weights=duration)
     kept = _TRIED if gpus.size <= _MANY else _TRIED_WHEN_MANY
-    plain, sizes = _by_size(counts, total, 1)[0], np.arange(counts.size)
+    plain = _by_size(sizes, counts, total, 1)[0]
     rivals = []
-    for threshold in _thresholds(seconds * sizes, total, 2 * kept):
-        capacity, width = _by_size(counts, total, threshold)
+    for threshold in _thresholds(sizes, seconds, total, 2 * kept):
+        capacity, width = _by_size(sizes, counts, total, threshold)
         # neither a wide gang nor a smaller capacity: every p_j is at most that of threshold 1
         if bool(np.any(width > sizes)) or (capacity < plain and bool(np.any(width))):
             rivals.append((-float(width @ seconds) / capacity, threshold))
@@ -67,30 +69,40 @@ def machines_to_try(gpus: Ints, duration: Floats, total: int) -> list[GangMachin
     return [gang_machine(gpus, total, threshold) for threshold in [1, *best[: kept - 1]]]
 
 
-def _by_size(counts: Ints, total: int, threshold: int) -> tuple[int, Ints]:
-    # (capacity, effective width by gang size) for counts[g] gangs of g GPUs; 0 for sizes that do not occur
-    size = np.arange(counts.size)
-    wide = (counts > 0) & (size > total - threshold)
-    middle = (counts > 0) & (size >= threshold) & ~wide
-    capacity = _largest_fill(np.where(middle, counts, 0), total) if middle.any() else 1
-    return capacity, np.where(wide, capacity, np.where(middle, size, 0))
+def _distinct(gpus: Ints) -> tuple[Ints, Ints]:
+    # gang sizes, ascending, and the position of every job's size among them; without a sort where tables are small
+    if gpus.size and int(gpus.max()) > FILL_LIMIT:
+        sizes, size_of = np.unique(gpus, return_inverse=True)
+        return sizes, size_of
+    sizes = np.flatnonzero(np.bincount(gpus))
+    position = np.zeros(int(sizes[-1]) + 1 if sizes.size else 0, dtype=np.int64)
+    position[sizes] = np.arange(sizes.size)
+    return sizes, position[gpus]
 
 
-def _thresholds(work: npt.NDArray[Any], total: int, most: int) -> list[int]:
+def _by_size(sizes: Ints, counts: Ints, total: int, threshold: int) -> tuple[int, Ints]:
+    # (capacity, effective width of every gang size) for counts[i] gangs of sizes[i] GPUs
+    wide = sizes > total - threshold
+    middle = (sizes >= threshold) & ~wide
+    capacity = _largest_fill(sizes[middle], counts[middle], total) if middle.any() else 1
+    return capacity, np.where(wide, capacity, np.where(middle, sizes, 0)).astype(np.int64)
+
+
+def _thresholds(sizes: Ints, seconds: npt.NDArray[Any], total: int, most: int) -> list[int]:
     # only at a gang size or its complement does the family change: the sizes with most work, and one half
-    heaviest = np.argsort(-work, kind="stable")[:most]
-    found = {int(min(g, total + 1 - g)) for g in heaviest if work[g] > 0}
+    heaviest = sizes[np.argsort(-sizes * seconds, kind="stable")[:most]]
+    found = {min(g, total + 1 - g) for g in heaviest.tolist()}
     return sorted((found | {(total + 1) // 2}) - {1})
 
 
-def _largest_fill(counts: Ints, total: int) -> int:
+def _largest_fill(sizes: Ints, counts: Ints, total: int) -> int:
     # Subset sums of the gangs as the bits of one integer; equal gangs in batches of 1, 2, 4, ...
     if total > FILL_LIMIT:
         return total
     mask = (1 << (total + 1)) - 1
     filled = 1
-    for size in np.flatnonzero(counts).tolist():
-        left, batch = min(int(counts[size]), total // size), 1
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        left, batch = min(count, total // size), 1
         while left > 0:
             batch = min(batch, left)
             filled |= (filled << (size * batch)) & mask

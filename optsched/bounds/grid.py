@@ -122,5 +122,7 @@ def fraction_bits(values: Floats, enough: int) -> int:
 def _floors(values: Floats, scale: float) -> Ints:
     ticks = np.empty(values.size, dtype=np.int64)
     for i in range(values.size):
-        ticks[i] = np.int64(np.floor(values[i] * scale))
+        scaled = values[i] * scale
+        # a product that is lost below the smallest float has a floor too
+        ticks[i] = np.int64(-1) if scaled == 0.0 and values[i] < 0.0 else np.int64(np.floor(scaled))
     return ticks

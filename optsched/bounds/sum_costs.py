@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from optsched.bounds.certificate import ratio_text
 from optsched.bounds.exact_sum import exact_dot
+from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.rates.duration import seconds_alone
 
@@ -84,7 +85,14 @@ def ends_after(release: Floats, duration: Floats, moment: Floats) -> Bools:
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """(rounded sum, its error): together exactly ``a + b`` (Knuth, TAOCP vol. 2, 4.2.2, theorem B)."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+    """(rounded sum, its error): together exactly ``a + b`` (Knuth, TAOCP vol. 2, 4.2.2, theorem B).
+
+    Raises `InputError` where a sum of seconds is beyond the largest float.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = a + b
+        part = total - a
+        error = (a - (total - part)) + (b - part)
+    if not np.all(np.isfinite(total)):
+        raise InputError("arrival + duration is beyond the largest float64", field="duration", legal="shorter times")
+    return total, error

@@ -21,7 +21,7 @@ from optsched.instance import Cluster, Instance, Job
 from optsched.models import FORMULATIONS
 from optsched.models.latest_starts import latest_completions
 from optsched.objectives import get_objective
-from optsched.schedule import Schedule
+from optsched.schedule import Schedule, Segment
 
 EXPECTED = {
     "disjunctive",
@@ -152,7 +152,7 @@ def test_a_horizon_from_the_optimum_keeps_it(solve: Solve, case: Any, objective:
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_a_horizon_limits_completions(name: str, solve: Solve) -> None:
-    # alone, the heavy job second is best: 1 + 4 * 2 against 2 + 1 * 3; ending by 2 leaves no schedule at all
+    # the short job first: 1 + 4, done by 4; nobody can complete both by 2
     formulation = FORMULATIONS.get(name)
     instance = Instance([Job("a", duration=3), Job("b", duration=1)], Cluster.machines(1))
     assert solve(formulation.build(instance, "total_completion_time", horizon=4.0)) <= 5 + EXACT
@@ -233,8 +233,6 @@ def test_fractional_values_are_no_schedule(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(EXPECTED - {"srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy", "srpt-slots"}))
 def test_a_preemptive_schedule_is_no_start(name: str) -> None:
-    from optsched.schedule import Segment
-
     formulation = FORMULATIONS.get(name)
     instance = Instance([Job("a", duration=3), Job("b", duration=1)], Cluster.machines(1))
     pieces = [(0, 0.0, 1.0), (1, 1.0, 2.0), (0, 2.0, 4.0)]

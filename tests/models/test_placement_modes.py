@@ -70,7 +70,7 @@ def test_refusals() -> None:
     assert len(modes_of_classes(wide, "consolidated")[0]) == 8
     with pytest.raises(InputError, match="consolidated"):
         modes_of_classes(wide, "scattered")
-    # 5 GPUs on nodes of 3 and 3: whole node and 2 more; on 2 and 2 and 2 likewise; but 7 on 4 and 2 and 2 has 4 + 2 + 1
+    # 7 GPUs on nodes of 4, 2 and 2: whole nodes and a remainder on one, whichever that is
     odd = Instance([Job("a", gpus=7, duration=1)], "1x4+2x2")
     assert sorted(modes_of_classes(odd, "consolidated")[0]) == [
         ((0, 3), (1, 2), (2, 2)),

@@ -1,0 +1,329 @@
+"""Lower bounds from prices on time: a dual solution of a time-indexed LP, checked in exact arithmetic.
+
+**Statement.** Let rows k = 1..K have widths ``u_kj >= 0`` and capacity ``U_k``: no set of gangs that fits on the G GPUs together
+has more than U_k of row k. Let ``pi_k(t) >= 0`` be a price of row k at time t, constant on cells of ``unit`` seconds from
+``origin`` on (at or before the first arrival) and zero after the last cell. For every schedule of the class
+
+    value >= sum_j m_j - sum_k U_k integral pi_k,     m_j = min over all ways to run j of [ f_j(C_j) + what it pays ],
+
+where j pays ``sum_k u_kj pi_k(t)`` for every moment t at which it runs. **Proof.** At any moment the jobs that run have at
+most U_k of row k, so all jobs together pay at most ``sum_k U_k integral pi_k``; and each pays, with its cost, at least m_j.
+(LP duality for the start-time formulation; here it is said directly, so real-valued times need no second argument.)
+
+**What m_j is.** Write P(t) for the price rate of j, a step function.
+
+* class ``gang-nonpreemptive``: j runs in one piece, m_j = min over starts S >= r_j of ``f_j(S + p_j) + integral P over [S, S + p_j]``.
+* class ``gang``: j runs in pieces inside [r_j, C], m_j = min over C >= r_j + p_j of ``f_j(C)`` + the price of the cheapest
+  p_j seconds of [r_j, C].
+
+Seconds are rounded inward: of the price only the ``floor(p_j / unit)`` whole cells' worth are charged, in class ``gang``
+from the cell on in which r_j lies. Prices are not negative, so that only lowers m_j; with times that are multiples of ``unit`` nothing
+is lost. What is charged is then linear in S (in C) between multiples of ``unit``: a window of whole cells slides
+linearly; and of one further fraction of a cell the cheapest whole cells change by exchanging it for the dearest. f_j
+has one kink. Hence the minimum is at a multiple of ``unit``, at the first possible S or C, or at the kink. After the
+last cell nothing is charged any more while f_j does not fall, so no later point than the first such need be looked at.
+
+**Makespan.** C_max >= sum_j lambda_j C_j for lambda >= 0 that add up to 1: the bound for that sum is one for the makespan.
+
+**Rounding up.** If all times, weights and costs are integers, some optimal non-preemptive schedule has integer starts (move
+jobs to the left), so its value is an integer and the bound may be rounded up. Not so with preemption.
+
+**Rows.** The plain row is ``u_j = g_j, U = G``. Any other widths are allowed: U_k is recomputed here as the largest total width
+of gangs that fit together (a knapsack).
+
+Reference: 4.1 of the A-SRPT sheet (dual of the time-indexed LP); Dyer and Wolsey, Discrete Appl. Math. 26 (1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.bounds.certificate import Certificate, CertificateError, parse_ratio, register_kind
+from optsched.bounds.cheapest_cells import cheapest_cells
+from optsched.bounds.regular import ExactCost, exact_cost
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.objectives import get_objective
+from optsched.rates.duration import seconds_alone
+
+Ints = npt.NDArray[np.int64]
+Integers = npt.NDArray[Any]  # int64, or Python integers where those could overflow
+
+__all__ = ["KIND", "PriceRow", "Prices", "knapsack_capacity", "price_certificate", "row_capacity"]
+
+KIND = "lp-dual"
+SAFE = 1 << 61  # of intermediate results in int64
+CELLS = 50_000_000  # jobs x cells; beyond it a proof would take minutes
+
+
+@dataclass(frozen=True)
+class PriceRow:
+    """One row of the LP: ``width`` u_j (integers >= 0, i64[n]) and its prices in units of 1 / denominator, i64[cells]."""
+
+    width: Ints
+    price: Ints
+
+
+@dataclass(frozen=True)
+class Prices:
+    """A dual solution: cells of ``unit`` seconds from ``origin`` (s) on, prices per second as integers over one
+    ``denominator``.
+
+    ``weights`` are the lambda_j of a makespan, integers over ``weight_denominator`` that add up to it; else None.
+    ``formulation`` names the model whose LP the prices come from; it is for the reader and proves nothing.
+    """
+
+    formulation: str
+    origin: Fraction
+    unit: Fraction
+    denominator: int
+    rows: tuple[PriceRow, ...]
+    weights: Ints | None = None
+
+    @property
+    def cells(self) -> int:
+        """Number of priced cells."""
+        return max((row.price.size for row in self.rows), default=0)
+
+
+def knapsack_capacity(width: Ints, gpus: Ints, total: int) -> int:
+    """Largest total width of gangs that fit on ``total`` GPUs together. O(n G)."""
+    best = np.zeros(total + 1, dtype=np.int64)
+    for u, g in zip(width.tolist(), gpus.tolist(), strict=True):
+        if u > 0:
+            # 0/1 knapsack: the right-hand side is read before it is written
+            best[g:] = np.maximum(best[g:], best[: total + 1 - g] + u)
+    return int(best[-1])
+
+
+def row_capacity(width: Ints, gpus: Ints, total: int) -> int:
+    """U of a row; for the plain row the G that needs no knapsack."""
+    return total if np.array_equal(width, gpus) else knapsack_capacity(width, gpus, total)
+
+
+def price_certificate(instance: Instance, objective: str, schedule_class: str, prices: Prices) -> Certificate:
+    """The certificate of a dual solution; its value is computed exactly, whatever the prices were meant to be.
+
+    Raises `InputError` for an objective that is not of the form base + slope max(C - kink, 0).
+    """
+    minima = list(_minima(instance, objective, schedule_class, prices))
+    value = _total(instance, prices, minima)
+    rounded = _integral(instance, objective) and schedule_class == "gang-nonpreemptive"
+    if rounded:
+        value = Fraction(-((-value.numerator) // value.denominator))
+    return Certificate(
+        instance.digest, objective, schedule_class, KIND, value, _document(instance, prices, minima, rounded)
+    )
+
+
+# --- the numbers -----------------------------------------------------------------------------------------------------
+
+
+def _costs(instance: Instance, objective: str, prices: Prices) -> Iterator[ExactCost]:
+    goal = get_objective(objective)
+    if goal.maximum:
+        if prices.weights is None:
+            raise CertificateError("value", f"a bound on {objective} needs weights")
+        total = int(prices.weights.sum())
+        for weight in prices.weights.tolist():
+            yield ExactCost(Fraction(weight, total), Fraction(0), Fraction(0))
+        return
+    for j in range(instance.n):
+        yield exact_cost(goal, instance, j)
+
+
+def _integral(instance: Instance, objective: str) -> bool:
+    """Are all values of schedules with integer starts integers?"""
+    if not instance.integral:
+        return False
+    goal = get_objective(objective)
+    costs = (exact_cost(goal, instance, j) for j in range(instance.n))
+    return all(c.slope.denominator == c.kink.denominator == c.base.denominator == 1 for c in costs)
+
+
+def _minima(instance: Instance, objective: str, schedule_class: str, prices: Prices) -> Iterator[Fraction]:
+    duration = seconds_alone(instance)
+    # int64 where no sum of prices can overflow, else Python integers
+    largest = sum(int(row.width.max(initial=0)) * int(row.price.max(initial=0)) for row in prices.rows)
+    kind: Any = np.int64 if largest * (prices.cells + 1) < SAFE else object
+    stacked = [(row.width.astype(kind), row.price.astype(kind)) for row in prices.rows]
+    piece = _in_one_piece if schedule_class == "gang-nonpreemptive" else _in_pieces
+    for j, cost in enumerate(_costs(instance, objective, prices)):
+        release, length = Fraction(float(instance.arrival[j])) - prices.origin, Fraction(float(duration[j]))
+        rate = np.zeros(prices.cells, dtype=kind)
+        for width, price in stacked:
+            if width[j]:
+                rate[: price.size] += width[j] * price
+        charged, first, shift = piece(rate, prices.unit, release, length)
+        money = Fraction(prices.unit, prices.denominator)
+        yield _least(cost, charged, first, shift + prices.origin, prices.unit, money)
+
+
+def _in_one_piece(
+    rate: Integers, unit: Fraction, release: Fraction, length: Fraction
+) -> tuple[Integers, Fraction, Fraction]:
+    # charged[k]: the price of the cells k .. k + floor(length / unit) - 1, for a start at k unit
+    cells, window = rate.size, int(length // unit)
+    prefix = np.concatenate([np.zeros(1, dtype=rate.dtype), np.cumsum(rate)])
+    end = np.minimum(np.arange(cells + 1) + window, cells)
+    return prefix[end] - prefix, release, length
+
+
+def _in_pieces(
+    rate: Integers, unit: Fraction, release: Fraction, length: Fraction
+) -> tuple[Integers, Fraction, Fraction]:
+    # charged[k]: the price of the cheapest floor(length / unit) cells of those from the release up to k, for C = k unit
+    charged = cheapest_cells(rate, int(release // unit), int(length // unit))
+    return charged, release + length, Fraction(0)
+
+
+def _least(
+    cost: ExactCost, charged: Integers, first: Fraction, shift: Fraction, unit: Fraction, money: Fraction
+) -> Fraction:
+    """min over x >= first of cost(x + shift) + money charged(x / unit), linear between integers, 0 beyond the array."""
+    last = charged.size - 1
+    from_cell = -int(-first // unit)
+
+    def at(x: Fraction) -> Fraction:
+        k = int(x // unit)
+        part = x / unit - k
+        low, high = (int(charged[i]) if i <= last else 0 for i in (k, k + 1))
+        return cost.at(x + shift) + money * ((1 - part) * low + part * high)
+
+    points = [first, max(from_cell, last) * unit]
+    kink = cost.kink - shift
+    if kink > first:
+        points.append(kink)
+    best = min(at(x) for x in points)
+    if from_cell > last:
+        return best
+    # x = k unit: flat before the kink, then base + slope (k unit + shift - kink)
+    rising = max(from_cell, min(last + 1, -int(-kink // unit)))
+    flat = charged[from_cell:rising]
+    if flat.size:
+        best = min(best, cost.base + money * int(flat.min()))
+    if rising <= last:
+        best = min(best, cost.base + _least_rising(cost, charged, rising, shift, unit, money))
+    return best
+
+
+def _least_rising(
+    cost: ExactCost, charged: Integers, rising: int, shift: Fraction, unit: Fraction, money: Fraction
+) -> Fraction:
+    step, start = cost.slope * unit, cost.slope * (rising * unit + shift - cost.kink)
+    common = lcm(step.denominator, money.denominator)
+    a, b = int(step * common), int(money * common)
+    part = charged[rising:]
+    k = np.arange(part.size)
+    if a * part.size + b * max(abs(int(part.max())), abs(int(part.min())), 1) >= SAFE:
+        k, part = k.astype(object), part.astype(object)
+    return start + Fraction(int((a * k + b * part).min()), common)
+
+
+def _total(instance: Instance, prices: Prices, minima: Sequence[Fraction]) -> Fraction:
+    total = sum(minima, Fraction(0))
+    for row in prices.rows:
+        capacity = row_capacity(row.width, instance.gpus, instance.cluster.gpus)
+        total -= capacity * prices.unit * Fraction(sum(row.price.tolist()), prices.denominator)
+    return total
+
+
+# --- the document ----------------------------------------------------------------------------------------------------
+
+
+def _document(instance: Instance, prices: Prices, minima: Sequence[Fraction], rounded: bool) -> dict[str, Any]:
+    plain = instance.gpus
+    data: dict[str, Any] = {
+        "formulation": prices.formulation,
+        "origin": str(prices.origin),
+        "unit": str(prices.unit),
+        "denominator": prices.denominator,
+        "rows": [
+            {
+                "width": "gpus" if np.array_equal(row.width, plain) else row.width.tolist(),
+                "price": row.price.tolist(),
+            }
+            for row in prices.rows
+        ],
+        "jobs": [str(m) for m in minima],
+        "rounded": rounded,
+    }
+    if prices.weights is not None:
+        data["weights"] = prices.weights.tolist()
+    return data
+
+
+def _prices_of(certificate: Certificate, instance: Instance) -> Prices:
+    """The dual solution that a document states; `CertificateError` when it is not one."""
+    data = certificate.data
+    origin, unit = parse_ratio(data.get("origin"), "origin"), parse_ratio(data.get("unit"), "unit")
+    if instance.n and origin > Fraction(float(instance.arrival.min())):
+        raise CertificateError("dual-feasibility", "the prices must begin at or before the first arrival")
+    denominator = data.get("denominator")
+    if unit <= 0 or type(denominator) is not int or denominator < 1:
+        raise CertificateError("dual-feasibility", "unit and denominator must be positive")
+    rows = []
+    for k, row in enumerate(_list(data.get("rows"), "rows")):
+        if not isinstance(row, dict):
+            raise CertificateError("dual-feasibility", f"row {k} is not an object")
+        stated = row.get("width")
+        width = instance.gpus if stated == "gpus" else _integers(stated, f"width of row {k}", instance.n)
+        rows.append(PriceRow(width, _integers(row.get("price"), f"price of row {k}", None)))
+    weights = None
+    if get_objective(certificate.objective).maximum:
+        weights = _integers(data.get("weights"), "weights", instance.n)
+        if int(weights.sum()) < 1:
+            raise CertificateError("dual-feasibility", "the weights of a makespan must add up to something")
+    prices = Prices(str(data.get("formulation")), origin, unit, denominator, tuple(rows), weights)
+    if prices.cells * max(instance.n, 1) > CELLS:
+        raise CertificateError("dual-feasibility", f"more than {CELLS} prices to check")
+    return prices
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise CertificateError("dual-feasibility", f"{name} must be a list")
+    return value
+
+
+def _integers(value: Any, name: str, length: int | None) -> Ints:
+    items = _list(value, name)
+    if length is not None and len(items) != length:
+        raise CertificateError("dual-feasibility", f"{name}: {len(items)} numbers for {length} jobs")
+    for i, item in enumerate(items):
+        if type(item) is not int or not 0 <= item < SAFE:
+            raise CertificateError("dual-feasibility", f"{name}: entry {i} is {item!r}, not an integer >= 0")
+    return np.array(items, dtype=np.int64)
+
+
+@register_kind(KIND)
+def verify_prices(certificate: Certificate, instance: Instance) -> None:
+    """Every job's minimum over all its columns is computed anew and must not be below what the certificate says."""
+    prices = _prices_of(certificate, instance)
+    stated = [parse_ratio(m, "jobs") for m in _list(certificate.data.get("jobs"), "jobs")]
+    if len(stated) != instance.n:
+        raise CertificateError("dual-feasibility", f"{len(stated)} job values for {instance.n} jobs")
+    try:
+        minima = list(_minima(instance, certificate.objective, certificate.schedule_class, prices))
+    except InputError as error:
+        raise CertificateError("kind", str(error)) from None
+    for j, (claimed, least) in enumerate(zip(stated, minima, strict=True)):
+        if claimed > least:
+            raise CertificateError(
+                "dual-feasibility",
+                f"job {instance.ids[j]!r} can be run for {float(least):g} (cost and prices), less than {float(claimed):g}",
+            )
+    value = _total(instance, prices, stated)
+    if certificate.data.get("rounded") is True:
+        if certificate.schedule_class != "gang-nonpreemptive" or not _integral(instance, certificate.objective):
+            raise CertificateError("value", "only integer values of non-preemptive schedules may be rounded up")
+        value = Fraction(-((-value.numerator) // value.denominator))
+    if certificate.value > value:
+        raise CertificateError("value", f"the prices prove {value}, not {certificate.value}")

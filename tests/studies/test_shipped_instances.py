@@ -1,0 +1,81 @@
+"""The shipped instances: their files, their recipes, their bounds; the proofs of their optima run in `make study`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from optsched.bounds import bound
+from optsched.check import check_schedule, schedule_value
+from optsched.instance import Instance
+from optsched.offline.list_schedule import best_list_schedule
+from optsched.offline.solve import solve
+from optsched.online import POLICIES
+from optsched.online.simulate import simulate
+from optsched.sources import ShippedInstance, load, shipped
+from optsched.studies.shipped_instances import CLUSTER_WEEK, prove, recipes
+
+SHIPPED = {each.name: each for each in shipped()}
+PROVED = {name: each for name, each in SHIPPED.items() if each.optimum is not None}
+RECIPES = {recipe.name: recipe for recipe in (*recipes(), CLUSTER_WEEK)}
+
+
+def of(name: str) -> tuple[ShippedInstance, Instance]:
+    return SHIPPED[name], load(name)
+
+
+def test_there_are_at_least_forty_with_two_proofs_each() -> None:
+    assert len(PROVED) >= 40
+    assert all(len(set(each.proved_by)) >= 2 for each in PROVED.values())
+    assert all(6 <= load(name).n <= 20 for name in PROVED)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_recipe_makes_the_instance_again(name: str) -> None:
+    entry, instance = of(name)
+    made = RECIPES[name].make()
+    assert made.digest == instance.digest
+    assert made.recipe == instance.recipe
+    assert (entry.recipe, entry.seed) == (RECIPES[name].recipe, RECIPES[name].seed)
+    assert instance.objective in (entry.objective, None)
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_certificate_below_optimum_below_every_policy(name: str) -> None:
+    entry, instance = of(name)
+    assert instance.optimum is not None
+    optimum = Fraction(instance.optimum["value"])
+    assert float(optimum) == entry.optimum
+    for schedule_class in ("gang", "gang-nonpreemptive"):
+        certificate = bound(instance, entry.objective, schedule_class)
+        certificate.verify(instance)
+        assert certificate.value <= optimum
+    low = bound(instance, entry.objective)
+    for policy in POLICIES.names():
+        run = simulate(instance, policy)
+        assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
+        value = schedule_value(instance, run.schedule, entry.objective)
+        assert value >= (low.value if run.preemptive else optimum), policy
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_list_schedules_are_feasible_and_not_better_than_the_optimum(name: str) -> None:
+    entry, instance = of(name)
+    schedule = best_list_schedule(instance, entry.objective)
+    assert check_schedule(instance, schedule, preemptive=False) == []
+    assert schedule_value(instance, schedule, entry.objective) >= Fraction(entry.optimum or 0)
+
+
+@pytest.mark.parametrize("name", [name for name in PROVED if load(name).n <= 8])
+def test_solve_finds_the_optimum_of_the_smallest(name: str) -> None:
+    entry, instance = of(name)
+    solution = solve(instance)
+    assert (solution.status, solution.value) == ("optimal", entry.optimum)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("name", PROVED)
+def test_the_optimum_is_proved_again_by_two_methods(name: str) -> None:
+    entry, instance = of(name)
+    assert set(prove(instance, entry.proved_by).values()) == {entry.optimum}

@@ -1,0 +1,86 @@
+"""The promise of the whole house on random small instances: certificate <= optimum <= every policy of the class."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from brute_force import optimum, preemptive_optimum
+from optsched.bounds import bound
+from optsched.check import check_schedule, schedule_value
+from optsched.cluster import Cluster, NodeGroup
+from optsched.instance import Instance, Job
+from optsched.offline.list_schedule import best_list_schedule
+from optsched.offline.solve import solve
+from optsched.online import POLICIES
+from optsched.online.simulate import simulate
+from optsched.placement import PLACEMENTS
+
+OBJECTIVES = (
+    "total_completion_time",
+    "total_weighted_completion_time",
+    "total_flow_time",
+    "total_weighted_flow_time",
+    "makespan",
+    "total_weighted_tardiness",
+)
+
+
+def random_instance(seed: int) -> Instance:
+    """Two to five gangs on one to five GPUs in one or two nodes; small integers."""
+    rng = np.random.default_rng(seed)
+    nodes = tuple(NodeGroup(gpus=int(g)) for g in rng.integers(1, 4, rng.integers(1, 3)))
+    total = sum(node.gpus for node in nodes)
+    jobs = [
+        Job(
+            str(j),
+            arrival=int(rng.integers(0, 9)),
+            gpus=int(rng.integers(1, total + 1)),
+            duration=int(rng.choice([1, 2, 3, 5, 8])),
+            weight=int(rng.integers(0, 6)),
+            due=int(rng.integers(2, 20)),
+        )
+        for j in range(rng.integers(2, 6))
+    ]
+    return Instance(jobs, Cluster(nodes), name=f"random-{seed}")
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("seed", range(12))
+def test_certificate_optimum_policies(objective: str, seed: int) -> None:
+    instance = random_instance(seed)
+    best = optimum(instance, objective)
+    preemptive = preemptive_optimum(instance, objective) if instance.n <= 4 else None
+    for schedule_class in ("gang", "gang-nonpreemptive"):
+        certificate = bound(instance, objective, schedule_class)
+        certificate.verify(instance)
+        assert certificate.value <= best
+        if preemptive is not None and schedule_class == "gang":
+            assert certificate.value <= preemptive <= best
+    low = bound(instance, objective).value
+    for policy in POLICIES.names():
+        for placement in PLACEMENTS.names():
+            run = simulate(instance, policy, placement)
+            if run.unfinished:
+                continue  # consolidation may never find room for a gang
+            assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
+            value = schedule_value(instance, run.schedule, objective)
+            assert Fraction(run.value(objective)) == value
+            assert value >= (low if run.preemptive else best), (policy, placement)
+    schedule = best_list_schedule(instance, objective)
+    assert check_schedule(instance, schedule, preemptive=False) == []
+    assert schedule_value(instance, schedule, objective) >= best
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("seed", range(3))
+def test_two_formulations_and_the_default_agree_with_brute_force(objective: str, seed: int) -> None:
+    instance = random_instance(100 + seed)
+    best = optimum(instance, objective)
+    for model in (None, "rigid-time-indexed", "rigid-placed"):
+        solution = solve(instance, objective, model=model)
+        assert (solution.status, Fraction(solution.value)) == ("optimal", best), model
+        assert solution.schedule is not None
+        assert check_schedule(instance, solution.schedule, preemptive=False, objective=objective, value=best) == []
