@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optsched.bounds.bound import BOUNDS, Bound, NoBoundError, bound, lower_bound
+from optsched.bounds.best_bound import BOUNDS, Bound, NoBoundError, bound, lower_bound
 from optsched.bounds.certificate import (
     KINDS,
     SCHEDULE_CLASSES,

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.bound import lower_bound
+from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Certificate, CertificateError, register_kind, require_same
 from optsched.bounds.sum_costs import two_sum
 from optsched.instance import Instance

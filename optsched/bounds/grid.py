@@ -73,7 +73,7 @@ def on_grid_with_dues(release: Floats, duration: Floats, due: Floats, machine: G
     """
     if release.size == 0:
         return on_grid(release, duration, machine), np.zeros(0, dtype=np.int64)
-    horizon = (float(release.max()) + float(machine.width @ duration) / machine.capacity) * (1 + 1e-9)
+    horizon = (float(release.max()) + float(np.sum(machine.width * duration)) / machine.capacity) * (1 + 1e-9)
     due = np.minimum(due, np.ceil(horizon))
     k = grid_exponent(np.concatenate([release, due]), duration, machine)
     ticks = -_floors(-due, math.ldexp(1.0, k)) - _floors(release, math.ldexp(1.0, k)).min()
@@ -85,7 +85,7 @@ def grid_exponent(moments: Floats, duration: Floats, machine: GangMachine) -> in
     if moments.size == 0:
         return 0
     last, first, longest = float(moments.max()), float(moments.min()), float(duration.max())
-    latest = (last * _SMALL - first * _SMALL) * machine.capacity + float(machine.width @ (duration * _SMALL))
+    latest = (last * _SMALL - first * _SMALL) * machine.capacity + float(np.sum(machine.width * (duration * _SMALL)))
     sizes = (latest, last * _SMALL, first * _SMALL, longest * _SMALL)
     # frexp: every one is < 2**bits (0 has no exponent); one bit more makes up for the relative error of the sum
     bits = 1 + _SMALL_BITS + max((math.frexp(size)[1] for size in sizes if size), default=0)

@@ -23,8 +23,6 @@ linearly; and of one further fraction of a cell the cheapest whole cells change 
 has one kink. Hence the minimum is at a multiple of ``unit``, at the first possible S or C, or at the kink. After the
 last cell nothing is charged any more while f_j does not fall, so no later point than the first such need be looked at.
 
-**Makespan.** C_max >= sum_j lambda_j C_j for lambda >= 0 that add up to 1: the bound for that sum is one for the makespan.
-
 **Rounding up.** If all times, weights and costs are integers, some optimal non-preemptive schedule has integer starts (move
 jobs to the left), so its value is an integer and the bound may be rounded up. Not so with preemption.
 
@@ -76,7 +74,6 @@ class Prices:
     """A dual solution: cells of ``unit`` seconds from ``origin`` (s) on, prices per second as integers over one
     ``denominator``.
 
-    ``weights`` are the lambda_j of a makespan, integers over ``weight_denominator`` that add up to it; else None.
     ``formulation`` names the model whose LP the prices come from; it is for the reader and proves nothing.
     """
 
@@ -85,7 +82,6 @@ class Prices:
     unit: Fraction
     denominator: int
     rows: tuple[PriceRow, ...]
-    weights: Ints | None = None
 
     @property
     def cells(self) -> int:
@@ -111,7 +107,7 @@ def row_capacity(width: Ints, gpus: Ints, total: int) -> int:
 def price_certificate(instance: Instance, objective: str, schedule_class: str, prices: Prices) -> Certificate:
     """The certificate of a dual solution; its value is computed exactly, whatever the prices were meant to be.
 
-    Raises `InputError` for an objective that is not of the form base + slope max(C - kink, 0).
+    Raises `InputError` for an objective that is no sum of costs of the form base + slope max(C - kink, 0).
     """
     minima = list(_minima(instance, objective, schedule_class, prices))
     value = _total(instance, prices, minima)
@@ -126,25 +122,18 @@ def price_certificate(instance: Instance, objective: str, schedule_class: str, p
 # --- the numbers -----------------------------------------------------------------------------------------------------
 
 
-def _costs(instance: Instance, objective: str, prices: Prices) -> Iterator[ExactCost]:
+def _costs(instance: Instance, objective: str) -> list[ExactCost]:
     goal = get_objective(objective)
     if goal.maximum:
-        if prices.weights is None:
-            raise CertificateError("value", f"a bound on {objective} needs weights")
-        total = int(prices.weights.sum())
-        for weight in prices.weights.tolist():
-            yield ExactCost(Fraction(weight, total), Fraction(0), Fraction(0))
-        return
-    for j in range(instance.n):
-        yield exact_cost(goal, instance, j)
+        raise InputError("prices bound sums of costs over jobs, not their maximum", field="objective", value=objective)
+    return [exact_cost(goal, instance, j) for j in range(instance.n)]
 
 
 def _integral(instance: Instance, objective: str) -> bool:
     """Are all values of schedules with integer starts integers?"""
     if not instance.integral:
         return False
-    goal = get_objective(objective)
-    costs = (exact_cost(goal, instance, j) for j in range(instance.n))
+    costs = _costs(instance, objective)
     return all(c.slope.denominator == c.kink.denominator == c.base.denominator == 1 for c in costs)
 
 
@@ -155,7 +144,7 @@ def _minima(instance: Instance, objective: str, schedule_class: str, prices: Pri
     kind: Any = np.int64 if largest * (prices.cells + 1) < SAFE else object
     stacked = [(row.width.astype(kind), row.price.astype(kind)) for row in prices.rows]
     piece = _in_one_piece if schedule_class == "gang-nonpreemptive" else _in_pieces
-    for j, cost in enumerate(_costs(instance, objective, prices)):
+    for j, cost in enumerate(_costs(instance, objective)):
         release, length = Fraction(float(instance.arrival[j])) - prices.origin, Fraction(float(duration[j]))
         rate = np.zeros(prices.cells, dtype=kind)
         for width, price in stacked:
@@ -255,8 +244,6 @@ def _document(instance: Instance, prices: Prices, minima: Sequence[Fraction], ro
         "jobs": [str(m) for m in minima],
         "rounded": rounded,
     }
-    if prices.weights is not None:
-        data["weights"] = prices.weights.tolist()
     return data
 
 
@@ -276,12 +263,7 @@ def _prices_of(certificate: Certificate, instance: Instance) -> Prices:
         stated = row.get("width")
         width = instance.gpus if stated == "gpus" else _integers(stated, f"width of row {k}", instance.n)
         rows.append(PriceRow(width, _integers(row.get("price"), f"price of row {k}", None)))
-    weights = None
-    if get_objective(certificate.objective).maximum:
-        weights = _integers(data.get("weights"), "weights", instance.n)
-        if int(weights.sum()) < 1:
-            raise CertificateError("dual-feasibility", "the weights of a makespan must add up to something")
-    prices = Prices(str(data.get("formulation")), origin, unit, denominator, tuple(rows), weights)
+    prices = Prices(str(data.get("formulation")), origin, unit, denominator, tuple(rows))
     if prices.cells * max(instance.n, 1) > CELLS:
         raise CertificateError("dual-feasibility", f"more than {CELLS} prices to check")
     return prices

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.bounds.bound import best_over_machines, lower_bound
+from optsched.bounds.best_bound import best_over_machines, lower_bound
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
 from optsched.bounds.certificate import Certificate, data_integer, register_kind, require_same
 from optsched.bounds.exact_sum import exact_dot
@@ -70,7 +70,8 @@ def weights_on_grid(weight: Floats, extra_bits: int = 0) -> tuple[Ints, int]:
 def bound_with(costs: SumCosts, jobs: GridJobs, multiplier: Ints, exponent: int) -> tuple[Fraction, int | None]:
     """(bound, bits kept) with the multipliers u_j = ``multiplier_j 2**-exponent``, 0 where a job has no work."""
     used = multiplier > 0
-    least, bits = least_busy_time_sum(jobs.release[used], jobs.work[used], multiplier[used])
+    columns = (jobs.release, jobs.work, multiplier)
+    least, bits = least_busy_time_sum(*(columns if used.all() else (column[used] for column in columns)))
     least += jobs.origin * total(sum_words(multiplier))
     u = np.ldexp(multiplier.astype(np.float64), -exponent)
     value = least * jobs.tick / Fraction(2) ** exponent

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from optsched.bounds.bound import lower_bound
+from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Certificate, register_kind, require_same
 from optsched.bounds.replay import times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, sum_costs

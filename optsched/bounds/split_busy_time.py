@@ -9,8 +9,8 @@ c_j = 0, r_j or the due date (see `optsched.bounds.sum_costs`), M_j the mean bus
 **Proof**: split the cost as u_j + (w_j - u_j). The first part is at least u_j (C_j - c_j) >= u_j (M_j + p_j / 2 - c_j), as
 in `optsched.bounds.mean_busy_time`, which is this bound with u = w; the second is at least its value when j never waits
 (`release_plus_duration`, u = 0).
-**Method**: the bound is concave in u, its supergradient is what M_j + p_j / 2 - c_j exceeds the cost of never waiting; a few
-steps of projected ascent in float arithmetic find good u, which are then rounded to a grid and evaluated exactly. The
+**Method**: the bound is concave in u, its supergradient is what M_j + p_j / 2 - c_j exceeds the cost of never waiting; some
+steps of projected ascent in float arithmetic, scaled job by job as in AdaGrad, find good u, which are then rounded to a grid and evaluated exactly. The
 ascent is heuristic, the bound is not: the verifier takes any u with 0 <= u <= w.
 **Complexity** O(n log n) a step.
 **Reference**: Lagrangian duality over the mean-busy-time polyhedron of Goemans et al., SIAM J. Discrete Math.
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.bounds.bound import best_over_machines, lower_bound
+from optsched.bounds.best_bound import best_over_machines, lower_bound
 from optsched.bounds.certificate import (
     Certificate,
     CertificateError,
@@ -47,7 +47,9 @@ Floats = npt.NDArray[np.float64]
 KIND = "split-busy-time"
 OBJECTIVES = (*COMPLETION, *FLOW, *TARDINESS)
 SHARE_BITS = 6  # multipliers are multiples of w_j / 64 where the weights leave room
-STEPS, MANY, STEPS_WHEN_MANY, TOO_MANY = 40, 2_000, 6, 200_000
+STEPS, FEWEST_STEPS, JOB_STEPS = 200, 12, 100_000  # of ascent: as many as JOB_STEPS allow within the two limits
+FIRST_MOVE = 0.3  # of a share of the weight
+TOO_MANY = 200_000  # jobs
 
 
 @lower_bound(KIND, objectives=OBJECTIVES, statement="mean busy times and release plus duration, mixed job by job")
@@ -82,16 +84,15 @@ def best_shares(costs: SumCosts, jobs: GridJobs) -> Floats:
     never = np.maximum(costs.release + costs.duration - costs.counted, 0.0)[used]
     fixed = (costs.duration / 2 - costs.counted)[used] + tick * jobs.origin - never
     part, best, best_gain = np.ones(used.size), np.zeros(used.size), 0.0
-    steps = STEPS if used.size <= MANY else STEPS_WHEN_MANY
-    for step in range(steps):
+    squares = np.zeros(used.size)
+    for _ in range(min(max(JOB_STEPS // used.size, FEWEST_STEPS), STEPS)):
         part = np.round(part * 2**SHARE_BITS) / 2**SHARE_BITS
         excess = tick * _mean_busy_times(release, work, part * weight) + fixed
         gain = float((part * weight) @ excess)
         if gain > best_gain:
             best, best_gain = part, gain
-        # a job's own duration is the scale on which its excess is large or small
-        move = np.nan_to_num(excess / (np.abs(excess) + costs.duration[used]))
-        part = np.clip(part + move / (1 + step) ** 0.5, 0.0, 1.0)
+        squares += (weight * excess) ** 2
+        part = np.clip(part + FIRST_MOVE * np.nan_to_num(weight * excess / np.sqrt(squares)), 0.0, 1.0)
     share[used] = best
     return share
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.bound import best_over_machines, lower_bound
+from optsched.bounds.best_bound import best_over_machines, lower_bound
 from optsched.bounds.certificate import Certificate, ratio_text, register_kind, require_same
 from optsched.bounds.exact_sum import exact_dot
 from optsched.bounds.fast_machine import srpt_completions

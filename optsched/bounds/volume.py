@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.bound import best_over_machines, lower_bound
+from optsched.bounds.best_bound import best_over_machines, lower_bound
 from optsched.bounds.certificate import Certificate, register_kind, require_same
 from optsched.bounds.fast_machine import by_release
 from optsched.bounds.gang_machine import GangMachine

@@ -1,0 +1,95 @@
+"""`Solution`: what `solve` found, and how far it is from the best possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from optsched.bounds.certificate import Certificate, rounded_down
+from optsched.instance import short_number
+from optsched.schedule import Schedule
+
+__all__ = ["Size", "Solution"]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows, columns and nonzeros of the last program that was solved (all 0: none was needed)."""
+
+    rows: int = 0
+    columns: int = 0
+    nonzeros: int = 0
+
+
+@dataclass(frozen=True)
+class Solution:
+    """An interval [bound, value] around the optimum, with the schedule that has the value.
+
+    Fields
+    ------
+    objective : name of the objective; value and bound are in its unit (seconds, times weights).
+    status : **optimal**: proved, and the referee has recomputed the value from the schedule. **feasible**: the model
+        asked for proves no more than this interval. **limit**: the time limit, or no exact method fits (see ``note``).
+        **infeasible**: no schedule meets the horizon; ``note`` says which rows conflict.
+    value_exact, bound_exact : the same as fractions. ``bound_by``: "certificate" (exact, `Certificate.verify`) or
+        "solver" (the branch-and-bound of ``solver`` vouches for it).
+    certificate : the best bound that can be verified from the instance alone; it may be below ``bound``.
+    model, solver, size, nodes : how it was found; ``size`` is that of the last program solved.
+    duals : row name -> dual value, where the model is an LP.
+    note : a sentence for people: why there is no proof, or what conflicts.
+    """
+
+    objective: str
+    status: str
+    value_exact: Fraction | None
+    bound_exact: Fraction | None
+    bound_by: str
+    schedule: Schedule | None
+    certificate: Certificate | None
+    model: str
+    solver: str
+    seconds: float
+    size: Size = field(default_factory=Size)
+    nodes: int = 0
+    duals: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """Value of the schedule; None without one."""
+        return None if self.value_exact is None else float(self.value_exact)
+
+    @property
+    def bound(self) -> float | None:
+        """The largest float that is not above the proven lower bound; None when nothing is proved."""
+        return None if self.bound_exact is None else rounded_down(self.bound_exact)
+
+    @property
+    def gap(self) -> float | None:
+        """(value - bound) / |value|; 0 when they are equal, inf for a value of 0; None when either is missing."""
+        if self.value_exact is None or self.bound_exact is None:
+            return None
+        difference = self.value_exact - self.bound_exact
+        if difference <= 0:
+            return 0.0
+        return float(difference / abs(self.value_exact)) if self.value_exact else math.inf
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``optsched solve --json``."""
+        gap = self.gap
+        return {
+            "status": self.status,
+            "objective": self.objective,
+            "value": short_number(self.value),
+            "bound": short_number(self.bound),
+            "gap": gap if gap is None or math.isfinite(gap) else None,
+            "model": self.model,
+            "solver": self.solver,
+            "rows": self.size.rows,
+            "columns": self.size.columns,
+            "nonzeros": self.size.nonzeros,
+            "seconds": self.seconds,
+        }

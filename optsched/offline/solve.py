@@ -1,0 +1,140 @@
+"""`solve`: the best schedule that can be found and the best bound that can be proved, in the time allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from optsched.bounds.regular import regular_cost
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.models import FORMULATIONS
+from optsched.objectives import objective_of
+from optsched.offline.formulation_road import formulation_road
+from optsched.offline.lp_bound import lp_bound
+from optsched.offline.session import Progress
+from optsched.offline.solution import Solution
+from optsched.offline.task import ROADS, Report, Road, Task
+from optsched.rates.duration import seconds_alone
+from optsched.registry import near_matches
+
+__all__ = ["model_names", "solve"]
+
+FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
+LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
+NONZEROS = 5_000_000  # of a formulation that is chosen without being named
+# In the order in which they are tried; the first that applies is taken.
+PREFERRED = ("sequence-branching", "thinned-time-indexed", "rigid-placed", "rigid-time-indexed", "disjunctive")
+
+
+def model_names() -> list[str]:
+    """Every name that ``solve(model=...)`` knows: formulations and the roads that need none."""
+    return sorted({*FORMULATIONS.names(), *ROADS.names()})
+
+
+def solve(
+    instance: Instance,
+    objective: str | None = None,
+    *,
+    model: str | None = None,
+    time_limit: float | None = None,
+    horizon: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Solution:
+    """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or say how near one came.
+
+    Parameters
+    ----------
+    objective : its name; None: the instance's own, else ``total_flow_time``.
+    model : a name of `model_names`; None: what suits the instance (one machine: branching over sequences; gangs on a
+        grid of time: the time-indexed program, thinned; types or memory: placements; real-valued times: disjunctive).
+    time_limit : seconds; a solver may overrun it by one LP. None: until it is proved.
+    horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
+        instance be infeasible.
+    progress : called with the interval as it shrinks, from within.
+
+    Returns
+    -------
+    A `Solution`. It is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the schedule
+    and the value recomputed from the schedule in fractions equals the bound.
+
+    Raises
+    ------
+    InputError
+        For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
+    """
+    goal = objective_of(instance, objective)
+    seconds_alone(instance)
+    regular_cost(goal, instance)
+    task = Task(instance, goal, time_limit=time_limit, horizon=horizon, progress=progress)
+    named = None if model is None else _road(model)
+    if named is None or named.name in ROADS:
+        task.search(0)
+    task.combinatorial()
+    if not task.closed:
+        task.search(FIRST_BUDGET)
+    if instance.n == 0:
+        return _solution(task, "none", Report("none"))
+    road = named or _choose(task)
+    if road is None:
+        return _solution(task, "list", _list_only(task))
+    reason = road.applies(task)
+    if reason is not None:
+        raise InputError(f"the model does not apply: {reason}", field="model", value=road.name)
+    if task.closed and named is None:
+        return _solution(task, "list", Report("combinatorial bound"))
+    return _solution(task, road.name, road.run(task))
+
+
+def _road(name: str) -> Road:
+    if name in ROADS:
+        return ROADS.get(name)
+    if name in FORMULATIONS:
+        return formulation_road(name)
+    raise InputError(
+        f"there is no model named {name!r}", field="model", legal=near_matches(name, model_names(), kind="model")
+    )
+
+
+def _choose(task: Task) -> Road | None:
+    """The first preferred road that applies and is not too large."""
+    for name in PREFERRED:
+        road = _road(name)
+        if road.applies(task) is not None:
+            continue
+        if name in FORMULATIONS and FORMULATIONS.get(name).size(task.instance, task.goal.name) > NONZEROS:
+            continue
+        return road
+    return None
+
+
+def _list_only(task: Task) -> Report:
+    """No exact method fits: a longer search from below and above."""
+    task.search(LIST_BUDGET)
+    left = task.left
+    task.offer_certificate(lp_bound(task.instance, task.goal.name, schedule=task.schedule, time_limit=left))
+    note = "no exact method fits the size of this instance: the best list schedule and the best certificate"
+    return Report("list schedule", note=note)
+
+
+def _solution(task: Task, model: str, report: Report) -> Solution:
+    status = report.status or ("optimal" if task.closed else "limit")
+    if task.closed and status != "infeasible":
+        status = "optimal"
+    bound = task.value if status == "optimal" else task.bound
+    return Solution(
+        objective=task.goal.name,
+        status=status,
+        value_exact=None if status == "infeasible" else task.value,
+        bound_exact=bound,
+        bound_by=task.bound_by,
+        schedule=None if status == "infeasible" else task.schedule,
+        certificate=task.certificate,
+        model=model,
+        solver=report.solver,
+        seconds=time.perf_counter() - task.began,
+        size=report.size,
+        nodes=report.nodes,
+        duals=report.duals,
+        note=report.note if status != "optimal" else "",
+    )

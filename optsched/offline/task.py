@@ -1,0 +1,219 @@
+"""`Task`: one solve under way, and `Road`, a way to its end.
+
+The task holds the best schedule and the best bound; a road brings both together. Nothing enters unseen: a schedule is
+judged by the referee and its value recomputed in fractions; a solver's bound is only rounded where theory says that
+values lie on a grid.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.bounds import bound as combinatorial_bound
+from optsched.bounds.certificate import Certificate
+from optsched.bounds.regular import ExactCost, exact_cost
+from optsched.check import check_schedule
+from optsched.errors import InputError, OptschedError
+from optsched.instance import Instance
+from optsched.models.time_grid import TimeGrid, time_grid
+from optsched.objectives import Objective
+from optsched.offline.list_schedule import best_list_schedule
+from optsched.offline.session import Progress, round_bound
+from optsched.offline.solution import Size
+from optsched.registry import Registry
+from optsched.schedule import Schedule
+
+Ints = npt.NDArray[np.int64]
+
+__all__ = ["ROADS", "Report", "Road", "Task", "common_step"]
+
+CLOSE = 1e-9  # relative; where values lie on no grid, a solver's bound this close to the value proves it
+FINEST = 1e-6  # of the value: a finer grid of values than this tells a float bound nothing
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a road says at its end, beside what it has given to the task."""
+
+    solver: str
+    size: Size = field(default_factory=Size)
+    nodes: int = 0
+    duals: dict[str, float] = field(default_factory=dict)
+    note: str = ""
+    status: str | None = None  # None: optimal or limit, as the numbers say
+
+
+@dataclass(frozen=True)
+class Road:
+    """One way to solve. ``applies(task)`` is None, or one sentence why not; ``run(task)`` brings the bounds together."""
+
+    name: str
+    applies: Callable[[Task], str | None]
+    run: Callable[[Task], Report]
+
+
+ROADS: Registry[Road] = Registry("model", package="optsched.offline")
+
+
+def common_step(parts: Iterable[Fraction]) -> Fraction:
+    """The largest fraction of which all parts are integer multiples; 0 when all are 0."""
+    step = Fraction(0)
+    for part in parts:
+        denominator = math.lcm(step.denominator, part.denominator)
+        step = Fraction(math.gcd(int(step * denominator), int(part * denominator)), denominator)
+    return step
+
+
+class Task:
+    """One solve: instance and objective, the interval so far, the time that is left."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        goal: Objective,
+        *,
+        time_limit: float | None = None,
+        horizon: float | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.instance, self.goal, self.horizon = instance, goal, horizon
+        self.began = time.perf_counter()
+        self.deadline = None if time_limit is None else self.began + time_limit
+        self.schedule: Schedule | None = None
+        self.value: Fraction | None = None
+        self.bound: Fraction | None = None
+        self.bound_by = "certificate"
+        self.certificate: Certificate | None = None
+        self._progress = progress
+
+    # --- time and progress ---------------------------------------------------------------------------------------
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, at least 0; None without a limit."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
+
+    @property
+    def late(self) -> bool:
+        """Is the time up?"""
+        return self.left == 0.0
+
+    def report(self, nodes: int = 0) -> None:
+        """Tell the caller where things stand."""
+        if self._progress is None:
+            return
+        value = math.nan if self.value is None else float(self.value)
+        bound = math.nan if self.bound is None else float(self.bound)
+        gap = abs(value - bound) / abs(value) if value else 0.0
+        self._progress(Progress(value, bound, gap, nodes, time.perf_counter() - self.began))
+
+    def listen(self, event: Progress) -> None:
+        """Progress of a `Session` for this task: its bound, if it is news, and a word to the caller."""
+        if math.isfinite(event.bound):
+            self.raise_bound(event.bound, "solver", tell=False)
+        self.report(event.nodes)
+
+    # --- the interval --------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Are bound and value equal (where values lie on no grid: within 1e-9)?"""
+        if self.value is None or self.bound is None:
+            return False
+        if self.bound >= self.value:
+            return True
+        return self.step is None and self.value - self.bound <= abs(self.value) * Fraction(CLOSE)
+
+    def exact_value(self, schedule: Schedule) -> Fraction:
+        """The objective of a schedule, in fractions."""
+        return self.goal.exact_of(self.instance, schedule.completion.tolist())
+
+    def offer(self, schedule: Schedule) -> bool:
+        """A schedule to keep if it is better; True if it is. One that the referee rejects is an error of ours."""
+        if self.horizon is not None and bool(np.any(schedule.completion > self.horizon)):
+            return False
+        value = self.exact_value(schedule)
+        if self.value is not None and value >= self.value:
+            return False
+        broken = check_schedule(self.instance, schedule, preemptive=False)
+        if broken:
+            raise OptschedError(f"the referee rejects a schedule of {schedule.policy}: {broken[0]}")
+        self.schedule, self.value = schedule, value
+        self.report()
+        return True
+
+    def raise_bound(self, bound: float | Fraction, by: str, *, tell: bool = True) -> None:
+        """A proven lower bound to keep if it is higher; floats are rounded up to the grid of values, if there is one."""
+        if isinstance(bound, float):
+            step = self.step
+            bound = Fraction(round_bound(bound, step, float(self.values_from))) if step else Fraction(bound)
+        if self.value is not None and self.horizon is None:
+            bound = min(bound, self.value)  # the optimum is at most the value; what is above is rounding
+        if self.bound is None or bound > self.bound:
+            self.bound, self.bound_by = bound, by
+            if tell:
+                self.report()
+
+    def offer_certificate(self, certificate: Certificate | None) -> None:
+        """A verifiable bound."""
+        if certificate is None:
+            return
+        if self.certificate is None or certificate.value > self.certificate.value:
+            self.certificate = certificate
+        if self.bound is None or certificate.value >= self.bound:
+            self.bound, self.bound_by = certificate.value, "certificate"
+            self.report()
+
+    # --- what every road needs -----------------------------------------------------------------------------------
+
+    @cached_property
+    def grid(self) -> TimeGrid | None:
+        """The grid of times; None when they have no common unit."""
+        try:
+            return time_grid(self.instance)
+        except InputError:
+            return None
+
+    @cached_property
+    def costs(self) -> list[ExactCost]:
+        """Costs of the jobs."""
+        return [exact_cost(self.goal, self.instance, j) for j in range(self.instance.n)]
+
+    @cached_property
+    def step(self) -> Fraction | None:
+        """Values of left-shifted schedules are `values_from` plus multiples of it; None: no useful step."""
+        if self.grid is None:
+            return None
+        unit, origin = self.grid.unit, Fraction(self.grid.origin)
+        parts = [cost.slope * common_step((unit, origin - cost.kink)) for cost in self.costs]
+        if self.goal.maximum:
+            parts.append(common_step(cost.base for cost in self.costs))
+        step = common_step(parts)
+        scale = 1 if self.value is None else max(Fraction(1), abs(self.value))
+        return step if step > scale * Fraction(FINEST) else None
+
+    @cached_property
+    def values_from(self) -> Fraction:
+        """The value from which steps are counted."""
+        return Fraction(0) if self.goal.maximum else sum((cost.base for cost in self.costs), Fraction(0))
+
+    def search(self, budget: int, orders: Iterable[Ints] = ()) -> bool:
+        """List schedules and local search with a budget of work; True if a better schedule was found."""
+        target = -math.inf if self.bound is None else float(self.bound)
+        found = best_list_schedule(self.instance, self.goal.name, budget=budget, target=target, orders=orders)
+        return self.offer(found)
+
+    def combinatorial(self) -> None:
+        """The best combinatorial certificate, where there is one for this objective."""
+        try:
+            self.offer_certificate(combinatorial_bound(self.instance, self.goal.name, "gang-nonpreemptive"))
+        except InputError:
+            return  # no such bound is registered: other bounds must do

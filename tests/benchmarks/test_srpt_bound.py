@@ -1,0 +1,61 @@
+"""What the bounds of a million jobs cost, in units of one `numpy.argsort` of their arrivals (CPU time, same process)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optsched.bounds import BOUNDS
+from optsched.instance import Cluster, Instance
+
+JOBS, ROUNDS = 1_000_000, 5
+
+
+@pytest.fixture(scope="module", params=["light", "overload", "together"])
+def million(request: pytest.FixtureRequest) -> Instance:
+    """Jobs in random order on 8x8 GPUs: at load 0.9, at load 3 (long queues), or released all but at once."""
+    rng = np.random.default_rng(0)
+    gpus, duration = rng.choice([1, 2, 4, 8], JOBS), rng.lognormal(6.0, 1.5, JOBS)
+    load = {"light": 0.9, "overload": 3.0, "together": 1e9}[request.param]
+    gaps = rng.exponential(float(gpus @ duration) / JOBS / 64 / load, JOBS)
+    columns = {
+        "id": [str(j) for j in range(JOBS)],
+        "arrival": rng.permutation(np.cumsum(gaps)),
+        "gpus": gpus,
+        "duration": duration,
+    }
+    instance = Instance(pl.DataFrame(columns), Cluster.parse("8x8"), name=request.param)
+    # arrays and the digest are computed once an instance, not once a bound
+    assert instance.arrival.size == instance.duration.size == instance.gpus.size == JOBS
+    assert instance.digest
+    return instance
+
+
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    """The least CPU time of `ROUNDS` runs."""
+    found = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("name", ["srpt", "mean-busy-time", "release-plus-duration"])
+def test_bound_of_a_million_jobs(benchmark: Any, million: Instance, name: str) -> None:
+    build = BOUNDS.get(name).build
+    certificate = benchmark.pedantic(build, (million, "total_flow_time", "gang"), rounds=1, warmup_rounds=1)
+    floor = cpu_seconds(lambda: np.argsort(million.arrival))
+    seconds = cpu_seconds(lambda: build(million, "total_flow_time", "gang"))
+    benchmark.extra_info["load"] = million.name
+    benchmark.extra_info["argsort_seconds"] = floor
+    benchmark.extra_info["seconds"] = seconds
+    benchmark.extra_info["ratio"] = seconds / floor
+    assert certificate.kind == name
+    assert certificate.value > 0

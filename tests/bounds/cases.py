@@ -1,0 +1,101 @@
+"""Small instances for the tests of bounds: integers, dyadic fractions, and floats that fit no grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+from optsched.instance import Cluster, Instance, Job
+
+SUMS = (
+    "total_completion_time",
+    "total_weighted_completion_time",
+    "total_flow_time",
+    "total_weighted_flow_time",
+    "total_weighted_tardiness",
+)
+OBJECTIVES = (*SUMS, "makespan")
+UGLY = (0.1, 1e-9, 1e9 + 0.3, 1 / 3, 2.5, 3.0, 7e4)
+
+integer = st.integers(1, 13).map(float)
+dyadic = st.integers(1, 100).map(lambda x: x / 8)
+ugly = st.sampled_from(UGLY) | st.floats(0.01, 50.0)
+kinds = {"integer": integer, "short": st.integers(1, 5).map(float), "dyadic": dyadic, "ugly": ugly}
+
+
+def instance_of(rows: Iterable[tuple[float, ...]], gpus: int) -> Instance:
+    """Jobs (arrival, gpus, duration[, weight[, due]]) on a cluster of one-GPU nodes."""
+    jobs = []
+    for j, (arrival, width, duration, *rest) in enumerate(rows):
+        weight, due = [*rest, None, None][:2]
+        jobs.append(Job(f"j{j}", arrival, int(width), duration, weight=1.0 if weight is None else weight, due=due))
+    return Instance(jobs, Cluster.machines(gpus))
+
+
+@st.composite
+def instances(draw: st.DrawFn, most: int = 5, kind: str | None = None, gpus: int | None = None) -> Instance:
+    """0 to ``most`` jobs on 1 to 8 GPUs, with weights (also 0) and due dates (also none, also past)."""
+    number = kinds[kind or draw(st.sampled_from(sorted(kinds)))]
+    total = gpus or draw(st.integers(1, 8))
+    zero = st.just(0.0)
+    row = st.tuples(
+        zero | number, st.integers(1, total), number, zero | number, st.none() | number | number.map(lambda x: -x)
+    )
+    return instance_of(draw(st.lists(row, max_size=most)), total)
+
+
+def section_4_4(rng: np.random.Generator) -> Instance:
+    """The generator of section 7 of the A-SRPT reference sheet: 2-6 jobs, G in {2, 3, 4, 6, 8}."""
+    total = int(rng.choice([2, 3, 4, 6, 8]))
+    widest = int(rng.choice([1, max(1, total // 2), total]))
+    latest = int(rng.choice([0, 3, 8, 20]))
+    rows = [
+        (
+            float(rng.integers(0, latest + 1)),
+            int(rng.integers(1, widest + 1)),
+            float(rng.choice([1, 2, 3, 5, 8, 13])),
+            float(rng.integers(0, 6)),
+            float(rng.integers(0, 25)),
+        )
+        for _ in range(rng.integers(2, 7))
+    ]
+    return instance_of(rows, total)
+
+
+def many(count: int, seed: int, kind: str = "integer", gpus: int = 8, load: float = 1.2) -> Instance:
+    """Many jobs in one busy stretch, in no order of arrival: hundreds of them are interrupted."""
+    rng = np.random.default_rng(seed)
+    width = rng.integers(1, gpus + 1, count)
+    scale = 1.0 if kind == "integer" else 0.1
+    duration = scale * rng.geometric(0.02, count)
+    arrival = rng.permutation(np.cumsum(rng.exponential(float(width @ duration) / count / gpus / load, count)))
+    weight = scale * rng.integers(1, 9, count)
+    if kind == "integer":
+        arrival = np.floor(arrival)
+    due = arrival + duration * rng.integers(1, 4, count)
+    return instance_of(
+        zip(arrival.tolist(), width.tolist(), duration.tolist(), weight.tolist(), due.tolist(), strict=True), gpus
+    )
+
+
+def srpt_in_fractions(jobs: Iterable[tuple[Fraction, Fraction]]) -> list[Fraction]:
+    """Completion times of SRPT for (release, work), event by event in fractions: no grid at all."""
+    upcoming = sorted(jobs)
+    waiting: list[Fraction] = []
+    now, done = Fraction(0), []
+    while upcoming or waiting:
+        if not waiting:
+            now = max(now, upcoming[0][0])
+        while upcoming and upcoming[0][0] <= now:
+            waiting.append(upcoming.pop(0)[1])
+        waiting.sort()
+        step = waiting[0] if not upcoming else min(waiting[0], upcoming[0][0] - now)
+        now += step
+        waiting[0] -= step
+        if waiting[0] == 0:
+            done.append(now)
+            waiting.pop(0)
+    return done

@@ -1,0 +1,157 @@
+"""Certificates as values and files: what is written is read, and what is not a certificate is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bounds.cases import instance_of
+from optsched.bounds import KINDS, Certificate, CertificateError, bound, register_kind
+from optsched.bounds.certificate import Kind, rounded_down
+from optsched.errors import InputError
+from optsched.instance import Instance
+
+
+@pytest.fixture
+def instance() -> Instance:
+    return instance_of([(0.0, 2, 3.0), (1.0, 1, 1.0), (1.0, 2, 0.5)], 3)
+
+
+def test_what_is_saved_is_loaded(instance: Instance, tmp_path: Path) -> None:
+    for objective in ("total_flow_time", "makespan", "total_weighted_completion_time"):
+        certificate = bound(instance, objective)
+        certificate.save(tmp_path / "c.json")
+        loaded = Certificate.load(tmp_path / "c.json")
+        assert loaded == certificate
+        loaded.verify(instance)
+
+
+def test_the_file_is_the_documented_one(instance: Instance, tmp_path: Path) -> None:
+    certificate = bound(instance, "makespan", "gang-nonpreemptive")
+    certificate.save(tmp_path / "c.json")
+    doc = json.loads((tmp_path / "c.json").read_text())
+    assert list(doc) == ["format", "instance", "objective", "class", "kind", "value", "data"]
+    assert doc["format"] == "optsched-certificate/1"
+    assert doc["instance"] == instance.digest
+    assert doc["class"] == "gang-nonpreemptive"
+    assert doc["value"] == f"{certificate.value.numerator}/{certificate.value.denominator}"
+
+
+@given(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction))
+@example(Fraction(1, 3))
+@example(Fraction(-1, 3))
+@example(Fraction(10) ** 400)
+@example(-(Fraction(10) ** 400))
+@example(Fraction(1, 10**400))
+@example(Fraction(-1, 10**400))
+@example(Fraction(2**53 + 1))
+def test_a_printed_bound_is_rounded_down(value: Fraction) -> None:
+    shown = rounded_down(value)
+    assert shown == -math.inf or Fraction(shown) <= value
+    above = math.nextafter(shown, math.inf)
+    assert above == math.inf or Fraction(above) > value
+    certificate = Certificate("", "makespan", "gang", "volume", value)
+    assert certificate.exact_float == shown
+    assert Fraction(certificate.exact) == value
+
+
+def write(path: Path, of: Instance, changes: dict[str, Any]) -> Path:
+    """A certificate file with some fields replaced; `...` leaves a field out."""
+    doc = {**bound(of, "total_flow_time").to_json(), **changes}
+    path.write_text(json.dumps({name: value for name, value in doc.items() if value is not ...}))
+    return path
+
+
+@pytest.mark.parametrize("field", ["instance", "objective", "class", "kind", "value", "data"])
+def test_a_missing_field_is_named(field: str, instance: Instance, tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", instance, {field: ...})
+    with pytest.raises(InputError, match=f"{field}: missing field") as error:
+        Certificate.load(path)
+    assert "\n" not in str(error.value)
+    assert "c.json" in str(error.value)
+
+
+@pytest.mark.parametrize("field", ["instance", "objective", "class", "kind", "data"])
+@pytest.mark.parametrize("value", [3, None, ["a"]])
+def test_a_field_of_the_wrong_type_is_named(field: str, value: Any, instance: Instance, tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", instance, {field: value})
+    with pytest.raises(InputError, match=f"{field} = .*wrong type"):
+        Certificate.load(path)
+
+
+@pytest.mark.parametrize("format_", ["optsched-schedule/1", "optsched-certificate/2", None, 1, ...])
+def test_another_format_is_refused(format_: Any, instance: Instance, tmp_path: Path) -> None:
+    path = write(tmp_path / "c.json", instance, {"format": format_})
+    with pytest.raises(InputError, match="optsched-certificate/1"):
+        Certificate.load(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "3", "null", "\x00\x01", "[" * 100_000])
+def test_no_json_object(text: str, tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(text)
+    with pytest.raises(InputError, match=r"c\.json"):
+        Certificate.load(tmp_path / "c.json")
+
+
+def test_a_truncated_file_is_refused_wherever_it_is_cut(instance: Instance, tmp_path: Path) -> None:
+    whole = json.dumps(bound(instance, "total_flow_time").to_json())
+    for length in range(0, len(whole) - 1, 7):
+        (tmp_path / "c.json").write_text(whole[:length])
+        with pytest.raises(InputError, match="truncated"):
+            Certificate.load(tmp_path / "c.json")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.json"):
+        Certificate.load(tmp_path / "none.json")
+
+
+def test_a_new_kind_is_one_registration(instance: Instance) -> None:
+    seen = []
+    try:
+
+        @register_kind("test-kind", objectives=["makespan"], classes=["gang"])
+        def verifier(certificate: Certificate, jobs: Instance) -> None:
+            seen.append((certificate.value, jobs.n))
+            if certificate.value > 4:
+                raise CertificateError("dual-feasibility", "too much")
+
+        claim = Certificate(instance.digest, "makespan", "gang", "test-kind", Fraction(4))
+        claim.verify(instance)
+        assert seen == [(Fraction(4), 3)]
+        for wrong, rule in (
+            ({"value": Fraction(5)}, "dual-feasibility"),
+            ({"objective": "total_flow_time"}, "kind"),
+            ({"schedule_class": "gang-nonpreemptive"}, "kind"),
+            ({"instance": "0" * 64}, "instance"),
+        ):
+            fields = {"instance": instance.digest, "objective": "makespan", "schedule_class": "gang"}
+            with pytest.raises(CertificateError) as error:
+                Certificate(**{**fields, "kind": "test-kind", "value": Fraction(4), **wrong}).verify(instance)
+            assert error.value.rule == rule
+    finally:
+        KINDS._things.pop("test-kind")
+
+
+def test_every_bound_can_be_verified() -> None:
+    from optsched.bounds import BOUNDS
+
+    assert set(BOUNDS.names()) <= set(KINDS.names())
+    assert all(isinstance(KINDS.get(name), Kind) for name in KINDS.names())
+    assert "lp-dual" in KINDS
+
+
+def test_a_value_must_be_a_fraction(instance: Instance) -> None:
+    certificate = bound(instance, "total_flow_time")
+    for value in (float(certificate.value), int(certificate.value)):
+        wrong = Certificate(instance.digest, certificate.objective, "gang", certificate.kind, value, certificate.data)
+        with pytest.raises(CertificateError) as error:
+            wrong.verify(instance)
+        assert error.value.rule == "value"

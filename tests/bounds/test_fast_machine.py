@@ -1,0 +1,126 @@
+"""The compiled machine against a machine that lives tick by tick, and against its plain Python twin."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
+from optsched.bounds.densities import densest_first
+from optsched.bounds.fast_machine import srpt_completions
+from optsched.bounds.replay import busy_pieces, srpt
+from optsched.bounds.wide_integers import sum_words, total
+
+small = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=7)
+large = st.lists(
+    st.tuples(st.integers(0, 2**60), st.integers(1, 2**57), st.integers(1, 2**52 - 1)), min_size=1, max_size=7
+)
+
+
+def columns(jobs: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    release, work, multiplier = np.array(jobs, dtype=np.int64).T
+    return np.ascontiguousarray(release), np.ascontiguousarray(work), np.ascontiguousarray(multiplier)
+
+
+def tick_by_tick_srpt(jobs: list[tuple[int, int, int]]) -> list[int]:
+    left, done = [work for _, work, _ in jobs], []
+    now = 0
+    while any(left):
+        here = [j for j, (release, _, _) in enumerate(jobs) if release <= now and left[j]]
+        now += 1
+        if here:
+            served = min(here, key=lambda j: left[j])
+            left[served] -= 1
+            if left[served] == 0:
+                done.append(now)
+    return done
+
+
+def tick_by_tick_busy_times(jobs: list[tuple[int, int, int]]) -> list[Fraction]:
+    left, busy = [work for _, work, _ in jobs], [Fraction(0)] * len(jobs)
+    now = 0
+    while any(left):
+        here = [j for j, (release, _, _) in enumerate(jobs) if release <= now and left[j]]
+        if here:
+            served = min(here, key=lambda j: (Fraction(jobs[j][1], jobs[j][2]), jobs[j][0], j))
+            left[served] -= 1
+            busy[served] += Fraction(2 * now + 1, 2) / jobs[served][1]
+        now += 1
+    return busy
+
+
+@given(small)
+@example([(0, 3, 1), (1, 1, 1), (1, 1, 1)])
+def test_srpt_tick_by_tick(jobs: list[tuple[int, int, int]]) -> None:
+    release, work, _ = columns(jobs)
+    assert srpt_completions(release, work).tolist() == tick_by_tick_srpt(jobs)
+    assert srpt((r, p) for r, p, _ in jobs) == tick_by_tick_srpt(jobs)
+
+
+@given(small)
+@example([(0, 3, 1), (1, 1, 1)])
+def test_mean_busy_times_tick_by_tick(jobs: list[tuple[int, int, int]]) -> None:
+    expected = tick_by_tick_busy_times(jobs)
+    value = sum(u * m for (_, _, u), m in zip(jobs, expected, strict=True))
+    assert least_busy_time_sum(*columns(jobs)) == (value, None)
+    moments = [Fraction(moment, 2 * work) for (_, work, _), (_, moment) in zip(jobs, busy_pieces(jobs), strict=True)]
+    assert moments == expected
+
+
+@given(large)
+def test_words_of_61_bits_do_not_overflow(jobs: list[tuple[int, int, int]]) -> None:
+    release, work, multiplier = columns(jobs)
+    done = srpt((r, p) for r, p, _ in jobs)
+    assert srpt_completions(release, work).tolist() == done
+    assert total(sum_words(srpt_completions(release, work))) == sum(done)
+    expected = sum(Fraction(u * moment, 2 * p) for (_, p, u), (_, moment) in zip(jobs, busy_pieces(jobs), strict=True))
+    assert least_busy_time_sum(release, work, multiplier) == (expected, None)
+
+
+def test_the_sum_of_a_million_late_completions_is_exact() -> None:
+    n, latest = 1_000_000, 2**60
+    release = np.full(n, latest, dtype=np.int64)
+    done = srpt_completions(release, np.ones(n, dtype=np.int64))
+    assert total(sum_words(done)) == n * latest + n * (n + 1) // 2 > 2**63
+
+
+def test_many_interrupted_jobs_are_rounded_up_a_little() -> None:
+    # nested interruptions: every job but the last is held up
+    count = 4 * EXACT
+    jobs = [(3 * k, 7 * (count - k) + 3, 1 + k % 3) for k in range(count)]
+    value, bits = least_busy_time_sum(*columns(jobs))
+    pieces = busy_pieces(jobs)
+    exact = sum(Fraction(u * moment, 2 * p) for (_, p, u), (_, moment) in zip(jobs, pieces, strict=True))
+    assert bits == HELD_UP_BITS
+    assert exact - Fraction(3 * count, 2**HELD_UP_BITS) < value < exact
+
+
+@given(large)
+@example([(0, 2**55 + 1, 2**51), (0, 2**55, 2**51), (0, 2**55 + 1, 2**51), (0, 2**55 - 1, 2**51 - 1)])
+def test_densities_are_compared_without_rounding(jobs: list[tuple[int, int, int]]) -> None:
+    _, work, multiplier = columns(jobs)
+    expected = sorted(range(len(jobs)), key=lambda j: (Fraction(-jobs[j][2], jobs[j][1]), j))
+    assert densest_first(multiplier, work).tolist() == expected
+
+
+def test_densities_that_floats_cannot_tell_apart() -> None:
+    # weight = work up to the last bit, in random order: floats see one density
+    rng = np.random.default_rng(1)
+    work = rng.permutation(np.arange(2**52, 2**52 + 3_000, dtype=np.int64))
+    multiplier = work - rng.integers(0, 2, work.size)
+    order = densest_first(multiplier, work)
+    expected = sorted(range(work.size), key=lambda j: (-Fraction(int(multiplier[j]), int(work[j])), j))
+    assert order.tolist() == expected
+
+
+def test_order_of_arrival_does_not_matter() -> None:
+    rng = np.random.default_rng(2)
+    release, work = rng.integers(0, 500, 300), rng.integers(1, 9, 300)
+    shuffled = rng.permutation(300)
+    one = srpt_completions(release, work)
+    assert np.array_equal(one, srpt_completions(release[shuffled], work[shuffled]))
+    ordered = np.argsort(release)
+    assert np.array_equal(one, srpt_completions(release[ordered], work[ordered]))

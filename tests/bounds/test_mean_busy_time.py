@@ -1,0 +1,113 @@
+"""Mean busy times: known values, a second formulation (assignment of slots), Eastman-Even-Isaacs, rounding."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from bounds.cases import instance_of, instances, many
+from optsched.bounds.mean_busy_time import build, weights_on_grid
+from optsched.bounds.srpt import build as build_srpt
+from optsched.instance import Instance
+
+
+def value(instance: Instance, objective: str) -> Fraction:
+    certificate = build(instance, objective, "gang")
+    certificate.verify(instance)
+    return certificate.value
+
+
+def test_row_6_of_the_ratios() -> None:
+    # (r, p) = (0, 3), (1, 1): 17/3, below SRPT's optimum 6
+    instance = instance_of([(0.0, 1, 3.0), (1.0, 1, 1.0)], 1)
+    assert value(instance, "total_completion_time") == Fraction(17, 3)
+    assert build(instance, "total_completion_time", "gang").data["held_up_bits"] is None
+
+
+@settings(max_examples=60)
+@given(instances(most=5, kind="integer", gpus=1))
+def test_least_mean_busy_times_as_an_assignment_problem(instance: Instance) -> None:
+    # units of work to unit slots; the cost of a unit is weight / p_j x the middle of the slot
+    horizon = int(instance.arrival.max(initial=0.0) + instance.duration.sum())
+    rows = []
+    for r, p, w in zip(instance.arrival, instance.duration, instance.weight, strict=True):
+        slots = np.arange(horizon)
+        rows += [np.where(slots >= r, w / p * (slots + 0.5), 1e6)] * int(p)
+    expected = float(instance.weight @ instance.duration) / 2
+    if rows:
+        cost = np.array(rows)
+        expected += cost[linear_sum_assignment(cost)].sum()
+    assert float(value(instance, "total_weighted_completion_time")) == pytest.approx(expected, rel=1e-12)
+
+
+@given(
+    st.lists(st.tuples(st.just(0.0), st.just(1), st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=9),
+    st.integers(1, 4),
+)
+def test_eastman_even_isaacs(rows: list[tuple[float, int, int, int]], machines: int) -> None:
+    machines = min(machines, len(rows))  # of fewer jobs than machines only as many can be filled
+    instance = instance_of([(r, g, float(p), float(w)) for r, g, p, w in rows], machines)
+    order = sorted(((p, w) for _, _, p, w in rows), key=lambda job: Fraction(-job[1], job[0]))
+    one_machine, now = 0, 0
+    for p, w in order:
+        now += p
+        one_machine += w * now
+    sum_wp = sum(w * p for p, w in order)
+    bound = Fraction(one_machine, machines) + Fraction(machines - 1, 2 * machines) * sum_wp
+    threshold_one = value(instance, "total_weighted_completion_time")
+    assert threshold_one >= bound
+    if machines <= 2:
+        # no other threshold exists
+        assert threshold_one == bound
+
+
+def test_neither_it_nor_srpt_is_always_the_larger() -> None:
+    objective = "total_completion_time"
+    one = instance_of([(0.0, 1, 3.0), (1.0, 1, 1.0)], 1)
+    two = instance_of([(0.0, 1, 4.0), (0.0, 1, 4.0), (0.0, 1, 4.0)], 2)
+    assert value(one, objective) < build_srpt(one, objective, "gang").value
+    assert value(two, objective) > build_srpt(two, objective, "gang").value
+
+
+@pytest.mark.parametrize("kind", ["integer", "tenths"])
+@pytest.mark.parametrize("objective", ["total_flow_time", "total_weighted_flow_time"])
+def test_hundreds_of_interruptions_are_rounded_alike_on_both_roads(kind: str, objective: str) -> None:
+    instance = many(800, 7, kind)
+    certificate = build(instance, objective, "gang")
+    assert certificate.data["held_up_bits"] == 32
+    certificate.verify(instance)
+
+
+def test_equal_densities_are_rounded_alike_whatever_the_order_of_jobs() -> None:
+    # weight = GPU-seconds: all densities are equal, every tie rule gives the same sum but not the same roundings
+    rng = np.random.default_rng(5)
+    rows = [
+        (float(rng.integers(0, 900)), 1, float(p), float(p if rng.random() < 0.5 else 2 * p))
+        for p in rng.integers(1, 30, 400)
+    ]
+    forwards, backwards = instance_of(rows, 3), instance_of(rows[::-1], 3)
+    objective = "total_weighted_completion_time"
+    values = []
+    for instance in (forwards, backwards):
+        certificate = build(instance, objective, "gang")
+        certificate.verify(instance)
+        values.append(certificate.value)
+    assert abs(values[0] - values[1]) <= Fraction(400 * 60, 2**32)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.1, 1.0, 3.0, 1e9 + 0.3, 1e-300, 1e300]), max_size=6), st.integers(0, 6))
+def test_weights_are_rounded_down_to_52_bits(weights: list[float], extra: int) -> None:
+    integers, exponent = weights_on_grid(np.array(weights), extra)
+    for k, w in zip(integers.tolist(), weights, strict=True):
+        assert 0 <= k < 2**52
+        assert 0 <= Fraction(w) - k / Fraction(2) ** exponent < 1 / Fraction(2) ** exponent
+
+
+def test_integer_weights_stay_integers() -> None:
+    assert weights_on_grid(np.array([3.0, 7.0]))[1] == 0
+    assert weights_on_grid(np.array([3.0, 7.0]), 6)[1] == 6

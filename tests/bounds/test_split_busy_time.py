@@ -1,0 +1,93 @@
+"""Any multipliers between 0 and the weights give a bound; the ones chosen are at least as good as both extremes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from brute_force import optimum
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bounds.cases import SUMS, instance_of, instances, many
+from optsched.bounds import split_busy_time
+from optsched.bounds.best_bound import BOUNDS
+from optsched.bounds.certificate import Certificate, CertificateError
+from optsched.bounds.gang_machine import gang_machine
+from optsched.bounds.grid import on_grid
+from optsched.bounds.mean_busy_time import bound_with
+from optsched.bounds.split_busy_time import KIND, build
+from optsched.bounds.sum_costs import sum_costs
+from optsched.instance import Instance
+
+
+@settings(max_examples=80)
+@given(instances(most=4), st.sampled_from(SUMS), st.data())
+def test_any_multipliers_give_a_bound(instance: Instance, objective: str, data: st.DataObject) -> None:
+    # not those that the ascent happens to choose: the theorem itself
+    costs = sum_costs(instance, objective)
+    threshold = data.draw(st.integers(1, (instance.cluster.gpus + 1) // 2))
+    machine = gang_machine(instance.gpus, instance.cluster.gpus, threshold)
+    jobs = on_grid(costs.release, costs.duration, machine)
+    exponent = 3
+    most = np.where(jobs.work > 0, np.floor(np.ldexp(costs.weight, exponent)), 0).astype(np.int64)
+    chosen = np.array([data.draw(st.integers(0, k)) for k in most.tolist()], dtype=np.int64)
+    value, bits = bound_with(costs, jobs, chosen, exponent)
+    assert value <= optimum(instance, objective)
+    document = {**jobs.data(), **costs.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
+    document["multipliers"] = chosen.tolist()
+    Certificate(instance.digest, objective, "gang", KIND, value, document).verify(instance)
+    for j in range(instance.n):
+        for wrong in (most[j] + 1, -1):
+            tampered = {**document, "multipliers": [*chosen[:j].tolist(), int(wrong), *chosen[j + 1 :].tolist()]}
+            with pytest.raises(CertificateError) as error:
+                Certificate(instance.digest, objective, "gang", KIND, value, tampered).verify(instance)
+            assert error.value.rule == "dual-feasibility"
+
+
+@settings(max_examples=60)
+@given(instances(most=5, kind="integer"), st.sampled_from(SUMS[:4]))
+def test_at_least_both_extremes(instance: Instance, objective: str) -> None:
+    best = build(instance, objective, "gang")
+    assert best is not None
+    for extreme in ("mean-busy-time", "release-plus-duration"):
+        other = BOUNDS.get(extreme).build(instance, objective, "gang")
+        assert other is not None
+        assert best.value >= other.value
+
+
+def test_a_mixture_can_beat_both() -> None:
+    # two early one-GPU jobs that never wait, and a crowd of wide ones later
+    rows = [(0.0, 1, 8.0), (0.0, 1, 8.0), *[(9.0, 2, 1.0)] * 4]
+    instance = instance_of(rows, 4)
+    best = build(instance, "total_flow_time", "gang")
+    assert best is not None
+    others = [BOUNDS.get(k).build(instance, "total_flow_time", "gang") for k in ("mean-busy-time", "srpt")]
+    others.append(BOUNDS.get("release-plus-duration").build(instance, "total_flow_time", "gang"))
+    assert all(other is not None and other.value < best.value for other in others)
+    assert best.value <= optimum(instance, "total_flow_time")
+
+
+def test_tardiness_of_a_crowd() -> None:
+    # nobody is late alone, all but one are late together: 4 jobs of 3 s due at 3 s on one machine
+    instance = instance_of([(0.0, 1, 3.0, 1.0, 3.0)] * 4, 1)
+    certificate = build(instance, "total_weighted_tardiness", "gang")
+    assert certificate is not None
+    certificate.verify(instance)
+    assert certificate.value == optimum(instance, "total_weighted_tardiness") == 18
+
+
+def test_many_interruptions() -> None:
+    instance = many(500, 3, "tenths")
+    certificate = build(instance, "total_weighted_flow_time", "gang")
+    assert certificate is not None
+    assert certificate.data["held_up_bits"] == 32
+    certificate.verify(instance)
+    assert certificate.value > Fraction(0)
+
+
+def test_it_stands_back_from_very_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_busy_time, "TOO_MANY", 2)
+    assert build(many(2, 1), "total_flow_time", "gang") is not None
+    assert build(many(3, 1), "total_flow_time", "gang") is None

@@ -1,0 +1,329 @@
+"""The compiled engine against the reference simulator: the same segments, exactly; and what the engine promises itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.errors import InputError, SimulationError
+from optsched.instance import Instance, Job
+from optsched.online import POLICIES
+from optsched.online.specification import specify
+from optsched.placement import PLACEMENTS
+from optsched.policy import Knowledge, KnownJobs, Order
+from optsched.simulation.engine import run_policy
+from optsched.simulation.placing import Placement, compiled
+from optsched.simulation.run import Run
+from simulation.instances import HOMOGENEOUS, MIXED, history, random_instance, reference_history, replayed
+
+VARIANTS = {
+    "fifo": ["", ":skip=true"],
+    "list": ["", ":by=shortest", ":by=longest", ":by=widest", ":by=narrowest", ":by=largest", ":by=due"],
+    "srtf": ["", ":restart=2"],
+    "srtf-gpu": ["", ":restart=1"],
+    "tiresias": [
+        ":threshold=24",
+        ":threshold=24,restart=2",
+        ":threshold=24,starvation=2",
+        ":threshold=48,starvation=0.5,restart=1",
+        ":threshold=24,round=6",
+        ":threshold=24,round=4,starvation=1,restart=2",
+    ],
+    "wspt": ["", ":gpus=true"],
+}
+SPECS = [name + variant for name in POLICIES.names() for variant in VARIANTS.get(name, [""])]
+ORDERED = [spec for spec in SPECS if hasattr(specify(spec).policy, "order")]
+
+
+@dataclass
+class Custom:
+    """A queue order made in a test."""
+
+    made: Order
+    name: str = "custom"
+    knowledge: Knowledge = Knowledge.CLAIRVOYANT
+
+    def order(self, jobs: KnownJobs) -> Order:
+        return self.made
+
+
+def run(instance: Instance, spec: str) -> Run:
+    chosen = specify(spec)
+    return run_policy(instance, chosen.policy, chosen.placement, name=spec)
+
+
+def assert_same(instance: Instance, policy: Any, placement: str, *, by_count: bool = False) -> None:
+    nodes = placement != "count"
+    mine = history(run_policy(instance, policy, PLACEMENTS.get(placement)()), nodes=nodes)
+    other = reference_history(replayed(instance, policy, placement, by_count=by_count), nodes=nodes)
+    for j in range(instance.n):
+        assert mine[j] == other[j], f"{instance.name} on {instance.cluster.spec}, {policy}+{placement}, job {j}"
+
+
+# -- the reference agrees -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("placement", ["count", "first-fit", "consolidated"])
+@pytest.mark.parametrize("spec", ORDERED)
+def test_the_reference_agrees_segment_by_segment(spec: str, placement: str) -> None:
+    for seed in range(12):
+        cluster = MIXED if seed % 3 == 0 else HOMOGENEOUS[seed % len(HOMOGENEOUS)]
+        assert_same(random_instance(seed, cluster), specify(spec).policy, placement)
+
+
+@pytest.mark.parametrize(
+    "spec", [spec for spec in ORDERED if run(random_instance(0, "1x1"), spec).schedule_class == "gang"]
+)
+def test_eviction_is_service_in_order_when_only_gpus_count(spec: str) -> None:
+    for seed in range(100, 130):
+        cluster = HOMOGENEOUS[2 + seed % 3]
+        assert_same(random_instance(seed, cluster, jobs=20), specify(spec).policy, "count", by_count=True)
+
+
+@pytest.mark.parametrize("placement", ["count", "consolidated"])
+@pytest.mark.parametrize("seed", range(8))
+def test_any_order_of_any_kind_agrees(seed: int, placement: str) -> None:
+    # Rules that no registered policy has: several thresholds, keys that grow, strict with rounds, eighths of seconds.
+    rng = np.random.default_rng(seed)
+    base = random_instance(300 + seed, "2x4", jobs=10)
+    jobs = [
+        Job(str(j), arrival=rng.integers(0, 80) / 8, gpus=int(base.gpus[j]), duration=rng.integers(1, 80) / 8)
+        for j in range(base.n)
+    ]
+    instance = Instance(jobs, base.cluster, base.name)
+    for rule in (
+        {"preemptive": True, "thresholds": (3.0, 6.0, 24.0), "starvation": 1.5},
+        {"preemptive": True, "slope": rng.integers(-2, 3, base.n) / 2.0, "restart": 0.125},
+        {"preemptive": True, "slope": np.ones(base.n), "thresholds": (12.0,), "round": 0.75},
+        {"skip": False, "round": 1.5},
+        {"skip": True, "round": 2.0, "thresholds": (6.0,)},
+    ):
+        order = Order(key=rng.integers(0, 4, base.n).astype(float), **rule)  # type: ignore[arg-type]
+        assert_same(instance, Custom(order), placement)
+
+
+def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from simulation.instances import MIXED, random_instance\n"
+        "from simulation.test_engine import run\n"
+        "for spec in ('fifo', 'srtf:restart=2+consolidated', 'tiresias:threshold=24,round=4,starvation=1+random'):\n"
+        "    for seed in (1, 3):\n"
+        "        made = run(random_instance(seed, MIXED), spec)\n"
+        "        print(spec, seed, made.schedule.completion.tolist(), made.schedule.gpu_node.tolist(), made.events)\n"
+    )
+    here = Path(__file__).parent.parent
+    outputs = []
+    for interpreted in ("0", "1"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": interpreted, "PYTHONPATH": f"{here}:{here.parent}"}
+        environment["PYTHONWARNINGS"] = "ignore"  # numpy warns that random numbers overflow, as they must
+        made = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
+        outputs.append(made.stdout)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") == 6
+
+
+# -- small and large ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS.names())
+@pytest.mark.parametrize("spec", SPECS)
+def test_no_jobs_and_one_job(spec: str, placement: str) -> None:
+    one = Instance([Job("a", arrival=4, gpus=3, duration=5)], "2x4")
+    nothing = run(one.head(0), f"{spec}+{placement}")
+    assert (len(nothing.schedule), nothing.events, nothing.unfinished, nothing.value("makespan")) == (0, 0, [], 0)
+    assert nothing.metrics["jobs"] == 0
+    alone = run(one, f"{spec}+{placement}")
+    policy = specify(spec).policy
+    period = policy.order(KnownJobs(one, policy.knowledge)).round if hasattr(policy, "order") else 0
+    started = 4 if not period else -(-4 // period) * period
+    assert alone.schedule.start.tolist() == [started]
+    assert alone.schedule.completion.tolist() == [started + 5]
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS.names())
+@pytest.mark.parametrize("spec", ["fifo", "srtf", "tiresias:threshold=100"])
+def test_ten_thousand_gpus(spec: str, placement: str) -> None:
+    rng = np.random.default_rng(5)
+    jobs = [
+        Job(str(j), arrival=int(r), gpus=int(g), duration=int(d))
+        for j, (r, g, d) in enumerate(
+            zip(
+                rng.integers(0, 50, 400),
+                rng.choice([1, 8, 64, 1000, 10_000], 400),
+                rng.integers(1, 30, 400),
+                strict=True,
+            )
+        )
+    ]
+    large = run(Instance(jobs, "1250x8"), f"{spec}+{placement}")
+    assert large.unfinished == []
+    single = run(Instance(jobs[:100], "10000x1"), f"{spec}+{placement}")
+    assert single.unfinished == []
+    assert single.schedule.gpu_node.max() == 9999
+
+
+def test_on_one_gpu_nodes_every_placement_that_looks_for_room_is_the_same() -> None:
+    instance = random_instance(9, "8x1", jobs=30)
+    for spec in ("fifo", "sjf", "srtf:restart=1", "tiresias:threshold=24"):
+        ends = [
+            run(instance, f"{spec}+{name}").schedule.completion.tolist()
+            for name in ("count", "first-fit", "consolidated")
+        ]
+        assert ends[0] == ends[1] == ends[2]
+
+
+def test_the_log_grows_as_far_as_preemptions_go() -> None:
+    # Every arrival preempts: 2,000 segments of the long job although the log begins with room for about 2 n.
+    jobs = [Job("long", duration=5000, gpus=3), *(Job(str(j), arrival=2 * j + 1, duration=1) for j in range(2000))]
+    thrashed = run(Instance(jobs, "1x3"), "srtf+first-fit")
+    assert thrashed.preemptions == 2000
+    assert len(thrashed.schedule) == 4001
+    assert thrashed.schedule.completion[0] == 7000
+    assert thrashed.metrics["gpu_hours"]["overhead"] == 0
+
+
+@compiled
+def _one_node(gpus: int, free: Any, size: Any, eligible: Any, random: Any, out_node: Any, out_count: Any) -> int:
+    for p in range(free.size):
+        if eligible[p] and free[p] >= gpus:
+            out_node[0] = p
+            out_count[0] = gpus
+            return 1
+    return 0
+
+
+ONE_NODE = Placement("one-node", _one_node)  # every registered placement has room for every gang in an idle cluster
+
+
+@pytest.mark.parametrize(
+    ("spec", "left"), [("fifo", ["wide", "late"]), ("fifo:skip=true", ["wide"]), ("srtf", ["wide"])]
+)
+def test_jobs_that_never_fit_are_unfinished_and_named(spec: str, left: list[str]) -> None:
+    jobs = [Job("first", gpus=2, duration=3), Job("wide", gpus=5, duration=1), Job("late", arrival=1, duration=1)]
+    made = run_policy(Instance(jobs, "2x4"), specify(spec).policy, ONE_NODE)
+    assert made.unfinished == left
+    assert (made.metrics["unfinished"], made.metrics["finished"]) == (len(left), 3 - len(left))
+    assert np.isnan(made.value("total_flow_time"))
+    assert np.isnan(made.value("makespan"))
+    assert made.schedule.completion[0] == 3
+
+
+# -- time -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("period", [0.1, 0.3, 0.7, 1 / 3, 7.7])
+def test_every_round_ends_although_its_length_has_no_exact_float(period: float) -> None:
+    # One job a round and only one GPU: the k-th job starts at the k-th end of a round after the one before is done.
+    jobs = [Job(str(j), arrival=period * j + period / 2, duration=period / 4) for j in range(200)]
+    made = run(Instance(jobs, "1x1"), f"tiresias:round={period!r}")
+    rounds = made.schedule.start / period
+    assert np.allclose(rounds, np.arange(1, 201), rtol=1e-12)
+
+
+def test_work_that_is_shorter_than_the_rounding_of_time_is_done_too() -> None:
+    jobs = [Job("tiny", arrival=2**40, duration=1e-9), Job("usual", arrival=2**40, duration=1)]
+    for spec in ("fifo", "srtf"):
+        made = run(Instance(jobs, "1x1"), spec)
+        assert made.unfinished == []
+        assert made.schedule.completion[0] > 2**40
+        assert made.schedule.received.tolist() == [1e-9, 1]
+
+
+def test_all_events_of_one_instant_come_before_the_decision() -> None:
+    # At 2 the short job ends and two jobs arrive: the shorter of the two is started although it comes last in the file.
+    jobs = [Job("a", duration=2), Job("long", arrival=2, duration=5), Job("short", arrival=2, duration=1)]
+    assert run(Instance(jobs, "1x1"), "sjf").schedule.completion.tolist() == [2, 8, 3]
+
+
+@pytest.mark.parametrize("spec", [spec for spec in ORDERED if "round" not in spec])
+def test_ties_are_broken_by_position(spec: str) -> None:
+    jobs = [Job(str(j), duration=3) for j in range(5)]
+    assert run(Instance(jobs, "1x1"), spec).schedule.completion.tolist() == [3, 6, 9, 12, 15]
+
+
+def test_a_job_keeps_its_gpus_while_a_more_important_one_has_room_elsewhere() -> None:
+    jobs = [Job("a", gpus=2, duration=10), Job("b", gpus=2, duration=9), Job("c", arrival=1, gpus=2, duration=1)]
+    made = run(Instance(jobs, "2x2"), "srtf+consolidated")  # c evicts a, the least important, and only a
+    assert made.preemptions == 1
+    assert made.schedule.completion.tolist() == [11, 9, 2]
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"key": [0.0]}, "custom: key: not legal (legal: one number for each of 2 jobs)"),
+        ({"key": [[0.0, 1.0]]}, "custom: key"),
+        ({"key": [0.0, np.nan]}, "custom: key"),
+        ({"slope": [1.0]}, "custom: slope"),
+        ({"slope": [1.0, np.nan]}, "custom: slope"),
+        ({"restart": -1.0}, "custom: restart = -1.0"),
+        ({"restart": np.inf}, "custom: restart = inf"),
+        ({"round": np.nan}, "custom: round = nan"),
+        ({"starvation": -2.0}, "custom: starvation = -2.0"),
+        ({"thresholds": (0.0,)}, "custom: threshold = (0.0,)"),
+        ({"thresholds": (5.0, 5.0)}, "custom: threshold = (5.0, 5.0)"),
+        ({"thresholds": (np.nan,)}, "custom: threshold = (nan,)"),
+    ],
+    ids=str,
+)
+def test_an_illegal_order_is_one_line(changes: dict[str, Any], what: str) -> None:
+    instance = Instance([Job("a", duration=1), Job("b", duration=1)], "1x1")
+    order = Order(
+        **{"key": np.zeros(2), **{k: np.array(v) if k in ("key", "slope") else v for k, v in changes.items()}}
+    )
+    with pytest.raises(InputError) as caught:
+        run_policy(instance, Custom(order), PLACEMENTS.get("count")())
+    assert str(caught.value).startswith(what)
+    assert "\n" not in str(caught.value)
+
+
+def test_keys_may_be_infinite() -> None:
+    jobs = [Job("a", duration=1), Job("b", duration=1), Job("c", duration=1)]
+    order = Order(key=np.array([np.inf, 0.0, -np.inf]), preemptive=True)
+    made = run_policy(Instance(jobs, "1x1"), Custom(order), PLACEMENTS.get("count")())
+    assert made.schedule.completion.tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "jobs", [[Job("a", iterations=5, profile="p")], [Job("a", duration=1), Job("b", iterations=5, profile="p")]]
+)
+def test_jobs_without_a_known_speed_are_an_input_error(jobs: list[Job]) -> None:
+    with pytest.raises(InputError, match="has iterations of the profile 'p'"):
+        run(Instance(jobs, "1x1"), "fifo")
+
+
+def test_jobs_that_stop_each_other_before_their_restart_is_over_are_found_out() -> None:
+    # Eight GPUs reach the threshold after 3 s, all of them overhead of the restart; starvation brings them back for ever.
+    jobs = [Job("a", gpus=8, duration=9), Job("b", gpus=8, duration=9)]
+    with pytest.raises(
+        SimulationError, match="1000000 segments in a row did no work, jobs are stopped before their restart"
+    ):
+        run(Instance(jobs, "1x8"), "tiresias:threshold=24,restart=3,starvation=1")
+
+
+# -- progress -------------------------------------------------------------------------------------------------------------
+
+
+def test_progress_is_reported_and_changes_nothing() -> None:
+    jobs = [Job(str(j), arrival=j, duration=1) for j in range(150_000)]
+    instance, seen = Instance(jobs, "1x1"), []
+    chosen = specify("fifo")
+    made = run_policy(
+        instance, chosen.policy, chosen.placement, progress=lambda done, total: seen.append((done, total))
+    )
+    assert len(seen) >= 2
+    assert seen == sorted(seen)
+    assert seen[-1] == (150_000, 150_000)
+    assert made.schedule.completion.tolist() == list(range(1, 150_001))

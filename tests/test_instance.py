@@ -1,0 +1,355 @@
+"""`Instance`: what it holds, what it refuses, what its digest covers."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.cluster import Cluster, NodeGroup
+from optsched.errors import InputError, RowErrors
+from optsched.instance import Instance, Job
+
+FULL = Job(
+    "full",
+    arrival=2.5,
+    gpus=2,
+    duration=7,
+    iterations=70,
+    profile="resnet",
+    weight=3,
+    due=40,
+    user="ada",
+    group="ml",
+    model="resnet50",
+    gpu_memory=8e9,
+    gpu_types=("V100",),
+)
+MIXED = Cluster(
+    (
+        NodeGroup(count=2, gpus=4, gpu="V100", gpu_memory=16e9, nic_bandwidth=1e9, intra_bandwidth=1e11),
+        NodeGroup(count=3, gpus=2, gpu="K80"),
+    )
+)
+
+
+def test_arrays_hold_the_jobs_in_order_with_their_defaults() -> None:
+    instance = Instance([FULL, Job("plain", duration=1)], MIXED, name="two")
+    assert len(instance) == instance.n == 2
+    assert instance.ids == ("full", "plain")
+    assert instance.index == {"full": 0, "plain": 1}
+    assert instance.arrival.tolist() == [2.5, 0]
+    assert instance.gpus.tolist() == [2, 1]
+    assert instance.duration.tolist() == [7, 1]
+    assert instance.weight.tolist() == [3, 1]
+    assert instance.due.tolist() == [40, math.inf]
+    assert instance.gpu_memory.tolist() == [8e9, 0]
+    assert instance.iterations[0] == 70
+    assert math.isnan(instance.iterations[1])
+    assert instance.jobs == [FULL, Job("plain", duration=1)]
+    assert repr(instance) == "Instance('two', 2 jobs, 2x4:V100+3x2:K80)"
+
+
+def test_a_table_and_jobs_make_the_same_instance() -> None:
+    jobs = [Job("0", arrival=1, gpus=2, duration=3), Job("1", arrival=0, duration=4, weight=2)]
+    table = pl.DataFrame({"weight": [1, 2], "gpus": [2, 1], "duration": [3, 4], "arrival": [1, 0]})
+    from_table, from_jobs = Instance(table, "2x2"), Instance(jobs, Cluster.parse("2x2"))
+    assert from_table.ids == ("0", "1")
+    assert from_table.table.equals(from_jobs.table)
+    assert from_table.digest == from_jobs.digest
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    job = Job("a", arrival=np.float32(0.5), gpus=np.int32(3), duration=np.int64(7))  # type: ignore[arg-type]
+    instance = Instance([job], "1x8")
+    assert (instance.arrival[0], instance.gpus[0], instance.duration[0]) == (0.5, 3, 7)
+
+
+def test_an_instance_is_frozen_to_the_last_array() -> None:
+    instance = Instance([FULL], MIXED)
+    with pytest.raises(AttributeError, match=r"frozen: use replace\(name=...\)"):
+        instance.name = "other"
+    with pytest.raises(AttributeError, match="frozen"):
+        del instance.table
+    arrays = ("arrival", "gpus", "duration", "iterations", "weight", "due", "gpu_memory")
+    for name in (*arrays, "job_class", "class_gpus", "class_eligible"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(instance, name)[0] = 1
+    for name in ("node_gpus", "node_group", "node_memory"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(instance.cluster, name)[0] = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        instance.cluster.nodes = ()  # type: ignore[misc]
+
+
+def test_the_callers_table_and_recipe_are_not_shared() -> None:
+    table, recipe = pl.DataFrame({"duration": [1.0]}), {"seed": 1}
+    instance = Instance(table, "1x1", recipe=recipe)
+    digest = instance.digest
+    table[0, "duration"] = 5.0
+    recipe["seed"] = 2
+    assert instance.table["duration"][0] == 1.0
+    assert instance.recipe == {"seed": 1}
+    assert Instance(instance.table, "1x1").digest == digest
+
+
+ILLEGAL: list[tuple[dict[str, Any], str, str]] = [
+    ({"arrival": -1}, "arrival = -1.0", "seconds >= 0"),
+    ({"arrival": math.nan}, "arrival = nan", "finite"),
+    ({"arrival": math.inf}, "arrival = inf", "finite"),
+    ({"duration": 0}, "duration = 0.0", "seconds > 0"),
+    ({"duration": -3}, "duration = -3.0", "seconds > 0"),
+    ({"duration": math.nan}, "duration = nan", "finite"),
+    ({"duration": math.inf}, "duration = inf", "finite"),
+    ({"duration": None}, "duration = None: missing", "iterations with a profile"),
+    ({"duration": None, "iterations": 5}, "duration = None: missing", "iterations with a profile"),
+    ({"iterations": 0}, "iterations = 0.0", "number > 0"),
+    ({"gpus": 0}, "gpus = 0", "integer >= 1"),
+    ({"gpus": -2}, "gpus = -2", "integer >= 1"),
+    ({"gpus": 15}, "gpus = 15: the gang is larger than the cluster", "at most 14"),
+    ({"gpus": 9, "gpu_types": ("v100",)}, "gpus = 9", "at most 8, the GPUs of the cluster 2x4:V100+3x2:K80 that its"),
+    ({"gpus": 7, "gpu_memory": 17e9}, "gpus = 7", "at most 6"),
+    ({"gpu_types": ("A100",)}, "gpus = 1", "at most 0"),
+    ({"gpu_types": ()}, "gpus = 1", "at most 0"),
+    ({"weight": -1}, "weight = -1.0", "number >= 0"),
+    ({"weight": math.nan}, "weight = nan", "finite"),
+    ({"due": math.inf}, "due = inf", "finite"),
+    ({"gpu_memory": -1}, "gpu_memory = -1.0", "bytes >= 0"),
+    ({"id": ""}, "id = ''", "a name"),
+    ({"id": "first"}, "id = 'first': duplicate id", "unique ids"),
+]
+
+
+@pytest.mark.parametrize(("changes", "what", "legal"), ILLEGAL, ids=[str(case[0]) for case in ILLEGAL])
+def test_an_illegal_job_is_one_line_that_names_row_field_value_and_what_is_legal(
+    changes: dict[str, Any], what: str, legal: str
+) -> None:
+    bad = dataclasses.replace(Job("second", duration=1), **changes)
+    with pytest.raises(RowErrors) as caught:
+        Instance([Job("first", duration=1), bad], MIXED)
+    summary, *lines = str(caught.value).split("\n")
+    assert summary == "1 of 2 rows not legal"
+    assert len(lines) == 1
+    assert lines[0].startswith(f"  row 2, {what}")
+    assert legal in lines[0]
+
+
+WRONG_TYPES: list[tuple[str, Any]] = [
+    ("id", 5),
+    ("arrival", "now"),
+    ("arrival", True),
+    ("duration", "3"),
+    ("duration", 10**400),
+    ("gpus", 2.0),
+    ("gpus", True),
+    ("gpus", 2**63),
+    ("weight", [1]),
+    ("user", 7),
+    ("gpu_types", "V100"),
+    ("gpu_types", (1,)),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG_TYPES)
+def test_a_field_of_the_wrong_type_is_one_line(field: str, value: Any) -> None:
+    job = dataclasses.replace(Job("b", duration=1), **{field: value})
+    with pytest.raises(InputError) as caught:
+        Instance([Job("a", duration=1), job], "1x8")
+    assert str(caught.value).startswith(f"row 2, {field} = {value!r}: not legal (legal: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_every_bad_row_is_reported_at_once() -> None:
+    jobs = [Job(str(j), duration=-1 if j % 2 else 1, gpus=9 if j % 3 == 0 else 1) for j in range(60)]
+    with pytest.raises(RowErrors) as caught:
+        Instance(jobs, "1x8")
+    assert {problem.row for problem in caught.value.problems} == {j + 1 for j in range(60) if j % 2 or j % 3 == 0}
+    lines = str(caught.value).split("\n")
+    assert lines[0] == "40 of 60 rows not legal"
+    assert len(lines) == 1 + 20 + 1
+    assert lines[-1] == "  ... and 30 more"
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        ({"duration": [1.0], "colour": ["red"]}, "colour: unknown job column"),
+        ({"duration": ["long"]}, "duration: wrong type of column"),
+        ({"duration": [1.0, 1.0], "gpus": [1.0, 2.5]}, "row 2, gpus = 2.5: not legal"),
+        ({"duration": [1.0], "gpus": [math.nan]}, "gpus: wrong type of column"),
+    ],
+)
+def test_an_illegal_table_is_one_line(table: dict[str, list[Any]], what: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Instance(pl.DataFrame(table), "1x8")
+    assert str(caught.value).startswith(what)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_not_a_job_or_a_cluster_is_refused() -> None:
+    with pytest.raises(InputError, match=r"row 2, \('b', 1\): not a job"):
+        Instance([Job("a", duration=1), ("b", 1)], "1x1")  # type: ignore[list-item]
+    with pytest.raises(InputError, match="cluster = 7: not a cluster"):
+        Instance([], 7)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no objective named 'speed'"):
+        Instance([], "1x1", objective="speed")
+
+
+RELEVANT: list[dict[str, Any]] = [
+    {"id": "other"},
+    {"arrival": 2.25},
+    {"gpus": 3},
+    {"duration": math.nextafter(7, 8)},
+    {"iterations": 71},
+    {"profile": "vgg"},
+    {"profile": None},
+    {"weight": 4},
+    {"due": 41},
+    {"due": None},
+    {"gpu_memory": 9e9},
+    {"gpu_memory": None},
+    {"gpu_types": ("V100", "K80")},
+    {"gpu_types": None},
+]
+
+
+@pytest.mark.parametrize("changes", RELEVANT, ids=str)
+def test_the_digest_covers_every_number_id_and_type_of_a_job(changes: dict[str, Any]) -> None:
+    jobs = [FULL, Job("plain", duration=1)]
+    changed = [dataclasses.replace(FULL, **changes), jobs[1]]
+    assert Instance(changed, MIXED).digest != Instance(jobs, MIXED).digest
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"gpus": 5}, {"count": 3}, {"gpu": "P100"}, {"gpu_memory": 1e10}, {"nic_bandwidth": 2e9}, {"intra_bandwidth": 1}],
+    ids=str,
+)
+def test_the_digest_covers_the_cluster(changes: dict[str, Any]) -> None:
+    jobs = [Job("plain", duration=1)]
+    changed = Cluster((dataclasses.replace(MIXED.nodes[0], **changes), MIXED.nodes[1]))
+    assert Instance(jobs, changed).digest != Instance(jobs, MIXED).digest
+
+
+def test_the_digest_covers_the_order_of_jobs_and_the_bounds_of_ids() -> None:
+    a, b = Job("a", duration=1), Job("b", duration=2)
+    assert Instance([a, b], "1x1").digest != Instance([b, a], "1x1").digest
+    one = Instance([Job("a\x1fb", duration=1), Job("c", duration=1)], "1x1")
+    other = Instance([Job("a", duration=1), Job("b\x1fc", duration=1)], "1x1")
+    assert one.digest != other.digest
+
+
+def test_the_digest_covers_nothing_else() -> None:
+    plain = Instance([FULL], MIXED)
+    noted = Instance(
+        [dataclasses.replace(FULL, user="bob", group=None, model="bert")],
+        MIXED,
+        name="n",
+        objective="makespan",
+        recipe={"seed": 1},
+        optimum={"objective": "makespan", "value": 9.5},
+    )
+    assert noted.digest == plain.digest
+    assert len(plain.digest) == 64
+
+
+def test_equal_numbers_have_equal_digests_however_they_are_written() -> None:
+    float_memory = Cluster((NodeGroup(1, gpu_memory=16e9),))
+    integer_memory = Cluster((NodeGroup(1, gpu_memory=16 * 10**9),))
+    assert (
+        Instance([Job("a", duration=1)], float_memory).digest
+        == Instance([Job("a", duration=1.0)], integer_memory).digest
+    )
+    assert (
+        Instance([Job("a", arrival=-0.0, duration=1)], "1x1").digest == Instance([Job("a", duration=1)], "1x1").digest
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 2),
+            st.sampled_from([None, (), ("V100",), ("k80",), ("K80", "v100")]),
+            st.sampled_from([None, 0, 8e9, 16e9, 20e9]),
+        ),
+        max_size=12,
+    )
+)
+def test_classes_and_eligible_nodes_are_those_of_a_scan(
+    rows: list[tuple[int, tuple[str, ...] | None, float | None]],
+) -> None:
+    def suits(group: NodeGroup, types: tuple[str, ...] | None, memory: float | None) -> bool:
+        typed = types is None or group.gpu.lower() in [name.lower() for name in types]
+        return typed and (memory is None or group.gpu_memory is None or memory <= group.gpu_memory)
+
+    rows = [row for row in rows if any(suits(group, row[1], row[2]) for group in MIXED.nodes)]
+    jobs = [Job(str(j), gpus=g, duration=1, gpu_types=t, gpu_memory=m) for j, (g, t, m) in enumerate(rows)]
+    instance = Instance(jobs, MIXED)
+    expected = [[suits(group, t, m) for group in MIXED.nodes for _ in range(group.count)] for _, t, m in rows]
+    assert [instance.eligible(j).tolist() for j in range(instance.n)] == expected
+    assert instance.class_gpus[instance.job_class].tolist() == [g for g, _, _ in rows]
+    alike = {(g, tuple(nodes)) for (g, _, _), nodes in zip(rows, expected, strict=True)}
+    assert len(set(instance.job_class.tolist())) == len(instance.class_gpus) == len(alike)
+    assert instance.unrestricted == all(all(nodes) for nodes in expected)
+
+
+@pytest.mark.parametrize(
+    ("job", "integral"),
+    [
+        (Job("a", duration=3, due=9), True),
+        (Job("a", duration=3), True),
+        (Job("a", arrival=0.5, duration=3), False),
+        (Job("a", duration=3.5), False),
+        (Job("a", duration=3, weight=0.1), False),
+        (Job("a", duration=3, due=9.5), False),
+        (Job("a", iterations=3, profile="p"), False),
+    ],
+)
+def test_integral_means_arrivals_durations_weights_and_due_dates(job: Job, integral: bool) -> None:
+    assert Instance([job], "1x1").integral is integral
+
+
+def test_head_takes_the_first_jobs_to_arrive_and_keeps_their_order() -> None:
+    arrivals = [5, 1, 5, 0, 1, 9]
+    jobs = [Job(f"j{j}", arrival=r, duration=1) for j, r in enumerate(arrivals)]
+    instance = Instance(jobs, "1x1", name="n", optimum={"objective": "makespan", "value": 1})
+    assert instance.head(4).ids == ("j0", "j1", "j3", "j4")
+    assert instance.head(1).ids == ("j3",)
+    assert instance.head(0).n == 0
+    assert instance.head(4).optimum is None
+    assert instance.head(4).name == "n"
+    assert instance.head(99) is instance
+
+
+def test_another_cluster_or_other_jobs_drop_a_proven_optimum_and_replace_keeps_the_rest() -> None:
+    optimum = {"objective": "makespan", "value": 1}
+    instance = Instance([Job("a", duration=1)], "1x1", "n", "makespan", {"seed": 3}, optimum)
+    moved = instance.with_cluster("2x2")
+    assert (moved.cluster.gpus, moved.optimum, moved.name, moved.objective) == (4, None, "n", "makespan")
+    renamed = instance.replace(name="m")
+    assert (renamed.name, renamed.optimum, renamed.recipe) == ("m", optimum, {"seed": 3})
+    with pytest.raises(RowErrors):
+        Instance([Job("a", gpus=2, duration=1)], "1x2").with_cluster("1x1")
+
+
+def test_an_instance_without_jobs_is_legal() -> None:
+    for empty in (Instance([], "2x2"), Instance(pl.DataFrame(), "2x2"), Instance([FULL], MIXED).head(0)):
+        assert (empty.n, empty.ids, empty.jobs, empty.integral, empty.unrestricted) == (0, (), [], True, True)
+        assert empty.arrival.shape == empty.job_class.shape == (0,)
+        assert len(empty.digest) == 64
+
+
+@pytest.mark.bench
+def test_a_million_jobs(benchmark: Any) -> None:
+    rng = np.random.default_rng(0)
+    n = 1_000_000
+    table = pl.DataFrame({"arrival": rng.random(n) * 1e6, "duration": rng.random(n) + 1, "gpus": rng.integers(1, 9, n)})
+    instance = benchmark.pedantic(lambda: Instance(table, "64x8"), rounds=1)
+    assert instance.n == n
+    assert len(instance.digest) == 64

@@ -1,0 +1,431 @@
+"""Instance files: round trips, the published schema, and every way in which a file can be wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optsched.cluster import Cluster, NodeGroup
+from optsched.errors import InputError, RowErrors
+from optsched.instance import Instance, Job
+from optsched.instance_file import json_schema, short_number
+
+SCHEMA = Path(__file__).parent.parent / "instances" / "schema.json"
+CLUSTER = Cluster(
+    (
+        NodeGroup(count=2, gpus=8, gpu="V100", gpu_memory=34359738368, nic_bandwidth=1.25e9, intra_bandwidth=1.5e11),
+        NodeGroup(gpus=4, gpu="K80"),
+    )
+)
+WHOLE = Instance(
+    [
+        Job("a", arrival=21, duration=3, weight=1, due=40),
+        Job("b ü", arrival=0.1, gpus=8, duration=1 / 3, weight=0, user="u", group="g", model="m", gpu_memory=1e9),
+        Job("c", iterations=1e6, profile="resnet", gpu_types=("V100", "K80")),
+        Job("d", duration=1, gpu_types=("v100",)),
+    ],
+    CLUSTER,
+    "whole",
+    "total_weighted_completion_time",
+    {"name": "by hand", "seed": None, "parameters": {"n": 4}},
+    {"objective": "makespan", "class": "gang", "value": 24, "proved_by": ["eye"], "note": "an extra field"},
+)
+DOCUMENT: dict[str, Any] = {
+    "format": "optsched-instance/1",
+    "cluster": {"nodes": [{"gpus": 8}]},
+    "jobs": [{"id": "a", "duration": 3}, {"id": "b", "duration": 2}],
+}
+
+finite = st.floats(0, 1e12, allow_nan=False)
+jobs_of_any_kind = st.builds(
+    Job,
+    id=st.text(min_size=1).filter(lambda text: text.isprintable()),
+    arrival=finite,
+    gpus=st.integers(1, 20),
+    duration=st.floats(1e-9, 1e12),
+    weight=finite,
+    due=st.none() | st.floats(-1e12, 1e12),
+    user=st.none() | st.text(),
+    gpu_memory=st.none() | st.just(1e9),
+    gpu_types=st.none() | st.just(("V100", "k80")),
+)
+
+
+def assert_equal(one: Instance, other: Instance) -> None:
+    assert other.table.equals(one.table)
+    assert other.cluster == one.cluster
+    assert (other.name, other.objective, other.recipe, other.optimum) == (
+        one.name,
+        one.objective,
+        one.recipe,
+        one.optimum,
+    )
+    assert other.digest == one.digest
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet", ".JSON"])
+@pytest.mark.parametrize(
+    "instance", [WHOLE, WHOLE.head(0), Instance([], "1x1"), Instance([Job("x", duration=1)], "2x1")]
+)
+def test_what_is_saved_is_what_is_loaded(tmp_path: Path, instance: Instance, suffix: str) -> None:
+    path = tmp_path / f"instance{suffix}"
+    instance.save(path)
+    assert_equal(instance, Instance.load(path))
+    assert_equal(instance, Instance.load(str(path)))
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(jobs_of_any_kind, max_size=5, unique_by=lambda job: job.id))
+def test_every_bit_survives_both_formats(tmp_path: Path, jobs: list[Job]) -> None:
+    instance = Instance([job for job in jobs if job.gpu_memory is None or job.gpus <= 20], CLUSTER)
+    for path in (tmp_path / "i.json", tmp_path / "i.parquet"):
+        instance.save(path)
+        assert_equal(instance, Instance.load(path))
+
+
+def test_a_file_name_with_brackets_is_a_file_name(tmp_path: Path) -> None:
+    path = tmp_path / "run[1]*.parquet"
+    WHOLE.save(path)
+    assert_equal(WHOLE, Instance.load(path))
+
+
+def test_defaults_may_be_left_out_and_jobs_without_id_are_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    path.write_text('{"format": "optsched-instance/1", "cluster": {"nodes": [{"gpus": 2}]}, "jobs": [{"duration": 3}]}')
+    instance = Instance.load(path)
+    assert instance.jobs == [Job("0", duration=3)]
+    assert instance.cluster == Cluster.parse("1x2")
+
+
+def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
+    path = tmp_path / "example.json"
+    path.write_text(
+        '{"format": "optsched-instance/1", "name": "n", "cluster": {"nodes": [{"count": 1, "gpus": 8, "gpu": "V100",'
+        ' "gpu_memory": 34359738368, "nic_bandwidth": 1.25e9, "intra_bandwidth": 1.5e11}]}, "jobs": [{"id": "a",'
+        ' "arrival": 21, "gpus": 1, "duration": 3, "weight": 1, "due": 40}], "objective": "total_weighted_completion_time"}'
+    )
+    instance = Instance.load(path)
+    assert instance.job(0) == Job("a", arrival=21, duration=3, due=40)
+    assert instance.objective == "total_weighted_completion_time"
+
+
+def test_files_are_made_for_people_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "i.json"
+    WHOLE.save(path)
+    lines = path.read_text().split("\n")
+    assert (
+        '  {"id": "a", "arrival": 21, "gpus": 1, "duration": 3, "due": 40},' in lines
+    )  # one line a job, 3 and not 3.0
+    assert json.loads(path.read_text()) == json.loads(json.dumps(WHOLE.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("value", "short"),
+    [(3.0, 3), (3.5, 3.5), (-0.0, 0), (2.0**60, 2**60), (math.inf, math.inf), (None, None), ("x", "x")],
+)
+def test_short_number(value: Any, short: Any) -> None:
+    assert short_number(value) == short
+    assert type(short_number(value)) is type(short)
+
+
+# -- the schema -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_schema_is_current() -> None:
+    assert json.loads(SCHEMA.read_text()) == json_schema(), "write instances/schema.json anew from json_schema()"
+
+
+@pytest.mark.parametrize("instance", [WHOLE, WHOLE.head(0), Instance([], "1x1")])
+def test_what_is_written_obeys_the_schema(instance: Instance) -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    jsonschema.validate(json.loads(json.dumps(instance.to_json())), json_schema())
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[Any], Instance]:
+    """Load a document (as JSON) or raw text."""
+
+    def load_document(document: Any) -> Instance:
+        path = tmp_path / "bad.json"
+        if isinstance(document, bytes):
+            path.write_bytes(document)
+        else:
+            path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return Instance.load(path)
+
+    return load_document
+
+
+BAD_JOBS: list[tuple[dict[str, Any], str]] = [
+    ({"duration": -1}, "duration = -1"),
+    ({"duration": 0}, "duration = 0"),
+    ({"duration": "3"}, "duration = '3'"),
+    ({"duration": None}, "duration = None"),
+    ({"duration": math.nan}, "duration = nan"),
+    ({"duration": math.inf}, "duration = inf"),
+    ({"duration": 10**400}, "duration"),
+    ({"duration": True}, "duration = True"),
+    ({"arrival": -0.5}, "arrival = -0.5"),
+    ({"arrival": True}, "arrival = True"),
+    ({"arrival": None}, "arrival = None"),
+    ({"gpus": 0}, "gpus = 0"),
+    ({"gpus": 9}, "gpus = 9"),
+    ({"gpus": 2.5}, "gpus = 2.5"),
+    ({"gpus": "2"}, "gpus = '2'"),
+    ({"gpus": 10**30}, "gpus = 1000000000000000000000000000000"),
+    ({"weight": -1}, "weight = -1"),
+    ({"due": "soon"}, "due = 'soon'"),
+    ({"due": -math.inf}, "due = -inf"),
+    ({"id": ""}, "id = ''"),
+    ({"id": 3}, "id = 3"),
+    ({"id": "a"}, "id = 'a'"),
+    ({"gpu_types": "V100"}, "gpu_types = 'V100'"),
+    ({"gpu_types": [1]}, "gpu_types.0 = 1"),
+    ({"gpu_types": ["V100"]}, "gpus = 1"),
+    ({"gpu_memory": -1}, "gpu_memory = -1"),
+    ({"iterations": 0}, "iterations = 0"),
+    ({"colour": "red"}, "colour = 'red'"),
+]
+
+
+@pytest.mark.parametrize(("changes", "what"), BAD_JOBS, ids=[str(changes)[:50] for changes, _ in BAD_JOBS])
+def test_a_bad_job_is_one_line_with_file_row_field_and_value(
+    load: Callable[[Any], Instance], tmp_path: Path, changes: dict[str, Any], what: str
+) -> None:
+    good, bad = DOCUMENT["jobs"]
+    with pytest.raises(RowErrors) as caught:
+        load({**DOCUMENT, "jobs": [good, {**bad, **changes}]})
+    summary, line = str(caught.value).split("\n")
+    assert summary.startswith(f"{tmp_path / 'bad.json'}: 1 ")
+    assert line.startswith(f"  {tmp_path / 'bad.json'}, row 2, {what}")
+    assert "(legal: " in line
+
+
+BAD_DOCUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"format": "optsched-instance/2"}, "format = 'optsched-instance/2'"),
+    ({"cluster": {}}, "cluster.nodes"),
+    ({"cluster": {"nodes": []}}, "cluster.nodes"),
+    ({"cluster": {"nodes": [{"gpus": 0}]}}, "cluster.nodes.0.gpus = 0"),
+    ({"cluster": {"nodes": [{"gpus": 8, "gpu_memory": "16GB"}]}}, "cluster.nodes.0.gpu_memory = '16GB'"),
+    ({"cluster": {"nodes": [{"gpus": 8, "cpus": 4}]}}, "cluster.nodes.0.cpus = 4"),
+    ({"cluster": {"nodes": [{"gpus": 8, "count": 10**12}]}}, "the cluster is too large"),
+    ({"cluster": "8x8"}, "cluster = '8x8'"),
+    ({"name": None}, "name = None"),
+    ({"objective": "speed"}, "no objective named 'speed'"),
+    ({"jobs": {}}, "jobs"),
+    ({"jobs": [3]}, "jobs.0 = 3"),
+    ({"author": "me"}, "author = 'me'"),
+    ({"recipe": 3}, "recipe = 3"),
+    ({"optimum": {"objective": "makespan"}}, "optimum.value"),
+    ({"optimum": {"objective": "makespan", "value": math.nan}}, "optimum.value = nan"),
+]
+
+
+@pytest.mark.parametrize(("changes", "what"), BAD_DOCUMENTS, ids=[str(changes)[:50] for changes, _ in BAD_DOCUMENTS])
+def test_a_bad_document_is_one_line_with_file_and_field(
+    load: Callable[[Any], Instance], tmp_path: Path, changes: dict[str, Any], what: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        load({**DOCUMENT, **changes})
+    assert str(caught.value).startswith(f"{tmp_path / 'bad.json'}")
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["format", "cluster", "jobs"])
+def test_required_parts_are_required(load: Callable[[Any], Instance], field: str) -> None:
+    with pytest.raises(InputError, match=f", {field}: not legal"):
+        load({name: part for name, part in DOCUMENT.items() if name != field})
+
+
+def test_many_bad_jobs_are_a_summary_and_the_first_twenty(load: Callable[[Any], Instance]) -> None:
+    with pytest.raises(RowErrors) as caught:
+        load({**DOCUMENT, "jobs": [{"duration": -1, "gpus": "x"} for _ in range(15)]})
+    lines = str(caught.value).split("\n")
+    assert lines[0].endswith(": 15 rows not legal")
+    assert len(lines) == 1 + 20 + 1
+    assert lines[-1] == "  ... and 10 more"
+
+
+TEXT = json.dumps(DOCUMENT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        TEXT + "x",
+        "\ufeff" + TEXT,
+        b"\xff\xfe" + TEXT.encode("utf-16-le"),
+        TEXT.encode()[:-3] + b"\xff",
+        '{"format": "optsched-instance/1"',
+        *(TEXT[:cut] for cut in range(1, len(TEXT), 17)),
+    ],
+)
+def test_what_is_not_json_is_one_line(load: Callable[[Any], Instance], text: str | bytes) -> None:
+    with pytest.raises(InputError, match=r"bad\.json: not a JSON document, or a truncated one") as caught:
+        load(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "null", '"text"', "true"])
+def test_json_that_is_not_an_object_is_one_line(load: Callable[[Any], Instance], text: str) -> None:
+    with pytest.raises(InputError, match=r"bad\.json, document") as caught:
+        load(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_parquet_file_is_one_line_wherever_it_is_cut(tmp_path: Path) -> None:
+    WHOLE.save(tmp_path / "whole.parquet")
+    data = (tmp_path / "whole.parquet").read_bytes()
+    for cut in [*range(0, len(data), 97), len(data) - 1]:
+        (tmp_path / "cut.parquet").write_bytes(data[:cut])
+        with pytest.raises(InputError, match=r"cut\.parquet: not a Parquet file, or a truncated one") as caught:
+            Instance.load(tmp_path / "cut.parquet")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_parquet_file_is_an_input_error_or_still_an_instance(tmp_path: Path) -> None:
+    # polars panics on some damaged files; a user must not see that. Damage inside a value cannot be noticed.
+    WHOLE.save(tmp_path / "whole.parquet")
+    data, rng, path = (tmp_path / "whole.parquet").read_bytes(), np.random.default_rng(1), tmp_path / "damaged.parquet"
+    errors = []
+    for _ in range(150):
+        damaged = bytearray(data)
+        damaged[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            Instance.load(path)
+        except InputError as error:
+            errors.append(str(error))
+    assert len(errors) > 20
+    assert all(str(path) in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "what"),
+    [
+        (None, "a Parquet table without the key 'optsched-instance'"),
+        ("{bad", "not a JSON object"),
+        ("[]", "not a JSON object"),
+        ("{}", "format: not legal"),
+        ('{"format": "optsched-instance/1"}', "cluster: not legal"),
+    ],
+)
+def test_a_parquet_table_that_is_not_an_instance_is_one_line(tmp_path: Path, metadata: str | None, what: str) -> None:
+    path = tmp_path / "table.parquet"
+    table = pl.DataFrame({"id": ["a"], "duration": [1.0]})
+    table.write_parquet(path, metadata={} if metadata is None else {"optsched-instance": metadata})
+    with pytest.raises(InputError) as caught:
+        Instance.load(path)
+    assert str(caught.value).startswith(str(path))
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "what"),
+    [
+        ({"duration": [-1.0]}, "row 1, duration = -1.0"),
+        ({"duration": [math.nan]}, "row 1, duration = nan"),
+        ({"duration": [1.0], "gpus": [2.5]}, "row 1, gpus = 2.5"),
+        ({"duration": [1.0], "gpus": [9]}, "row 1, gpus = 9"),
+        ({"duration": [1.0, 2.0], "id": ["x", "x"]}, "row 2, id = 'x'"),
+        ({"duration": ["x"]}, "duration: wrong type"),
+        ({"duration": [1.0], "colour": ["red"]}, "colour: unknown job column"),
+    ],
+)
+def test_a_bad_row_of_a_parquet_file_is_one_line(tmp_path: Path, columns: dict[str, list[Any]], what: str) -> None:
+    path = tmp_path / "bad.parquet"
+    header = json.dumps({"format": "optsched-instance/1", "cluster": {"nodes": [{"gpus": 8}]}})
+    pl.DataFrame(columns).write_parquet(path, metadata={"optsched-instance": header})
+    with pytest.raises(InputError) as caught:
+        Instance.load(path)
+    lines = str(caught.value).split("\n")
+    assert len(lines) <= 2
+    assert f"{path}, {what}" in lines[-1]
+
+
+@pytest.mark.parametrize("name", ["missing.json", "missing.parquet"])
+def test_a_missing_file_is_one_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"{name}: no such file$"):
+        Instance.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["folder.json", "folder.parquet"])
+def test_a_folder_is_not_a_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=name):
+        Instance.load(tmp_path / name)
+    with pytest.raises(InputError, match="this is a folder"):
+        WHOLE.save(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["instance.txt", "instance"])
+def test_the_name_says_the_format(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(TEXT)
+    for act in (Instance.load, WHOLE.save):
+        with pytest.raises(InputError, match=r"cannot tell the format .* \(legal: .json or .parquet\)"):
+            act(tmp_path / name)
+    assert (tmp_path / name).read_text() == TEXT
+
+
+# -- whole or not at all --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    path = tmp_path / f"i{suffix}"
+    WHOLE.save(path)
+    before = path.read_bytes()
+
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(InputError, match="No space left on device") as caught:
+        WHOLE.head(1).save(path)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+@pytest.mark.parametrize(
+    "recipe", [{"x": np.int64(3)}, {"x": math.nan}, {"x": object()}], ids=["numpy", "nan", "object"]
+)
+def test_a_recipe_that_json_cannot_hold_is_an_input_error_and_no_file(
+    tmp_path: Path, suffix: str, recipe: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match="the recipe or the optimum cannot be written"):
+        WHOLE.replace(recipe=recipe).save(tmp_path / f"i{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.bench
+def test_a_million_jobs_load_from_parquet(tmp_path: Path, benchmark: Any) -> None:
+    rng = np.random.default_rng(0)
+    n = 1_000_000
+    table = pl.DataFrame({"arrival": rng.random(n) * 1e6, "duration": rng.random(n) + 1, "gpus": rng.integers(1, 9, n)})
+    instance = Instance(table, "64x8")
+    instance.save(tmp_path / "million.parquet")
+    loaded = benchmark.pedantic(lambda: Instance.load(tmp_path / "million.parquet"), rounds=1)
+    assert loaded.digest == instance.digest

@@ -1,0 +1,163 @@
+"""Metrics against a slow replay, second by second, of runs with integer data."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from simulation.instances import HOMOGENEOUS, MIXED, random_instance
+
+from optsched.instance import Instance, Job
+from optsched.metrics import finish_time_fairness, metrics
+from optsched.online.specification import specify
+from optsched.schedule import Schedule, Segment
+from optsched.simulation.engine import run_policy
+
+
+def replayed_metrics(schedule: Schedule) -> dict[str, Any]:
+    """The same numbers by looking at every job in every second, in fractions."""
+    instance, segments = schedule.instance, list(schedule.segments())
+    n, total = instance.n, instance.cluster.gpus
+    last = int(max((segment.end for segment in segments), default=0))
+    work, completion = [0] * n, [None] * n
+    busy = overhead = waiting = Fraction(0)
+    queueing, active_in = [0] * n, [0] * last
+    for second in range(last):
+        running = set()
+        for segment in segments:
+            if segment.start <= second < segment.end:
+                gang = len(segment.gpus)
+                running.add(segment.job)
+                if second < segment.end - segment.work:
+                    overhead += gang
+                else:
+                    busy += gang
+                    work[segment.job] += 1
+                    if work[segment.job] == instance.duration[segment.job]:
+                        completion[segment.job] = second + 1
+        for j in range(n):
+            if instance.arrival[j] <= second and (completion[j] is None or second < completion[j]):
+                active_in[second] += 1
+                if j not in running:
+                    queueing[j] += 1
+    done = [j for j in range(n) if completion[j] is not None]
+    jct = {j: completion[j] - int(instance.arrival[j]) for j in done}
+    ftf = {}
+    for j in done:
+        active = Fraction(sum(active_in[int(instance.arrival[j]) : completion[j]]), jct[j])
+        alone = int(instance.duration[j]) * max(Fraction(1), active * int(instance.gpus[j]) / total)
+        ftf[j] = jct[j] / alone
+    waiting = sum((Fraction(queueing[j] * int(instance.gpus[j])) for j in done), Fraction(0))
+
+    def mean(values: Any) -> Fraction:
+        values = list(values)
+        return Fraction(sum(values), len(values)) if values else Fraction(0)
+
+    def percentile(percent: int) -> Fraction:
+        ordered = sorted(jct.values())
+        if not ordered:
+            return Fraction(0)
+        place = Fraction(percent, 100) * (len(ordered) - 1)
+        low = math.floor(place)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+    return {
+        "mean_jct": mean(jct.values()),
+        "p50_jct": percentile(50),
+        "p95_jct": percentile(95),
+        "p99_jct": percentile(99),
+        "makespan": last,
+        "total_completion_time": sum(completion[j] for j in done),
+        "total_weighted_completion_time": sum(int(instance.weight[j]) * completion[j] for j in done),
+        "total_flow_time": sum(jct.values()),
+        "mean_queueing": mean(queueing[j] for j in done),
+        "utilization": busy / (total * last) if last else 0,
+        "max_ftf": max(ftf.values(), default=0),
+        "mean_ftf": mean(ftf.values()),
+        "gpu_hours": {
+            "busy": busy / 3600,
+            "overhead": overhead / 3600,
+            "idle": (total * last - busy - overhead) / 3600,
+            "waiting": waiting / 3600,
+        },
+        "finished": len(done),
+        "unfinished": n - len(done),
+        "jobs": n,
+    }
+
+
+def assert_metrics(schedule: Schedule) -> None:
+    mine, other = metrics(schedule), replayed_metrics(schedule)
+    assert mine.keys() == other.keys()
+    hours, other_hours = mine.pop("gpu_hours"), other.pop("gpu_hours")
+    for name, value in {**other, **other_hours}.items():
+        # rounding of sums and quotients of a few hundred numbers, no more
+        assert {**mine, **hours}[name] == pytest.approx(float(value), rel=1e-12, abs=1e-12), name
+
+
+@pytest.mark.parametrize(
+    "spec", ["fifo", "sjf+consolidated", "srtf:restart=2", "tiresias:threshold=24,restart=1,starvation=1+first-fit"]
+)
+@pytest.mark.parametrize("seed", range(8))
+def test_metrics_are_those_of_a_replay_by_the_second(spec: str, seed: int) -> None:
+    cluster = MIXED if seed % 2 else HOMOGENEOUS[seed % len(HOMOGENEOUS)]
+    chosen = specify(spec)
+    run = run_policy(random_instance(200 + seed, cluster), chosen.policy, chosen.placement)
+    assert run.metrics == metrics(run.schedule)
+    assert_metrics(run.schedule)
+
+
+def test_sums_and_means_are_over_finished_jobs_and_the_others_are_counted() -> None:
+    jobs = [Job("a", gpus=2, duration=4), Job("b", arrival=1, duration=9), Job("c", arrival=2, duration=1, weight=5)]
+    schedule = Schedule.from_segments(
+        Instance(jobs, "1x3"), [Segment(0, ((0, 0), (0, 1)), 0, 4, 4), Segment(1, ((0, 2),), 1, 8, 7)]
+    )
+    assert_metrics(schedule)
+    found = metrics(schedule)
+    assert (found["finished"], found["unfinished"], found["jobs"]) == (1, 2, 3)
+    assert (found["mean_jct"], found["makespan"], found["total_weighted_completion_time"]) == (4, 8, 4)
+
+
+def test_nothing_scheduled_is_all_zeros() -> None:
+    instance = Instance([Job("a", duration=4)], "1x3")
+    for schedule, left in (
+        (Schedule.from_segments(instance, []), 1),
+        (Schedule.from_segments(instance.head(0), []), 0),
+    ):
+        found = metrics(schedule)
+        hours = found.pop("gpu_hours")
+        assert {name for name, value in {**found, **hours}.items() if value} <= {"unfinished", "jobs"}
+        assert (found["unfinished"], found["jobs"]) == (left, left)
+
+
+def test_finish_time_fairness_by_hand() -> None:
+    # Two jobs of 2 s on one GPU, one after the other. First: alone half the cluster is its share for 2 s: 2 / (2 * 2).
+    # Second: JCT 4, on average (2 * 2 + 1 * 2) / 4 = 1.5 jobs active: 4 / (2 * 1.5).
+    instance = Instance([Job("a", duration=2), Job("b", duration=2)], "1x1")
+    schedule = Schedule.from_starts(instance, [0, 2])
+    assert finish_time_fairness(schedule).tolist() == [0.5, 4 / 3]
+
+
+def test_a_small_gang_in_a_large_cluster_has_a_fair_share_of_one() -> None:
+    instance = Instance([Job("a", duration=2), Job("b", duration=2)], "1x8")
+    assert finish_time_fairness(Schedule.from_starts(instance, [0, 2])).tolist() == [1, 2]
+
+
+def test_a_clock_that_counts_from_1970_changes_no_metric() -> None:
+    rng = np.random.default_rng(3)
+    rows = [(float(rng.integers(0, 5000)), int(rng.integers(1, 5)), float(rng.integers(1, 400))) for _ in range(300)]
+
+    def run(origin: float) -> dict[str, Any]:
+        jobs = [Job(str(j), arrival=origin + r, gpus=g, duration=d) for j, (r, g, d) in enumerate(rows)]
+        chosen = specify("fifo")
+        return run_policy(Instance(jobs, "2x8"), chosen.policy, chosen.placement).metrics
+
+    near, far = run(0), run(1.7e9)
+    for name in ("mean_jct", "p99_jct", "total_flow_time", "mean_queueing"):
+        assert near[name] == far[name]
+    for name in ("mean_ftf", "max_ftf"):
+        assert near[name] == pytest.approx(far[name], rel=1e-12)

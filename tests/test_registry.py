@@ -1,0 +1,83 @@
+"""Registries: names, near matches, discovery of new files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.objectives import OBJECTIVES
+from optsched.online import POLICIES
+from optsched.placement import PLACEMENTS
+from optsched.registry import Registry, near_matches
+
+
+def test_get_returns_what_was_registered_and_names_are_sorted() -> None:
+    things: Registry[int] = Registry("thing")
+    things.register("b")(2)
+    things.register("a")(1)
+    assert things.names() == ["a", "b"]
+    assert list(things.items()) == [("a", 1), ("b", 2)]
+    assert things.get("b") == 2
+    assert "a" in things
+    assert "c" not in things
+
+
+def test_a_name_is_given_once_but_the_same_thing_may_come_again() -> None:
+    things: Registry[object] = Registry("thing")
+    thing = object()
+    things.register("a")(thing)
+    things.register("a")(thing)
+    with pytest.raises(ValueError, match="'a' is registered twice"):
+        things.register("a")(object())
+
+
+@pytest.mark.parametrize(("asked", "meant"), [("ffio", "fifo"), ("Fifo", "fifo"), ("srtf_gpu", "srtf-gpu")])
+def test_an_unknown_name_is_one_line_with_near_matches_first(asked: str, meant: str) -> None:
+    with pytest.raises(InputError) as caught:
+        POLICIES.get(asked)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert f"there is no policy named {asked!r}" in text
+    assert f"did you mean {meant}" in text
+    assert "policies: " in text
+    assert all(name in text for name in POLICIES.names())
+
+
+def test_a_name_like_nothing_lists_what_is_legal() -> None:
+    assert near_matches("zzzzzz", ["alpha", "beta"], kind="thing") == "things: alpha, beta"
+
+
+def test_discovery_imports_every_module_of_the_package(tmp_path: Path) -> None:
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo" / "__init__.py").write_text(
+        "from optsched.registry import Registry\nANIMALS = Registry('animal', package='zoo')\n"
+    )
+    (tmp_path / "zoo" / "cat.py").write_text("from zoo import ANIMALS\nANIMALS.register('cat')(9)\n")
+    program = "from zoo import ANIMALS; assert 'cat' in ANIMALS; assert ANIMALS.get('cat') == 9; print('found')"
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": f"{tmp_path}:{Path(__file__).parent.parent}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout.strip() == "found", result.stderr
+
+
+def test_names_are_lower_case_words() -> None:
+    for registry in (POLICIES, PLACEMENTS):
+        for name in registry.names():
+            assert name == name.lower()
+            assert all(part.isalnum() for part in name.split("-"))
+    for name in OBJECTIVES.names():
+        assert all(part.isalnum() for part in name.split("_"))
+
+
+def test_every_built_in_policy_and_placement_of_the_contract_is_there() -> None:
+    assert {"fifo", "list", "sjf", "srtf", "srtf-gpu", "tiresias", "wspt"} <= set(POLICIES.names())
+    assert {"consolidated", "count", "first-fit", "random"} <= set(PLACEMENTS.names())

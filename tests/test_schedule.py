@@ -1,0 +1,289 @@
+"""`Schedule`: segments as arrays, GPU naming, completion, files."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.cluster import Cluster
+from optsched.errors import InputError
+from optsched.gpu_names import assign_gpus
+from optsched.instance import Instance, Job
+from optsched.schedule import Schedule, Segment, node_first
+
+TWO = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2", "two")
+SEGMENTS = [
+    Segment(0, ((0, 0), (1, 1)), 0.0, 2.0, 2.0),
+    Segment(1, ((0, 1),), 1.0, 3.0, 2.0),
+    Segment(0, ((0, 0), (1, 0)), 3.5, 5.0, 1.0),
+]
+
+
+def test_segments_go_in_and_come_out() -> None:
+    schedule = Schedule.from_segments(TWO, SEGMENTS, "by hand")
+    assert list(schedule.segments()) == SEGMENTS
+    assert len(schedule) == 3
+    assert schedule.gangs.tolist() == [2, 1, 2]
+    assert schedule.policy == "by hand"
+
+
+def test_completion_is_the_end_of_the_last_segment_of_a_job_that_got_all_its_work() -> None:
+    schedule = Schedule.from_segments(TWO, SEGMENTS)
+    assert schedule.received.tolist() == [3, 2]
+    assert schedule.completion.tolist() == [5, 3]
+    partly = Schedule.from_segments(TWO, SEGMENTS[:2])
+    assert partly.finished.tolist() == [False, True]
+    assert math.isnan(partly.completion[0])
+    assert partly.completion[1] == 3
+
+
+def test_rounding_alone_does_not_leave_a_job_unfinished_but_missing_work_does() -> None:
+    def with_work(work: float) -> Schedule:
+        return Schedule.from_segments(TWO, [Segment(1, ((0, 0),), 1, 3, work)])
+
+    assert with_work(2 * (1 - 1e-10)).finished[1]
+    assert not with_work(2 * (1 - 1e-8)).finished[1]
+
+
+def overlapping(schedule: Schedule) -> list[tuple[int, int]]:
+    """GPUs that two segments use at once, found one GPU at a time."""
+    spans: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for segment in schedule.segments():
+        assert len(set(segment.gpus)) == len(segment.gpus)
+        for gpu in segment.gpus:
+            spans.setdefault(gpu, []).append((segment.start, segment.end))
+    return [
+        gpu
+        for gpu, times in spans.items()
+        if any(first[1] > second[0] for first, second in zip(sorted(times), sorted(times)[1:], strict=False))
+    ]
+
+
+starts_and_gangs = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 4), st.integers(1, 6)), max_size=12)
+
+
+@given(starts_and_gangs)
+def test_starts_alone_make_a_schedule_exactly_when_the_gpus_suffice(rows: list[tuple[int, int, int]]) -> None:
+    jobs = [Job(str(j), gpus=gang, duration=length) for j, (_, gang, length) in enumerate(rows)]
+    instance, starts = Instance(jobs, "3x2"), [start for start, _, _ in rows]
+    fits = all(sum(gang for start, gang, length in rows if start <= time < start + length) <= 6 for time in range(20))
+    if not fits:
+        with pytest.raises(InputError, match="more GPUs in use than there are"):
+            Schedule.from_starts(instance, starts)
+        return
+    schedule = Schedule.from_starts(instance, starts, policy="list")
+    assert overlapping(schedule) == []
+    assert schedule.gangs.tolist() == [gang for _, gang, _ in rows]
+    assert schedule.completion.tolist() == [start + length for start, _, length in rows]
+    assert ((schedule.gpu_node >= 0) & (schedule.gpu_node < 3)).all()
+    assert ((schedule.gpu_index >= 0) & (schedule.gpu_index < 2)).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 2), st.integers(1, 4)), max_size=10))
+def test_decided_nodes_are_kept_and_their_capacity_is_enforced(rows: list[tuple[int, int, int, int]]) -> None:
+    rows = [row for row in rows if row[1] + row[2] > 0]
+    jobs = [
+        Job(str(j), gpus=on_first + on_last, duration=length) for j, (_, on_first, on_last, length) in enumerate(rows)
+    ]
+    counts = {
+        j: [(node, gpus) for node, gpus in ((0, on_first), (2, on_last)) if gpus]
+        for j, (_, on_first, on_last, _) in enumerate(rows)
+    }
+    instance, starts = Instance(jobs, "3x2"), [row[0] for row in rows]
+    fits = all(
+        sum(row[k] for row in rows if row[0] <= time < row[0] + row[3]) <= 2 for time in range(14) for k in (1, 2)
+    )
+    if not fits:
+        with pytest.raises(InputError, match="does not fit"):
+            Schedule.from_starts(instance, starts, node_counts=counts)
+        return
+    schedule = Schedule.from_starts(instance, starts, node_counts=counts)
+    assert overlapping(schedule) == []
+    for segment in schedule.segments():
+        nodes = [node for node, _ in segment.gpus]
+        assert [(node, nodes.count(node)) for node in sorted(set(nodes))] == counts[segment.job]
+
+
+@pytest.mark.parametrize("starts", [[0.0], [0.0, 1.0, 2.0], [0.0, math.nan], [math.inf, 0.0], [[0.0, 1.0]]])
+def test_starts_must_be_one_number_a_job(starts: Any) -> None:
+    with pytest.raises(InputError, match=r"starts: not legal \(legal: one finite number of seconds for each of 2 jobs"):
+        Schedule.from_starts(TWO, starts)
+
+
+def test_restricted_jobs_need_their_nodes_decided() -> None:
+    instance = Instance([Job("a", duration=1, gpu_types=("V100",))], "1x1:K80+1x1:V100")
+    with pytest.raises(InputError, match="say which with node_counts"):
+        Schedule.from_starts(instance, [0])
+    assert Schedule.from_starts(instance, [0], node_counts={0: [(1, 1)]}).gpu_node.tolist() == [1]
+
+
+def test_a_gpu_is_free_again_at_the_instant_its_segment_ends() -> None:
+    instance = Instance([Job("a", duration=2), Job("b", duration=2)], "1x1")
+    assert Schedule.from_starts(instance, [2, 0]).gpu_index.tolist() == [0, 0]
+
+
+def test_the_lowest_free_gpus_are_taken() -> None:
+    first = np.array([0, 4], dtype=np.int64)
+    start, end = np.array([0.0, 0, 1, 2]), np.array([1.0, 5, 3, 4])
+    one = np.arange(5, dtype=np.int64)
+    pool, count = np.zeros(4, dtype=np.int64), np.array([2, 1, 1, 2], dtype=np.int64)
+    offset, gpu, failed = assign_gpus(first, start, end, one, pool, count)
+    assert failed == -1
+    assert [sorted(gpu[offset[s] : offset[s + 1]].tolist()) for s in range(4)] == [[0, 1], [2], [0], [1, 3]]
+
+
+def test_gpus_are_numbered_node_by_node() -> None:
+    instance = Instance([Job("a", duration=1)], Cluster.parse("2x3+1x1"))
+    assert node_first(instance).tolist() == [0, 3, 6, 7]
+
+
+def test_a_schedule_may_be_empty() -> None:
+    for schedule in (Schedule.from_segments(TWO, []), Schedule.from_starts(TWO.head(0), [])):
+        assert len(schedule) == 0
+        assert list(schedule.segments()) == []
+        assert schedule.completion.shape == (schedule.instance.n,)
+        assert not schedule.finished.any()
+
+
+# -- files ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["s.json", "s.parquet", "s[1].parquet"])
+@pytest.mark.parametrize("segments", [SEGMENTS, SEGMENTS[:1], []], ids=len)
+def test_what_is_saved_is_what_is_loaded(tmp_path: Path, name: str, segments: list[Segment]) -> None:
+    schedule = Schedule.from_segments(TWO, segments, "by hand")
+    schedule.save(tmp_path / name, objective="makespan", value=5, preemptive=True)
+    loaded = Schedule.load(tmp_path / name, TWO)
+    assert list(loaded.segments()) == segments
+    assert loaded.policy == "by hand"
+    assert loaded.instance is TWO
+    assert [array.dtype for array in (loaded.job, loaded.start, loaded.gpu_offset)] == [np.int64, np.float64, np.int64]
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_the_json_file_is_the_documented_one(tmp_path: Path) -> None:
+    Schedule.from_segments(TWO, SEGMENTS, "by hand").save(tmp_path / "s.json", objective="makespan", value=5)
+    document = json.loads((tmp_path / "s.json").read_text())
+    assert document == {
+        "format": "optsched-schedule/1",
+        "instance": TWO.digest,
+        "policy": "by hand",
+        "objective": "makespan",
+        "value": 5,
+        "segments": [
+            {"job": "a", "gpus": [[0, 0], [1, 1]], "start": 0, "end": 2, "work": 2},
+            {"job": "b", "gpus": [[0, 1]], "start": 1, "end": 3, "work": 2},
+            {"job": "a", "gpus": [[0, 0], [1, 0]], "start": 3.5, "end": 5, "work": 1},
+        ],
+    }
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(1e-6, 1e9), st.floats(0, 1e9)), min_size=1, max_size=4))
+def test_every_bit_of_a_time_survives(tmp_path_factory: pytest.TempPathFactory, times: list[tuple[float, ...]]) -> None:
+    folder = tmp_path_factory.mktemp("times")
+    segments = [Segment(1, ((0, 0),), start, start + length, work) for start, length, work in times]
+    schedule = Schedule.from_segments(TWO, segments)
+    for name in ("s.json", "s.parquet"):
+        schedule.save(folder / name)
+        assert list(Schedule.load(folder / name, TWO).segments()) == segments
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_a_schedule_of_another_instance_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"s{suffix}"
+    Schedule.from_segments(TWO, SEGMENTS).save(path)
+    with pytest.raises(InputError, match="belongs to another instance"):
+        Schedule.load(path, TWO.head(1))
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    row = {"job": "b", "gpus": [[0, 1]], "start": 1, "end": 3, "work": 2}
+    return {"format": "optsched-schedule/1", "instance": TWO.digest, "policy": "", "segments": [{**row, **changes}]}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"job": "z"},
+        {"job": ["b"]},
+        {"job": None},
+        {"gpus": [[0]]},
+        {"gpus": [["x", 1]]},
+        {"gpus": 3},
+        {"start": "soon"},
+        {"end": None},
+        {"work": [1, 2]},
+        {"start": 10**400},
+    ],
+    ids=str,
+)
+def test_an_illegal_segment_is_one_line(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(document(**changes)))
+    with pytest.raises(InputError, match="a segment is not legal") as caught:
+        Schedule.load(path, TWO)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "3", '{"format": "optsched-schedule/1"}', '{"format": "optsched-instance/1", "segments": []}',
+     json.dumps({**document(), "segments": {}}), json.dumps({**document(), "segments": [3]})],
+)  # fmt: skip
+def test_what_is_not_a_schedule_is_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        Schedule.load(path, TWO)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"job": ["b"], "node": [[0]], "index": [[0, 1]], "start": [1.0], "end": [3.0], "work": [2.0]},
+        {"job": ["b"], "node": [[0]], "start": [1.0], "end": [3.0], "work": [2.0]},
+        {"job": ["b"], "node": [None], "index": [None], "start": [1.0], "end": [3.0], "work": [2.0]},
+        {"job": ["z"], "node": [[0]], "index": [[0]], "start": [1.0], "end": [3.0], "work": [2.0]},
+        {"job": ["b"], "node": [[0]], "index": [[0]], "start": ["x"], "end": [3.0], "work": [2.0]},
+    ],
+)
+def test_an_illegal_parquet_row_is_one_line(tmp_path: Path, columns: dict[str, list[Any]]) -> None:
+    path = tmp_path / "s.parquet"
+    header = {"format": "optsched-schedule/1", "instance": TWO.digest}
+    pl.DataFrame(columns).write_parquet(path, metadata={"optsched-schedule": json.dumps(header)})
+    with pytest.raises(InputError) as caught:
+        Schedule.load(path, TWO)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_parquet_schedule_is_one_line(tmp_path: Path) -> None:
+    Schedule.from_segments(TWO, SEGMENTS).save(tmp_path / "s.parquet")
+    data = (tmp_path / "s.parquet").read_bytes()
+    for cut in range(0, len(data), 53):
+        (tmp_path / "cut.parquet").write_bytes(data[:cut])
+        with pytest.raises(InputError, match=r"cut\.parquet: not a Parquet file, or a truncated one"):
+            Schedule.load(tmp_path / "cut.parquet", TWO)
+
+
+@pytest.mark.parametrize("name", ["s.txt", "s"])
+def test_the_name_says_the_format(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot tell the format"):
+        Schedule.from_segments(TWO, SEGMENTS).save(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["s.json", "s.parquet"])
+def test_a_missing_file_is_one_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"{name}: no such file$"):
+        Schedule.load(tmp_path / name, TWO)
