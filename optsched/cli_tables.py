@@ -20,7 +20,8 @@ def number(value: float | None, digits: int = 4) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1
-    return f"{value:,.{decimals}f}"
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text and digits > 4 else text
 
 
 def duration(seconds: float) -> str:

@@ -307,9 +307,8 @@ class Instance:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:
         """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
-        parts = read_parts(path)
         try:
-            return Instance(**parts, file=path)
+            return Instance(**read_parts(path), file=path)
         except InputError as error:
             if str(path) in str(error):
                 raise

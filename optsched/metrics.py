@@ -78,9 +78,7 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     end = float(schedule.end.max())
     completion = np.where(done, schedule.completion, np.maximum(end, instance.arrival))
     jct = completion[done] - instance.arrival[done]
-    origin = (
-        instance.arrival.min()
-    )  # integrals from here, not from 0: a trace may count from 1970, and sums would round
+    origin = instance.arrival.min()  # not 0: a trace may count from 1970, and the integrals would be rounded
     arrival, completion = instance.arrival - origin, completion - origin
     stay = _active_integral(arrival, completion, completion[done]) - _active_integral(
         arrival, completion, arrival[done]

@@ -91,11 +91,14 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
     try:
         job = np.array([index[row["job"]] for row in rows], dtype=np.int64)
         gangs = [np.array(row["gpus"], dtype=np.int64).reshape(-1, 2) for row in rows]
-        start, end, work = (np.array([row[f] for row in rows], dtype=np.float64) for f in ("start", "end", "work"))
+        times = np.array([[row[f] for f in ("start", "end", "work")] for row in rows], dtype=np.float64).reshape(-1, 3)
+        if times.shape[0] != len(rows) or not np.isfinite(times).all():
+            raise ValueError("start, end and work are finite numbers of seconds")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"a segment is not legal: {error!r}", file=path, legal=FORMAT) from None
     offset = np.cumsum([0, *(len(gang) for gang in gangs)], dtype=np.int64)
     flat = np.concatenate([*gangs, np.zeros((0, 2), dtype=np.int64)])
+    start, end, work = np.ascontiguousarray(times.T)
     return job, start, end, work, offset, flat[:, 0].copy(), flat[:, 1].copy(), str(header.get("policy", ""))
 
 

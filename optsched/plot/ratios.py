@@ -61,7 +61,7 @@ def ratios(
     """
     bars = _bars(result, file)
     objective = str(result["objective"])
-    ax = ax if ax is not None else new_axes(new_figure(9.0, 1.1 + 0.42 * len(bars)))
+    ax = ax if ax is not None else new_axes(new_figure(9.0, 1.3 + 0.42 * len(bars)))
     plain(ax, "bottom")
     y = np.arange(len(bars))
     value = np.nan_to_num([bar.value for bar in bars])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -13,17 +14,19 @@ from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance
 from optsched.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Start, Stop, Wake
 from optsched.simulation.kernel import apply_events, next_time, start, stop
-from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, place_job, run_ordered
+from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, place_job, run_ordered
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run, result
 from optsched.simulation.state import (
     EVENTS,
     FINISHED,
     FREE,
+    FRUITLESS,
     LOGGED,
     NOW,
     RUNNING,
     SEGMENTS,
+    THRASHING,
     TICK,
     WAITING,
     State,
@@ -61,7 +64,8 @@ def run_policy(
     InputError
         A job has no duration, or a queue order has illegal values.
     SimulationError
-        A policy took a decision that is not possible, or work was not conserved.
+        A policy took a decision that is not possible, jobs stop each other for ever before their restart is over, or
+        work was not conserved.
 
     Complexity: O((kinds + log n) per start and event) for queue orders, plus O(running jobs) per decision when
     preemptive; see `optsched.simulation.ordered`.
@@ -71,10 +75,10 @@ def run_policy(
     begun = time.process_time()
     if hasattr(policy, "order"):
         order = _legal(cast("OrderedPolicy", policy).order(KnownJobs(instance, knowledge)), name, instance.n)
-        state = _run_order(new_state(instance, order, placement), placement, progress)
+        state = _run_order(new_state(instance, order, placement), placement, name, progress)
         preemptive = order.preemptive
     else:
-        order = Order(key=instance.arrival, restart=float(getattr(policy, "restart", 0.0)))
+        order = _legal(Order(key=instance.arrival, restart=getattr(policy, "restart", 0.0)), name, instance.n)
         state = _run_python(new_state(instance, order, placement), placement, policy, instance, knowledge, progress)
         preemptive = False
     seconds = time.process_time() - begun
@@ -102,15 +106,24 @@ def _legal(order: Order, name: str, n: int) -> Order:
     return order
 
 
-def _run_order(state: State, placement: Placement, progress: Progress | None) -> State:
+def _run_order(state: State, placement: Placement, name: str, progress: Progress | None) -> State:
     while True:
         status = run_ordered(placement.place, state, SLICE)
         if progress is not None:
             progress(int(state.tally[FINISHED]), state.arrival.size)
         if status == NEEDS_ROOM:
             state = grown(state)
+        elif status == THRASHES:
+            raise _thrashes(state, name)
         elif status != PAUSED:
             return state
+
+
+def _thrashes(state: State, name: str) -> SimulationError:
+    return SimulationError(
+        f"policy {name} at {state.clock[NOW]:g} s: {THRASHING} segments in a row did no work, "
+        "jobs are stopped before their restart is over"
+    )
 
 
 def _run_python(
@@ -122,6 +135,7 @@ def _run_python(
     progress: Progress | None,
 ) -> State:
     reported = 0
+    wakes: list[float] = []  # a heap: every time at which the policy wants to be asked
     while True:
         if state.seg_job.size - state.tally[SEGMENTS] < log_room(instance.cluster.gpus) or (
             state.log_pool.size - state.tally[LOGGED] < log_room(instance.cluster.gpus)
@@ -130,6 +144,8 @@ def _run_python(
         t = next_time(state)
         if t == math.inf or state.tally[FINISHED] == instance.n:
             return state
+        if state.tally[FRUITLESS] >= THRASHING:
+            raise _thrashes(state, policy.name)
         apply_events(state, t)
         view = EngineView(state, placement, instance, knowledge)
         decisions = policy.decide(view)
@@ -138,13 +154,18 @@ def _run_python(
                 f"policy {policy.name} at {t:g} s: decide returned {decisions!r} (legal: an iterable of decisions)"
             )
         for decision in decisions:
-            _apply(decision, state, placement, instance, policy.name)
+            _apply(decision, state, placement, instance, policy.name, wakes)
+        while wakes and wakes[0] <= t:
+            heapq.heappop(wakes)
+        state.clock[TICK] = wakes[0] if wakes else math.inf
         if progress is not None and state.tally[EVENTS] - reported > 1000:
             reported = int(state.tally[EVENTS])
             progress(int(state.tally[FINISHED]), state.arrival.size)
 
 
-def _apply(decision: Any, state: State, placement: Placement, instance: Instance, name: str) -> None:
+def _apply(
+    decision: Any, state: State, placement: Placement, instance: Instance, name: str, wakes: list[float]
+) -> None:
     now = float(state.clock[NOW])
 
     def wrong(what: str) -> SimulationError:
@@ -153,7 +174,7 @@ def _apply(decision: Any, state: State, placement: Placement, instance: Instance
     if isinstance(decision, Wake):
         if not (_is_real(decision.time) and decision.time > now):
             raise wrong(f"{decision!r} is not later than now")
-        state.clock[TICK] = min(state.clock[TICK], decision.time)
+        heapq.heappush(wakes, float(decision.time))
         return
     if not isinstance(decision, Start | Stop):
         raise wrong(f"{decision!r} is not a decision (legal: Start, Stop, Wake)")

@@ -12,13 +12,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from optsched.heap import KERNEL, insert, remove
+from optsched.heap import insert, remove
 from optsched.simulation.state import (
     ACTIVE,
     DONE,
     EVENTS,
     FINISHED,
     FREE,
+    FRUITLESS,
     LOGGED,
     NEXT,
     NOW,
@@ -177,6 +178,7 @@ def _release(s: State, j: int, work: float) -> None:
         s.tally[LOGGED] = k0 + s.span[slot]
         s.seg_offset[e + 1] = s.tally[LOGGED]
         s.tally[SEGMENTS] = e + 1
+        s.tally[FRUITLESS] = 0 if work > 0.0 else s.tally[FRUITLESS] + 1
     s.tally[FREE] += s.gpus[j]
     s.tally[ACTIVE] -= 1
     last = s.active[s.tally[ACTIVE]]

@@ -29,6 +29,7 @@ from optsched.simulation.state import (
     ACTIVE,
     EVENTS,
     FREE,
+    FRUITLESS,
     LOGGED,
     NOW,
     ORDERED,
@@ -38,12 +39,13 @@ from optsched.simulation.state import (
     RUNNING,
     SEGMENTS,
     SKIP,
+    THRASHING,
     TICK,
     State,
     new_state,
 )
 
-FINISHED_RUN, NEEDS_ROOM, PAUSED = 0, 1, 2
+FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES = 0, 1, 2, 3
 
 
 def _state_type() -> Any:
@@ -211,13 +213,18 @@ def _decide_preemptive(place: Any, s: State) -> None:
 
 @njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64), **KERNEL)
 def run_ordered(place: Any, s: State, events: int) -> int:
-    """Run for about ``events`` events: `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full) or `PAUSED`."""
+    """Run for about ``events`` events.
+
+    Returns `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
+    """
     room = s.seg_job.size - 2 * s.active.size - 2
     log = s.log_pool.size - 2 * s.size.sum() - 2
     pause = s.tally[EVENTS] + events
     while True:
         if s.tally[SEGMENTS] > room or s.tally[LOGGED] > log:
             return NEEDS_ROOM
+        if s.tally[FRUITLESS] >= THRASHING:
+            return THRASHES
         if s.tally[EVENTS] >= pause:
             return PAUSED
         t = next_time(s)

@@ -17,7 +17,9 @@ Ints = npt.NDArray[np.int64]
 
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3
 # State.tally
-NEXT, WAKES, ACTIVE, FREE, FINISHED, SEGMENTS, LOGGED, EVENTS, STARTS, STOPS, ORDERED, QUEUED = range(12)
+NEXT, WAKES, ACTIVE, FREE, FINISHED, SEGMENTS, LOGGED, EVENTS, STARTS, STOPS, ORDERED, QUEUED, FRUITLESS = range(13)
+# FRUITLESS counts segments in a row that did no work, only overhead; so many mean that jobs stop each other for ever.
+THRASHING = 1_000_000
 # State.clock
 NOW, TICK = 0, 1
 # State.rule
@@ -134,7 +136,7 @@ def new_state(instance: Instance, order: Order, placement: Placement) -> State:
         return np.full(k, value, dtype=np.float64) if value else np.zeros(k, dtype=np.float64)
 
     capacity = log_room(instance.cluster.gpus) + n
-    tally = ints(12)
+    tally = ints(13)
     tally[FREE] = instance.cluster.gpus
     fields: dict[str, Any] = {
         "arrival": instance.arrival.copy(),
