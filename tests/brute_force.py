@@ -42,9 +42,7 @@ class Case:
         for start in sorted({self.release[j], *(end for _, end, _ in placed if end > self.release[j])}):
             end = start + self.duration[j]
             moments = [start, *(s for s, _, _ in placed if start < s < end)]
-            if all(
-                self.gpus[j] + sum(g for s, e, g in placed if s <= moment < e) <= self.total for moment in moments
-            ):
+            if all(self.gpus[j] + sum(g for s, e, g in placed if s <= moment < e) <= self.total for moment in moments):
                 return start
         raise AssertionError("after the last end every job fits")
 

@@ -343,13 +343,3 @@ def test_an_instance_without_jobs_is_legal() -> None:
         assert (empty.n, empty.ids, empty.jobs, empty.integral, empty.unrestricted) == (0, (), [], True, True)
         assert empty.arrival.shape == empty.job_class.shape == (0,)
         assert len(empty.digest) == 64
-
-
-@pytest.mark.bench
-def test_a_million_jobs(benchmark: Any) -> None:
-    rng = np.random.default_rng(0)
-    n = 1_000_000
-    table = pl.DataFrame({"arrival": rng.random(n) * 1e6, "duration": rng.random(n) + 1, "gpus": rng.integers(1, 9, n)})
-    instance = benchmark.pedantic(lambda: Instance(table, "64x8"), rounds=1)
-    assert instance.n == n
-    assert len(instance.digest) == 64

@@ -418,14 +418,3 @@ def test_a_recipe_that_json_cannot_hold_is_an_input_error_and_no_file(
     with pytest.raises(InputError, match="the recipe or the optimum cannot be written"):
         WHOLE.replace(recipe=recipe).save(tmp_path / f"i{suffix}")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.bench
-def test_a_million_jobs_load_from_parquet(tmp_path: Path, benchmark: Any) -> None:
-    rng = np.random.default_rng(0)
-    n = 1_000_000
-    table = pl.DataFrame({"arrival": rng.random(n) * 1e6, "duration": rng.random(n) + 1, "gpus": rng.integers(1, 9, n)})
-    instance = Instance(table, "64x8")
-    instance.save(tmp_path / "million.parquet")
-    loaded = benchmark.pedantic(lambda: Instance.load(tmp_path / "million.parquet"), rounds=1)
-    assert loaded.digest == instance.digest

@@ -1,7 +1,7 @@
 """Lower bounds from prices on time: a dual solution of a time-indexed LP, checked in exact arithmetic.
 
-**Statement.** Let rows k = 1..K have widths ``u_kj >= 0`` and capacity ``U_k``: no set of gangs that fits on the G GPUs together
-has more than U_k of row k. Let ``pi_k(t) >= 0`` be a price of row k at time t, constant on cells of ``unit`` seconds from
+**Statement.** Let rows k = 1..K have widths ``u_kj >= 0`` and capacity ``U_k``: no set of gangs that fits on the G GPUs
+together has more than U_k of row k. Let ``pi_k(t) >= 0`` be a price of row k at time t, constant on cells of ``unit`` seconds from
 ``origin`` on (at or before the first arrival) and zero after the last cell. For every schedule of the class
 
     value >= sum_j m_j - sum_k U_k integral pi_k,     m_j = min over all ways to run j of [ f_j(C_j) + what it pays ],
@@ -12,13 +12,14 @@ most U_k of row k, so all jobs together pay at most ``sum_k U_k integral pi_k``;
 
 **What m_j is.** Write P(t) for the price rate of j, a step function.
 
-* class ``gang-nonpreemptive``: j runs in one piece, m_j = min over starts S >= r_j of ``f_j(S + p_j) + integral P over [S, S + p_j]``.
+* class ``gang-nonpreemptive``: j runs in one piece, m_j = min over starts S >= r_j of ``f_j(S + p_j)`` + the integral of P
+  over [S, S + p_j].
 * class ``gang``: j runs in pieces inside [r_j, C], m_j = min over C >= r_j + p_j of ``f_j(C)`` + the price of the cheapest
   p_j seconds of [r_j, C].
 
 Seconds are rounded inward: of the price only the ``floor(p_j / unit)`` whole cells' worth are charged, in class ``gang``
-from the cell on in which r_j lies. Prices are not negative, so that only lowers m_j; with times that are multiples of ``unit`` nothing
-is lost. What is charged is then linear in S (in C) between multiples of ``unit``: a window of whole cells slides
+from the cell on in which r_j lies. Prices are not negative, so that only lowers m_j; with times that are multiples of
+``unit`` nothing is lost. What is charged is then linear in S (in C) between multiples of ``unit``: a window of whole cells slides
 linearly; and of one further fraction of a cell the cheapest whole cells change by exchanging it for the dearest. f_j
 has one kink. Hence the minimum is at a multiple of ``unit``, at the first possible S or C, or at the kink. After the
 last cell nothing is charged any more while f_j does not fall, so no later point than the first such need be looked at.
@@ -26,8 +27,8 @@ last cell nothing is charged any more while f_j does not fall, so no later point
 **Rounding up.** If all times, weights and costs are integers, some optimal non-preemptive schedule has integer starts (move
 jobs to the left), so its value is an integer and the bound may be rounded up. Not so with preemption.
 
-**Rows.** The plain row is ``u_j = g_j, U = G``. Any other widths are allowed: U_k is recomputed here as the largest total width
-of gangs that fit together (a knapsack).
+**Rows.** The plain row is ``u_j = g_j, U = G``. Any other widths are allowed: U_k is recomputed here as the largest total
+width of gangs that fit together (a knapsack).
 
 Reference: 4.1 of the A-SRPT sheet (dual of the time-indexed LP); Dyer and Wolsey, Discrete Appl. Math. 26 (1990).
 """

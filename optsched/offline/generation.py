@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from optsched.compiled import njit
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -19,7 +20,7 @@ Bools = npt.NDArray[np.bool_]
 __all__ = ["generate_parallel", "generate_serial", "objective_value"]
 
 
-@njit(cache=True)
+@njit
 def objective_value(start: Floats, duration: Floats, slope: Floats, kink: Floats, base: Floats, maximum: bool) -> float:
     """The value of start times under a `RegularCost`. O(n)."""
     value = -np.inf if maximum else 0.0
@@ -29,7 +30,7 @@ def objective_value(start: Floats, duration: Floats, slope: Floats, kink: Floats
     return value
 
 
-@njit(cache=True)
+@njit
 def _split(times: Floats, free: Ints, count: int, at: int, when: float) -> int:
     # a breakpoint at `when`, inside segment `at`
     for k in range(count, at + 1, -1):
@@ -40,7 +41,7 @@ def _split(times: Floats, free: Ints, count: int, at: int, when: float) -> int:
     return count + 1
 
 
-@njit(cache=True)
+@njit
 def _earliest(
     times: Floats, free: Ints, count: int, release: float, duration: float, gang: int, usable: Bools, room: Ints
 ) -> tuple[int, float, int]:
@@ -74,7 +75,7 @@ def _earliest(
         start = times[first]
 
 
-@njit(cache=True)
+@njit
 def generate_serial(
     order: Ints,
     release: Floats,
@@ -123,7 +124,7 @@ def generate_serial(
     return work
 
 
-@njit(cache=True)
+@njit
 def generate_parallel(
     order: Ints,
     release: Floats,

@@ -31,7 +31,10 @@ Bools = npt.NDArray[np.bool_]
 __all__ = ["ORDERS", "ListProblem", "best_list_schedule", "list_schedule"]
 
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
-STARTS, SHARE = 6, 0.6  # the search begins from so many orders with that share of the budget, then goes on from the best
+STARTS, SHARE = (
+    6,
+    0.6,
+)  # the search begins from so many orders with that share of the budget, then goes on from the best
 SMALL = 2000  # orders that cost O(n^2) are made up to this many jobs
 NEVER = 1e300  # a key larger than any time
 
@@ -265,7 +268,9 @@ def best_list_schedule(
         return problem.schedule(*best, name)
     begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
     parts = [int(budget * SHARE / len(begin))] * len(begin)
-    searched = [improve_order(o, part, target, 1, *problem.arrays, *numbers) for o, part in zip(begin, parts, strict=True)]
+    searched = [
+        improve_order(o, part, target, 1, *problem.arrays, *numbers) for o, part in zip(begin, parts, strict=True)
+    ]
     order = begin[int(np.argmin(searched))]
     improved = improve_order(order, budget - sum(parts), target, 2, *problem.arrays, *numbers)
     if improved < value:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from optsched.compiled import njit
 from optsched.offline.generation import generate_serial, objective_value
 
 Floats = npt.NDArray[np.float64]
@@ -19,7 +19,7 @@ Bools = npt.NDArray[np.bool_]
 __all__ = ["improve_order"]
 
 
-@njit(cache=True)
+@njit
 def _move(order: Ints, source: int, target: int) -> None:
     job = order[source]
     step = 1 if target > source else -1
@@ -28,14 +28,14 @@ def _move(order: Ints, source: int, target: int) -> None:
     order[target] = job
 
 
-@njit(cache=True)
+@njit
 def _random(state: Ints, below: int) -> int:
     # a linear congruential generator modulo 2**31: the same kicks everywhere
     state[0] = (1103515245 * state[0] + 12345) & 0x7FFFFFFF
     return (state[0] >> 8) % below
 
 
-@njit(cache=True)
+@njit
 def _descend(
     order: Ints,
     value: float,
@@ -79,7 +79,7 @@ def _descend(
     return value, work
 
 
-@njit(cache=True)
+@njit
 def improve_order(
     order: Ints,
     budget: int,

@@ -1,6 +1,6 @@
 """From a solver's duals, floats, to prices that prove a bound, integers over a common denominator.
 
-Any prices >= 0 prove something (`optsched.bounds.lp_dual`), so rounding can only cost a little of the bound, never its truth.
+Any prices >= 0 prove something (`optsched.bounds.lp_dual`), so rounding can cost a little of the bound, never its truth.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ def prices_of_duals(program: StartProgram, row_dual: Floats) -> Prices:
     unit = jobs.unit
     rows = [PriceRow(row.width, row.price * unit.denominator) for row in rows]
     return Prices("rigid-time-indexed", Fraction(jobs.origin), unit, denominator * unit.numerator, tuple(rows))
-
 
 
 def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: Floats, step: Fraction) -> Prices:

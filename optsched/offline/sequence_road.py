@@ -83,9 +83,7 @@ def _run(task: Task) -> Report:
         task.raise_bound(seconds(bound), "solver", tell=False)
         task.report(nodes)
 
-    proof = prove_single_machine(
-        machine, steps(value), deadline=task.deadline, search=search, progress=progress
-    )
+    proof = prove_single_machine(machine, steps(value), deadline=task.deadline, search=search, progress=progress)
     if proof.starts is not None:
         starts = grid.seconds(proof.starts)
         task.offer(Schedule.from_starts(task.instance, starts, policy=NAME))

@@ -125,8 +125,7 @@ class Session:
     """
 
     solver = "HiGHS " + ".".join(
-        str(part)
-        for part in (highspy.HIGHS_VERSION_MAJOR, highspy.HIGHS_VERSION_MINOR, highspy.HIGHS_VERSION_PATCH)
+        str(part) for part in (highspy.HIGHS_VERSION_MAJOR, highspy.HIGHS_VERSION_MINOR, highspy.HIGHS_VERSION_PATCH)
     )
 
     def __init__(

@@ -3,9 +3,9 @@
 **Problem** 1 | r_j | sum f_j(C_j) for any costs f_j that never fall, integer r_j, p_j and f_j (also clusters on which no two
 gangs fit together).
 
-**Relaxation.** Jobs are arcs (j, s) from time s to s + p_j of a time line 0..H, a schedule is a path, and "every job once" is
-priced with a multiplier u_j a job. A shortest path, whatever it repeats or leaves out, plus sum u is a lower bound. Two rules
-make paths look like optimal schedules:
+**Relaxation.** Jobs are arcs (j, s) from time s to s + p_j of a time line 0..H, a schedule is a path, and "every job once"
+is priced with a multiplier u_j a job. A shortest path, whatever it repeats or leaves out, plus sum u is a lower bound. Two
+rules make paths look like optimal schedules:
 
 * a job starts at max(r_j, end of the job before it): left-shifted schedules suffice;
 * i is directly followed by j (no idle time, r_j <= start of i) only if exchanging the two is dearer, or costs the same and
@@ -35,7 +35,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from optsched.compiled import njit
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -68,7 +69,7 @@ class SingleMachine:
         return bool(self.release.max(initial=0) > 0)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def _may_follow(i: int, a: int, j: int, s: int, cost: Floats, length: Ints, release: Ints) -> bool:
     # j starts at s after i, which started at a
     if s != a + length[i] or release[j] > a:
@@ -78,10 +79,8 @@ def _may_follow(i: int, a: int, j: int, s: int, cost: Floats, length: Ints, rele
     return as_is < exchanged or (as_is == exchanged and i < j)
 
 
-@njit(cache=True)
-def _forward(
-    cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, best: Floats, before: Ints
-) -> None:
+@njit
+def _forward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, best: Floats, before: Ints) -> None:
     """best[e, j]: cheapest path whose last arc is j, ending at e; ``before`` = its state before, e' n + i."""
     n, horizon = length.size, alive.shape[1] - 1
     best[:] = NOTHING
@@ -100,17 +99,13 @@ def _forward(
                 if j == i or s > horizon or not alive[j, s]:
                     continue
                 value = here + cost[j, s] - u[j]
-                if value < best[s + length[j], j] and _may_follow(
-                    i, e - length[i], j, s, cost, length, release
-                ):
+                if value < best[s + length[j], j] and _may_follow(i, e - length[i], j, s, cost, length, release):
                     best[s + length[j], j] = value
                     before[s + length[j], j] = e * n + i
 
 
-@njit(cache=True)
-def _backward(
-    cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, ends: Bools, rest: Floats
-) -> None:
+@njit
+def _backward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, ends: Bools, rest: Floats) -> None:
     """rest[e, i]: cheapest continuation after i ended at e."""
     n, horizon = length.size, alive.shape[1] - 1
     rest[:] = NOTHING
@@ -130,7 +125,7 @@ def _backward(
             rest[e, i] = least
 
 
-@njit(cache=True)
+@njit
 def _eliminate(best: Floats, rest: Floats, total: float, cutoff: float, length: Ints, alive: Bools) -> int:
     """Remove arcs on no path of value <= cutoff; returns how many are left."""
     left = 0
@@ -144,7 +139,7 @@ def _eliminate(best: Floats, rest: Floats, total: float, cutoff: float, length: 
     return left
 
 
-@njit(cache=True)
+@njit
 def _clear_cores(length: Ints, alive: Bools) -> bool:
     """Evict others from where a job surely runs; False when some job has no start left."""
     n, horizon = length.size, alive.shape[1] - 1
@@ -163,7 +158,7 @@ def _clear_cores(length: Ints, alive: Bools) -> bool:
     return True
 
 
-@njit(cache=True)
+@njit
 def _ascend(
     cost: Floats,
     u: Floats,
@@ -238,7 +233,7 @@ def _ascend(
     return bound, arcs
 
 
-@njit(cache=True)
+@njit
 def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, best: Floats) -> None:
     """best[t]: cheapest path from 0 to t without any sequencing rule; ``idle``: waiting is allowed and free."""
     horizon = alive.shape[1] - 1
@@ -252,7 +247,7 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
         best[t] = least
 
 
-@njit(cache=True)
+@njit
 def _simple_ascend(
     cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int
 ) -> float:
@@ -327,26 +322,19 @@ def prove_single_machine(
     search : called once with the bound if the root leaves a gap; may return a better (value, start slots).
     progress : called with (value, bound, nodes) after every node.
     """
-    horizon = machine.horizon
-    at = np.arange(horizon + 1)
-    alive = (at >= machine.release[:, None]) & (at + machine.length[:, None] <= horizon)
-    u = np.zeros(machine.length.size)
-    _simple_ascend(machine.cost, u, machine.length, alive, machine.idle, float(upper), 2000)
-    multipliers = u.copy()
     tree = _Tree(machine, upper)
-    rounds = int(np.clip(ROOT_WORK / (machine.length.size**2 * horizon), 20, 400))
-    tree.open(alive, u, rounds, 1.0, -NOTHING)
+    multipliers = tree.open_root()
     better = search(tree.bound) if search is not None and tree.nodes else None
     if better is not None and better[0] < tree.upper:
-        tree.upper, tree.starts = better
-        root = tree.nodes.pop()
-        tree.open(root.alive, root.u, rounds, 0.5, root.bound)
+        # steps are measured by the distance to the incumbent: with a better one the ascent begins anew
+        tree = _Tree(machine, better[0], better[1])
+        multipliers = tree.open_root()
     nodes = 0
     while tree.nodes and not (node_limit is not None and nodes >= node_limit):
         if deadline is not None and time.perf_counter() > deadline:
             break
         nodes += 1
-        tree.branch(min(rounds, 60))
+        tree.branch()
         if progress is not None:
             progress(tree.upper, tree.bound, nodes)
     return SequenceProof(tree.bound, tree.upper, tree.starts, nodes, multipliers)
@@ -364,13 +352,24 @@ class _Node:
 class _Tree:
     """The open nodes, the node of the smallest bound last."""
 
-    def __init__(self, machine: SingleMachine, upper: int) -> None:
-        self.machine, self.upper = machine, upper
+    def __init__(self, machine: SingleMachine, upper: int, starts: Ints | None = None) -> None:
+        self.machine, self.upper, self.starts = machine, upper, starts
         self.nodes: list[_Node] = []
-        self.starts: Ints | None = None
         # without releases the machine never waits, and every path ends at the horizon
         self.ends = np.full(machine.horizon + 1, machine.idle)
         self.ends[machine.horizon] = True
+        self.rounds = int(np.clip(ROOT_WORK / (machine.length.size**2 * machine.horizon), 20, 400))
+
+    def open_root(self) -> Floats:
+        """Bound all schedules; returns the multipliers that are best without sequencing rules."""
+        m = self.machine
+        at = np.arange(m.horizon + 1)
+        alive = (at >= m.release[:, None]) & (at + m.length[:, None] <= m.horizon)
+        u = np.zeros(m.length.size)
+        _simple_ascend(m.cost, u, m.length, alive, m.idle, float(self.upper), 2000)
+        multipliers = u.copy()
+        self.open(alive, u, self.rounds, 1.0, -NOTHING)
+        return multipliers
 
     @property
     def bound(self) -> int:
@@ -424,11 +423,11 @@ class _Tree:
         window = np.flatnonzero(alive[job])
         return job, int(window[(window.size - 1) // 2])
 
-    def branch(self, iterations: int) -> None:
+    def branch(self) -> None:
         """Split the node of the smallest bound into its two children."""
         node = self.nodes.pop()
         for early in (True, False):
             alive = node.alive.copy()
             window = slice(node.branch_time + 1, None) if early else slice(0, node.branch_time + 1)
             alive[node.branch_job, window] = False
-            self.open(alive, node.u.copy(), iterations, 0.5, node.bound)
+            self.open(alive, node.u.copy(), min(self.rounds, 60), 0.5, node.bound)

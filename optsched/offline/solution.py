@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, rounded_down
-from optsched.instance import short_number
+from optsched.instance_file import short_number
 from optsched.schedule import Schedule
 
 __all__ = ["Size", "Solution"]

@@ -18,13 +18,13 @@ from optsched.offline.task import ROADS, Report, Road, Task
 from optsched.rates.duration import seconds_alone
 from optsched.registry import near_matches
 
-__all__ = ["model_names", "solve"]
+__all__ = ["Solution", "model_names", "solve"]
 
 FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
 NONZEROS = 5_000_000  # of a formulation that is chosen without being named
 # In the order in which they are tried; the first that applies is taken.
-PREFERRED = ("sequence-branching", "thinned-time-indexed", "rigid-placed", "rigid-time-indexed", "disjunctive")
+PREFERRED = ("sequence-branching", "thinned-time-indexed", "rigid-time-indexed", "rigid-placed", "disjunctive")
 
 
 def model_names() -> list[str]:
@@ -68,8 +68,7 @@ def solve(
     regular_cost(goal, instance)
     task = Task(instance, goal, time_limit=time_limit, horizon=horizon, progress=progress)
     named = None if model is None else _road(model)
-    if named is None or named.name in ROADS:
-        task.search(0)
+    task.search(0)
     task.combinatorial()
     if not task.closed:
         task.search(FIRST_BUDGET)

@@ -48,7 +48,9 @@ class SlotJobs:
         first = Fraction(origin)
         release = [int((Fraction(r) - first) // unit) for r in instance.arrival.tolist()]
         length = [int(Fraction(p) // unit) for p in seconds_alone(instance).tolist()]
-        return cls(instance, objective, origin, unit, np.array(release, dtype=np.int64), np.array(length, dtype=np.int64))
+        return cls(
+            instance, objective, origin, unit, np.array(release, dtype=np.int64), np.array(length, dtype=np.int64)
+        )
 
     @property
     def gpus(self) -> Ints:

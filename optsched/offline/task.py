@@ -196,7 +196,7 @@ class Task:
         parts = [cost.slope * common_step((unit, origin - cost.kink)) for cost in self.costs]
         if self.goal.maximum:
             parts.append(common_step(cost.base for cost in self.costs))
-        step = common_step(parts)
+        step = common_step(parts) or Fraction(1)  # nobody pays for time: all values are the same
         scale = 1 if self.value is None else max(Fraction(1), abs(self.value))
         return step if step > scale * Fraction(FINEST) else None
 

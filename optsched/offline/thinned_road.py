@@ -75,9 +75,9 @@ def _thin(task: Task) -> Thinned:
 
 def _run(task: Task) -> Report:
     thinned = _thin(task)
-    if thinned.program is not None and thinned.finished and thinned.program.job.size > FEW:
-        if task.search(BUDGET, [thinned.order]) and not task.closed:
-            thinned = _thin(task)
+    hard = thinned.program is not None and thinned.finished and thinned.program.job.size > FEW
+    if hard and task.search(BUDGET, [thinned.order]) and not task.closed:
+        thinned = _thin(task)
     if thinned.program is None or task.closed:  # no column of a better schedule is left
         return Report(Session.solver)
     if not thinned.finished:
@@ -91,7 +91,9 @@ def _branch(task: Task, program: StartProgram) -> Report:
     outcome = session.solve(time_limit=task.left, objective_step=task.step, progress=task.listen)
     if outcome.x is not None:
         task.offer(Schedule.from_starts(task.instance, program.starts(outcome.x), policy=NAME))
-    if outcome.bound is not None:  # of the columns that are left; schedules without them are no better than the incumbent
+    if (
+        outcome.bound is not None
+    ):  # of the columns that are left; schedules without them are no better than the incumbent
         task.raise_bound(outcome.bound, "solver")
     note = "" if task.closed else f"the time limit came after {outcome.nodes} nodes"
     return Report(Session.solver, _size(program), outcome.nodes, note=note)

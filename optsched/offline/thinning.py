@@ -115,7 +115,9 @@ def thin(
     return Thinned(program, bound, certificate, order, True, active)
 
 
-def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: float | None = None) -> Certificate | None:
+def polish(
+    thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: float | None = None
+) -> Certificate | None:
     """A certificate nearly as high as the bound: the LP of **all** columns with the rows that mattered.
 
     Prices of a thinned LP may be too low where columns were removed; those of all columns are feasible everywhere.
@@ -159,4 +161,5 @@ def _certificate(program: StartProgram, session: Session) -> Certificate:
 
 
 def _mean_start(program: StartProgram, x: Floats) -> Floats:
-    return np.bincount(program.job, weights=x * program.start, minlength=program.jobs.release.size)
+    count = program.jobs.release.size
+    return np.bincount(program.job, weights=x * program.start, minlength=count).astype(np.float64)

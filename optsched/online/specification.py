@@ -36,6 +36,9 @@ def specify(spec: str | Policy | OrderedPolicy | Specification, placement: str |
     if isinstance(spec, Specification):
         return spec
     if not isinstance(spec, str):
+        if isinstance(spec, type) or not (hasattr(spec, "order") or hasattr(spec, "decide")):
+            legal = "text, or an object with order(jobs) or decide(view)"
+            raise InputError("not a policy", field="policy", value=spec, legal=legal)
         place = placement or DEFAULT_PLACEMENT
         name = spec.name if place == DEFAULT_PLACEMENT else f"{spec.name}+{place}"
         return Specification(name, spec, _make(PLACEMENTS.get, "placement", place))
@@ -44,7 +47,8 @@ def specify(spec: str | Policy | OrderedPolicy | Specification, placement: str |
         raise InputError("a placement is given twice", field="policy", value=spec)
     place = tail if plus else placement or DEFAULT_PLACEMENT
     policy = _make(POLICIES.get, "policy", head)
-    return Specification(spec.strip(), policy, _make(PLACEMENTS.get, "placement", place))
+    text = spec.strip() if plus or place == DEFAULT_PLACEMENT else f"{spec.strip()}+{place}"
+    return Specification(text, policy, _make(PLACEMENTS.get, "placement", place))
 
 
 def seeded(text: str, seed: int) -> str:

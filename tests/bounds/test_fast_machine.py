@@ -106,6 +106,15 @@ def test_densities_are_compared_without_rounding(jobs: list[tuple[int, int, int]
     assert densest_first(multiplier, work).tolist() == expected
 
 
+def test_equal_densities_that_floats_tell_apart() -> None:
+    # work / multiplier is the same fraction twice, but rounds to two floats, the first to the larger
+    work, multiplier = 61734409029156341, 645465549588
+    assert float(work) / float(multiplier) > float(9 * work) / float(9 * multiplier)
+    first, second = np.array([multiplier, 9 * multiplier]), np.array([work, 9 * work])
+    assert densest_first(first, second).tolist() == [0, 1]
+    assert densest_first(first[::-1].copy(), second[::-1].copy()).tolist() == [0, 1]
+
+
 def test_densities_that_floats_cannot_tell_apart() -> None:
     # weight = work up to the last bit, in random order: floats see one density
     rng = np.random.default_rng(1)

@@ -1,0 +1,82 @@
+"""The other process of the road ``cp-sat``: reads one problem as JSON from stdin, writes what it knows to stdout.
+
+Started as a script, by path: it imports ortools and nothing of optsched, because ortools and highspy cannot be imported
+in one process. All numbers are integers. One JSON line for every improvement, the last one with ``"done": true``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+
+def build(problem: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """The CP-SAT model: an interval a job, a cumulative resource, costs ``max(0, slope C - kink)``."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    horizon = problem["horizon"]
+    starts, intervals, terms = [], [], []
+    for release, duration, slope, kink in zip(
+        problem["release"], problem["duration"], problem["slope"], problem["kink"], strict=True
+    ):
+        start = model.new_int_var(release, horizon - duration, "")
+        starts.append(start)
+        intervals.append(model.new_fixed_size_interval_var(start, duration, ""))
+        if slope == 0 and not problem["maximum"]:
+            continue
+        rise = slope * (start + duration) - kink
+        if slope * (release + duration) >= kink:
+            terms.append(rise)
+            continue
+        cost = model.new_int_var(0, max(0, slope * horizon - kink), "")
+        model.add(cost >= rise)
+        terms.append(cost)
+    model.add_cumulative(intervals, problem["gpus"], problem["capacity"])
+    if problem["maximum"]:
+        worst = model.new_int_var(0, problem["largest"], "")
+        for term in terms:
+            model.add(worst >= term)
+        model.minimize(worst)
+    else:
+        model.minimize(sum(terms))
+    for start, hint in zip(starts, problem["hint"], strict=False):
+        model.add_hint(start, hint)
+    return model, starts
+
+
+def main() -> None:
+    """Solve the problem on stdin."""
+    from ortools.sat.python import cp_model
+
+    problem = json.load(sys.stdin)
+    model, starts = build(problem)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1  # deterministic
+    solver.parameters.random_seed = 0
+    if problem["time_limit"] is not None:
+        solver.parameters.max_time_in_seconds = problem["time_limit"]
+
+    class Tell(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            say(self.objective_value, self.best_objective_bound, [self.value(start) for start in starts], False)
+
+    def say(value: float, bound: float, found: list[int] | None, done: bool, status: str = "") -> None:
+        line = {"value": value, "bound": bound, "starts": found, "done": done, "status": status}
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+
+    status = solver.solve(model, Tell())
+    found = None
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        found = [solver.value(start) for start in starts]
+    value = solver.objective_value if found is not None else 0.0
+    bound = solver.best_objective_bound
+    if bound != bound or abs(bound) == float("inf"):
+        bound = 0.0
+    say(value, bound, found, True, solver.status_name(status))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Events per CPU second of the engine, against a bare compiled heap loop with the same number of events.
+
+The engine alone: from the queue order to the last event, without naming GPUs (``with_names`` includes that).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from numba import njit
+
+from optsched.heap import pop, push
+from optsched.instance import Instance
+from optsched.online.specification import Specification, specify
+from optsched.policy import KnownJobs
+from optsched.simulation.engine import run_policy
+from optsched.simulation.ordered import FINISHED_RUN, NEEDS_ROOM, run_ordered
+from optsched.simulation.state import EVENTS, FINISHED, State, grown, new_state
+
+ROUNDS, LOAD = 5, 0.9
+Ints = npt.NDArray[np.int64]
+
+
+@cache
+def trace(jobs: int) -> Instance:
+    """Poisson arrivals at load 0.9 on 64 x 8 GPUs, log-normal durations, gangs of 1, 2, 4, 8; whole seconds."""
+    rng = np.random.default_rng(0)
+    gpus, duration = rng.choice([1, 2, 4, 8], jobs), np.ceil(rng.lognormal(7.0, 1.5, jobs))
+    gaps = rng.exponential(float(gpus @ duration) / jobs / 512 / LOAD, jobs)
+    table = pl.DataFrame({"arrival": np.floor(np.cumsum(gaps)), "gpus": gpus, "duration": duration})
+    instance = Instance(table, "64x8", name=f"{jobs} jobs")
+    assert instance.job_class.size == jobs  # arrays are computed once an instance, not once a run
+    return instance
+
+
+@njit
+def heap_loop(arrival: Ints, duration: Ints, heap: Ints) -> int:
+    """Push every arrival's completion, pop every completion when its time comes: 2 n events, nothing else."""
+    size, events = 0, 0
+    for j in range(arrival.size):
+        while size > 0 and heap[0] <= arrival[j]:
+            pop(heap, 0, size)
+            size -= 1
+            events += 1
+        size = push(heap, 0, size, arrival[j] + duration[j])
+        events += 1
+    while size > 0:
+        pop(heap, 0, size)
+        size -= 1
+        events += 1
+    return events
+
+
+def engine(instance: Instance, chosen: Specification) -> State:
+    """The compiled loop and nothing else."""
+    policy: Any = chosen.policy
+    state = new_state(instance, policy.order(KnownJobs(instance, policy.knowledge)), chosen.placement)
+    while (status := run_ordered(chosen.placement.place, state, 10**12)) == NEEDS_ROOM:
+        state = grown(state)
+    assert status == FINISHED_RUN
+    return state
+
+
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    """The least CPU time of `ROUNDS` runs."""
+    found = []
+    for _ in range(ROUNDS):
+        begun = time.process_time()
+        work()
+        found.append(time.process_time() - begun)
+    return min(found)
+
+
+@pytest.mark.bench
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("placement", ["count", "consolidated"])
+@pytest.mark.parametrize("policy", ["fifo", "fifo:skip=true", "srtf", "tiresias"])
+@pytest.mark.parametrize("jobs", [2_000, 100_000])
+def test_events_per_cpu_second(benchmark: Any, jobs: int, policy: str, placement: str) -> None:
+    instance, chosen = trace(jobs), specify(f"{policy}+{placement}")
+    arrival, duration = instance.arrival.astype(np.int64), instance.duration.astype(np.int64)
+    heap = np.zeros(jobs, dtype=np.int64)
+    assert heap_loop(arrival, duration, heap) == 2 * jobs
+    floor = cpu_seconds(lambda: heap_loop(arrival, duration, heap)) / (2 * jobs)
+    state = benchmark.pedantic(engine, (instance, chosen), rounds=1, warmup_rounds=1)
+    events = int(state.tally[EVENTS])
+    alone = cpu_seconds(lambda: engine(instance, chosen))
+    whole = cpu_seconds(lambda: run_policy(instance, chosen.policy, chosen.placement))
+    benchmark.extra_info["events_per_second"] = events / alone
+    benchmark.extra_info["with_names"] = events / whole
+    benchmark.extra_info["heap_events_per_second"] = 1 / floor
+    benchmark.extra_info["ratio"] = alone / events / floor
+    assert state.tally[FINISHED] == jobs
+    assert events >= 2 * jobs

@@ -1,0 +1,101 @@
+"""`Run`: what it counts, and that its conservation checks notice what they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from optsched.errors import SimulationError
+from optsched.instance import Instance, Job
+from optsched.online.specification import specify
+from optsched.policy import Knowledge, Order
+from optsched.simulation.engine import run_policy
+from optsched.simulation.ordered import FINISHED_RUN, run_ordered
+from optsched.simulation.run import Run, result
+from optsched.simulation.state import ACTIVE, FREE, State, grown, new_state
+from simulation.instances import HOMOGENEOUS, random_instance
+
+
+def run(instance: Instance, spec: str) -> Run:
+    chosen = specify(spec)
+    return run_policy(instance, chosen.policy, chosen.placement, name=spec)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_events_are_arrivals_and_completions_and_preemptions_are_segments_too_many(seed: int) -> None:
+    instance = random_instance(700 + seed, HOMOGENEOUS[seed % 5])
+    for spec in ("fifo", "sjf", "srtf:restart=1"):
+        made = run(instance, spec)
+        assert made.events == 2 * instance.n
+        assert made.preemptions == len(made.schedule) - instance.n
+        assert made.instance is instance
+        assert made.value("total_completion_time") == made.schedule.completion.sum()
+        assert made.value() == made.metrics["total_flow_time"]
+        assert made.seconds >= 0
+
+
+def test_a_run_names_its_policy_its_knowledge_and_its_class_of_schedules() -> None:
+    instance = Instance([Job("a", duration=1)], "1x1", objective="makespan")
+    assert (run(instance, "fifo").policy, run(instance, "fifo").knowledge) == ("fifo", Knowledge.NON_CLAIRVOYANT)
+    assert run(instance, "sjf").knowledge is Knowledge.CLAIRVOYANT
+    assert run(instance, "sjf").schedule_class == "gang-nonpreemptive"
+    assert run(instance, "srtf").schedule_class == "gang"  # it might have preempted: the bound must hold for that too
+    assert run(instance, "sjf+random").schedule.policy == "sjf+random"
+    assert run(instance, "sjf").value() == 1
+
+
+def test_changes_of_level_and_ends_of_rounds_are_events() -> None:
+    instance = Instance([Job("a", duration=10)], "1x1")
+    assert run(instance, "tiresias:threshold=4").events == 3
+    late = Instance([Job("a", arrival=1, duration=10)], "1x1")
+    assert run(late, "tiresias:threshold=4,round=2").events == 4
+
+
+def finished_state() -> tuple[State, Instance]:
+    instance = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2")
+    chosen = specify("fifo+first-fit")
+    state = new_state(instance, Order(key=instance.arrival), chosen.placement)
+    assert run_ordered(chosen.placement.place, state, 1000) == FINISHED_RUN
+    return state, instance
+
+
+def test_an_untouched_state_passes() -> None:
+    state, instance = finished_state()
+    assert result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False, 0.0).schedule.completion.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("tamper", "what"),
+    [
+        (lambda s: s.seg_work.__setitem__(0, 2.5), "job 'a': 0.5 s of work were lost or invented"),
+        (lambda s: s.remaining.__setitem__(1, 1.0), "job 'b': 1 s of work were lost or invented"),
+        (lambda s: s.free.__setitem__(0, 1), "GPUs are still held"),
+        (lambda s: s.tally.__setitem__(FREE, 3), "GPUs are still held"),
+        (lambda s: s.tally.__setitem__(ACTIVE, 1), "GPUs are still held"),
+    ],
+)
+def test_lost_work_and_lost_gpus_are_noticed(tamper: Callable[[State], None], what: str) -> None:
+    state, instance = finished_state()
+    tamper(state)
+    with pytest.raises(SimulationError, match=what):
+        result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False, 0.0)
+
+
+def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
+    state, instance = finished_state()
+    state.log_count[:2] = 2
+    state.log_pool[:2] = 0
+    with pytest.raises(Exception, match="does not fit at 1 s: more GPUs in use than there are"):
+        result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False, 0.0)
+
+
+def test_a_grown_log_keeps_what_it_held() -> None:
+    state, _ = finished_state()
+    larger = grown(state)
+    for name in ("seg_job", "seg_start", "seg_end", "seg_work", "seg_offset", "log_pool", "log_count"):
+        old, new = getattr(state, name), getattr(larger, name)
+        assert new.size == 2 * old.size
+        assert np.array_equal(new[: old.size], old)
+    assert larger.tally is state.tally
