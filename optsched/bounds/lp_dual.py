@@ -1,8 +1,8 @@
 """Lower bounds from prices on time: a dual solution of a time-indexed LP, checked in exact arithmetic.
 
 **Statement.** Let rows k = 1..K have widths ``u_kj >= 0`` and capacity ``U_k``: no set of gangs that fits on the G GPUs
-together has more than U_k of row k. Let ``pi_k(t) >= 0`` be a price of row k at time t, constant on cells of ``unit`` seconds from
-``origin`` on (at or before the first arrival) and zero after the last cell. For every schedule of the class
+together has more than U_k of row k. Let ``pi_k(t) >= 0`` be a price of row k at time t, constant on cells of ``unit``
+seconds from ``origin`` on (at or before the first arrival) and zero after the last cell. For every schedule of the class
 
     value >= sum_j m_j - sum_k U_k integral pi_k,     m_j = min over all ways to run j of [ f_j(C_j) + what it pays ],
 
@@ -19,9 +19,9 @@ most U_k of row k, so all jobs together pay at most ``sum_k U_k integral pi_k``;
 
 Seconds are rounded inward: of the price only the ``floor(p_j / unit)`` whole cells' worth are charged, in class ``gang``
 from the cell on in which r_j lies. Prices are not negative, so that only lowers m_j; with times that are multiples of
-``unit`` nothing is lost. What is charged is then linear in S (in C) between multiples of ``unit``: a window of whole cells slides
-linearly; and of one further fraction of a cell the cheapest whole cells change by exchanging it for the dearest. f_j
-has one kink. Hence the minimum is at a multiple of ``unit``, at the first possible S or C, or at the kink. After the
+``unit`` nothing is lost. What is charged is then linear in S (in C) between multiples of ``unit``: a window of whole cells
+slides linearly; and of one further fraction of a cell the cheapest whole cells change by exchanging it for the dearest.
+f_j has one kink. Hence the minimum is at a multiple of ``unit``, at the first possible S or C, or at the kink. After the
 last cell nothing is charged any more while f_j does not fall, so no later point than the first such need be looked at.
 
 **Rounding up.** If all times, weights and costs are integers, some optimal non-preemptive schedule has integer starts (move

@@ -4,8 +4,8 @@ The LP is solved in floats, its duals become prices, and what the prices prove i
 alone (`optsched.bounds.lp_dual`): neither the solver's tolerances nor the rounding can make the bound wrong.
 
 **Coarse grids.** Where slots of the exact unit are too many, slots are longer and releases and durations are rounded
-**down** to them (costs are not). That is a relaxation: with S the real starts, floor(S) respects the rounded releases; and if
-jobs of total width w are in process in slot t on the grid, then ``S_j < t + 1 <= S_j + p_j`` for each of them (times in
+**down** to them (costs are not). That is a relaxation: with S the real starts, floor(S) respects the rounded releases; and
+if jobs of total width w are in process in slot t on the grid, then ``S_j < t + 1 <= S_j + p_j`` for each of them (times in
 slots), so they really run together just before t + 1, and w is at most the capacity. A start in slot s costs at least what
 starting at its left end does.
 """

@@ -64,6 +64,8 @@ def solve(
         For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
     """
     goal = objective_of(instance, objective)
+    if time_limit is not None and not time_limit > 0:
+        raise InputError("not legal", field="time limit", value=time_limit, legal="seconds > 0")
     seconds_alone(instance)
     regular_cost(goal, instance)
     task = Task(instance, goal, time_limit=time_limit, horizon=horizon, progress=progress)

@@ -153,6 +153,8 @@ class Task:
     def raise_bound(self, bound: float | Fraction, by: str, *, tell: bool = True) -> None:
         """A proven lower bound to keep if it is higher; floats are rounded up to the grid of values, if there is one."""
         if isinstance(bound, float):
+            if not math.isfinite(bound):  # a solver that was stopped before it had one
+                return
             step = self.step
             bound = Fraction(round_bound(bound, step, float(self.values_from))) if step else Fraction(bound)
         if self.value is not None and self.horizon is None:
