@@ -10,7 +10,7 @@ from rich.text import Text
 
 from optsched.bounds import Certificate
 from optsched.instance import Instance
-from optsched.report import Report
+from optsched.report import KNOWN, Report
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -72,6 +72,10 @@ def _bound_notes(report: Report) -> list[str]:
     for shown in dict.fromkeys(line.bound for line in report.lines):
         if shown is None:
             notes.append(f"no lower bound on {report.objective} is known: no ratio")
+            continue
+        if shown.kind == KNOWN:
+            methods = " and ".join((report.instance.optimum or {}).get("proved_by", [])) or "nobody named"
+            notes.append(f"optimum {number(shown.value, 12)} (class {shown.schedule_class}; proved by {methods})")
             continue
         what = "optimum" if shown.exact else "bound: no schedule is below"
         notes.append(f"{what} {number(shown.value, 12)} ({shown.kind}, class {shown.schedule_class}; proved again)")

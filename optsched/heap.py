@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from optsched.compiled import njit
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

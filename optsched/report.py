@@ -22,6 +22,7 @@ from optsched.policy import OrderedPolicy, Policy
 from optsched.simulation.engine import Progress
 from optsched.simulation.run import Run
 
+KNOWN = "known-optimum"  # the kind of bound that the instance states itself
 DEFAULT_POLICIES = ("fifo", "sjf", "srtf")
 PolicyLike = str | Policy | OrderedPolicy | Specification
 
@@ -114,7 +115,7 @@ class Report:
     def _bound_of(self, run: Run) -> BoundShown | None:
         known = stated_optimum(self.instance, self.objective)
         if known is not None and run.schedule_class == known[1]:
-            return BoundShown(known[0], "known-optimum", known[1], True)
+            return BoundShown(known[0], KNOWN, known[1], True)
         if self.certificate is None:
             return None
         c = self.certificate

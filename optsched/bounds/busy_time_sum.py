@@ -18,11 +18,11 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from optsched.bounds.densities import densest_first
 from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.wide_integers import LIMBS, Words, add_wide, total, wide_divide, wide_product
+from optsched.compiled import njit
 
 Ints = npt.NDArray[np.int64]
 

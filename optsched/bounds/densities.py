@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from optsched.bounds.wide_integers import wide_product
+from optsched.compiled import njit
 
 Ints = npt.NDArray[np.int64]
 

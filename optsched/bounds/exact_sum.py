@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from optsched.bounds.wide_integers import Words, add_wide, total, wide_product
+from optsched.compiled import njit
 
 Floats = npt.NDArray[np.float64]
 

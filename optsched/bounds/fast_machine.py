@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from optsched.bounds.wide_integers import Words, wide_product
+from optsched.compiled import njit
 from optsched.heap import pop, push
 
 Ints = npt.NDArray[np.int64]

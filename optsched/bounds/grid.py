@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from optsched.bounds.certificate import ratio_text
 from optsched.bounds.gang_machine import GangMachine
+from optsched.compiled import njit
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -28,7 +28,7 @@ __all__ = ["THREADS", "Conflict", "Outcome", "Progress", "Session", "round_bound
 Ints = npt.NDArray[np.int64]
 
 THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
-IIS_STRATEGY = 2  # the default, 0, finds only conflicts between a row's own bounds
+IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
 BOUND_TOLERANCE = 1e-6  # relative; HiGHS's MIP bounds are floats, so rounding up must not trust their last digits
 
 _STATUS = {
@@ -306,8 +306,8 @@ class Session:
         if status == highspy.HighsStatus.kError:
             raise OptschedError("HiGHS: getIis returned kError")
         rows, columns = tuple(found.row_index_), tuple(found.col_index_)
-        free = highspy.IisBoundStatus.kIisBoundStatusFree
-        columns = tuple(j for j, b in zip(columns, found.col_bound_, strict=True) if b != free)
+        part = {int(getattr(highspy.IisBoundStatus, f"kIisBoundStatus{kind}")) for kind in ("Lower", "Upper", "Boxed")}
+        columns = tuple(j for j, bound in zip(columns, found.col_bound_, strict=True) if int(bound) in part)
         names = self.program.binding
         return Conflict(
             rows, columns, tuple(names.row_name(i) for i in rows), tuple(names.column_name(j) for j in columns)

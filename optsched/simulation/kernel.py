@@ -10,8 +10,8 @@ Everything is inlined into the compiled loop: a call would pass some sixty array
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import njit
 from optsched.heap import insert, remove
 from optsched.simulation.state import (
     ACTIVE,

@@ -17,9 +17,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import njit, types
 
 from optsched.cluster import Cluster
+from optsched.compiled import njit, types
 from optsched.heap import KERNEL, before
 from optsched.instance import Instance, Job
 from optsched.policy import Order

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+
+from optsched.compiled import njit, types
 
 # place(gpus, free[P], size[P], eligible[P], random[1], out_node[W], out_count[W]) -> number of entries, 0: no place
 SIGNATURE = types.int64(

@@ -140,7 +140,7 @@ def test_mips_have_no_duals() -> None:
 
 
 def test_node_limit_gives_an_interval_and_the_same_one_again() -> None:
-    program = knapsack(3, n=60, m=20)
+    program = knapsack(3, n=40, m=12)
     first = Session(program).solve(node_limit=3)
     again = Session(program).solve(node_limit=3)
     assert first.status == "limit"
@@ -152,19 +152,19 @@ def test_node_limit_gives_an_interval_and_the_same_one_again() -> None:
 
 
 def test_mip_start_is_used_completed_and_kept() -> None:
-    program = knapsack(3, n=60, m=20)
+    program = knapsack(3, n=40, m=12)
     optimum = Session(program).solve()
     session = Session(program)
-    known = np.arange(60) < 50
+    known = np.arange(40) < 30
     session.mip_start(optimum.x, known)
     limited = session.solve(node_limit=0)
-    # the root alone does not find it (see the test above)
     assert limited.value == pytest.approx(optimum.value)
-    assert Session(program).solve(node_limit=0).value < optimum.value - 0.5
+    alone = Session(program).solve(node_limit=0)
+    assert alone.value is None or alone.value < optimum.value - 0.5
 
 
 def test_a_known_step_rounds_the_bound_and_ends_the_proof_sooner() -> None:
-    program = knapsack(3, n=60, m=20)
+    program = knapsack(3, n=40, m=12)
     assert program.objective_step == 1
     blind = LinearProgram.from_arrays(
         program.c + 1e-9, program.A, program.row_lower, program.row_upper,
@@ -197,7 +197,7 @@ def test_round_bound(bound: float, step: float | None, offset: float, sense: int
 
 def test_progress_reports_a_shrinking_interval() -> None:
     reports: list[Progress] = []
-    outcome = Session(knapsack(3, n=60, m=20)).solve(progress=reports.append)
+    outcome = Session(knapsack(3, n=40, m=12)).solve(progress=reports.append)
     seen = [r.incumbent for r in reports if np.isfinite(r.incumbent)]
     assert len(seen) > 1
     assert seen == sorted(seen)
@@ -266,7 +266,7 @@ def test_another_thread_number_is_an_error_and_not_a_silence() -> None:
 
 
 def test_the_clock_of_a_limit_starts_anew_with_every_solve() -> None:
-    session = Session(knapsack(3, n=60, m=20))
+    session = Session(knapsack(3, n=40, m=12))
     first = session.solve()
     session.set_cost(session.program.c[::-1].copy())
     again = session.solve(time_limit=max(first.seconds, 1.0) * 50)
