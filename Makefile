@@ -30,6 +30,8 @@ $(STAMP): pyproject.toml
 	  $(PYTHON) -m venv $(VENV) && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,dev]'; \
 	fi
+	@echo 'compiling the engine, once'
+	@$(BIN)/optsched run single-06-1 --json > /dev/null
 	@touch $(STAMP)
 
 lint: $(STAMP)
