@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+KICKS = 50  # descents, times n^2
+
 __all__ = ["improve_order"]
 
 
@@ -98,7 +100,8 @@ def improve_order(
 ) -> float:
     """Iterated local search on ``order`` (changed in place to the best found); returns its value.
 
-    Stops when ``budget`` profile segments have been looked at, or when the value is down to ``target`` (a proven bound).
+    Stops when ``budget`` profile segments have been looked at, when the value is down to ``target`` (a proven bound), or
+    after ``50 n^2`` descents: a handful of jobs has no more orders to find.
     """
     n = order.size
     start = np.empty(n)
@@ -109,7 +112,9 @@ def improve_order(
         return best
     trial, state = order.copy(), np.array([seed])
     value = best
-    while best > target:
+    for _kick in range(KICKS * n * n):
+        if best <= target:
+            break
         value, spent = _descend(
             trial, value, budget - work,
             release, duration, gpus, job_class, usable, pool_gpus, slope, kink, base, maximum,

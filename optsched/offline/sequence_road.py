@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from optsched.bounds.lp_dual import price_certificate
 from optsched.offline.prices import prices_of_multipliers
-from optsched.offline.single_machine import LARGEST, SingleMachine, prove_single_machine
+from optsched.offline.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.offline.solution import Size
 from optsched.offline.start_program import SlotJobs
 from optsched.offline.task import ROADS, Report, Road, Task
@@ -40,7 +40,7 @@ def _applies(task: Task) -> str | None:
     slots = int(grid.release.max() + grid.duration.sum()) + 1
     if instance.n * slots > STATES or instance.n**2 * slots > PAIRS:
         return f"{instance.n} jobs x {slots} slots are too many"
-    if task.value is not None and task.value / task.step >= LARGEST:
+    if task.value is not None and task.value / task.step * slots >= EXACT:
         return "values are too large for exact arithmetic"
     return None
 

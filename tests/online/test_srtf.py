@@ -63,3 +63,15 @@ def test_overhead_paid_in_vain_is_paid_again() -> None:
     run = simulate(Instance(jobs, "1x1"), "srtf:restart=3")
     assert run.schedule.completion.tolist() == [12, 2, 5]
     assert run.preemptions == 2
+
+
+def test_overhead_brings_nobody_nearer_to_the_end() -> None:
+    # a resumes at 2, pays until 5, works until 6 and has 8 s left; so d, with 6.5 s, goes first after c.
+    jobs = [
+        Job("a", duration=10),
+        Job("b", arrival=1, duration=1),
+        Job("c", arrival=6, duration=1),
+        Job("d", arrival=6, duration=6.5),
+    ]
+    run = simulate(Instance(jobs, "1x1"), "srtf:restart=3")
+    assert run.schedule.completion.tolist() == [24.5, 2, 7, 13.5]
