@@ -129,7 +129,7 @@ def test_run_writes_what_verify_accepts(command: Any, small: Path, tmp_path: Pat
 def test_solve_finds_and_saves_the_optimum(command: Any, small: Path, tmp_path: Path) -> None:
     done = command("solve", small, "-o", tmp_path / "best.json", "--json")
     document = done.json
-    keys = "status objective value bound gap model solver rows columns nonzeros seconds".split()
+    keys = ["status", "objective", "value", "bound", "gap", "model", "solver", "rows", "columns", "nonzeros", "seconds"]
     assert set(document) == set(keys)
     assert (document["status"], document["value"], document["bound"]) == ("optimal", 17, 17)
     assert command("verify", tmp_path / "best.json", "--instance", small).code == 0

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 from brute_force import optimum, preemptive_optimum
+
 from optsched.bounds import bound
 from optsched.check import check_schedule, schedule_value
 from optsched.cluster import Cluster, NodeGroup

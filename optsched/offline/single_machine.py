@@ -162,13 +162,15 @@ def _clear_cores(length: Ints, alive: Bools) -> bool:
 @njit
 def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
     """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers."""
-    square = 0.0
+    square, plain = 0.0, 0.0
     for k in range(u.size):
         direction[k] = 1 - visits[k] + 0.7 * direction[k]
-        # not less than the plain subgradient's: two opposite ones must not make a giant step
-        square += max(direction[k] * direction[k], (1 - visits[k]) * (1 - visits[k]))
+        square += direction[k] * direction[k]
+        plain += (1 - visits[k]) * (1 - visits[k])
+    # two opposite subgradients must not make a giant step
+    length /= max(square, plain)
     for k in range(u.size):
-        moved = np.round((u[k] + length / square * direction[k]) * QUANTUM) / QUANTUM
+        moved = np.round((u[k] + length * direction[k]) * QUANTUM) / QUANTUM
         u[k] = min(max(moved, -4 * upper), 4 * upper)
 
 

@@ -229,7 +229,12 @@ def test_an_iis_is_irreducible() -> None:
 
 def test_an_iis_names_column_bounds() -> None:
     program = LinearProgram.from_arrays(
-        np.ones(1), sp.csc_array(np.array([[1.0]])), np.array([3.0]), np.array([INF]), upper=np.array([2.0]), columns=["x"]
+        np.ones(1),
+        sp.csc_array(np.array([[1.0]])),
+        np.array([3.0]),
+        np.array([INF]),
+        upper=np.array([2.0]),
+        columns=["x"],
     )
     session = Session(program)
     assert session.solve().status == "infeasible"

@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offline.rigid_instances import SUMS, one_machine
 from optsched.bounds.lp_dual import price_certificate
 from optsched.objectives import get_objective
 from optsched.offline.sequence_road import machine_of
 from optsched.offline.single_machine import SequenceProof, SingleMachine, prove_single_machine
 from optsched.offline.task import Task
-from offline.rigid_instances import SUMS, one_machine
 
 
 @st.composite
