@@ -137,6 +137,7 @@ CLUSTER_WEEK = Recipe(
         "whole": True,
     },
     (),
+    "total_flow_time",
 )
 
 

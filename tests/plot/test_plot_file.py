@@ -120,13 +120,13 @@ def test_files_that_cannot_be_drawn(tmp_path: Path, name: str, content: bytes | 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"end": float("nan")}, r"segment 1 \(of 1\) has a time that is not a finite number"),
+        ({"end": float("nan")}, "finite numbers of seconds"),
         ({"start": 9}, "an end before its start"),
         ({"gpus": [[0, -1]]}, "below 0"),
         ({"gpus": [[0, 10**9]]}, "too large to draw"),
         ({"gpus": [[0, 0, 0]]}, "a segment is not legal"),
         ({"job": ["a"]}, "a segment is not legal"),
-        ({"work": None}, "not a finite number"),
+        ({"work": None}, "finite numbers of seconds"),
     ],
 )
 def test_segments_that_cannot_be_drawn(tmp_path: Path, change: dict[str, Any], message: str) -> None:
