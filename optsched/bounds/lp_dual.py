@@ -1,16 +1,18 @@
 """Lower bounds from prices on time: a dual solution of a time-indexed LP, checked in exact arithmetic.
 
 **Statement.** Let rows k = 1..K have widths ``u_kj >= 0`` and capacity ``U_k``: no set of gangs that fits on the G GPUs
-together has more than U_k of row k. Let ``pi_k(t) >= 0`` be a price of row k at time t, constant on cells of ``unit``
-seconds from ``origin`` on (at or before the first arrival) and zero after the last cell. For every schedule of the class
+together has more than U_k of row k. Cut time into cells of ``unit`` seconds from ``origin`` on (at or before the first
+arrival), and let ``pi_kc >= 0`` be the price of a unit of row k for the whole of cell c; after the last cell all is free.
+For every schedule of the class
 
-    value >= sum_j m_j - sum_k U_k integral pi_k,     m_j = min over all ways to run j of [ f_j(C_j) + what it pays ],
+    value >= sum_j m_j - sum_k U_k sum_c pi_kc,     m_j = min over all ways to run j of [ f_j(C_j) + what it pays ],
 
-where j pays ``sum_k u_kj pi_k(t)`` for every moment t at which it runs. **Proof.** At any moment the jobs that run have at
-most U_k of row k, so all jobs together pay at most ``sum_k U_k integral pi_k``; and each pays, with its cost, at least m_j.
+where j pays ``sum_k u_kj pi_kc`` for every cell in which it runs, in part for a part. **Proof.** At any moment the jobs that
+run have at most U_k of row k, so all jobs together pay at most ``sum_k U_k sum_c pi_kc``; and each pays, with its cost, at
+least m_j.
 (LP duality for the start-time formulation; here it is said directly, so real-valued times need no second argument.)
 
-**What m_j is.** Write P(t) for the price rate of j, a step function.
+**What m_j is.** Write P(t) for what j pays per second at time t, a step function.
 
 * class ``gang-nonpreemptive``: j runs in one piece, m_j = min over starts S >= r_j of ``f_j(S + p_j)`` + the integral of P
   over [S, S + p_j].
@@ -72,7 +74,7 @@ class PriceRow:
 
 @dataclass(frozen=True)
 class Prices:
-    """A dual solution: cells of ``unit`` seconds from ``origin`` (s) on, prices per second as integers over one
+    """A dual solution: cells of ``unit`` seconds from ``origin`` (s) on, prices of cells as integers over one
     ``denominator``.
 
     ``formulation`` names the model whose LP the prices come from; it is for the reader and proves nothing.
@@ -152,7 +154,7 @@ def _minima(instance: Instance, objective: str, schedule_class: str, prices: Pri
             if width[j]:
                 rate[: price.size] += width[j] * price
         charged, first, shift = piece(rate, prices.unit, release, length)
-        money = Fraction(prices.unit, prices.denominator)
+        money = Fraction(1, prices.denominator)
         yield _least(cost, charged, first, shift + prices.origin, prices.unit, money)
 
 
@@ -221,7 +223,7 @@ def _total(instance: Instance, prices: Prices, minima: Sequence[Fraction]) -> Fr
     total = sum(minima, Fraction(0))
     for row in prices.rows:
         capacity = row_capacity(row.width, instance.gpus, instance.cluster.gpus)
-        total -= capacity * prices.unit * Fraction(sum(row.price.tolist()), prices.denominator)
+        total -= capacity * Fraction(sum(row.price.tolist()), prices.denominator)
     return total
 
 

@@ -35,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 __all__ = ["lp_bound"]
 
 COLUMNS = 100_000
-NONZEROS = 500_000
+NONZEROS = 250_000
 
 
 def lp_bound(
@@ -87,7 +87,7 @@ def _grid(
         unit = Fraction(float(seconds_alone(instance).min())) / 4
     span = Fraction(float(latest.max())) - Fraction(origin)
     unit = max(unit, span / COLUMNS)
-    while span / unit >= 2:
+    while span >= unit:
         jobs = SlotJobs.on_grid(instance, objective, origin, unit)
         last = np.floor((latest - seconds_alone(instance) - origin) / float(unit) + 1e-9).astype(np.int64)
         count = np.maximum(last - jobs.release + 1, 1)

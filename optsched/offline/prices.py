@@ -36,7 +36,7 @@ def rational(values: Floats) -> tuple[Ints, int]:
 
 
 def prices_of_duals(program: StartProgram, row_dual: Floats) -> Prices:
-    """Prices per slot of a solved `StartProgram` (HiGHS's convention: a ``<=`` row's dual is <= 0 in a minimisation)."""
+    """Prices of slots of a solved `StartProgram` (HiGHS's convention: a ``<=`` row's dual is <= 0 in a minimisation)."""
     jobs = program.jobs
     duals = -row_dual[jobs.release.size :]
     amount, denominator = rational(duals)
@@ -48,10 +48,7 @@ def prices_of_duals(program: StartProgram, row_dual: Floats) -> Prices:
             price = np.zeros(cells, dtype=np.int64)
             price[program.row_slot[of_family]] = amount[of_family]
             rows.append(PriceRow(family.width, price))
-    # a dual is the price of a whole slot, a price is per second: both in whole numbers over one denominator
-    unit = jobs.unit
-    rows = [PriceRow(row.width, row.price * unit.denominator) for row in rows]
-    return Prices("rigid-time-indexed", Fraction(jobs.origin), unit, denominator * unit.numerator, tuple(rows))
+    return Prices("rigid-time-indexed", Fraction(jobs.origin), jobs.unit, denominator, tuple(rows))
 
 
 def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: Floats, step: Fraction) -> Prices:
@@ -83,6 +80,6 @@ def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: F
             high -= third
     value(max(range(low, high + 1), key=value))
     amount = np.round((path[:-1] - path[1:]) * QUANTUM).astype(np.int64)
-    per_second = step / (int(QUANTUM) * jobs.unit)
-    row = PriceRow(np.ones(length.size, dtype=np.int64), amount * per_second.numerator)
-    return Prices("time-indexed", Fraction(jobs.origin), jobs.unit, per_second.denominator, (row,))
+    quantum = step / int(QUANTUM)
+    row = PriceRow(np.ones(length.size, dtype=np.int64), amount * quantum.numerator)
+    return Prices("time-indexed", Fraction(jobs.origin), jobs.unit, quantum.denominator, (row,))

@@ -162,13 +162,14 @@ def _clear_cores(length: Ints, alive: Bools) -> bool:
 @njit
 def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
     """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers."""
-    square, plain = 0.0, 0.0
+    # Where successive subgradients nearly cancel the step is long: measured, that is what leaves plateaus.
+    square = 0.0
     for k in range(u.size):
         direction[k] = 1 - visits[k] + 0.7 * direction[k]
         square += direction[k] * direction[k]
-        plain += (1 - visits[k]) * (1 - visits[k])
-    # two opposite subgradients must not make a giant step
-    length /= max(square, plain)
+    if square == 0:
+        return
+    length /= square
     for k in range(u.size):
         moved = np.round((u[k] + length * direction[k]) * QUANTUM) / QUANTUM
         u[k] = min(max(moved, -4 * upper), 4 * upper)
@@ -460,4 +461,4 @@ class _Tree:
             alive = node.alive.copy()
             window = slice(node.branch_time + 1, None) if early else slice(0, node.branch_time + 1)
             alive[node.branch_job, window] = False
-            self.open(alive, node.u.copy(), min(self.rounds, 60), 0.5, node.bound)
+            self.open(alive, node.u.copy(), min(self.rounds, 60), 1.0, node.bound)

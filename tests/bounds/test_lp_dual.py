@@ -57,7 +57,7 @@ def cases(draw: st.DrawFn, most: int = 4, scales: tuple[int, ...] = (1, 2, 3)) -
 
 
 def rate(instance: Instance, prices: Prices, j: int) -> list[Fraction]:
-    """What job j pays a second, cell by cell."""
+    """What job j pays for whole cells."""
     paid = [Fraction(0)] * prices.cells
     for row in prices.rows:
         for k, price in enumerate(row.price.tolist()):
@@ -69,7 +69,7 @@ def paid_between(cells: list[Fraction], prices: Prices, start: Fraction, end: Fr
     total = Fraction(0)
     for k, price in enumerate(cells):
         low, high = prices.origin + k * prices.unit, prices.origin + (k + 1) * prices.unit
-        total += price * max(Fraction(0), min(end, high) - max(start, low))
+        total += price * max(Fraction(0), min(end, high) - max(start, low)) / prices.unit
     return total
 
 
