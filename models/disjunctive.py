@@ -41,7 +41,7 @@ from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.objectives import get_objective
-from optsched.rates.duration import seconds_alone
+from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 NAME = "disjunctive"
@@ -78,7 +78,7 @@ class Windows:
     @classmethod
     def of(cls, instance: Instance, horizon: float | Floats | None) -> Windows:
         """The windows of an instance; `InfeasibleError` when a job cannot complete by the horizon."""
-        origin, duration = float(instance.arrival.min()), seconds_alone(instance)
+        origin, duration = float(instance.arrival.min()), fixed_durations(instance)
         release = instance.arrival - origin
         latest = release.max() + duration.sum() - duration
         if horizon is not None:

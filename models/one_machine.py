@@ -9,7 +9,7 @@ from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.models.formulation import objective_reason, size_reason
 from optsched.models.left_shift import starts_of
-from optsched.rates.duration import seconds_alone
+from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
@@ -24,7 +24,7 @@ def one_machine_reason(instance: Instance, objective: str, known: frozenset[str]
     if instance.cluster.gpus > 1:
         return f"it is for one machine, not for {instance.cluster.gpus} GPUs"
     try:
-        seconds_alone(instance)
+        fixed_durations(instance)
     except InputError as error:
         return str(error)
     return size_reason(nonzeros)
@@ -47,4 +47,6 @@ def order_of(given: Schedule) -> Ints:
 
 def schedule_in_order(instance: Instance, order: Ints, policy: str) -> Schedule:
     """The schedule of an order, on the one machine."""
-    return Schedule.from_starts(instance, starts_in_order(order, instance.arrival, instance.duration), policy=policy)
+    duration = fixed_durations(instance)
+    starts = starts_in_order(order, instance.arrival, duration)
+    return Schedule.from_starts(instance, starts, duration=duration, policy=policy)

@@ -40,7 +40,7 @@ from optsched.models.fast_building import collector_paused, terms
 from optsched.models.formulation import COMPLETION, FORMULATIONS, Formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.objectives import get_objective
-from optsched.rates.duration import seconds_alone
+from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 NAME = "positional"
@@ -68,7 +68,7 @@ def build(
     """
     require(applies(instance, objective), NAME)
     n, origin = instance.n, float(instance.arrival.min())
-    release, duration = instance.arrival - origin, seconds_alone(instance)
+    release, duration = instance.arrival - origin, fixed_durations(instance)
     end, earliest = math.inf if horizon is None else float(np.max(horizon)) - origin, _srpt(instance, origin)
     if earliest[-1] > end:
         raise InfeasibleError(f"no schedule completes all jobs by the horizon of {horizon} s")
@@ -103,7 +103,7 @@ def build(
 
 def _srpt(instance: Instance, origin: float) -> list[float]:
     # e_k; on a grid that rounds down if it must, so never too late
-    jobs = on_grid(instance.arrival, instance.duration, gang_machine(instance.gpus, 1, 1))
+    jobs = on_grid(instance.arrival, fixed_durations(instance), gang_machine(instance.gpus, 1, 1))
     ticks = srpt_completions(jobs.release, jobs.work)
     return [float((jobs.origin + tick) * jobs.tick) - origin for tick in ticks.tolist()]
 
@@ -128,7 +128,8 @@ def warm_start(model: Any, given: Schedule) -> None:
     """Put the order of a non-preemptive schedule, each job as early as it can, on all variables."""
     instance, order = given.instance, order_of(given)
     release = instance.arrival - float(instance.arrival.min())
-    end = starts_in_order(order, release, instance.duration) + instance.duration
+    duration = fixed_durations(instance)
+    end = starts_in_order(order, release, duration) + duration
     latest = model.completion[instance.n - 1].ub
     if latest is not None and end.max() > latest + 1e-9 * (1 + latest):
         raise InputError("the schedule ends after the horizon that the model was built with", field="schedule")

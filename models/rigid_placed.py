@@ -40,6 +40,7 @@ from optsched.models.placement_modes import Mode, modes_of_classes
 from optsched.models.start_columns import StartColumns, least_makespan, start_windows
 from optsched.models.start_model import choose, chosen, minimise
 from optsched.models.time_grid import time_grid
+from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 NAME = "rigid-placed"
@@ -140,7 +141,8 @@ def schedule(model: Any, instance: Instance) -> Schedule:
     columns: StartColumns = model.columns
     column = chosen(model, columns)
     counts = {j: model.mode[b] for j, b in enumerate(columns.block[column].tolist())}
-    return Schedule.from_starts(instance, columns.grid.seconds(columns.slot[column]), node_counts=counts, policy=NAME)
+    starts, duration = columns.grid.seconds(columns.slot[column]), fixed_durations(instance)
+    return Schedule.from_starts(instance, starts, node_counts=counts, duration=duration, policy=NAME)
 
 
 def warm_start(model: Any, given: Schedule) -> None:

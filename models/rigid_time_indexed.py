@@ -39,6 +39,7 @@ from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.start_columns import StartColumns, least_makespan, start_windows
 from optsched.models.start_model import choose, chosen, minimise
 from optsched.models.time_grid import time_grid
+from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 NAME = "rigid-time-indexed"
@@ -110,7 +111,9 @@ def schedule(model: Any, instance: Instance) -> Schedule:
     """The schedule of an integer solution."""
     columns: StartColumns = model.columns
     slot = columns.slot[chosen(model, columns)]
-    return Schedule.from_starts(instance, columns.grid.seconds(slot), policy=model.name)
+    return Schedule.from_starts(
+        instance, columns.grid.seconds(slot), duration=fixed_durations(instance), policy=model.name
+    )
 
 
 def warm_start(model: Any, given: Schedule) -> None:

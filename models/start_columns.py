@@ -30,17 +30,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class StartColumns:
-    """Blocks i64[B] on a grid: ``job`` (nondecreasing), ``first`` and ``last`` start slot."""
+    """Blocks i64[B] on a grid: ``job`` (nondecreasing), ``first`` and ``last`` start slot.
+
+    ``own`` i64[B]: slots that the job runs in this block where they depend on the mode; the grid then holds the fewest.
+    """
 
     grid: TimeGrid
     job: Ints
     first: Ints
     last: Ints
+    own: Ints | None = None
 
     @cached_property
     def duration(self) -> Ints:
         """Slots that a block's job runs, i64[B]."""
-        return self.grid.duration[self.job]
+        return self.grid.duration[self.job] if self.own is None else self.own
 
     @cached_property
     def offset(self) -> Ints:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.instance import Instance
-from optsched.rates.duration import seconds_alone
+from optsched.rates.duration import fixed_durations
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -42,6 +42,15 @@ class TimeGrid:
     release: Ints
     duration: Ints
 
+    @property
+    def exact(self) -> bool:
+        """Does float64 hold every boundary that a schedule without needless waiting has? Not with a unit such as 0.1."""
+        first, last = Fraction(self.origin), int(self.release.max(initial=0)) + int(self.duration.sum())
+        finest = lcm(first.denominator, self.unit.denominator)
+        common = gcd(int(first * finest), int(self.unit * finest))
+        power = Fraction(common & -common, finest)  # all boundaries are multiples of this, a power of two
+        return abs(first) + last * self.unit <= power * 2**53
+
     def seconds(self, slots: Ints) -> Floats:
         """Absolute times in seconds of slot boundaries."""
         return np.asarray(self.origin + slots * float(self.unit), dtype=np.float64)
@@ -53,8 +62,8 @@ class TimeGrid:
 
 
 def time_grid(instance: Instance) -> TimeGrid:
-    """The grid of an instance; `InputError` when its times have no common unit (or a job has no duration)."""
-    duration = seconds_alone(instance)
+    """The grid of an instance; `InputError` when its times have no common unit, or depend on where a job runs."""
+    duration = fixed_durations(instance)
     origin = float(instance.arrival.min())
     first = Fraction(origin)
     release = [Fraction(r) - first for r in instance.arrival.tolist()]

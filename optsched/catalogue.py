@@ -20,16 +20,23 @@ def _documented(registry: Registry[Any]) -> list[tuple[str, str]]:
 
 def _policies() -> list[tuple[str, str]]:
     from optsched.online import POLICIES
-    from optsched.online.specification import parameters_of
+    from optsched.parameters import parameters_of
 
     return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in POLICIES.items()]
 
 
 def _placements() -> list[tuple[str, str]]:
-    from optsched.online.specification import parameters_of
+    from optsched.parameters import parameters_of
     from optsched.placement import PLACEMENTS
 
     return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in PLACEMENTS.items()]
+
+
+def _predictors() -> list[tuple[str, str]]:
+    from optsched.parameters import parameters_of
+    from optsched.prediction import PREDICTORS
+
+    return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in PREDICTORS.items()]
 
 
 def _with_parameters(text: str, parameters: Any) -> str:
@@ -47,6 +54,21 @@ def _bounds() -> list[tuple[str, str]]:
     from optsched.bounds import BOUNDS
 
     return [(name, b.statement) for name, b in BOUNDS.items()]
+
+
+def _guarantees() -> list[tuple[str, str]]:
+    from optsched.ratios import GUARANTEES
+
+    return [
+        (name, f"{g.statement} ({g.source}); policies: {', '.join(g.policies)}; on {g.objective}")
+        for name, g in GUARANTEES.items()
+    ]
+
+
+def _suites() -> list[tuple[str, str]]:
+    from optsched.ratios.suites import suites
+
+    return [(name, suite.summary) for name, suite in suites().items()]
 
 
 def _objectives() -> list[tuple[str, str]]:
@@ -80,10 +102,13 @@ def _dialects() -> list[tuple[str, str]]:
 KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "policies": _policies,
     "placements": _placements,
+    "predictors": _predictors,
     "models": _models,
     "bounds": _bounds,
+    "guarantees": _guarantees,
     "objectives": _objectives,
     "instances": _instances,
+    "suites": _suites,
     "recipes": _recipes,
     "dialects": _dialects,
 }

@@ -84,10 +84,11 @@ def run(
         save_report(report, output)
     if as_json:
         _print_json(report.to_json())
-        return
-    from optsched.cli_tables import report_view
+    else:
+        from optsched.cli_tables import report_view
 
-    _show(report_view(report))
+        _show(report_view(report))
+    _require_kept([(report.instance, judgement) for judgement in report.violations], output)
 
 
 @app.command()
@@ -189,6 +190,37 @@ def verify(
 
 
 @app.command()
+def ratio(
+    suite: Annotated[
+        str,
+        typer.Argument(help="see: optsched list suites; or a folder of instances, or an instance", show_default=False),
+    ],
+    policy: Annotated[
+        list[str], typer.Option("-p", "--policy", help="NAME[:key=value,...][+PLACEMENT]", show_default=False)
+    ],
+    objective: Annotated[str | None, typer.Option("--objective", help="default: each instance's own")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Worst and mean ratio to the best possible over a suite of instances; is every guarantee kept?"""
+    from optsched.progress import bars
+    from optsched.ratios.evaluate import ratios
+    from optsched.ratios.suites import suite as suite_of
+
+    members = suite_of(suite)
+    with bars() as shown:
+        table = ratios(members, list(policy), objective, progress=shown.step("measuring ratios"))
+    if as_json:
+        _print_json(table.to_json())
+    else:
+        from optsched.cli_tables import ratio_view
+
+        _show(ratio_view(table))
+    if table.violations:
+        instances = dict(members.instances())
+        _require_kept([(instances[name], judgement) for name, judgement in table.violations], None)
+
+
+@app.command()
 def generate(
     recipe: Annotated[str, typer.Argument(help="see: optsched list recipes", show_default=False)],
     output: Annotated[Path, typer.Option("-o", help="an instance file (.json, .parquet)", show_default=False)],
@@ -258,6 +290,17 @@ def list_names(
     from optsched.cli_tables import names_view
 
     _show(names_view(kind, rows))
+
+
+def _require_kept(violations: list[tuple[Any, Any]], folder: Path | None) -> None:
+    """Exit 1 when a guarantee is violated: a line each on stderr, the instances saved for replay."""
+    from optsched.ratios.replay import save_violation
+
+    for instance, judgement in violations:
+        saved = save_violation(instance, judgement, folder or Path())
+        sys.stderr.write(f"optsched: {judgement.complaint}; the instance is saved in {saved}\n")
+    if violations:
+        raise typer.Exit(1)
 
 
 def _say_written(path: Path, instance: Any, skipped: int, as_json: bool) -> None:

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from optsched.bounds import Certificate
 from optsched.instance import Instance
+from optsched.ratios.evaluate import RatioTable
+from optsched.ratios.judge import Judgement
 from optsched.report import KNOWN, Report
 
 
@@ -43,8 +45,9 @@ def report_view(report: Report) -> Group:
     """The table of ``run``: objective, ratio to the bound, metrics, GPU-hours."""
     table = Table(title=None, header_style="bold", pad_edge=False)
     heads = ("policy", report.objective, "ratio", "mean JCT", "p99 JCT", "queueing", "makespan", "util", "max FTF")
-    for head in (*heads, "idle GPU-h", "wait GPU-h", "saves GPU-h"):
-        table.add_column(head, justify="left" if head == "policy" else "right", overflow="fold")
+    theorems = any(line.guarantee for line in report.lines)
+    for head in (*heads, "idle GPU-h", "wait GPU-h", "saves GPU-h", *(["guarantee"] if theorems else [])):
+        table.add_column(head, justify="left" if head in ("policy", "guarantee") else "right", overflow="fold")
     for line in report.lines:
         m = line.run.metrics
         hours = m["gpu_hours"]
@@ -62,9 +65,52 @@ def report_view(report: Report) -> Group:
             number(hours["idle"]),
             number(hours["waiting"] + hours["overhead"]),
             number(line.saved),
+            *([_guarantee_cell(line.guarantee, report.objective)] if theorems else []),
         )
     notes = [instance_line(report.instance, report.skipped_rows), *_bound_notes(report), *_unfinished_notes(report)]
     return Group(table, *(Text(note) for note in notes))
+
+
+def _guarantee_cell(judgement: Judgement | None, objective: str) -> str:
+    """The factor stands only beside its own objective: a factor on completion times is none on flow times."""
+    if judgement is None:
+        return "-"
+    if judgement.objective != objective:
+        return f"{judgement.id}: {judgement.verdict}, on {judgement.objective}"
+    return f"{judgement.id}: <= {judgement.ratio:.4g} x optimum {judgement.verdict}"
+
+
+def ratio_view(table: RatioTable) -> Group:
+    """The table of ``ratio``: worst and mean over the suite, and what became of the theorems."""
+    view = Table(header_style="bold", pad_edge=False)
+    for head in ("policy", "worst ratio", "on", "mean ratio", "instances", "guarantee"):
+        view.add_column(head, justify="right" if head in ("worst ratio", "mean ratio", "instances") else "left")
+    for row in table.policies:
+        view.add_row(
+            row.policy,
+            "-" if row.worst is None else f"{row.worst:.4f}",
+            row.worst_instance or "-",
+            "-" if row.mean is None else f"{row.mean:.4f}",
+            str(len(row.measured) - len(row.without)),
+            _kept_cell(row.guarantee()),
+        )
+    rows = [each for policy in table.policies for each in policy.measured if each.ratio is not None]
+    optima = sum(1 for each in rows if each.bound is not None and each.bound.exact)
+    notes = [
+        f"{table.suite}: {table.objective or 'each instance on its own objective'}",
+        f"ratios to the optimum of the class of the run in {optima} cases, else to a verified bound ({len(rows) - optima})",
+    ]
+    missing = list(dict.fromkeys(name for policy in table.policies for name in policy.without))
+    if missing:
+        notes.append(f"no ratio (no bound, an optimum of 0, or unfinished jobs): {', '.join(missing)}")
+    return Group(view, *(Text(note) for note in notes))
+
+
+def _kept_cell(summary: dict[str, Any] | None) -> str:
+    if summary is None:
+        return "-"
+    broken = f", VIOLATED on {', '.join(summary['violated'])}" if summary["violated"] else ""
+    return f"{summary['id']} on {summary['objective']}: {summary['kept']} hold, {summary['open']} open{broken}"
 
 
 def _bound_notes(report: Report) -> list[str]:

@@ -2,13 +2,15 @@
 
 numba files a compiled function under the time stamp of its own source file. Functions here call and inline each other
 across files, so that an edit in one file would leave stale machine code of another behind. Therefore the cache lies in a
-folder named after the content of all modules that compile anything.
+folder named after the content of all modules that a module imports, directly or not, and that say ``optsched.compiled``:
+those that compile, and those whose constants are frozen into compiled code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import time
 from functools import cache
@@ -21,33 +23,54 @@ from numba import types
 __all__ = ["njit", "types"]
 
 _PACKAGE = Path(__file__).resolve().parent
-_MARK = b"optsched.compiled import"
+_MARK = "optsched.compiled"
+_IMPORT = re.compile(r"^\s*from (optsched[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _PREFIX = "compiled-"
 _FORGOTTEN = 7 * 86400.0  # seconds after which the code of an older version is removed
 
 
 @cache
-def _stamp() -> str:
+def _imports(path: Path) -> tuple[Path, ...]:
+    # Files of this package that a file imports; "from optsched.a import b" may mean the module b too.
+    found = []
+    for module, several, one in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        names = [word.split()[0] for word in (several or one.partition("#")[0]).split(",") if word.strip()]
+        for dotted in (module, *(f"{module}.{name}" for name in names)):
+            base = _PACKAGE.joinpath(*dotted.split(".")[1:])
+            found += [file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()]
+    return tuple(found)
+
+
+@cache
+def _stamp(path: Path) -> str:
+    """The content of the compiled modules behind the file ``path``, its own included, as text."""
+    reached, todo = {path}, [path]
+    while todo:
+        for file in _imports(todo.pop()):
+            if file not in reached:
+                reached.add(file)
+                todo.append(file)
     h = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        content = path.read_bytes()
-        if _MARK in content:
-            h.update(path.name.encode() + content)
+    for file in sorted(reached):
+        content = file.read_text(encoding="utf-8")
+        if _MARK in content or file == path:
+            h.update(f"{file.name}\n{content}".encode())
     return h.hexdigest()[:16]
 
 
 @cache
-def _folder() -> str:
+def _folder(stamp: str) -> str:
     """Where compiled code is kept: inside the package where that can be written, else in the user's cache."""
     user = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optsched"
     base = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _PACKAGE / "__pycache__"
     for place in (base, user):
-        folder = place / f"{_PREFIX}{_stamp()}"
+        folder = place / f"{_PREFIX}{stamp}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
         if os.access(folder, os.W_OK):
+            os.utime(folder)  # in use: not to be forgotten
             _forget(place, folder)
             return str(folder)
     return ""  # numba's own choice
@@ -66,7 +89,7 @@ def njit(*arguments: Any, **options: Any) -> Any:
 
     def decorate(function: Any) -> Any:
         kept = numba.config.CACHE_DIR
-        folder = _folder()
+        folder = _folder(_stamp(Path(function.__code__.co_filename)))
         numba.config.CACHE_DIR = folder or kept
         try:
             return numba.njit(*arguments, **{**options, "cache": True})(function)

@@ -7,8 +7,9 @@ arrival        no job starts before its arrival
 gang           a segment holds exactly the job's number of GPUs, and a job is never in two places at once
 capacity       the GPUs exist, a segment names each of them once, and a GPU serves one segment at a time
 type, memory   the GPUs are of a type the job may use, and have the memory that it needs
-rate           a segment does not end before its start, nor does more work than its length at rate 1
-work           the work of a job adds up to its duration, and none of it is negative
+rate           a segment does not end before its start, nor does more work than its length allows: at rate 1, or for a job
+               with a profile at one iteration in alpha(placement) seconds, its GPUs holding the replicas in order
+work           the work of a job adds up to its duration (its iterations), and none of it is negative
 preemption     (where it is forbidden) a job runs in one piece: no gaps, and always on the same GPUs
 ============== =======================================================================================================
 
@@ -34,7 +35,7 @@ import numpy.typing as npt
 
 from optsched.claim import Claim
 from optsched.instance import Instance
-from optsched.rates.duration import seconds_alone
+from optsched.rates.segment_paces import segment_paces
 
 RULES = (
     "instance",
@@ -106,12 +107,13 @@ class Case:
 
     Masks over segments, bool[S]: ``known`` (names a job), ``finite`` (all its numbers), ``sound`` (both). Of every
     (segment, GPU) pair, [K]: its ``segment``, its ``node``, and ``gpu``, the number of the GPU in the cluster, where
-    it ``exists``.
+    it ``exists``. ``need`` f64[n] is the work of every job, ``pace`` f64[S] the seconds that a unit of it takes on the
+    GPUs of a segment (1 for jobs with durations; nan where the GPUs are no placement of the job).
     """
 
     def __init__(self, instance: Instance, claim: Claim) -> None:
         self.instance, self.claim = instance, claim
-        self.need = seconds_alone(instance)
+        self.need = instance.work
         self.known: Bools = claim.job >= 0
         self.finite: Bools = np.isfinite(claim.start) & np.isfinite(claim.end) & np.isfinite(claim.work)
         self.sound: Bools = self.finite & self.known
@@ -120,6 +122,7 @@ class Case:
         self.node: Ints = np.clip(claim.node, 0, node_gpus.size - 1)
         inside = (claim.index >= 0) & (claim.index < node_gpus[self.node])
         self.exists: Bools = (self.node == claim.node) & inside
+        self.pace: Floats = segment_paces(instance, claim.job, claim.offset, claim.node)
         self.gpu: Ints = np.where(self.exists, (np.cumsum(node_gpus) - node_gpus)[self.node] + claim.index, -1)
 
     @cached_property
@@ -162,10 +165,16 @@ class Case:
         """Segment ``s`` is to blame."""
         return Violation(rule, f"{self.name(s)} {message} (legal: {legal})", self.job_id(s), s)
 
+    def unit(self, j: int) -> str:
+        """What the work of job ``j`` is counted in (-1: no job)."""
+        return "iterations" if j >= 0 and self.instance.profiled[j] else "s"
+
     def of_job(self, rule: str, j: int, message: str) -> Violation:
         """Job ``j`` is to blame, by no single segment."""
         job = self.instance.ids[j]
-        legal = f"{number(self.need[j])} s of work, its duration"
+        legal = f"{number(self.need[j])} {self.unit(j)} of work, " + (
+            "all" if self.instance.profiled[j] else "its duration"
+        )
         return Violation(rule, f"job {job!r} {message} (legal: {legal})", job)
 
 
@@ -305,13 +314,17 @@ def _rate(case: Case, found: Findings) -> None:
         lambda s: case.of_segment(rule, s, "ends before it starts", "an end after the start"),
     )
     rows = np.flatnonzero(case.finite & (length >= 0))
-    start, end, work = claim.start[rows], claim.end[rows], claim.work[rows]
+    start, end, work = claim.start[rows], claim.end[rows], claim.work[rows] * case.pace[rows]
     fast = work - length[rows] > slack(length[rows], start, end, work)
     found.add(
         rule,
         rows[fast],
         lambda s: case.of_segment(
-            rule, s, f"does {number(claim.work[s])} s of work", f"at most its {number(length[s])} s at rate 1"
+            rule,
+            s,
+            f"does {number(claim.work[s])} {case.unit(claim.job[s])} of work",
+            f"at most its {number(length[s])} s at "
+            + ("rate 1" if case.unit(claim.job[s]) == "s" else f"{number(case.pace[s])} s an iteration"),
         ),
     )
 
@@ -321,19 +334,22 @@ def _work(case: Case, found: Findings) -> None:
     found.add(
         rule,
         np.flatnonzero(case.finite & (claim.work < 0)),
-        lambda s: case.of_segment(rule, s, f"does {number(claim.work[s])} s of work", "0 or more"),
+        lambda s: case.of_segment(
+            rule, s, f"does {number(claim.work[s])} {case.unit(claim.job[s])} of work", "0 or more"
+        ),
     )
     rows = np.flatnonzero(case.sound)
     job, work = claim.job[rows], claim.work[rows]
     total = np.bincount(job, weights=work, minlength=n).astype(np.float64)
-    allowed = RELATIVE * case.need + ULPS * np.bincount(job, weights=np.spacing(np.abs(claim.end[rows])), minlength=n)
+    clock = np.spacing(np.abs(claim.end[rows])) / np.nan_to_num(case.pace[rows], nan=1.0)
+    allowed = RELATIVE * case.need + ULPS * np.bincount(job, weights=clock, minlength=n)
     broken = np.bincount(job[~whole(work)], minlength=n) > 0
     allowed[whole(case.need) & whole(total) & ~broken] = 0.0
     judged = case.runs & (np.bincount(claim.job[case.known & ~case.finite], minlength=n) == 0)
     found.add(
         rule,
         np.flatnonzero(judged & (np.abs(total - case.need) > allowed)),
-        lambda j: case.of_job(rule, j, f"receives {number(total[j])} s of work"),
+        lambda j: case.of_job(rule, j, f"receives {number(total[j])} {case.unit(j)} of work"),
     )
 
 

@@ -25,6 +25,7 @@ from optsched.errors import InputError, RowErrors
 from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
 from optsched.job_table import COLUMNS, job_problems, normal_table
 from optsched.objectives import get_objective
+from optsched.profile import Profile
 
 __all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
 
@@ -71,12 +72,14 @@ class Instance:
     objective : the objective that is meant when none is named (default: ``total_flow_time``).
     recipe : how the instance was made (name, seed, parameters), kept verbatim.
     optimum : a proven optimum, ``{"objective", "class", "value", "proved_by"}``.
+    profiles : what an iteration of a job with ``iterations`` costs, by the name in its ``profile``. A profile may be
+        missing (a trace that only names models): such an instance can be converted, and runs once it has its profiles.
 
     Raises
     ------
     RowErrors
         Every job that is not legal, at once: duplicate ids, NaN or negative times, gangs larger than what the
-        cluster offers them.
+        cluster offers them, gangs that are not the number of replicas of their profile.
     """
 
     def __init__(
@@ -87,13 +90,15 @@ class Instance:
         objective: str | None = None,
         recipe: Mapping[str, Any] | None = None,
         optimum: Mapping[str, Any] | None = None,
+        profiles: Mapping[str, Profile] | None = None,
         *,
         file: str | os.PathLike[str] | None = None,
     ) -> None:
         table = jobs if isinstance(jobs, pl.DataFrame) else _table_of_jobs(jobs)
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
         table = normal_table(table, file)
-        problems = job_problems(table, cluster)
+        profiles = dict(profiles or {})
+        problems = job_problems(table, cluster, {key: profile.gpus for key, profile in profiles.items()})
         if problems:
             raise RowErrors(file, problems, table.height)
         for key, value in {
@@ -103,6 +108,7 @@ class Instance:
             "objective": objective,
             "recipe": dict(recipe) if recipe else None,
             "optimum": dict(optimum) if optimum else None,
+            "profiles": profiles,
         }.items():
             self.__dict__[key] = value
         if objective is not None:
@@ -114,6 +120,7 @@ class Instance:
     objective: str | None
     recipe: dict[str, Any] | None
     optimum: dict[str, Any] | None
+    profiles: dict[str, Profile]
 
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
@@ -168,6 +175,35 @@ class Instance:
     def iterations(self) -> Floats:
         """Iterations, f64[n]; nan where only a duration is known."""
         return self._floats("iterations", math.nan)
+
+    @cached_property
+    def profiled(self) -> Bools:
+        """Which jobs run at the speed of a profile (they have iterations and no duration), bool[n]."""
+        array = np.isnan(self.duration)
+        array.flags.writeable = False
+        return array
+
+    def profiles_used(self) -> dict[str, Profile]:
+        """The profiles at whose speed jobs run; `InputError` naming the first job whose profile is not there."""
+        rows = np.flatnonzero(self.profiled)
+        names = self.table["profile"].gather(rows).to_list()
+        for j, name in zip(rows.tolist(), names, strict=True):
+            if name not in self.profiles:
+                known = ", ".join(sorted(self.profiles)[:10]) or "none is given"
+                raise InputError(
+                    f"job {self.ids[j]!r} has no duration, and nothing gives the speed of its profile",
+                    field="profile",
+                    value=name,
+                    legal=f"profiles of the instance: {known}; or jobs with durations",
+                )
+        return {name: self.profiles[name] for name in sorted(set(names))}
+
+    @cached_property
+    def work(self) -> Floats:
+        """What a job asks for, f64[n]: seconds at full speed, or iterations where it runs at a profile's speed."""
+        array = np.where(self.profiled, self.iterations, self.duration)
+        array.flags.writeable = False
+        return array
 
     @cached_property
     def weight(self) -> Floats:
@@ -253,7 +289,7 @@ class Instance:
         return [self.job(j) for j in range(self.n)]
 
     def replace(self, **changes: Any) -> Instance:
-        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe`` or ``optimum``."""
+        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum`` or ``profiles``."""
         return Instance(**{**self._parts, **changes})
 
     @property
@@ -266,6 +302,7 @@ class Instance:
             "objective": self.objective,
             "recipe": self.recipe,
             "optimum": self.optimum,
+            "profiles": self.profiles,
         }
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
@@ -281,7 +318,7 @@ class Instance:
 
     @cached_property
     def digest(self) -> str:
-        """sha256 (hex) of what decides feasibility and value: the cluster and the jobs' numbers, ids and types.
+        """sha256 (hex) of what decides feasibility and value: cluster, jobs' numbers, ids and types, their profiles.
 
         Independent of file format, name, objective, user, group and model.
         """
@@ -294,6 +331,10 @@ class Instance:
         for column in ("profile", "gpu_types"):
             if self.table[column].null_count() < self.n:
                 h.update(json.dumps(self.table[column].to_list()).encode())
+        if self.profiled.any():
+            used = sorted(set(self.table["profile"].filter(pl.Series(self.profiled)).to_list()))
+            known = [[name, self.profiles[name].to_json()] for name in used if name in self.profiles]
+            h.update(json.dumps(known).encode() if known else b"")
         return h.hexdigest()
 
     def to_json(self) -> dict[str, Any]:

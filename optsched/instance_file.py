@@ -18,6 +18,7 @@ from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.files import atomic_path, read_bytes, write_atomic
 from optsched.job_table import COLUMNS
+from optsched.profile import Profile
 
 FORMAT = "optsched-instance/1"
 _METADATA = "optsched-instance"
@@ -65,6 +66,27 @@ class JobDocument(_Document):
     gpu_types: list[str] | None = Field(None, description="GPU types it may use; absent: all")
 
 
+class StageDocument(_Document):
+    """A pipeline stage: one GPU for each replica. Seconds and bytes an iteration."""
+
+    replicas: int = Field(ge=1)
+    forward: Number = Field(ge=0, description="seconds of one replica for its share of the batch")
+    backward: Number = Field(ge=0)
+    parameters: Number = Field(0, ge=0, description="bytes, all-reduced among the replicas of the stage")
+    activations: Number = Field(0, ge=0, description="bytes that leave the stage (as many gradients come back)")
+    name: str = ""
+
+
+class ProfileDocument(_Document):
+    """What an iteration costs: a graph of stages; without edges a chain that carries the stages' activations."""
+
+    stages: list[StageDocument] = Field(min_length=1)
+    edges: list[tuple[int, int] | tuple[int, int, Number]] | None = Field(
+        None, description="[from, to] or [from, to, bytes]; stages by position"
+    )
+    micro_batches: int | None = Field(None, ge=1, description="absent: filling the pipeline costs nothing")
+
+
 class OptimumDocument(BaseModel):
     """A proven optimum of the instance."""
 
@@ -83,6 +105,7 @@ class InstanceDocument(_Document):
     objective: str | None = None
     cluster: ClusterDocument
     jobs: list[JobDocument]
+    profiles: dict[str, ProfileDocument] = Field(default_factory=dict, description="what an iteration costs, by name")
     recipe: dict[str, Any] | None = Field(None, description="how the instance was made")
     optimum: OptimumDocument | None = None
 
@@ -105,13 +128,14 @@ def document(
     objective: str | None,
     recipe: Mapping[str, Any] | None,
     optimum: Mapping[str, Any] | None,
+    profiles: Mapping[str, Profile],
 ) -> dict[str, Any]:
     """The JSON document of an instance; absent fields and defaults other than ids are left out."""
     silent: dict[str, Any] = {"weight": 1.0}
     rows = []
     for row in jobs.iter_rows(named=True):
         rows.append({k: short_number(v) for k, v in row.items() if v is not None and silent.get(k, ...) != v})
-    parts = {**_header(cluster, name, objective, recipe, optimum), "jobs": rows}
+    parts = {**_header(cluster, name, objective, recipe, optimum, profiles), "jobs": rows}
     return {"format": FORMAT, **parts}
 
 
@@ -121,15 +145,17 @@ def _header(
     objective: str | None,
     recipe: Mapping[str, Any] | None,
     optimum: Mapping[str, Any] | None,
+    profiles: Mapping[str, Profile],
 ) -> dict[str, Any]:
     parts = {
         "name": name,
         "objective": objective,
         "cluster": cluster.to_json(),
+        "profiles": {key: profile.to_json() for key, profile in profiles.items()},
         "recipe": recipe,
         "optimum": optimum,
     }
-    return {key: value for key, value in parts.items() if value not in (None, "")}
+    return {key: value for key, value in parts.items() if value not in (None, "", {})}
 
 
 def write_parts(path: str | os.PathLike[str], **parts: Any) -> None:
@@ -177,7 +203,7 @@ def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     for position, job in enumerate(jobs):
         job["id"] = str(position) if job["id"] is None else job["id"]
     table = pl.DataFrame(jobs, schema=COLUMNS)
-    return _parts(doc, table)
+    return _parts(doc, table, path)
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -198,10 +224,10 @@ def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise _as_input_error(error, path) from None
     except (TypeError, ValueError):
         raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}") from None
-    return _parts(doc, table)
+    return _parts(doc, table, path)
 
 
-def _parts(doc: InstanceDocument, table: pl.DataFrame) -> dict[str, Any]:
+def _parts(doc: InstanceDocument, table: pl.DataFrame, path: str | os.PathLike[str]) -> dict[str, Any]:
     nodes = tuple(NodeGroup(**group.model_dump()) for group in doc.cluster.nodes)
     return {
         "jobs": table,
@@ -210,7 +236,15 @@ def _parts(doc: InstanceDocument, table: pl.DataFrame) -> dict[str, Any]:
         "objective": doc.objective,
         "recipe": doc.recipe,
         "optimum": doc.optimum.model_dump(by_alias=True) if doc.optimum else None,
+        "profiles": {key: _profile(key, value, path) for key, value in doc.profiles.items()},
     }
+
+
+def _profile(name: str, document: ProfileDocument, path: str | os.PathLike[str]) -> Profile:
+    try:
+        return Profile.from_json(document.model_dump())
+    except InputError as error:
+        raise InputError(str(error), file=path, field=f"profiles.{name}") from None
 
 
 def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> InputError:

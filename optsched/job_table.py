@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -25,6 +26,9 @@ COLUMNS: dict[str, pl.DataType] = {
     "gpu_types": pl.List(pl.String),
 }
 _DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
+# Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
+# arrival. A picosecond and thirty billion years are enough for any cluster.
+SHORTEST, LONGEST = 1e-12, 1e18
 _REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 
 
@@ -64,8 +68,12 @@ def _require_whole(column: pl.Series, file: str | os.PathLike[str] | None) -> No
         raise InputError("not legal", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer")
 
 
-def job_problems(table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-    """Every value of a normal table that is not legal on this cluster, by row (1-based position)."""
+def job_problems(table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, int]) -> list[RowProblem]:
+    """Every value of a normal table that is not legal on this cluster, by row (1-based position).
+
+    ``replicas``: the gang that each known profile needs. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
+    -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
+    """
     problems: list[RowProblem] = []
 
     def report(field: str, wrong: pl.Expr, legal: str, message: str = "not legal") -> None:
@@ -79,9 +87,18 @@ def job_problems(table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
 
     report("id", pl.col("id").is_null() | (pl.col("id") == ""), "a name")
     report("id", pl.col("id").is_duplicated() & ~pl.col("id").is_first_distinct(), "unique ids", "duplicate id")
+    def beyond(field: str, limit: float = LONGEST) -> pl.Expr:
+        return pl.col(field).is_finite() & (pl.col(field).abs() > limit)
+
+    at_most = f"at most {LONGEST:g}"
     report("arrival", not_finite("arrival") | (pl.col("arrival") < 0), "a finite number of seconds >= 0")
+    report("arrival", beyond("arrival"), f"{at_most} seconds", "too late")
     report("gpus", pl.col("gpus") < 1, "an integer >= 1")
     report("duration", not_finite("duration") | (pl.col("duration") <= 0), "a finite number of seconds > 0")
+    report("duration", beyond("duration"), f"{at_most} seconds", "too long")
+    short = (pl.col("duration") > 0) & (pl.col("duration") < SHORTEST)
+    report("duration", short, f"at least {SHORTEST:g} seconds", "too short")
+    report("iterations", beyond("iterations"), at_most, "too many")
     report("iterations", not_finite("iterations") | (pl.col("iterations") <= 0), "a finite number > 0")
     report(
         "duration",
@@ -90,10 +107,25 @@ def job_problems(table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
         "missing",
     )
     report("weight", not_finite("weight") | (pl.col("weight") < 0), "a finite number >= 0")
+    tiny = (pl.col("weight") > 0) & (pl.col("weight") < 1 / LONGEST)
+    report("weight", beyond("weight"), at_most, "too large")
+    report("weight", tiny, f"0, or at least {1 / LONGEST:g}", "too small")
     report("due", not_finite("due"), "a finite number of seconds")
+    report("due", beyond("due"), f"within {LONGEST:g} seconds of 0", "too far")
     report("gpu_memory", not_finite("gpu_memory") | (pl.col("gpu_memory") < 0), "a finite number of bytes >= 0")
+    profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
+    needs = pl.col("profile").replace_strict(dict(replicas), default=None, return_dtype=pl.Int64)
+    problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), replicas)
     problems += _too_wide(table, cluster)
     return sorted(problems, key=lambda problem: problem.row)
+
+
+def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowProblem]:
+    # A gang has one GPU for each replica of its profile.
+    return [
+        RowProblem(row + 1, "gpus", gpus, f"{replicas[profile]}, the replicas of the profile {profile!r}")
+        for row, gpus, profile in rows.head(_REPORTED).select("__row", "gpus", "profile").iter_rows()
+    ]
 
 
 def _too_wide(table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:

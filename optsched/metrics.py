@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.objectives import get_objective
+from optsched.rates.duration import seconds_alone
+from optsched.rates.segment_paces import segment_paces
 from optsched.schedule import Schedule
 
 Floats = npt.NDArray[np.float64]
@@ -32,7 +34,8 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     ran = np.bincount(schedule.job, weights=length, minlength=instance.n)[done]
     queueing = np.maximum(jct - ran, 0.0)
     makespan = float(schedule.end.max()) if len(schedule) else 0.0
-    busy = float(np.dot(schedule.gangs, schedule.work)) / HOUR
+    pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
+    busy = float(np.dot(schedule.gangs, schedule.work * pace)) / HOUR
     held = float(np.dot(schedule.gangs, length)) / HOUR
     total = instance.cluster.gpus * makespan / HOUR
     fairness = finish_time_fairness(schedule)
@@ -85,7 +88,7 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     )
     active = stay / jct
     share = np.maximum(1.0, active * instance.gpus[done] / instance.cluster.gpus)
-    return jct / (instance.duration[done] * share)
+    return jct / (seconds_alone(instance)[done] * share)
 
 
 def _active_integral(arrival: Floats, completion: Floats, at: Floats) -> Floats:

@@ -59,7 +59,9 @@ Decision = Start | Stop | Wake
 class View(Protocol):
     """What a policy sees at one instant. Jobs are indices; times in seconds.
 
-    ``remaining`` and ``duration`` raise `KnowledgeError` for a non-clairvoyant policy.
+    ``remaining`` and ``duration`` raise `KnowledgeError` for a policy that is not clairvoyant, ``predicted`` for one without
+    a predictor. A policy that keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` look at all
+    jobs each time.
     """
 
     @property
@@ -78,8 +80,38 @@ class View(Protocol):
     def free_gpus(self) -> int:
         """GPUs that no job holds."""
 
+    @property
+    def arrived(self) -> list[int]:
+        """Jobs that arrived since the policy was last asked, in order of (arrival, index)."""
+
+    @property
+    def finished(self) -> list[int]:
+        """Jobs that completed since the policy was last asked."""
+
+    @property
+    def cluster_gpus(self) -> int:
+        """G, the GPUs of the whole cluster."""
+
     def fits(self, job: int) -> bool:
         """Would the placement find a place for ``job`` now?"""
+
+    def kind(self, job: int) -> int:
+        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
+
+    def offer(self, job: int) -> float | None:
+        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now; None: no room.
+
+        1 for a job with a duration; for one with a profile its iteration time there.
+        """
+
+    def pace_on_idle(self, job: int) -> float:
+        """The same on the GPUs that the placement would choose in an idle cluster."""
+
+    def pace_range(self, job: int) -> tuple[float, float]:
+        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min, alpha_max."""
+
+    def predicted(self, job: int) -> float:
+        """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
 
     def arrival(self, job: int) -> float:
         """r_j."""
@@ -100,12 +132,17 @@ class View(Protocol):
         """Seconds alone at full speed."""
 
     def remaining(self, job: int) -> float:
-        """Seconds of work left."""
+        """Units of work left: iterations with a profile, else seconds."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """An online algorithm in plain Python: a name, what it knows, and what it decides at an event time."""
+    """An online algorithm in plain Python: a name, what it knows, and what it decides at an event time.
+
+    A policy may have more. ``begin(view)`` is called once before a run; ``make_predictor()`` gives the `Predictor` of a
+    run; ``notes()`` is called after it, and what it returns (names to arrays over all jobs) is kept as `Run.notes`, for
+    audits; ``default_placement`` names the placement where none is asked for; ``restart`` is the cost of resuming a job.
+    """
 
     @property
     def name(self) -> str:
@@ -125,10 +162,9 @@ class KnownJobs:
     An order may use a job's entries only for that job: the engine serves a job after it has arrived.
     """
 
-    def __init__(self, instance: Instance, knowledge: Knowledge | str, predicted: Floats | None = None) -> None:
-        self._instance = instance
+    def __init__(self, instance: Instance, knowledge: Knowledge | str, seconds: Floats | None = None) -> None:
         self._knowledge = Knowledge(knowledge)
-        self._predicted = predicted
+        self._seconds = instance.duration if seconds is None else seconds
         self.n = instance.n
         self.ids = instance.ids
         self.arrival, self.gpus, self.weight, self.due = (
@@ -140,12 +176,58 @@ class KnownJobs:
 
     @property
     def duration(self) -> Floats:
-        """Seconds alone at full speed, f64[n]: true for a clairvoyant policy, predicted for one with predictions."""
+        """Seconds alone at full speed, f64[n]; `KnowledgeError` for a policy that is not clairvoyant."""
         if self._knowledge is Knowledge.CLAIRVOYANT:
-            return self._instance.duration
-        if self._knowledge is Knowledge.PREDICTED and self._predicted is not None:
-            return self._predicted
+            return self._seconds
         raise KnowledgeError(f"a {self._knowledge} policy asked for durations")
+
+
+class JobFacts:
+    """What is known of the jobs at their submission, for predictors: never how long they run.
+
+    Arrays over all jobs; a predictor may use the entries of jobs that have arrived. ``length`` is revealed to oracles.
+    """
+
+    def __init__(self, instance: Instance, *, revealed: bool = False) -> None:
+        self.instance_name = instance.name
+        self.n = instance.n
+        self.ids, self.arrival, self.gpus = instance.ids, instance.arrival, instance.gpus
+        table = instance.table
+        self.user, self.group, self.model, self.profile = (
+            tuple(table[column].to_list()) for column in ("user", "group", "model", "profile")
+        )
+        self.gpu_types = tuple(table["gpu_types"].to_list())
+        known = instance.profiles
+        self.stages = tuple(len(known[name].stages) if name in known else 1 for name in self.profile)
+        self._length = instance.work if revealed else None
+
+    @property
+    def length(self) -> Floats:
+        """True lengths, f64[n]: iterations of jobs with a profile, else seconds; `KnowledgeError` unless revealed."""
+        if self._length is None:
+            raise KnowledgeError("a predictor that is no oracle asked for the true lengths")
+        return self._length
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """Says how long a job will run, at its arrival: iterations of a job with a profile, else seconds alone.
+
+    A predictor with ``oracle = True`` is told the true lengths (to be perfect, or wrong by a controlled amount).
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports, with its parameters."""
+
+    def begin(self, jobs: JobFacts) -> None:
+        """Forget everything; these jobs will come."""
+
+    def predict(self, job: int, now: float) -> float:
+        """A length > 0; asked once, when the job arrives at ``now``."""
+
+    def observe(self, job: int, now: float, length: float) -> None:
+        """The job completed at ``now``; this was its length."""
 
 
 @dataclass(frozen=True)

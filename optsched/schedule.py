@@ -19,12 +19,16 @@ from optsched.schedule_file import read_segments, write_segments
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-FINISHED = 1e-9  # relative: a job whose summed work misses its duration by rounding alone has finished
+MEETING = 4  # units in the last place between a completion and a start that mean the same moment
+FINISHED = 1e-9  # relative: a job whose summed work misses what it asks for by rounding alone has finished
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A job on its gang for a while: ``gpus`` as (node, index) pairs, times and ``work`` in seconds at full speed."""
+    """A job on its gang for a while: ``gpus`` as (node, index) pairs, times in seconds, ``work`` as in `Instance.work`.
+
+    The order of the GPUs is the order of the replicas of a job with a profile, stage after stage.
+    """
 
     job: int
     gpus: tuple[tuple[int, int], ...]
@@ -38,7 +42,8 @@ class Schedule:
     """Segments as a struct of arrays.
 
     S segments, K (segment, GPU) pairs: ``job`` i64[S], ``start``, ``end``, ``work`` f64[S] seconds, ``gpu_offset``
-    i64[S + 1] into ``gpu_node`` and ``gpu_index`` i64[K]. ``work`` < ``end - start`` where a restart cost time.
+    i64[S + 1] into ``gpu_node`` and ``gpu_index`` i64[K]. ``work`` in seconds at full speed (less than ``end - start``
+    where a restart cost time), or in iterations of a job with a profile, whose replicas sit on its GPUs in their order.
     """
 
     instance: Instance
@@ -75,19 +80,26 @@ class Schedule:
         starts: Sequence[float] | Floats,
         *,
         node_counts: Mapping[int, Sequence[tuple[int, int]]] | None = None,
+        duration: Floats | None = None,
         policy: str = "",
     ) -> Schedule:
         """The non-preemptive schedule that starts job j at ``starts[j]`` (seconds) and names the GPUs itself.
 
-        ``node_counts[j]`` = [(node, GPUs there), ...] where the nodes are decided; without it a gang takes any free
-        GPUs, which needs jobs that may use every node. Raises `InputError` when the capacity is exceeded.
+        ``node_counts[j]`` = [(node, GPUs there), ...] where the nodes are decided (in the order of the replicas where that
+        matters; a node may appear several times); without it a gang takes any free GPUs, which needs jobs that may use every
+        node. ``duration`` f64[n]: seconds that every job takes there (default: its own). A completion that lies a few units
+        in the last place behind another job's start is that start: times such as 0.1 + 0.2 and 0.3 mean the same moment.
+        Raises `InputError` when the capacity is exceeded.
         """
         start = np.asarray(starts, dtype=np.float64)
         if start.shape != (instance.n,) or not np.isfinite(start).all():
             raise InputError(
                 "not legal", field="starts", legal=f"one finite number of seconds for each of {instance.n} jobs"
             )
-        end = start + instance.duration
+        lasts = instance.duration if duration is None else np.asarray(duration, dtype=np.float64)
+        if np.isnan(lasts).any():
+            raise InputError("missing: the time of a job depends on its placement", field="duration")
+        end = _meeting(start, start + lasts)
         if node_counts is None:
             if not instance.unrestricted:
                 raise InputError("jobs are restricted to some nodes: say which with node_counts", field="node_counts")
@@ -102,7 +114,7 @@ class Schedule:
             pool = np.array([node for part in parts for node, _ in part], dtype=np.int64)
             count = np.array([gpus for part in parts for _, gpus in part], dtype=np.int64)
         job = np.arange(instance.n, dtype=np.int64)
-        return cls.from_counts(instance, job, start, end, instance.duration, offset, pool, count, first, policy)
+        return cls.from_counts(instance, job, start, end, instance.work, offset, pool, count, first, policy)
 
     @classmethod
     def from_counts(
@@ -137,13 +149,13 @@ class Schedule:
 
     @cached_property
     def received(self) -> Floats:
-        """Work of every job, f64[n] seconds."""
+        """Work of every job, f64[n] in the units of `Instance.work`."""
         return np.bincount(self.job, weights=self.work, minlength=self.instance.n).astype(np.float64)
 
     @cached_property
     def finished(self) -> npt.NDArray[np.bool_]:
         """Which jobs received all their work, bool[n]."""
-        return np.asarray(self.received >= self.instance.duration * (1 - FINISHED))
+        return np.asarray(self.received >= self.instance.work * (1 - FINISHED))
 
     @cached_property
     def completion(self) -> Floats:
@@ -171,6 +183,16 @@ class Schedule:
     def load(cls, path: str | os.PathLike[str], instance: Instance) -> Schedule:
         """Read a schedule of ``instance``; `InputError` when the file is not one or belongs to another instance."""
         return cls(instance, *read_segments(path, instance.digest, instance.index))
+
+
+def _meeting(start: Floats, end: Floats) -> Floats:
+    """Completions f64[n] moved to the start that they miss by rounding (never to one at or before the job's own)."""
+    if start.size == 0:
+        return end
+    starts = np.unique(start)
+    before = np.searchsorted(starts, end - MEETING * np.spacing(np.abs(end)), side="left")
+    nearest = starts[np.minimum(before, starts.size - 1)]
+    return np.where((nearest < end) & (nearest > start), nearest, end)
 
 
 def node_first(instance: Instance) -> Ints:

@@ -46,7 +46,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.bounds.certificate import Certificate, CertificateError, parse_ratio, register_kind
+from optsched.bounds.certificate import (
+    Certificate,
+    CertificateError,
+    parse_ratio,
+    register_kind,
+    rounded_down,
+    shown,
+)
 from optsched.bounds.cheapest_cells import cheapest_cells
 from optsched.bounds.regular import ExactCost, exact_cost
 from optsched.errors import InputError
@@ -57,19 +64,23 @@ from optsched.rates.duration import seconds_alone
 Ints = npt.NDArray[np.int64]
 Integers = npt.NDArray[Any]  # int64, or Python integers where those could overflow
 
-__all__ = ["KIND", "PriceRow", "Prices", "knapsack_capacity", "price_certificate", "row_capacity"]
+__all__ = ["KIND", "PriceRow", "Prices", "integers", "knapsack_capacity", "price_certificate", "row_capacity"]
 
 KIND = "lp-dual"
 SAFE = 1 << 61  # of intermediate results in int64
 CELLS = 50_000_000  # jobs x cells; beyond it a proof would take minutes
+WIDEST = 1 << 512  # of one number of a document: what a grid of doubles can need, many times over
 
 
 @dataclass(frozen=True)
 class PriceRow:
-    """One row of the LP: ``width`` u_j (integers >= 0, i64[n]) and its prices in units of 1 / denominator, i64[cells]."""
+    """One row of the LP: ``width`` u_j (integers >= 0, [n]) and its prices in units of 1 / denominator, [cells].
 
-    width: Ints
-    price: Ints
+    Both i64, or Python integers (dtype object) where those would not fit.
+    """
+
+    width: Integers
+    price: Integers
 
 
 @dataclass(frozen=True)
@@ -92,9 +103,10 @@ class Prices:
         return max((row.price.size for row in self.rows), default=0)
 
 
-def knapsack_capacity(width: Ints, gpus: Ints, total: int) -> int:
-    """Largest total width of gangs that fit on ``total`` GPUs together. O(n G)."""
-    best = np.zeros(total + 1, dtype=np.int64)
+def knapsack_capacity(width: Integers, gpus: Ints, total: int) -> int:
+    """Largest total width of gangs that fit on ``total`` GPUs together, exact for widths of any size. O(n G)."""
+    kind: Any = np.int64 if sum(width.tolist()) < SAFE else object
+    best = np.zeros(total + 1, dtype=kind)
     for u, g in zip(width.tolist(), gpus.tolist(), strict=True):
         if u > 0:
             # 0/1 knapsack: the right-hand side is read before it is written
@@ -102,7 +114,7 @@ def knapsack_capacity(width: Ints, gpus: Ints, total: int) -> int:
     return int(best[-1])
 
 
-def row_capacity(width: Ints, gpus: Ints, total: int) -> int:
+def row_capacity(width: Integers, gpus: Ints, total: int) -> int:
     """U of a row; for the plain row the G that needs no knapsack."""
     return total if np.array_equal(width, gpus) else knapsack_capacity(width, gpus, total)
 
@@ -162,7 +174,8 @@ def _in_one_piece(
     rate: Integers, unit: Fraction, release: Fraction, length: Fraction
 ) -> tuple[Integers, Fraction, Fraction]:
     # charged[k]: the price of the cells k .. k + floor(length / unit) - 1, for a start at k unit
-    cells, window = rate.size, int(length // unit)
+    cells = rate.size
+    window = min(int(length // unit), cells)  # what is beyond the last cell is free
     prefix = np.concatenate([np.zeros(1, dtype=rate.dtype), np.cumsum(rate)])
     end = np.minimum(np.arange(cells + 1) + window, cells)
     return prefix[end] - prefix, release, length
@@ -172,6 +185,8 @@ def _in_pieces(
     rate: Integers, unit: Fraction, release: Fraction, length: Fraction
 ) -> tuple[Integers, Fraction, Fraction]:
     # charged[k]: the price of the cheapest floor(length / unit) cells of those from the release up to k, for C = k unit
+    if release >= rate.size * unit:  # only free cells are left
+        return np.zeros(1, dtype=rate.dtype), release + length, Fraction(0)
     charged = cheapest_cells(rate, int(release // unit), int(length // unit))
     return charged, release + length, Fraction(0)
 
@@ -267,9 +282,17 @@ def _prices_of(certificate: Certificate, instance: Instance) -> Prices:
         width = instance.gpus if stated == "gpus" else _integers(stated, f"width of row {k}", instance.n)
         rows.append(PriceRow(width, _integers(row.get("price"), f"price of row {k}", None)))
     prices = Prices(str(data.get("formulation")), origin, unit, denominator, tuple(rows))
-    if prices.cells * max(instance.n, 1) > CELLS:
+    if _work(certificate.schedule_class, instance, prices) > CELLS:
         raise CertificateError("dual-feasibility", f"more than {CELLS} prices to check")
     return prices
+
+
+def _work(schedule_class: str, instance: Instance, prices: Prices) -> int:
+    """Cells that a proof looks at: all that have a price for every job, and in pieces as many as the job is long."""
+    work = prices.cells * max(instance.n, 1)
+    if schedule_class == "gang":
+        work += sum(int(Fraction(p) // prices.unit) for p in seconds_alone(instance).tolist())
+    return work
 
 
 def _list(value: Any, name: str) -> list[Any]:
@@ -278,14 +301,21 @@ def _list(value: Any, name: str) -> list[Any]:
     return value
 
 
-def _integers(value: Any, name: str, length: int | None) -> Ints:
+def _integers(value: Any, name: str, length: int | None) -> Integers:
     items = _list(value, name)
     if length is not None and len(items) != length:
         raise CertificateError("dual-feasibility", f"{name}: {len(items)} numbers for {length} jobs")
     for i, item in enumerate(items):
-        if type(item) is not int or not 0 <= item < SAFE:
-            raise CertificateError("dual-feasibility", f"{name}: entry {i} is {item!r}, not an integer >= 0")
-    return np.array(items, dtype=np.int64)
+        if type(item) is not int or not 0 <= item < WIDEST:
+            wrong = repr(item) if not isinstance(item, int) or abs(item) < WIDEST else "too large"
+            raise CertificateError("dual-feasibility", f"{name}: entry {i} is {wrong[:80]}, not an integer >= 0")
+    return integers(items)
+
+
+def integers(items: Sequence[int]) -> Integers:
+    """Integers of any size as an array: i64 where sums of two of them fit, Python integers elsewhere."""
+    kind: Any = np.int64 if all(abs(item) < SAFE for item in items) else object
+    return np.array(items, dtype=kind)
 
 
 @register_kind(KIND)
@@ -303,7 +333,7 @@ def verify_prices(certificate: Certificate, instance: Instance) -> None:
         if claimed > least:
             raise CertificateError(
                 "dual-feasibility",
-                f"job {instance.ids[j]!r} can be run for {float(least):g} (cost and prices), less than {float(claimed):g}",
+                f"job {instance.ids[j]!r} can be run for {_short(least)} (cost and prices), less than {_short(claimed)}",
             )
     value = _total(instance, prices, stated)
     if certificate.data.get("rounded") is True:
@@ -311,4 +341,8 @@ def verify_prices(certificate: Certificate, instance: Instance) -> None:
             raise CertificateError("value", "only integer values of non-preemptive schedules may be rounded up")
         value = Fraction(-((-value.numerator) // value.denominator))
     if certificate.value > value:
-        raise CertificateError("value", f"the prices prove {value}, not {certificate.value}")
+        raise CertificateError("value", f"the prices prove {shown(value)}, not {shown(certificate.value)}")
+
+
+def _short(value: Fraction) -> str:
+    return f"{rounded_down(value):g}"

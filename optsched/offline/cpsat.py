@@ -20,7 +20,8 @@ import numpy as np
 
 from optsched.errors import InputError, OptschedError
 from optsched.offline.solution import Size
-from optsched.offline.task import ROADS, Report, Road, Task
+from optsched.offline.task import PLACED, ROADS, Report, Road, Task
+from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 __all__ = ["NAME"]
@@ -31,6 +32,8 @@ _WORKER = Path(__file__).with_name("cpsat_worker.py")
 
 
 def _applies(task: Task) -> str | None:
+    if task.placed:
+        return PLACED
     if not task.instance.unrestricted:
         return "not every job may use every node"
     if task.horizon is not None:
@@ -120,7 +123,8 @@ def _hear(task: Task, line: dict[str, Any]) -> None:
         raise AssertionError("only called where _applies has looked")
     if line["starts"] is not None:
         starts = grid.seconds(np.array(line["starts"], dtype=np.int64))
-        task.offer(Schedule.from_starts(task.instance, starts, policy=NAME))
+        duration = fixed_durations(task.instance)
+        task.offer(Schedule.from_starts(task.instance, starts, duration=duration, policy=NAME))
     bound = task.values_from + math.ceil(line["bound"] - 1e-6) * step
     task.raise_bound(bound, "solver")
 

@@ -20,7 +20,7 @@ from optsched.instance import Instance
 from optsched.objectives import objective_of
 from optsched.offline.generation import generate_parallel, generate_serial, objective_value
 from optsched.offline.local_search import improve_order
-from optsched.rates.duration import seconds_alone
+from optsched.rates.duration import fixed_durations
 from optsched.registry import Registry
 from optsched.schedule import Schedule, node_first
 
@@ -57,8 +57,11 @@ class ListProblem:
     pool_nodes: tuple[Ints, ...]
 
     @classmethod
-    def of(cls, instance: Instance) -> ListProblem:
-        """The problem of an instance; `InputError` when a job has no duration."""
+    def of(cls, instance: Instance, duration: Floats | None = None) -> ListProblem:
+        """The problem of an instance; `InputError` when the speed of a job depends on its placement.
+
+        ``duration`` f64[n] seconds to count with instead, for orders only.
+        """
         patterns, pool = np.unique(instance.class_eligible, axis=1, return_inverse=True)
         wanted = np.bincount(instance.job_class, minlength=patterns.shape[0]) @ patterns
         order = np.argsort(wanted, kind="stable")
@@ -66,7 +69,7 @@ class ListProblem:
         return cls(
             instance=instance,
             release=instance.arrival.copy(),
-            duration=seconds_alone(instance).copy(),
+            duration=(fixed_durations(instance) if duration is None else duration).copy(),
             gpus=instance.gpus.copy(),
             job_class=instance.job_class.copy(),
             usable=np.ascontiguousarray(patterns[:, order]),
@@ -91,7 +94,7 @@ class ListProblem:
         """The schedule of starts and pool counts, with GPUs named."""
         instance = self.instance
         if instance.unrestricted:
-            return Schedule.from_starts(instance, start, policy=policy)
+            return Schedule.from_starts(instance, start, duration=self.duration, policy=policy)
         job, pool = np.nonzero(taken)
         offset = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=instance.n))]).astype(np.int64)
         first = np.concatenate([[0], np.cumsum(self.pool_gpus)]).astype(np.int64)
@@ -108,7 +111,7 @@ class ListProblem:
         node = np.searchsorted(starts_of_nodes, number, side="right") - 1
         index = number - starts_of_nodes[node]
         jobs = np.arange(instance.n, dtype=np.int64)
-        return Schedule(instance, jobs, start, end, self.duration, gpu_offset, node, index, policy)
+        return Schedule(instance, jobs, start, end, instance.work, gpu_offset, node, index, policy)
 
 
 # --- orders ----------------------------------------------------------------------------------------------------------

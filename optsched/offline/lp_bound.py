@@ -22,9 +22,11 @@ from optsched.bounds.certificate import Certificate
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.models.latest_starts import latest_completions
-from optsched.models.time_grid import time_grid
+from optsched.models.mapped_modes import speed_depends_on_placement
+from optsched.models.time_grid import on_common_unit
 from optsched.objectives import objective_of
 from optsched.offline.list_schedule import best_list_schedule
+from optsched.offline.placed_list import best_placed_schedule
 from optsched.offline.start_program import SlotJobs
 from optsched.offline.thinning import polish, thin
 from optsched.rates.duration import seconds_alone
@@ -59,7 +61,7 @@ def lp_bound(
     if goal.maximum or instance.n == 0:
         return None
     deadline = None if time_limit is None else time.perf_counter() + time_limit
-    known = best_list_schedule(instance, goal.name, budget=0) if schedule is None else schedule
+    known = _first_schedule(instance, goal.name) if schedule is None else schedule
     upper = goal.exact_of(instance, known.completion.tolist())
     latest = latest_completions(instance, goal.name, float(upper))
     latest = np.minimum(latest, float(known.completion.max()) + float(seconds_alone(instance).max()))
@@ -76,13 +78,20 @@ def lp_bound(
     return best
 
 
+def _first_schedule(instance: Instance, objective: str) -> Schedule:
+    if speed_depends_on_placement(instance):
+        return best_placed_schedule(instance, objective)
+    return best_list_schedule(instance, objective, budget=0)
+
+
 def _grid(
     instance: Instance, objective: str, latest: npt.NDArray[np.float64], nonzeros: int
 ) -> tuple[SlotJobs, Ints, Ints] | None:
     """The finest grid on which the LP is small enough, with all its columns."""
     origin = float(instance.arrival.min())
+    release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
     try:
-        unit = time_grid(instance).unit
+        unit, _, _ = on_common_unit(release, [Fraction(p) for p in seconds_alone(instance).tolist()])
     except InputError:
         unit = Fraction(float(seconds_alone(instance).min())) / 4
     span = Fraction(float(latest.max())) - Fraction(origin)

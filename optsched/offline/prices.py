@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from optsched.bounds.lp_dual import PriceRow, Prices
+from optsched.bounds.lp_dual import PriceRow, Prices, integers
 from optsched.offline.linear_program import Floats
 from optsched.offline.single_machine import QUANTUM, SingleMachine, cheapest_paths
 from optsched.offline.start_program import SlotJobs, StartProgram
@@ -79,7 +79,9 @@ def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: F
         else:
             high -= third
     value(max(range(low, high + 1), key=value))
-    amount = np.round((path[:-1] - path[1:]) * QUANTUM).astype(np.int64)
+    amount = np.maximum(np.round((path[:-1] - path[1:]) * QUANTUM), 0.0)
     quantum = step / int(QUANTUM)
-    row = PriceRow(np.ones(length.size, dtype=np.int64), amount * quantum.numerator)
+    # steps of decimal times, such as 0.1 as float64 has it, have numerators that no 64 bits hold when multiplied
+    price = integers([int(units) * quantum.numerator for units in amount.tolist()])
+    row = PriceRow(np.ones(length.size, dtype=np.int64), price)
     return Prices("time-indexed", Fraction(jobs.origin), jobs.unit, quantum.denominator, (row,))

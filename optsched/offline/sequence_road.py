@@ -12,7 +12,8 @@ from optsched.offline.prices import prices_of_multipliers
 from optsched.offline.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.offline.solution import Size
 from optsched.offline.start_program import SlotJobs
-from optsched.offline.task import ROADS, Report, Road, Task
+from optsched.offline.task import PLACED, ROADS, Report, Road, Task
+from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
@@ -22,6 +23,7 @@ __all__ = ["NAME", "machine_of"]
 NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
 PAIRS = 2e9  # jobs x jobs x slots: a few seconds of one bound
+BEYOND = 1 << 62
 BUDGET = 60_000_000  # local search when the first bound leaves a gap
 
 
@@ -29,6 +31,8 @@ def _applies(task: Task) -> str | None:
     instance, grid = task.instance, task.grid
     if task.goal.maximum:
         return "it adds up costs over jobs"
+    if task.placed:
+        return PLACED
     if not instance.unrestricted:
         return "not every job may use every node"
     if instance.n > 1 and int(np.sort(instance.gpus)[:2].sum()) <= instance.cluster.gpus:
@@ -56,7 +60,11 @@ def machine_of(task: Task, horizon: int) -> SingleMachine:
         # slope (origin + k unit - kink) / step, k = s + p_j, is an integer for every s
         rise = c.slope * grid.unit / step
         start = c.slope * (Fraction(grid.origin) + int(grid.duration[j]) * grid.unit - c.kink) / step
-        cost[j] = np.maximum(int(rise) * slot + int(start), 0)
+        if abs(int(rise)) * horizon + abs(int(start)) >= BEYOND:
+            # such a weight counts from a due date on; whatever is beyond the incumbent's value is as good as infinite
+            cost[j] = [min(max(int(rise) * s + int(start), 0), BEYOND) for s in range(horizon + 1)]
+        else:
+            cost[j] = np.maximum(int(rise) * slot + int(start), 0)
     return SingleMachine(cost, grid.duration, grid.release, horizon)
 
 
@@ -67,9 +75,6 @@ def _run(task: Task) -> Report:
     horizon = int(grid.release.max() + grid.duration.sum())
     machine = machine_of(task, horizon)
 
-    def steps(amount: Fraction) -> int:
-        return int((amount - task.values_from) / step)
-
     def seconds(amount: int) -> Fraction:
         return task.values_from + amount * step
 
@@ -77,16 +82,17 @@ def _run(task: Task) -> Report:
         task.raise_bound(seconds(bound), "solver")
         if not task.search(BUDGET) or task.value is None or task.schedule is None:
             return None
-        return steps(task.value), grid.slots(_starts(task.schedule))
+        return task.steps(task.value), grid.slots(_starts(task.schedule))
 
     def progress(_value: int, bound: int, nodes: int) -> None:
         task.raise_bound(seconds(bound), "solver", tell=False)
         task.report(nodes)
 
-    proof = prove_single_machine(machine, steps(value), deadline=task.deadline, search=search, progress=progress)
+    proof = prove_single_machine(machine, task.steps(value), deadline=task.deadline, search=search, progress=progress)
     if proof.starts is not None:
         starts = grid.seconds(proof.starts)
-        task.offer(Schedule.from_starts(task.instance, starts, policy=NAME))
+        duration = fixed_durations(task.instance)
+        task.offer(Schedule.from_starts(task.instance, starts, duration=duration, policy=NAME))
     jobs = SlotJobs(task.instance, task.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
     longer = machine_of(task, horizon + int(grid.duration.max()))
     prices = prices_of_multipliers(jobs, longer, proof.multipliers, step)

@@ -3,6 +3,9 @@
 What HiGHS does silently is said aloud: every call's ``HighsStatus`` is checked, a misspelt option is an error, there
 is one thread number for the process (HiGHS's scheduler is global: a second number makes ``run`` fail), and the gaps
 are set for a proof (the default relative gap of 1e-4 proves nothing).
+
+HiGHS's tolerances are absolute numbers. So that a verdict does not depend on the unit of the objective, coefficients
+far from 1 are scaled by a power of two on their way in, which rounds nothing, and all that comes out is scaled back.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ Ints = npt.NDArray[np.int64]
 THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
 IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
 BOUND_TOLERANCE = 1e-6  # relative; HiGHS's MIP bounds are floats, so rounding up must not trust their last digits
+FEASIBILITY = 1e-9  # where values lie on no grid; HiGHS prunes with it, so 1e-6 ends a proof that far from the optimum
+PLAIN = (1.0, 2.0**20)  # largest cost coefficients that HiGHS takes as they are; others become about 2**9
 
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: "optimal",
@@ -112,6 +117,14 @@ def round_bound(bound: float, step: Fraction | float | None, offset: float = 0.0
     return float(Fraction(offset) + sense * k * Fraction(step))
 
 
+def _power_of_two(cost: Floats) -> float:
+    """What to multiply an objective with."""
+    largest = float(np.max(np.abs(cost), initial=0.0))
+    if largest == 0 or not math.isfinite(largest) or PLAIN[0] <= largest <= PLAIN[1]:
+        return 1.0
+    return math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
+
+
 class Session:
     """One ``highspy.Highs`` with one `LinearProgram` in it.
 
@@ -134,8 +147,9 @@ class Session:
         self.program = program
         self.is_mip = program.is_mip and not relax
         self.highs = highspy.Highs()
-        self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=1e-6)
+        self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=0.0)
         self.set_options(**dict(options or {}))
+        self._scale = _power_of_two(program.c)
         self._pass()
         self._start: tuple[Floats, Bools] | None = None
 
@@ -143,9 +157,9 @@ class Session:
         p, A = self.program, self.program.A
         shape = (p.column_count, p.row_count, p.nonzeros)
         matrix = (A.indptr.astype(np.int32, copy=False), A.indices.astype(np.int32, copy=False), A.data)
-        bounds = (p.c, p.lower, p.upper, p.row_lower, p.row_upper)
+        bounds = (p.c * self._scale, p.lower, p.upper, p.row_lower, p.row_upper)
         kinds = p.integrality.astype(np.int32) if self.is_mip else np.zeros(p.column_count, dtype=np.int32)
-        self._call("passModel", *shape, 1, p.sense, p.offset, *bounds, *matrix, kinds)
+        self._call("passModel", *shape, 1, p.sense, p.offset * self._scale, *bounds, *matrix, kinds)
 
     def _call(self, name: str, *args: Any) -> None:
         """Call HiGHS and look at the status; a warning (a bound dropped, a value clipped) is as bad as an error."""
@@ -164,7 +178,8 @@ class Session:
     def set_cost(self, cost: Floats, columns: Ints | None = None) -> None:
         """New objective coefficients (of all columns, or of ``columns``); the basis stays."""
         columns = np.arange(self.highs.getNumCol()) if columns is None else columns
-        self._call("changeColsCost", len(columns), columns.astype(np.int32), np.asarray(cost, dtype=np.float64))
+        cost = np.asarray(cost, dtype=np.float64) * self._scale
+        self._call("changeColsCost", len(columns), columns.astype(np.int32), cost)
 
     def set_rows(self, lower: Floats, upper: Floats, rows: Ints | None = None) -> None:
         """New row bounds (of all rows, or of ``rows``); the basis stays."""
@@ -186,7 +201,8 @@ class Session:
         lower = np.zeros(k) if lower is None else lower
         upper = np.full(k, math.inf) if upper is None else upper
         starts, indices = A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32)
-        self._call("addCols", k, np.asarray(cost, dtype=float), lower, upper, A.nnz, starts, indices, A.data)
+        cost = np.asarray(cost, dtype=np.float64) * self._scale
+        self._call("addCols", k, cost, lower, upper, A.nnz, starts, indices, A.data)
         return np.arange(first, first + k)
 
     def mip_start(self, x: Floats, known: Bools | None = None) -> None:
@@ -213,6 +229,7 @@ class Session:
         objective_step : all solutions' values are multiples of it (plus the offset). Found by itself when all columns
             with a cost are integer and their costs too; then the proof ends at a gap of 0.99 steps and the bound is
             rounded. Give it where the model cannot show it but the theory can (integer instances have integer optima).
+            Without a step the proof ends at a gap of 0, with a solution feasible to 1e-9.
         progress : called from within the solve on every new incumbent and every line HiGHS would log.
         """
         step = objective_step if objective_step is not None else self.program.objective_step
@@ -220,8 +237,10 @@ class Session:
         self.set_options(
             time_limit=math.inf if time_limit is None else max(0.0, float(time_limit)),
             mip_max_nodes=highspy.kHighsIInf if node_limit is None else int(node_limit),
-            mip_abs_gap=1e-6 if step is None else 0.99 * float(step),
+            mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale,
         )
+        if self.is_mip and step is None:
+            self.set_options(mip_feasibility_tolerance=FEASIBILITY, primal_feasibility_tolerance=FEASIBILITY)
         if self._start is not None and self.is_mip:
             x, known = self._start
             indices = np.flatnonzero(known).astype(np.int32)
@@ -245,8 +264,8 @@ class Session:
 
         def report(event: Any) -> None:
             out = event.data_out
-            incumbent = out.mip_primal_bound if math.isfinite(out.mip_primal_bound) else math.nan
-            bound = out.mip_dual_bound if math.isfinite(out.mip_dual_bound) else math.nan
+            incumbent = out.mip_primal_bound / self._scale if math.isfinite(out.mip_primal_bound) else math.nan
+            bound = out.mip_dual_bound / self._scale if math.isfinite(out.mip_dual_bound) else math.nan
             nodes, seconds = int(out.mip_node_count), time.perf_counter() - began
             gap = abs(incumbent - bound) / abs(incumbent) if incumbent and math.isfinite(incumbent) else math.inf
             progress(Progress(incumbent, bound, gap, nodes, seconds))
@@ -267,10 +286,11 @@ class Session:
         status, info, p = _STATUS[model_status], self.highs.getInfo(), self.program
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         x = np.asarray(self.highs.allVariableValues()) if feasible else None
-        value = float(info.objective_function_value) if feasible else None
+        value = float(info.objective_function_value) / self._scale if feasible else None
         bound: float | None = None
         if self.is_mip and math.isfinite(info.mip_dual_bound):
-            bound = round_bound(float(info.mip_dual_bound), step, p.offset, p.sense)
+            in_its_scale = None if step is None else Fraction(step) * Fraction(self._scale)
+            bound = round_bound(float(info.mip_dual_bound), in_its_scale, p.offset * self._scale, p.sense) / self._scale
         elif not self.is_mip and status == "optimal":
             bound = value
         return Outcome(
@@ -287,11 +307,11 @@ class Session:
 
     def duals(self) -> Floats:
         """Row duals d value / d right-hand side, in the model's sense (min: ``>=`` rows >= 0, ``<=`` rows <= 0)."""
-        return np.asarray(self._solution().row_dual, dtype=np.float64)
+        return np.asarray(self._solution().row_dual, dtype=np.float64) / self._scale
 
     def reduced_costs(self) -> Floats:
         """Column duals c - A^T y in the same sense."""
-        return np.asarray(self._solution().col_dual, dtype=np.float64)
+        return np.asarray(self._solution().col_dual, dtype=np.float64) / self._scale
 
     def _solution(self) -> Any:
         solution = self.highs.getSolution()

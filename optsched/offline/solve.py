@@ -24,7 +24,15 @@ FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths o
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
 NONZEROS = 5_000_000  # of a formulation that is chosen without being named
 # In the order in which they are tried; the first that applies is taken.
-PREFERRED = ("sequence-branching", "thinned-time-indexed", "rigid-time-indexed", "rigid-placed", "disjunctive")
+PREFERRED = (
+    "mode-branching",
+    "sequence-branching",
+    "thinned-time-indexed",
+    "rigid-time-indexed",
+    "rigid-placed",
+    "gang-modes",
+    "disjunctive",
+)
 
 
 def model_names() -> list[str]:
@@ -47,7 +55,8 @@ def solve(
     ----------
     objective : its name; None: the instance's own, else ``total_flow_time``.
     model : a name of `model_names`; None: what suits the instance (one machine: branching over sequences; gangs on a
-        grid of time: the time-indexed program, thinned; types or memory: placements; real-valued times: disjunctive).
+        grid of time: the time-indexed program, thinned; types or memory: placements; real-valued times: disjunctive;
+        speed that depends on the placement: branching over orders and modes, beyond a dozen jobs the program with modes).
     time_limit : seconds; a solver may overrun it by one LP. None: until it is proved.
     horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
         instance be infeasible.

@@ -18,24 +18,29 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds import bound as combinatorial_bound
-from optsched.bounds.certificate import Certificate
+from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.regular import ExactCost, exact_cost
 from optsched.check import check_schedule
 from optsched.errors import InputError, OptschedError
 from optsched.instance import Instance
+from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
 from optsched.models.time_grid import TimeGrid, time_grid
 from optsched.objectives import Objective
 from optsched.offline.list_schedule import best_list_schedule
-from optsched.offline.session import Progress, round_bound
+from optsched.offline.placed_list import best_placed_schedule
+from optsched.offline.session import BOUND_TOLERANCE, Progress
 from optsched.offline.solution import Size
 from optsched.registry import Registry
 from optsched.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
 
-__all__ = ["ROADS", "Report", "Road", "Task", "common_step"]
+__all__ = ["PLACED", "ROADS", "Report", "Road", "Task", "common_step"]
 
-CLOSE = 1e-9  # relative; where values lie on no grid, a solver's bound this close to the value proves it
+# Where float64 holds values on no grid, a bound this close to the value proves it: relative to the value, and in units in
+# the last place of the completion times (of which a value near 0 may be a difference).
+CLOSE, ULPS = 1e-9, 16
+PLACED = "the speed of its jobs depends on their placement"
 FINEST = 1e-6  # of the value: a finer grid of values than this tells a float bound nothing
 
 
@@ -125,12 +130,27 @@ class Task:
 
     @property
     def closed(self) -> bool:
-        """Are bound and value equal (where values lie on no grid: within 1e-9)?"""
+        """Are bound and value equal (where float64 rounds times, or values lie on no grid: within 1e-9)?"""
         if self.value is None or self.bound is None:
             return False
         if self.bound >= self.value:
             return True
-        return self.step is None and self.value - self.bound <= abs(self.value) * Fraction(CLOSE)
+        return not self._strict and self.value - self.bound <= self._rounding
+
+    @property
+    def _strict(self) -> bool:
+        """Does float64 hold all times and values of left-shifted schedules exactly?"""
+        return self.step is not None and self.grid is not None and self.grid.exact
+
+    @property
+    def _rounding(self) -> Fraction:
+        """What rounding the times of the incumbent may have done to its value, and the least gap that is one."""
+        if self.value is None or self.schedule is None:
+            return Fraction(0)
+        clock = np.maximum(np.abs(self.schedule.completion), np.abs(self.instance.arrival))
+        ulps = [Fraction(ulp) * cost.slope for ulp, cost in zip(np.spacing(clock).tolist(), self.costs, strict=True)]
+        moved = (max if self.goal.maximum else sum)(ulps)
+        return max(abs(self.value) * Fraction(CLOSE), ULPS * Fraction(moved))
 
     def exact_value(self, schedule: Schedule) -> Fraction:
         """The objective of a schedule, in fractions."""
@@ -155,8 +175,7 @@ class Task:
         if isinstance(bound, float):
             if not math.isfinite(bound):  # a solver that was stopped before it had one
                 return
-            step = self.step
-            bound = Fraction(round_bound(bound, step, float(self.values_from))) if step else Fraction(bound)
+            bound = self._rounded_up(Fraction(bound))
         if self.value is not None and self.horizon is None:
             bound = min(bound, self.value)  # the optimum is at most the value; what is above is rounding
         if self.bound is None or bound > self.bound:
@@ -164,23 +183,63 @@ class Task:
             if tell:
                 self.report()
 
+    def _rounded_up(self, bound: Fraction) -> Fraction:
+        """The least value on the grid that a solver's float bound still proves, giving way 1e-6 relatively."""
+        if self.step is None:
+            return bound
+        slack = Fraction(BOUND_TOLERANCE) * max(abs(bound), Fraction(0) if self.value is None else abs(self.value))
+        return self.values_from + math.ceil((bound - slack - self.values_from) / self.step) * self.step
+
+    def steps(self, value: Fraction) -> int:
+        """A value of a schedule in steps from `values_from`; rounded times move it by much less than half a step."""
+        if self.step is None:
+            raise AssertionError("only asked where values lie on a grid")
+        return round((value - self.values_from) / self.step)
+
     def offer_certificate(self, certificate: Certificate | None) -> None:
-        """A verifiable bound."""
+        """A verifiable bound, and it is verified: one that does not hold, or that a schedule refutes, is an error of ours."""
         if certificate is None:
             return
+        try:
+            certificate.verify(self.instance)
+        except CertificateError as error:
+            raise OptschedError(f"a certificate of kind {certificate.kind} does not hold: {error}") from None
+        if self.value is not None and certificate.value > self.value + self._rounding:
+            raise OptschedError(
+                f"a certificate of kind {certificate.kind} proves {certificate.exact_float!r}, "
+                f"more than the {float(self.value)!r} of a schedule"
+            )
         if self.certificate is None or certificate.value > self.certificate.value:
             self.certificate = certificate
         if self.bound is None or certificate.value >= self.bound:
-            self.bound, self.bound_by = certificate.value, "certificate"
+            bound = certificate.value
+            if self.value is not None and self.horizon is None:
+                bound = min(bound, self.value)  # a schedule whose times were rounded may be below the optimum by that much
+            self.bound, self.bound_by = bound, "certificate"
             self.report()
 
     # --- what every road needs -----------------------------------------------------------------------------------
 
     @cached_property
-    def grid(self) -> TimeGrid | None:
-        """The grid of times; None when they have no common unit."""
+    def placed(self) -> bool:
+        """Does the speed of a job depend on its placement?"""
+        return speed_depends_on_placement(self.instance)
+
+    @cached_property
+    def modes(self) -> MappedModes | None:
+        """All placements of all jobs where speed depends on them; None where it does not, or where they are too many."""
         try:
-            return time_grid(self.instance)
+            return MappedModes.of(self.instance) if self.placed else None
+        except InputError:
+            return None
+
+    @cached_property
+    def grid(self) -> TimeGrid | None:
+        """The grid of times (of all modes where speed depends on the placement); None when they have no common unit."""
+        try:
+            if not self.placed:
+                return time_grid(self.instance)
+            return None if self.modes is None else self.modes.grid(self.instance)[0]
         except InputError:
             return None
 
@@ -199,7 +258,7 @@ class Task:
         if self.goal.maximum:
             parts.append(common_step(cost.base for cost in self.costs))
         step = common_step(parts) or Fraction(1)  # nobody pays for time: all values are the same
-        scale = 1 if self.value is None else max(Fraction(1), abs(self.value))
+        scale = Fraction(0) if self.value is None else abs(self.value)
         return step if step > scale * Fraction(FINEST) else None
 
     @cached_property
@@ -208,7 +267,14 @@ class Task:
         return Fraction(0) if self.goal.maximum else sum((cost.base for cost in self.costs), Fraction(0))
 
     def search(self, budget: int, orders: Iterable[Ints] = ()) -> bool:
-        """List schedules and local search with a budget of work; True if a better schedule was found."""
+        """List schedules and local search with a budget of work; True if a better schedule was found.
+
+        Where speed depends on the placement there is no local search: the list schedules are made once.
+        """
+        if self.placed:
+            if self.schedule is not None:
+                return False
+            return self.offer(best_placed_schedule(self.instance, self.goal.name, modes=self.modes))
         target = -math.inf if self.bound is None else float(self.bound)
         found = best_list_schedule(self.instance, self.goal.name, budget=budget, target=target, orders=orders)
         return self.offer(found)

@@ -10,11 +10,13 @@ import numpy.typing as npt
 from optsched.models.latest_starts import latest_completions
 from optsched.models.rigid_time_indexed import count_columns
 from optsched.models.start_columns import StartColumns
+from optsched.offline.formulation_road import TOLERANCES
 from optsched.offline.session import Session
 from optsched.offline.solution import Size
 from optsched.offline.start_program import SlotJobs, StartProgram
-from optsched.offline.task import ROADS, Report, Road, Task
+from optsched.offline.task import PLACED, ROADS, Report, Road, Task
 from optsched.offline.thinning import Thinned, polish, thin
+from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
@@ -27,6 +29,7 @@ NONZEROS = 3_000_000
 # columns left after thinning below which HiGHS is quicker than a longer search for a better incumbent
 FEW = 800
 BUDGET = 60_000_000
+LATE = "the time limit came in an LP, or before it"
 
 
 def _columns(task: Task) -> StartColumns:
@@ -37,6 +40,8 @@ def _columns(task: Task) -> StartColumns:
 def _applies(task: Task) -> str | None:
     if task.goal.maximum:
         return "it adds up costs over jobs"
+    if task.placed:
+        return PLACED
     if not task.instance.unrestricted:
         return "not every job may use every node"
     if task.horizon is not None:
@@ -78,10 +83,10 @@ def _run(task: Task) -> Report:
     hard = thinned.program is not None and thinned.finished and thinned.program.job.size > FEW
     if hard and task.search(BUDGET, [thinned.order]) and not task.closed:
         thinned = _thin(task)
-    if thinned.program is None or task.closed:  # no column of a better schedule is left
-        return Report(Session.solver)
+    if thinned.program is None or task.closed:  # no column of a better schedule is left, or there was no time for an LP
+        return Report(Session.solver, note="" if thinned.finished else LATE)
     if not thinned.finished:
-        return Report(Session.solver, _size(thinned.program), note="the time limit came in an LP")
+        return Report(Session.solver, _size(thinned.program), note=LATE)
     return _branch(task, thinned.program)
 
 
@@ -90,12 +95,14 @@ def _branch(task: Task, program: StartProgram) -> Report:
     session.mip_start((program.start == _slots(task)[program.job]).astype(np.float64))
     outcome = session.solve(time_limit=task.left, objective_step=task.step, progress=task.listen)
     if outcome.x is not None:
-        task.offer(Schedule.from_starts(task.instance, program.starts(outcome.x), policy=NAME))
+        duration = fixed_durations(task.instance)
+        task.offer(Schedule.from_starts(task.instance, program.starts(outcome.x), duration=duration, policy=NAME))
     if (
         outcome.bound is not None
     ):  # of the columns that are left; schedules without them are no better than the incumbent
         task.raise_bound(outcome.bound, "solver")
-    note = "" if task.closed else f"the time limit came after {outcome.nodes} nodes"
+    ended = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else TOLERANCES
+    note = "" if task.closed else ended
     return Report(Session.solver, _size(program), outcome.nodes, note=note)
 
 

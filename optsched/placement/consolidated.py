@@ -9,7 +9,9 @@ from optsched.simulation.placing import Placement, compiled
 
 
 @compiled
-def _consolidated(gpus: int, free: Any, size: Any, eligible: Any, random: Any, out_node: Any, out_count: Any) -> int:
+def _consolidated(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
     largest = 0
     for p in range(free.size):
         if eligible[p]:

@@ -9,7 +9,9 @@ from optsched.simulation.placing import Placement, compiled
 
 
 @compiled
-def _count(gpus: int, free: Any, size: Any, eligible: Any, random: Any, out_node: Any, out_count: Any) -> int:
+def _count(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
     left = gpus
     entries = 0
     for p in range(free.size):
@@ -30,4 +32,4 @@ def count() -> Placement:
     The assumption of the theorems on gang scheduling: a gang starts whenever enough GPUs are free. GPUs get their names
     after the run, lowest number first. Complexity O(1) in a homogeneous cluster.
     """
-    return Placement("count", _count, pooled=True)
+    return Placement("count", _count, pooled=True, any_free=True)

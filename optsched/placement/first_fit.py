@@ -14,4 +14,4 @@ def first_fit() -> Placement:
     A gang starts whenever enough GPUs are free, as with ``count``, but its nodes are decided at the start. Complexity
     O(nodes). Reference: the baseline FF of the AdaDUAL study.
     """
-    return Placement("first-fit", _count)
+    return Placement("first-fit", _count, any_free=True)

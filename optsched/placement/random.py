@@ -12,7 +12,9 @@ from optsched.simulation.placing import Placement, compiled
 
 
 @compiled
-def _random(gpus: int, free: Any, size: Any, eligible: Any, random: Any, out_node: Any, out_count: Any) -> int:
+def _random(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
     total = 0
     for p in range(free.size):
         if eligible[p]:
@@ -48,4 +50,4 @@ def random(seed: int = 0) -> Placement:
     """g free eligible GPUs, every set equally likely; the same ``seed`` gives the same run. Complexity O(free GPUs)."""
     if seed < 0:
         raise InputError("not legal", field="random: seed", value=seed, legal="an integer >= 0")
-    return Placement("random", _random, seed=seed)
+    return Placement("random", _random, any_free=True, seed=seed)

@@ -15,6 +15,7 @@ import polars as pl
 
 from optsched.cluster import MAX_GPUS
 from optsched.errors import InputError
+from optsched.rates.segment_paces import segment_paces
 from optsched.schedule import Schedule
 from optsched.schedule_file import read_segments
 
@@ -61,10 +62,11 @@ class Timeline:
         _refuse(np.flatnonzero(outside), s.gpu_offset, f"a GPU that the cluster {cluster.spec} does not have", file)
         types = [cluster.nodes[g].gpu for g in cluster.node_group]
         names = tuple(f"node {k}" + ("" if gpu == "GPU" else f" {gpu}") for k, gpu in enumerate(types))
-        still_open = ~s.finished & np.isfinite(instance.duration)
+        seconds = s.work * segment_paces(instance, s.job, s.gpu_offset, s.gpu_node)
+        still_open = ~s.finished & np.isfinite(instance.work)
         return cls(
             instance.ids,
-            *(s.job, s.start, s.end, s.work, s.gpu_offset, s.gpu_node, s.gpu_index),
+            *(s.job, s.start, s.end, seconds, s.gpu_offset, s.gpu_node, s.gpu_index),
             *(cluster.node_gpus, names, instance.arrival, still_open),
             _named(s.policy, instance.name, instance.n, cluster.gpus),
         )
@@ -82,7 +84,7 @@ class Timeline:
             raise InputError("GPU indices are too large to draw", file=path, value=int(index.max()))
         return cls(
             tuple(str(name) for name in seen),
-            *(job, start, end, work, offset, position.astype(np.int64), index),
+            *(job, start, end, np.minimum(work, end - start), offset, position.astype(np.int64), index),
             *(node_gpus, tuple(f"node {k}" for k in nodes), None, None),
             _named(policy, "", len(seen), int(node_gpus.sum())),
         )

@@ -1,4 +1,4 @@
-"""The simplest rate model: a job with a ``duration`` runs at rate 1 on any allowed GPUs and placement."""
+"""How long a job takes alone: its duration, or its iterations at the speed of its profile."""
 
 from __future__ import annotations
 
@@ -7,23 +7,56 @@ import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.rates.network import Network
+from optsched.rates.stage_graph import alpha_max, alpha_min
+
+Floats = npt.NDArray[np.float64]
 
 
-def seconds_alone(instance: Instance) -> npt.NDArray[np.float64]:
-    """Seconds every job needs alone at full speed, f64[n].
+def paces(instance: Instance) -> tuple[Floats, Floats]:
+    """(fastest, slowest) seconds a unit of work can take on this cluster, f64[n] each.
+
+    1 and 1 for a job with a duration; alpha_min and alpha_max of the profile for the others (alpha_min: no placement is
+    faster, see `optsched.rates.stage_graph`). Raises `InputError` when a
+    profile is not there, or needs bandwidths that the cluster does not state.
+    """
+    fastest, slowest = np.ones(instance.n), np.ones(instance.n)
+    rows = np.flatnonzero(instance.profiled)
+    if rows.size:
+        used, network = instance.profiles_used(), Network.of(instance.cluster)
+        names = instance.table["profile"].gather(rows).to_list()
+        bounds = {name: (alpha_min(each, network), alpha_max(each, network)) for name, each in used.items()}
+        fastest[rows] = [bounds[name][0] for name in names]
+        slowest[rows] = [bounds[name][1] for name in names]
+    return fastest, slowest
+
+
+def seconds_alone(instance: Instance) -> Floats:
+    """The fewest seconds for which every job holds its gang, f64[n], on any placement: what bounds may count on.
+
+    The duration, or iterations x alpha_min.
+    """
+    return instance.duration if not instance.profiled.any() else instance.work * paces(instance)[0]
+
+
+def fixed_durations(instance: Instance) -> Floats:
+    """Seconds that every job takes wherever it runs, f64[n]: for methods that know nothing of placements.
 
     Raises
     ------
     InputError
-        For the first job that has only iterations of a profile: no rate model gives its speed yet.
+        For the first job whose speed depends on its placement.
     """
-    unknown = np.flatnonzero(np.isnan(instance.duration))
-    if unknown.size:
-        job = instance.job(int(unknown[0]))
+    if not instance.profiled.any():
+        return instance.duration
+    fastest, slowest = paces(instance)
+    moving = np.flatnonzero(slowest > fastest * (1 + 1e-12))  # beyond rounding
+    if moving.size:
+        job = instance.job(int(moving[0]))
         raise InputError(
-            f"job {job.id!r} ({unknown.size} of {instance.n} jobs) has iterations of the profile {job.profile!r}, "
-            "no duration, and no rate model gives the profile's speed",
-            field="duration",
-            legal="instances whose jobs have durations",
+            f"the speed of job {job.id!r} ({moving.size} of {instance.n} jobs) depends on its placement",
+            field="profile",
+            value=job.profile,
+            legal="jobs with durations, or profiles that run equally fast everywhere",
         )
-    return instance.duration
+    return instance.work * slowest

@@ -13,8 +13,10 @@ import numpy as np
 from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance
 from optsched.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Start, Stop, Wake
-from optsched.simulation.kernel import apply_events, next_time, start, stop
-from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, place_job, run_ordered
+from optsched.rates.duration import seconds_alone
+from optsched.simulation.asked import Asked
+from optsched.simulation.entry_points import apply_events, next_time, place, start, stop
+from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run, result
 from optsched.simulation.state import (
@@ -23,6 +25,7 @@ from optsched.simulation.state import (
     FREE,
     FRUITLESS,
     LOGGED,
+    NEXT,
     NOW,
     RUNNING,
     SEGMENTS,
@@ -73,16 +76,20 @@ def run_policy(
     name = name or policy.name
     knowledge = Knowledge(policy.knowledge)
     begun = time.process_time()
+    told: dict[str, Any] = {}
     if hasattr(policy, "order"):
-        order = _legal(cast("OrderedPolicy", policy).order(KnownJobs(instance, knowledge)), name, instance.n)
+        jobs = KnownJobs(instance, knowledge, seconds_alone(instance))
+        order = _legal(cast("OrderedPolicy", policy).order(jobs), name, instance.n)
         state = _run_order(new_state(instance, order, placement), placement, name, progress)
         preemptive = order.preemptive
     else:
         order = _legal(Order(key=instance.arrival, restart=getattr(policy, "restart", 0.0)), name, instance.n)
-        state = _run_python(new_state(instance, order, placement), placement, policy, instance, knowledge, progress)
+        asked = Asked(policy, instance)
+        state = _run_python(new_state(instance, order, placement), placement, asked, knowledge, progress)
         preemptive = False
+        told = asked.told()
     seconds = time.process_time() - begun
-    return result(state, instance, placement.pooled, name, knowledge, preemptive, seconds)
+    return result(state, instance, placement.pooled, name, knowledge, preemptive, seconds, **told)
 
 
 def _legal(order: Order, name: str, n: int) -> Order:
@@ -129,13 +136,15 @@ def _thrashes(state: State, name: str) -> SimulationError:
 def _run_python(
     state: State,
     placement: Placement,
-    policy: Any,
-    instance: Instance,
+    asked: Asked,
     knowledge: Knowledge,
     progress: Progress | None,
 ) -> State:
+    policy, instance = asked.policy, asked.instance
     reported = 0
     wakes: list[float] = []  # a heap: every time at which the policy wants to be asked
+    view = EngineView(state, placement, instance, knowledge, asked.predicted)
+    asked.begin(view)
     while True:
         if state.seg_job.size - state.tally[SEGMENTS] < log_room(instance.cluster.gpus) or (
             state.log_pool.size - state.tally[LOGGED] < log_room(instance.cluster.gpus)
@@ -146,8 +155,12 @@ def _run_python(
             return state
         if state.tally[FRUITLESS] >= THRASHING:
             raise _thrashes(state, policy.name)
+        came, ended = int(state.tally[NEXT]), int(state.tally[SEGMENTS])
         apply_events(state, t)
-        view = EngineView(state, placement, instance, knowledge)
+        arrived = state.by_arrival[came : state.tally[NEXT]].tolist()
+        finished = state.seg_job[ended : state.tally[SEGMENTS]].tolist()  # only completions end a segment at an event
+        asked.hear(t, arrived, finished)
+        view.refresh(state, arrived, finished)
         decisions = policy.decide(view)
         if not isinstance(decisions, Iterable):
             raise SimulationError(
@@ -189,7 +202,7 @@ def _apply(
         return
     if state.status[j] != WAITING:
         raise wrong(f"job {job!r} is started but does not wait")
-    entries = place_job(placement.place, state, j, state.free) if state.gpus[j] <= state.tally[FREE] else 0
+    entries = place(placement.place, state, j, state.free) if state.gpus[j] <= state.tally[FREE] else 0
     if entries == 0:
         raise wrong(f"job {job!r} is started but its {state.gpus[j]} GPUs do not fit (ask view.fits first)")
     start(state, j, entries)

@@ -1,8 +1,8 @@
 """What happens at an event, compiled: the same functions serve compiled orders and policies in plain Python.
 
 Events at one time: running jobs that finish or drop a level, waiting jobs that are promoted, arrivals, in the order
-(time, kind, job). Work is integrated: a job's segments add up to its duration, because every segment but the last takes
-away exactly what it logs and the last one logs what is left.
+(time, kind, job). Work is integrated: a job's segments add up to the work it asks for, because every segment but the last
+takes away exactly what it logs and the last one logs what is left.
 
 Everything is inlined into the compiled loop: a call would pass some sixty arrays, which costs more than the work it does.
 """
@@ -13,6 +13,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.heap import insert, remove
+from optsched.rates.stage_tables import pace
 from optsched.simulation.state import (
     ACTIVE,
     DONE,
@@ -152,7 +153,8 @@ def start(s: State, j: int, entries: int) -> None:
     s.mark[j] = now
     s.paid[j] = now + (s.cost[RESTART] if s.ran[j] > 0 else 0.0)
     least = np.nextafter(now, np.inf)  # work that is shorter than the rounding of time still takes time
-    s.finish[j] = max(s.paid[j] + s.remaining[j], least)
+    s.pace[j] = pace(s.tables, j, s.out_pool, s.out_count)
+    s.finish[j] = max(s.paid[j] + s.remaining[j] * s.pace[j], least)
     s.ran[j] += 1
     _set_wake(s, j, _running_wake(s, j))
 
@@ -206,7 +208,7 @@ def _complete(s: State, j: int) -> None:
 def stop(s: State, j: int) -> None:
     """Preempt the running job ``j``: it waits again with the work that is left."""
     now = s.clock[NOW]
-    work = max(0.0, now - s.paid[j])
+    work = max(0.0, now - s.paid[j]) / s.pace[j]
     never_ran = now <= s.begun[j]
     _release(s, j, work)
     if never_ran:

@@ -61,7 +61,7 @@ STATE_TYPE = _state_type()
 
 @njit(cache=True, inline="always")
 def _place(place: Any, s: State, j: int, free: Any) -> int:
-    return place(s.gpus[j], free, s.size, s.eligible[s.kind[j]], s.random, s.out_pool, s.out_count)
+    return place(j, s.gpus[j], free, s.size, s.eligible[s.kind[j]], s.random, s.tables, s.out_pool, s.out_count)
 
 
 @njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64, types.int64[::1]), **KERNEL)
@@ -112,7 +112,7 @@ def _sort_running(s: State) -> int:
     now = s.clock[NOW]
     for i in range(s.tally[ACTIVE]):
         j = s.active[i]
-        s.key[j] = s.base[j] + s.slope[j] * max(0.0, now - s.paid[j])
+        s.key[j] = s.base[j] + s.slope[j] * (max(0.0, now - s.paid[j]) / s.pace[j])
         if s.in_order[j] == 0:
             s.in_order[j] = 1
             s.order[kept] = j
@@ -136,10 +136,13 @@ def _hold(s: State, j: int, sign: int) -> None:
 
 
 @njit(**KERNEL)
-def _still_there(s: State, j: int) -> bool:
+def _kept(s: State, j: int) -> bool:
+    # Take the GPUs of j off the trial if they are all still there.
+    _hold(s, j, -1)
     at = s.holding[j] * s.out_pool.size
     for k in range(s.span[s.holding[j]]):
-        if s.trial[s.held_pool[at + k]] < s.held_count[at + k]:
+        if s.trial[s.held_pool[at + k]] < 0:
+            _hold(s, j, 1)
             return False
     return True
 
@@ -168,9 +171,7 @@ def _evict_for(place: Any, s: State, j: int, first: int, kept: int) -> int:
         victim = s.order[i]
         if s.status[victim] != RUNNING or s.in_order[victim] == 0:
             continue
-        if _still_there(s, victim):
-            _hold(s, victim, -1)
-        else:
+        if not _kept(s, victim):
             stop(s, victim)
     return entries
 

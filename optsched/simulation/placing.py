@@ -1,4 +1,4 @@
-"""What a placement rule is to the engine: a compiled function from a gang size and free GPUs to counts per node."""
+"""What a placement rule is to the engine: a compiled function from a job and free GPUs to counts per node."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 
 from optsched.compiled import njit, types
+from optsched.rates.stage_tables import tables
 
-# place(gpus, free[P], size[P], eligible[P], random[1], out_node[W], out_count[W]) -> number of entries, 0: no place
+TABLES = numba.typeof(tables([], np.zeros(0, dtype=np.int64), None))
+# place(job, gpus, free[P], size[P], eligible[P], random[1], tables, out_node[W], out_count[W]) -> entries, 0: no place
 SIGNATURE = types.int64(
+    types.int64,
     types.int64,
     types.int64[::1],
     types.int64[::1],
     types.boolean[::1],
     types.uint64[::1],
+    TABLES,
     types.int64[::1],
     types.int64[::1],
 )
@@ -26,15 +31,21 @@ SIGNATURE = types.int64(
 class Placement:
     """A placement rule.
 
-    ``place(gpus, free, size, eligible, random, out_node, out_count)`` writes which nodes give how many GPUs and returns
-    the number of entries, 0 when the gang has to wait. It is compiled with `SIGNATURE`, must depend on nothing else,
-    must not change ``free``, and must be monotone: what fits stays possible when more GPUs are free.
-    ``pooled``: the rule never looks at nodes, so that alike nodes are one pool (GPUs get their names after the run).
+    ``place(job, gpus, free, size, eligible, random, tables, out_node, out_count)`` writes which nodes give how many GPUs
+    and returns the number of entries, 0 when the gang has to wait. The entries hold the replicas of a job with a profile
+    in order, stage after stage (a node may appear in several); such a rule may look at ``tables``
+    (`optsched.rates.stage_tables`). It is compiled with `SIGNATURE`, must depend on nothing else, must not change ``free``,
+    and must be monotone: what fits stays possible when more GPUs are free. Whether a job fits must depend on its gang and
+    its eligible nodes alone.
+    ``pooled``: the rule never looks at nodes, so that alike nodes are one pool (GPUs get their names after the run), where
+    no job's speed depends on its nodes.
+    ``any_free``: a gang fits whenever as many eligible GPUs are free: an assumption of theorems on gangs.
     """
 
     name: str
     place: Callable[..., int]
     pooled: bool = False
+    any_free: bool = False
     seed: int = 0
 
     def random_state(self) -> Any:

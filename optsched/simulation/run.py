@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ from optsched.errors import SimulationError
 from optsched.instance import Instance
 from optsched.metrics import metrics
 from optsched.objectives import objective_of
-from optsched.policy import Knowledge
+from optsched.policy import Floats, Knowledge
 from optsched.schedule import Schedule
 from optsched.simulation.state import ACTIVE, EVENTS, FREE, LOGGED, SEGMENTS, STOPS, State, pools
 
@@ -23,7 +24,9 @@ CONSERVED = 1e-9  # relative: segments of one job add up to its duration except 
 class Run:
     """The result of a simulation.
 
-    ``events`` counts arrivals, completions, changes of level and ticks of a policy's own clock; ``seconds`` is CPU time.
+    ``predicted`` f64[n]: what the policy's predictor said at every arrival (None: it has none). ``notes``: what the
+    policy wrote down for audits, arrays over all jobs. ``events`` counts arrivals, completions, changes of level and ticks
+    of a policy's own clock; ``seconds`` is CPU time.
     """
 
     schedule: Schedule
@@ -33,6 +36,8 @@ class Run:
     events: int
     preemptions: int
     seconds: float
+    predicted: Floats | None = None
+    notes: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def instance(self) -> Instance:
@@ -84,20 +89,27 @@ def check_conservation(state: State, schedule: Schedule) -> None:
     GPU is given twice was shown when they were named.) The referee, `optsched.check`, is a second opinion.
     """
     instance = schedule.instance
-    missing = np.abs(schedule.received + state.remaining - instance.duration)
-    wrong = np.flatnonzero(missing > CONSERVED * np.maximum(1.0, instance.duration))
+    missing = np.abs(schedule.received + state.remaining - instance.work)
+    wrong = np.flatnonzero(missing > CONSERVED * np.maximum(1.0, instance.work))
     if wrong.size:
         j = int(wrong[0])
-        raise SimulationError(f"job {instance.ids[j]!r}: {missing[j]:g} s of work were lost or invented")
+        raise SimulationError(f"job {instance.ids[j]!r}: {missing[j]:g} units of work were lost or invented")
     if state.tally[ACTIVE] != 0 or state.tally[FREE] != instance.cluster.gpus or (state.free != state.size).any():
         raise SimulationError("GPUs are still held after the last event")
 
 
 def result(
-    state: State, instance: Instance, pooled: bool, name: str, knowledge: Knowledge, preemptive: bool, seconds: float
+    state: State,
+    instance: Instance,
+    pooled: bool,
+    name: str,
+    knowledge: Knowledge,
+    preemptive: bool,
+    seconds: float,
+    **told: Any,
 ) -> Run:
-    """The `Run` of a finished state, after its conservation checks."""
+    """The `Run` of a finished state, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
     schedule = schedule_of(state, instance, pooled, name)
     check_conservation(state, schedule)
     events, stops = int(state.tally[EVENTS]), int(state.tally[STOPS])
-    return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, seconds)
+    return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, seconds, **told)

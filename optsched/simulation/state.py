@@ -10,11 +10,13 @@ import numpy.typing as npt
 from optsched.instance import Instance
 from optsched.policy import Order
 from optsched.rates.duration import seconds_alone
+from optsched.rates.stage_tables import StageTables, tables_of
 from optsched.simulation.placing import Placement
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+# These numbers are frozen into compiled code (see `optsched.compiled`).
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3
 # State.tally
 NEXT, WAKES, ACTIVE, FREE, FINISHED, SEGMENTS, LOGGED, EVENTS, STARTS, STOPS, ORDERED, QUEUED, FRUITLESS = range(13)
@@ -39,7 +41,8 @@ class State(NamedTuple):
     by_arrival: Ints
     # jobs, how far they are
     status: Ints
-    remaining: Floats  # seconds of work
+    remaining: Floats  # units of work: seconds at full speed, or iterations
+    pace: Floats  # seconds that a unit of work takes on the GPUs held
     attained: Floats  # GPU-seconds held, up to `mark`
     mark: Floats
     begun: Floats  # start of the running segment
@@ -92,6 +95,8 @@ class State(NamedTuple):
     seg_offset: Ints
     log_pool: Ints
     log_count: Ints
+    # speeds
+    tables: StageTables
     # scalars
     tally: Ints
     clock: Floats
@@ -102,11 +107,12 @@ class State(NamedTuple):
 def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
     """(first GPU of every pool and G: i64[P + 1], first node of every pool: i64[P]).
 
-    A pool is a node; for a placement that never looks at nodes, a run of nodes that every job treats alike.
+    A pool is a node; for a placement that never looks at nodes, a run of nodes that every job treats alike, unless the
+    speed of a job depends on its nodes.
     """
     node_gpus = instance.cluster.node_gpus
     first = np.concatenate([[0], np.cumsum(node_gpus)]).astype(np.int64)
-    if not pooled:
+    if not pooled or instance.profiled.any():
         return first, np.arange(node_gpus.size, dtype=np.int64)
     eligible = instance.class_eligible
     new = np.ones(node_gpus.size, dtype=bool)
@@ -119,13 +125,15 @@ def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
 def new_state(instance: Instance, order: Order, placement: Placement) -> State:
     """The state before the first event."""
     n = instance.n
-    duration = seconds_alone(instance)
+    alone = seconds_alone(instance)
     first, node = pools(instance, placement.pooled)
     size = np.diff(first)
     queue = instance.job_class if order.skip or order.preemptive else np.zeros(n, dtype=np.int64)
     queues = int(queue.max()) + 1 if n else 1
     queue_size = np.bincount(queue, minlength=queues)
-    width = min(int(instance.gpus.max(initial=1)), size.size)
+    profiled = bool(instance.profiled.any())
+    widest = int(instance.gpus.max(initial=1))
+    width = widest if profiled else min(widest, size.size)  # an entry holds replicas of one stage
     at_once = min(n, instance.cluster.gpus)
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
 
@@ -145,10 +153,13 @@ def new_state(instance: Instance, order: Order, placement: Placement) -> State:
         "queue": queue.copy(),
         "by_arrival": np.argsort(instance.arrival, kind="stable").astype(np.int64),
         "status": ints(n),
-        "remaining": duration.copy(),
+        "remaining": instance.work.copy(),
+        "pace": np.ones(n),
+        "tables": tables_of(instance),
         "key": np.array(order.key, dtype=np.float64),
         "base": np.array(order.key, dtype=np.float64),
-        "slope": floats(n) if order.slope is None else np.array(order.slope, dtype=np.float64),
+        # a slope is given per second alone
+        "slope": floats(n) if order.slope is None else np.array(order.slope * alone / instance.work, dtype=np.float64),
         "thresholds": np.array(order.thresholds, dtype=np.float64),
         "queue_first": np.concatenate([[0], np.cumsum(queue_size)]).astype(np.int64),
         "queue_size": ints(queues),
@@ -199,7 +210,7 @@ def log_room(gpus: int) -> int:
 
 def grown(state: State) -> State:
     """The same state with twice the room in the log."""
-    changes = {}
+    changes: dict[str, Any] = {}
     for name in ("seg_job", "seg_start", "seg_end", "seg_work", "seg_offset", "log_pool", "log_count"):
         old = getattr(state, name)
         new = np.zeros(2 * old.size, dtype=old.dtype)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from optsched.errors import KnowledgeError
 from optsched.instance import Instance
-from optsched.policy import Knowledge
-from optsched.simulation.ordered import place_job
+from optsched.policy import Floats, Ints, Knowledge
+from optsched.simulation.entry_points import pace, place
 from optsched.simulation.placing import Placement
 from optsched.simulation.state import FREE, FUTURE, NOW, RUNNING, WAITING, State
 
@@ -15,11 +17,26 @@ from optsched.simulation.state import FREE, FUTURE, NOW, RUNNING, WAITING, State
 class EngineView:
     """See `optsched.policy.View`. Always current: it looks at the engine's state, also between two decisions."""
 
-    def __init__(self, state: State, placement: Placement, instance: Instance, knowledge: Knowledge) -> None:
+    def __init__(
+        self,
+        state: State,
+        placement: Placement,
+        instance: Instance,
+        knowledge: Knowledge,
+        predicted: Floats | None = None,
+    ) -> None:
         self._state = state
         self._placement = placement
         self._instance = instance
         self._knowledge = knowledge
+        self._predicted = predicted
+        self.arrived: list[int] = []
+        self.finished: list[int] = []
+        self.cluster_gpus = instance.cluster.gpus
+
+    def refresh(self, state: State, arrived: list[int], finished: list[int]) -> None:
+        """Look at ``state`` from now on; what is new since the policy was last asked."""
+        self._state, self.arrived, self.finished = state, arrived, finished
 
     @property
     def now(self) -> float:
@@ -47,14 +64,42 @@ class EngineView:
 
     def fits(self, job: int) -> bool:
         """Would the placement find a place for ``job`` now?"""
+        return self.offer(job) is not None
+
+    def kind(self, job: int) -> int:
+        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
+        return int(self._state.kind[self._arrived(job)])
+
+    def offer(self, job: int) -> float | None:
+        """Seconds a unit of the job's work would take on the GPUs that the placement would give it now; None: no room."""
         s = self._state
-        self._arrived(job)
-        if s.gpus[job] > s.tally[FREE]:
-            return False
+        if s.gpus[self._arrived(job)] > s.tally[FREE]:
+            return None
+        return self._pace_on(job, s.free)
+
+    def pace_on_idle(self, job: int) -> float:
+        """The same on the GPUs that the placement would choose in an idle cluster; inf where it would find none."""
+        found = self._pace_on(self._arrived(job), self._state.size)
+        return math.inf if found is None else found
+
+    def _pace_on(self, job: int, free: Ints) -> float | None:
+        s = self._state
         random = s.random.copy()  # a question must not change what a random placement does next
-        entries = place_job(self._placement.place, s, job, s.free)
+        entries = place(self._placement.place, s, job, free)
         s.random[:] = random
-        return int(entries) > 0
+        return pace(s, job) if entries > 0 else None
+
+    def pace_range(self, job: int) -> tuple[float, float]:
+        """alpha_min and alpha_max of a job with a profile, 1 and 1 for the others."""
+        t = self._state.tables
+        p = t.profile[self._arrived(job)]
+        return (1.0, 1.0) if p < 0 else (float(t.fastest[p]), float(t.slowest[p]))
+
+    def predicted(self, job: int) -> float:
+        """What the predictor said at the job's arrival; `KnowledgeError` for a policy without one."""
+        if self._predicted is None:
+            raise KnowledgeError("a policy without a predictor asked for a prediction")
+        return float(self._predicted[self._arrived(job)])
 
     def arrival(self, job: int) -> float:
         """r_j."""
@@ -81,14 +126,15 @@ class EngineView:
     def duration(self, job: int) -> float:
         """Seconds alone at full speed; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("duration")
-        return float(self._instance.duration[self._arrived(job)])
+        return float(self._instance.work[self._arrived(job)]) * self.pace_range(job)[0]
 
     def remaining(self, job: int) -> float:
-        """Seconds of work left; `KnowledgeError` for a non-clairvoyant policy."""
+        """Units of work left; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("remaining work")
         s = self._state
         left = float(s.remaining[self._arrived(job)])
-        return left - max(0.0, self.now - float(s.paid[job])) if s.status[job] == RUNNING else left
+        done = max(0.0, self.now - float(s.paid[job])) / float(s.pace[job])
+        return left - done if s.status[job] == RUNNING else left
 
     def _reveals(self, what: str) -> None:
         if self._knowledge is not Knowledge.CLAIRVOYANT:

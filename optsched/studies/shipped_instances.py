@@ -42,7 +42,7 @@ class Recipe:
 
 
 def recipes() -> Iterator[Recipe]:
-    """Every small instance that is shipped: 48, in families."""
+    """Every small instance that is shipped: 70, in families."""
     for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1), (15, 1), (20, 1)):
         yield Recipe(
             f"single-{n:02d}-{seed}", "1|r_j|sum C_j", "machines", seed, {"jobs": n}, ("time-indexed", "positional")
@@ -120,7 +120,21 @@ def recipes() -> Iterator[Recipe]:
             {"jobs": 8, "longest": 12, "span": 0, "sizes": "uniform:low=3,high=8"},
             ("rigid-time-indexed", "cp-sat"),
         )
+    for position, (n, seed) in enumerate(DDL):
+        nodes, gpus = DDL_CLUSTERS[position % len(DDL_CLUSTERS)]
+        yield Recipe(
+            f"ddl-{n:02d}-{seed}",
+            f"P{nodes * gpus}|r_j,size_j,p_j(placement)|sum C_j",
+            "ddl-small",
+            seed,
+            {"jobs": n, "nodes": nodes, "gpus": gpus},
+            ("gang-modes", "mode-branching"),
+        )
 
+
+# Distributed training on a few nodes: (jobs, seed), and the clusters they take in turn.
+DDL = tuple((n, seed) for n, count in ((4, 4), (5, 6), (6, 7), (7, 5)) for seed in range(1, count + 1))
+DDL_CLUSTERS = ((2, 4), (2, 3), (3, 2), (2, 2), (3, 3), (3, 4))
 
 # The instance of `make run`: a week of a 64-GPU cluster near its capacity.
 CLUSTER_WEEK = Recipe(

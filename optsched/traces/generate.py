@@ -43,7 +43,8 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
         "parameters": {name: shown(value) for name, value in values.items() if value is not None},
         **({"derived": drawn.derived} if drawn.derived else {}),
     }
-    return Instance(drawn.table, drawn.cluster, f"{recipe}-{seed}", drawn.objective, record)
+    name = f"{recipe}-{seed}"
+    return Instance(drawn.table, drawn.cluster, name, drawn.objective, record, profiles=drawn.profiles)
 
 
 def settings(texts: Iterable[str], option: str = "--set") -> dict[str, str]:

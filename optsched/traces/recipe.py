@@ -16,6 +16,7 @@ import polars as pl
 
 from optsched.cluster import Cluster
 from optsched.errors import InputError
+from optsched.profile import Profile
 from optsched.registry import Registry, near_matches
 from optsched.traces.laws import DurationLaw, GangLaw, duration_law, gang_law
 
@@ -112,13 +113,15 @@ def gangs(default: str, meaning: str = "law of the numbers of GPUs") -> Paramete
 class Draw:
     """What a recipe drew: a job table (columns of `optsched.instance.Job`), a cluster, an objective or None.
 
-    ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap).
+    ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap);
+    ``profiles`` those that the jobs name.
     """
 
     table: pl.DataFrame
     cluster: Cluster
     objective: str | None = None
     derived: dict[str, Any] = field(default_factory=dict)
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
 
 
 Drawing = Callable[[np.random.Generator, Mapping[str, Any]], Draw]

@@ -11,10 +11,11 @@ from optsched.instance import Instance, Job
 from optsched.online.fifo import Fifo
 from optsched.online.list import ListScheduling
 from optsched.online.simulate import simulate
-from optsched.online.specification import parameters_of, specify
+from optsched.online.specification import specify
 from optsched.online.srtf import Srtf
 from optsched.online.tiresias import Tiresias
 from optsched.online.wspt import Wspt
+from optsched.parameters import parameters_of
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from optsched.rates.stage_tables import tables
 from optsched.simulation.placing import Placement
 
 GUARD = -77
+NO_PROFILE = tables([], np.full(1, -1, dtype=np.int64), None)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ def ask(
     width = min(gang, size.size)
     out = np.full((2, width + 4), GUARD, dtype=np.int64)
     random = placement.random_state() if random is None else random
-    entries = placement.place(gang, free, size, eligible, random, out[0, 2 : width + 2], out[1, 2 : width + 2])
+    entries = placement.place(
+        0, gang, free, size, eligible, random, NO_PROFILE, out[0, 2 : width + 2], out[1, 2 : width + 2]
+    )
     assert free.tolist() == list(where.free)
     assert size.tolist() == list(where.size)
     assert eligible.tolist() == list(where.eligible)

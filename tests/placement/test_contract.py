@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.online.specification import parameters_of
+from optsched.parameters import parameters_of
 from optsched.placement import PLACEMENTS
 from placement.states import Nodes, ask, nodes
 

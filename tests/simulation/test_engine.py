@@ -192,7 +192,9 @@ def test_the_log_grows_as_far_as_preemptions_go() -> None:
 
 
 @compiled
-def _one_node(gpus: int, free: Any, size: Any, eligible: Any, random: Any, out_node: Any, out_count: Any) -> int:
+def _one_node(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
     for p in range(free.size):
         if eligible[p] and free[p] >= gpus:
             out_node[0] = p

@@ -1,0 +1,168 @@
+"""The modes of gangs whose speed depends on their placement: GPUs a node, the best mapping of replicas, seconds.
+
+A mode of job j is a vector u of GPU counts a node (`placement_modes.splits`, all of them). Among the mappings of the job's
+replicas to the nodes that use u the fastest is kept: other jobs see u and the time only, and less time is never worse for
+a regular objective, so mappings are all that is dominated. No mode dominates another of the same job: its vectors have
+the same sum, so none is smaller than another in every node, and a slow mode may use what nobody else wants. Vectors on alike
+nodes are as fast as each other but not interchangeable, since the nodes may be in use; all are kept.
+
+Replicas of a stage are alike, so a mapping is a table (stage, node) of counts with the right sums: every one is timed, for
+one vector of each set of vectors that differ only by alike nodes. Jobs with durations have modes that are equally fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.models.placement_modes import Mode, modes_of_classes, splits
+from optsched.models.time_grid import TimeGrid, on_common_unit
+from optsched.profile import Profile
+from optsched.rates.duration import paces
+from optsched.rates.network import Network
+from optsched.rates.stage_graph import iteration_time
+from optsched.rates.stage_tables import profile_pace, tables
+from optsched.schedule import Schedule
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+MAPPINGS = 50_000  # of one profile to one vector: about a second
+
+__all__ = ["MAPPINGS", "MappedModes", "best_mapping", "mappings", "speed_depends_on_placement"]
+
+
+def speed_depends_on_placement(instance: Instance) -> bool:
+    """Is there a job that some placement makes faster than another? `InputError` when bandwidths are missing."""
+    if not instance.profiled.any():
+        return False
+    fastest, slowest = paces(instance)
+    return bool(np.any(slowest > fastest))
+
+
+@dataclass(frozen=True)
+class MappedModes:
+    """B modes of n jobs, those of a job adjacent.
+
+    ``job`` i64[B]; ``mapping``: (node, GPUs) in the order of the replicas, a node may appear several times; ``held`` i64[B, N]
+    GPUs held of every node; ``seconds`` f64[B] for which they are held; ``offset`` i64[n + 1] first mode of every job.
+    """
+
+    job: Ints
+    mapping: list[Mode]
+    held: Ints
+    seconds: Floats
+    offset: Ints
+
+    @classmethod
+    def of(cls, instance: Instance) -> MappedModes:
+        """The modes of an instance; `InputError` when they, or the mappings behind one of them, are too many."""
+        vectors = modes_of_classes(instance, "any")
+        names = instance.table["profile"].to_list()
+        network = Network.of(instance.cluster) if instance.profiled.any() else None
+        known: dict[tuple[str, tuple[tuple[float, float, int], ...]], tuple[tuple[tuple[int, int], ...], float]] = {}
+        job, mapping, pace = [], [], []
+        for j, (kind, profiled) in enumerate(zip(instance.job_class.tolist(), instance.profiled.tolist(), strict=True)):
+            for vector in vectors[kind]:
+                job.append(j)
+                if network is None or not profiled:
+                    mapping.append(vector)
+                    pace.append(1.0)
+                    continue
+                # alike nodes stand together: what is found for one vector is written in places, not in nodes
+                placed = sorted(vector, key=lambda part: (network.intra[part[0]], network.cross[part[0]], part[1]))
+                alike = tuple((float(network.intra[v]), float(network.cross[v]), count) for v, count in placed)
+                if (names[j], alike) not in known:
+                    found, alpha = best_mapping(instance.profiles[names[j]], network, tuple(placed))
+                    place = {v: i for i, (v, _) in enumerate(placed)}
+                    known[names[j], alike] = tuple((place[v], count) for v, count in found), alpha
+                parts, alpha = known[names[j], alike]
+                mapping.append(tuple((placed[i][0], count) for i, count in parts))
+                pace.append(alpha)
+        jobs = np.array(job, dtype=np.int64)
+        held = np.zeros((jobs.size, instance.cluster.node_count), dtype=np.int64)
+        for b, parts in enumerate(mapping):
+            for v, count in parts:
+                held[b, v] += count
+        offset = np.searchsorted(jobs, np.arange(instance.n + 1)).astype(np.int64)
+        return cls(jobs, mapping, held, instance.work[jobs] * np.array(pace), offset)
+
+    def least_blocked(self, capacity: Ints) -> Ints:
+        """Least number of busy GPUs beside which some mode of a job does not fit, i64[n]."""
+        free = np.where(self.held > 0, capacity - self.held + 1, np.iinfo(np.int64).max)
+        return np.minimum.reduceat(free.min(axis=1), self.offset[:-1])
+
+    def fewest(self, amount: Ints) -> Ints:
+        """The smallest amount (one a mode) of every job, i64[n]."""
+        return np.minimum.reduceat(amount, self.offset[:-1])
+
+    def grid(self, instance: Instance) -> tuple[TimeGrid, Ints]:
+        """(grid with the shortest duration of every job, slots of every mode i64[B]).
+
+        `InputError` when arrivals and the durations of the modes are multiples of no useful unit.
+        """
+        origin = float(instance.arrival.min())
+        release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
+        unit, releases, slots = on_common_unit(release, [Fraction(p) for p in self.seconds.tolist()])
+        return TimeGrid(origin, unit, releases, self.fewest(slots)), slots
+
+    def only(self, kept: Ints) -> MappedModes:
+        """The modes with these numbers (ascending)."""
+        job = self.job[kept]
+        offset = np.searchsorted(job, np.arange(self.offset.size)).astype(np.int64)
+        return MappedModes(job, [self.mapping[b] for b in kept.tolist()], self.held[kept], self.seconds[kept], offset)
+
+    def schedule(self, instance: Instance, mode: Ints, start: Floats, policy: str) -> Schedule:
+        """The schedule that starts every job j in ``mode[j]`` at ``start[j]`` (seconds)."""
+        counts = {j: self.mapping[b] for j, b in enumerate(mode.tolist())}
+        return Schedule.from_starts(
+            instance, start, node_counts=counts, duration=self.seconds[mode], policy=policy
+        )
+
+    def find(self, j: int, held: Ints) -> int:
+        """The mode of job j that holds these GPUs of every node; -1 when there is none."""
+        own = slice(int(self.offset[j]), int(self.offset[j + 1]))
+        same = np.flatnonzero((self.held[own] == held).all(axis=1))
+        return int(same[0]) + own.start if same.size else -1
+
+
+def mappings(replicas: tuple[int, ...], vector: Mode) -> Iterator[Mode]:
+    """Every way to put stages of so many replicas on the GPUs of ``vector``, in the order of the replicas."""
+    if not replicas:
+        yield ()
+        return
+    nodes, room = [v for v, _ in vector], [count for _, count in vector]
+    for here in splits(replicas[0], nodes, room):
+        taken = dict(here)
+        for rest in mappings(replicas[1:], tuple((v, count - taken.get(v, 0)) for v, count in vector)):
+            yield here + rest
+
+
+def best_mapping(profile: Profile, network: Network, vector: Mode) -> tuple[Mode, float]:
+    """(the fastest mapping of a profile to a vector, its seconds an iteration); the first of equally fast ones.
+
+    By exhaustion: exponential in the number of stages; `InputError` beyond `MAPPINGS`.
+    """
+    table = tables([profile], np.array([0], dtype=np.int64), network)
+    best, fastest = None, np.inf
+    for tried, mapping in enumerate(mappings(tuple(stage.replicas for stage in profile.stages), vector)):
+        if tried == MAPPINGS:
+            raise InputError(
+                f"a gang of {profile.gpus} GPUs has more than {MAPPINGS} mappings to {len(vector)} nodes",
+                field="profile",
+                legal="fewer stages, smaller gangs or fewer nodes",
+            )
+        parts = np.array(mapping, dtype=np.int64)
+        alpha = profile_pace(table, 0, parts[:, 0].copy(), parts[:, 1].copy())
+        if alpha < fastest:
+            best, fastest = mapping, alpha
+    if best is None:
+        raise InputError("not as many GPUs as the profile has replicas", field="gpus", value=vector)
+    # the readable formula has the last word: it is the one by which the referee times the schedule
+    return best, iteration_time(profile, network, [v for v, count in best for _ in range(count)])

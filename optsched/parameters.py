@@ -1,0 +1,60 @@
+"""Named things with parameters in text: ``NAME:key=value,key=value``, the same rules wherever a user writes one."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.registry import near_matches
+
+_TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
+
+
+def made(get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", separates: str = ",") -> Any:
+    """What ``text`` names: ``get(name)(**parameters)``.
+
+    ``opens`` stands between the name and its parameters, ``separates`` between two of them. Raises `InputError` with near
+    matches for an unknown name or parameter, and for a value of the wrong type.
+    """
+    name, _, rest = text.partition(opens)
+    name = name.strip()
+    maker = get(name)
+    parameters = parameters_of(maker)
+    values = {}
+    for part in filter(None, rest.split(separates)):
+        key, equals, value = part.partition("=")
+        key = key.strip().replace("-", "_")
+        if key not in parameters:
+            legal = near_matches(key, list(parameters), kind="parameter") if parameters else "no parameters"
+            raise InputError(f"unknown parameter of the {kind} {name}", field=key, legal=legal)
+        if not equals:
+            raise InputError(f"a parameter of {name} without a value", field=key, legal=f"{key}=...")
+        values[key] = _converted(name, key, value.strip(), parameters[key])
+    return maker(**values)
+
+
+def parameters_of(maker: Any) -> Mapping[str, Any]:
+    """Parameters that text can set, with their defaults."""
+    if dataclasses.is_dataclass(maker):
+        found = {field.name: field.default for field in dataclasses.fields(maker)}
+    else:
+        found = {name: parameter.default for name, parameter in inspect.signature(maker).parameters.items()}
+    return {name: default for name, default in found.items() if isinstance(default, bool | int | float | str)}
+
+
+def _converted(name: str, key: str, value: str, default: Any) -> Any:
+    where = f"{name}: {key}"
+    if isinstance(default, bool):
+        if value.lower() not in _TRUE | _FALSE:
+            raise InputError("not legal", field=where, value=value, legal="true or false")
+        return value.lower() in _TRUE
+    if isinstance(default, str):
+        return value
+    try:
+        return int(value) if isinstance(default, int) else float(value)
+    except ValueError:
+        legal = "an integer" if isinstance(default, int) else "a number"
+        raise InputError("not legal", field=where, value=value, legal=legal) from None

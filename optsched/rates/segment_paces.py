@@ -1,0 +1,38 @@
+"""How fast the segments of a schedule ran, from the nodes of their GPUs: what a second look at a schedule needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.instance import Instance
+from optsched.rates.network import Network
+from optsched.rates.stage_graph import iteration_time
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints) -> Floats:
+    """Seconds a unit of work took in every segment, f64[S]: 1 for jobs with durations, else alpha of the placement.
+
+    Segment s runs ``job[s]`` (-1: none) on GPUs of the nodes ``gpu_node[gpu_offset[s] : gpu_offset[s + 1]]``, which hold the
+    replicas in this order. nan where that is not a placement of the job. By the readable formulas, not by those that the
+    engine compiles. `InputError` when a profile is missing. Complexity O(S) plus one evaluation a different placement.
+    """
+    pace = np.ones(job.size)
+    if not instance.profiled.any():
+        return pace
+    used, network = instance.profiles_used(), Network.of(instance.cluster)
+    names = instance.table["profile"].to_list()
+    known: dict[tuple[str, tuple[int, ...]], float] = {}
+    for s in np.flatnonzero((job >= 0) & instance.profiled[job]).tolist():
+        name, nodes = names[job[s]], tuple(gpu_node[gpu_offset[s] : gpu_offset[s + 1]].tolist())
+        profile = used[name]
+        if len(nodes) != profile.gpus or not all(0 <= node < network.gpus.size for node in nodes):
+            pace[s] = np.nan
+            continue
+        if (name, nodes) not in known:
+            known[name, nodes] = iteration_time(profile, network, nodes)
+        pace[s] = known[name, nodes]
+    return pace

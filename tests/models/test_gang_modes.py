@@ -1,0 +1,101 @@
+"""The multi-mode program against exhaustion over orders, nodes and replicas; its schedules before the referee."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from placed_brute_force import placed_optimum
+
+from optsched.check import check_schedule
+from optsched.errors import InfeasibleError, InputError
+from optsched.instance import Instance, Job
+from optsched.models import gang_modes
+from optsched.models.latest_starts import latest_completions
+from optsched.models.mapped_modes import MappedModes
+from optsched.models.rigid_placed import build as build_placed
+from optsched.offline.placed_list import placed_list_schedule
+from optsched.profile import Profile, Stage
+from optsched.traces.generate import generate
+
+Solve = Callable[[Any], float]
+EXACT = 1e-5
+OBJECTIVES = ("total_completion_time", "total_weighted_completion_time", "total_weighted_tardiness", "makespan")
+
+
+@st.composite
+def tiny(draw: st.DrawFn, most: int = 3) -> Instance:
+    """Two or three jobs of recipe ``ddl-small`` with weights and due dates; one may have a duration."""
+    nodes, gpus = draw(st.sampled_from([(2, 2), (2, 1), (1, 3), (3, 1), (2, 3)]))
+    drawn = generate(
+        "ddl-small",
+        draw(st.integers(0, 10**6)),
+        jobs=draw(st.integers(1, most)),
+        nodes=nodes,
+        gpus=gpus,
+        widest=3,
+        span=draw(st.sampled_from([0.0, 0.3])),
+    )
+    jobs = []
+    for job in drawn.jobs:
+        fields = {name: getattr(job, name) for name in ("id", "arrival", "gpus", "iterations", "profile")}
+        if draw(st.integers(0, 4)) == 0:
+            fields.update(iterations=None, profile=None, duration=draw(st.integers(1, 20)))
+        jobs.append(Job(**fields, weight=draw(st.integers(0, 4)), due=draw(st.none() | st.integers(0, 60))))
+    return drawn.replace(jobs=jobs)
+
+
+@given(tiny(), st.sampled_from(OBJECTIVES))
+@settings(max_examples=40)
+def test_the_optimum_is_that_of_exhaustion(solve: Solve, instance: Instance, objective: str) -> None:
+    optimum = placed_optimum(instance, objective)
+    relaxed = solve(gang_modes.build(instance, objective, relax=True))
+    model = gang_modes.build(instance, objective)
+    assert solve(model) == pytest.approx(float(optimum), abs=EXACT)
+    assert relaxed <= float(optimum) + EXACT
+    schedule = gang_modes.schedule(model, instance)
+    assert check_schedule(instance, schedule, preemptive=False, objective=objective, value=optimum) == []
+    horizon = latest_completions(instance, objective, float(optimum))
+    assert solve(gang_modes.build(instance, objective, horizon=horizon)) == pytest.approx(float(optimum), abs=EXACT)
+
+
+@given(tiny(most=4), st.sampled_from(OBJECTIVES), st.booleans(), st.data())
+@settings(max_examples=25)
+def test_any_schedule_warms_it(instance: Instance, objective: str, patient: bool, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(instance.n)))
+    given_schedule = placed_list_schedule(instance, order, patient=patient, modes=MappedModes.of(instance))
+    model = gang_modes.build(instance, objective)
+    gang_modes.warm_start(model, given_schedule)
+    for row in (*model.once.values(), *model.capacity.values()):
+        assert row.lslack() >= 0 and row.uslack() >= 0
+    moved = gang_modes.schedule(model, instance)
+    assert check_schedule(instance, moved, preemptive=False) == []
+    assert (moved.completion <= given_schedule.completion).all()
+
+
+def test_equal_speeds_give_the_placed_program(solve: Solve) -> None:
+    jobs = [Job("a", 0, 2, 5), Job("b", 1, 3, 4), Job("c", 0, 1, 7)]
+    instance = Instance(jobs, "2x2")
+    for objective in OBJECTIVES:
+        mode, placed = gang_modes.build(instance, objective), build_placed(instance, objective)
+        if objective != "makespan":  # there the horizon comes from a list schedule on nodes of its own choice
+            assert len(mode.start) == len(placed.start)
+        assert solve(mode) == pytest.approx(solve(placed), abs=EXACT)
+
+
+def test_what_it_refuses() -> None:
+    fine = generate("ddl-small", 1, jobs=2, nodes=2, gpus=2)
+    assert gang_modes.applies(fine, "total_completion_time") is None
+    assert "does not minimise total_utility" in str(gang_modes.applies(fine, "total_utility"))
+    odd = Profile.of_stages([Stage(2, 0.1, 0.2, 0.7e9)])
+    jobs = [Job("a", gpus=2, iterations=1, profile="p")]
+    instance = Instance(jobs, fine.cluster, profiles={"p": odd})
+    with pytest.raises(InputError, match="multiples of no unit"):
+        gang_modes.build(instance, "total_completion_time")
+    big = Instance([Job("a", gpus=32, duration=1)], "8x8")
+    assert "more than 500 any placements" in str(gang_modes.applies(big, "makespan"))
+    with pytest.raises(InfeasibleError, match="cannot complete by the horizon"):
+        gang_modes.build(fine, "makespan", horizon=1.0)

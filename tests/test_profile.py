@@ -1,0 +1,242 @@
+"""`Stage` and `Profile`: what they refuse; profiles in instances and in their files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+from hypothesis import given
+
+from optsched.cluster import Cluster, NodeGroup
+from optsched.errors import InputError, RowErrors
+from optsched.instance import Instance, Job
+from optsched.profile import Profile, Stage
+from optsched.rates.stage_graph import stage_graph
+from tests.rates.random_profiles import profiles
+
+CLUSTER = Cluster((NodeGroup(4, 2, nic_bandwidth=8e9, intra_bandwidth=1e11),))
+CHAIN = Profile.of_stages([Stage(2, 0.1, 0.2, 1e9, 1e6, "conv"), Stage(1, 0.05, 0.1, name="fc")], micro_batches=4)
+DIAMOND = Profile(tuple(Stage(1, 0.5, 1.0) for _ in range(4)), ((0, 1, 10.0), (0, 2, 20.0), (1, 3, 30.0), (2, 3, 40.0)))
+TWO = Instance(
+    [Job("a", iterations=10, gpus=3, profile="chain"), Job("b", duration=7, gpus=2)],
+    CLUSTER,
+    profiles={"chain": CHAIN, "diamond": DIAMOND},
+)
+
+
+def test_a_profile_without_edges_of_its_own_is_a_chain_of_activations() -> None:
+    stages = [Stage(1, 1.0, 2.0, activations=a) for a in (5.0, 6.0, 7.0)]
+    chain = Profile.of_stages(stages)
+    assert chain.edges == ((0, 1, 5.0), (1, 2, 6.0))
+    assert (chain.gpus, chain.depth, chain.order) == (3, 3, (0, 1, 2))
+    assert stages[0].compute == 3
+    assert Profile.of_stages(stages, edges=[(0, 2), (1, 2, 9)]).edges == ((0, 2, 5.0), (1, 2, 9.0))
+    assert Profile.of_stages(stages, edges=[]).edges == ()
+
+
+def test_depth_counts_the_stages_of_the_longest_path() -> None:
+    assert (DIAMOND.depth, DIAMOND.gpus) == (3, 4)
+    assert Profile(DIAMOND.stages).depth == 1
+    late = Profile(DIAMOND.stages, ((3, 2, 0.0), (2, 0, 0.0), (3, 0, 0.0), (0, 1, 0.0)))
+    assert (late.depth, late.order) == (4, (3, 2, 0, 1))
+
+
+@given(profiles())
+def test_depth_and_order_agree_with_the_graph(profile: Profile) -> None:
+    graph = stage_graph(profile)
+    assert profile.depth == nx.dag_longest_path_length(graph, weight=None, default_weight=1) + 1
+    place = {s: k for k, s in enumerate(profile.order)}
+    assert sorted(place) == list(range(len(profile.stages)))
+    assert all(place[s] < place[u] for s, u, _ in profile.edges)
+
+
+@pytest.mark.parametrize("replicas", [0, -1, 1.0, True, None, "2"])
+def test_replicas_are_at_least_one(replicas: Any) -> None:
+    with pytest.raises(InputError, match=r"replicas = .*an integer >= 1"):
+        Stage(replicas, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e-9, "1", None, True])
+@pytest.mark.parametrize(
+    ("field", "unit"),
+    [("forward", "seconds"), ("backward", "seconds"), ("parameters", "bytes"), ("activations", "bytes")],
+)
+def test_times_and_sizes_are_finite_and_not_negative(field: str, unit: str, value: Any) -> None:
+    fields = {"forward": 1.0, "backward": 1.0, field: value}
+    with pytest.raises(InputError, match=rf"{field} = .*a finite number of {unit} >= 0"):
+        Stage(1, **fields)
+
+
+@pytest.mark.parametrize("micro_batches", [0, -2, 1.5, True, "4"])
+def test_micro_batches_are_at_least_one_or_none(micro_batches: Any) -> None:
+    with pytest.raises(InputError, match=r"micro_batches = .*an integer >= 1, or none"):
+        Profile(CHAIN.stages, CHAIN.edges, micro_batches)
+
+
+def test_a_profile_needs_a_stage_and_a_stage_that_computes() -> None:
+    with pytest.raises(InputError, match="a profile needs a stage"):
+        Profile(())
+    with pytest.raises(InputError, match=r"forward = 0: an iteration takes no time"):
+        Profile((Stage(2, 0.0, 0.0, parameters=1e9), Stage(1, 0.0, 0.0)))
+    assert Profile((Stage(2, 0.0, 0.0), Stage(1, 0.0, 1e-9))).gpus == 3
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([(0, 1), (0, 1)], r"edges = \[0, 1\]: an edge is given twice \(legal: each pair once\)"),
+        ([(0, 4)], r"edges = \[0, 4\]: .*two different stages of 0..3"),
+        ([(-1, 0)], r"edges = \[-1, 0\]: .*two different stages"),
+        ([(2, 2)], r"edges = \[2, 2\]: .*two different stages"),
+        ([(0, 1, float("nan"))], r"edges = \[0, 1, nan\]: .*a finite number of bytes >= 0"),
+        ([(0, 1, float("inf"))], r"edges = \[0, 1, inf\]: .*a finite number of bytes >= 0"),
+        ([(0, 1, -1.0)], r"edges = \[0, 1, -1.0\]: .*bytes >= 0"),
+        ([(0,)], r"edges = \[0\]: .*\[from, to\] or \[from, to, bytes\]"),
+        ([(0, 1.0)], r"edges = \[0, 1.0\]: .*\[from, to\]"),
+        ([(0, 1, 2.0, 3.0)], r"edges = \[0, 1, 2.0, 3.0\]: .*\[from, to\]"),
+        ([(0, 1), (1, 2), (2, 0)], "the stages form a cycle"),
+    ],
+)
+def test_edges_that_are_not_legal(edges: list[Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Profile.of_stages(DIAMOND.stages, edges)
+
+
+def test_a_cycle_is_named_along_its_edges() -> None:
+    stages = [Stage(1, 1.0, 1.0, name=name) for name in ("in", "left", "", "right", "out")]
+    edges = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (3, 1, 1.0), (3, 4, 1.0)]
+    with pytest.raises(InputError) as refused:
+        Profile.of_stages(stages, edges)
+    named = str(refused.value).split("cycle: ")[1].split(" (legal")[0].split(" -> ")
+    position = {"left": 1, "2": 2, "right": 3}
+    walk = [position[name] for name in named]
+    assert walk[0] == walk[-1]
+    assert len(walk) == 4
+    assert {(s, u) for s, u, _ in edges} >= set(itertools.pairwise(walk))
+
+
+@given(profiles())
+def test_json_round_trip_of_a_profile(profile: Profile) -> None:
+    assert Profile.from_json(json.loads(json.dumps(profile.to_json()))) == profile
+
+
+def test_json_leaves_out_what_is_absent() -> None:
+    assert CHAIN.to_json() == {
+        "stages": [
+            {"name": "conv", "replicas": 2, "forward": 0.1, "backward": 0.2, "parameters": 1e9, "activations": 1e6},
+            {"name": "fc", "replicas": 1, "forward": 0.05, "backward": 0.1},
+        ],
+        "micro_batches": 4,
+    }
+    assert DIAMOND.to_json()["edges"] == [[0, 1, 10.0], [0, 2, 20.0], [1, 3, 30.0], [2, 3, 40.0]]
+    assert Profile((Stage(1, 1.0, 1.0), Stage(1, 1.0, 1.0))).to_json()["edges"] == []
+
+
+# In instances
+
+
+def test_a_job_with_iterations_asks_for_them_and_one_with_a_duration_for_seconds() -> None:
+    assert TWO.profiled.tolist() == [True, False]
+    assert TWO.work.tolist() == [10, 7]
+    assert TWO.profiles_used() == {"chain": CHAIN}
+    both = Instance([Job("c", iterations=10, duration=3, gpus=1, profile="chain")], CLUSTER, profiles={"chain": CHAIN})
+    assert both.work.tolist() == [3]  # its duration counts, and so its gang is its own affair
+
+
+def test_a_missing_profile_is_named_with_its_job() -> None:
+    jobs = [Job("x", duration=1), Job("y", iterations=5, gpus=3, profile="chian")]
+    with pytest.raises(
+        InputError, match=r"profile = 'chian': job 'y' has no duration.*profiles of the instance: chain"
+    ):
+        Instance(jobs, CLUSTER, profiles={"chain": CHAIN}).profiles_used()
+
+
+def test_a_gang_has_one_gpu_for_each_replica() -> None:
+    jobs = [
+        Job("x", duration=1),
+        Job("y", iterations=5, gpus=2, profile="chain"),
+        Job("z", iterations=5, profile="chain"),
+    ]
+    with pytest.raises(RowErrors) as refused:
+        Instance(jobs, CLUSTER, profiles={"chain": CHAIN})
+    assert [(p.row, p.field, p.value) for p in refused.value.problems] == [(2, "gpus", 2), (3, "gpus", 1)]
+    assert "row 2, gpus = 2: not legal (legal: 3, the replicas of the profile 'chain')" in str(refused.value)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_round_trip_of_an_instance_with_profiles(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"two{suffix}"
+    TWO.save(path)
+    again = Instance.load(path)
+    assert again.profiles == TWO.profiles
+    assert again.jobs == TWO.jobs
+    assert again.digest == TWO.digest
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_whole_numbers_do_not_change_the_digest_on_the_way_through_a_file(tmp_path: Path, suffix: str) -> None:
+    whole = Profile((Stage(2, 1, 2, 1000), Stage(1, 3, 4)), ((0, 1, 7),))
+    instance = TWO.replace(profiles={"chain": whole})
+    instance.save(tmp_path / f"whole{suffix}")
+    again = Instance.load(tmp_path / f"whole{suffix}")
+    assert again.profiles == instance.profiles
+    assert again.digest == instance.digest
+
+
+def test_the_digest_covers_the_profiles_that_are_used_and_no_other() -> None:
+    slower = Profile.of_stages([Stage(2, 0.1, 0.3, 1e9, 1e6, "conv"), CHAIN.stages[1]], micro_batches=4)
+    assert TWO.replace(profiles={"chain": slower, "diamond": DIAMOND}).digest != TWO.digest
+    other_edge = Profile(CHAIN.stages, ((0, 1, 2e6),), 4)
+    assert TWO.replace(profiles={"chain": other_edge}).digest != TWO.digest
+    assert TWO.replace(profiles={"chain": Profile(CHAIN.stages, CHAIN.edges)}).digest != TWO.digest
+    assert TWO.replace(profiles={"diamond": CHAIN, "chain": CHAIN}).digest == TWO.digest
+    assert TWO.replace(profiles={"chain": CHAIN}).digest == TWO.digest
+
+
+def _change(path: tuple[Any, ...], value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        for key in path[:-1]:
+            place = place[key]
+        if value is ...:
+            del place[path[-1]]
+        else:
+            place[path[-1]] = value
+
+    return change
+
+
+STAGE = ("profiles", "chain", "stages", 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_change((*STAGE, "forward"), ...), "profiles.chain.stages.1.forward: not legal (legal: Field required)"),
+        (_change((*STAGE, "forward"), -1), "profiles.chain.stages.1.forward = -1"),
+        (_change((*STAGE, "forward"), "fast"), "profiles.chain.stages.1.forward = 'fast'"),
+        (_change((*STAGE, "replicas"), 0), "profiles.chain.stages.1.replicas = 0"),
+        (_change((*STAGE, "forwards"), 1), "profiles.chain.stages.1.forwards = 1"),
+        (_change(("profiles", "chain", "stages"), []), "profiles.chain.stages"),
+        (_change(("profiles", "chain", "edges"), [[0, 5]]), "profiles.chain: edges = [0, 5]: not legal"),
+        (_change(("profiles", "chain", "edges"), [[0, 1], [1, 0]]), "profiles.chain: edges: the stages form a cycle"),
+        (_change(("profiles", "chain", "edges"), [[0, 1, "x"]]), "profiles.chain.edges.0"),
+        (_change(("profiles", "chain", "micro_batches"), 0), "profiles.chain.micro_batches = 0"),
+    ],
+)
+def test_a_bad_profile_in_a_file_gives_one_clear_line(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    path = tmp_path / "bad.json"
+    document = TWO.to_json()
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError) as refused:
+        Instance.load(path)
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).startswith(f"{path}, {message}")
