@@ -45,6 +45,7 @@ from optsched.rates.duration import fixed_durations
 from optsched.schedule import Schedule
 
 NAME = "disjunctive"
+ROUNDING = 1e-12  # relative
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -81,6 +82,7 @@ class Windows:
         origin, duration = float(instance.arrival.min()), fixed_durations(instance)
         release = instance.arrival - origin
         latest = release.max() + duration.sum() - duration
+        latest += ROUNDING * (latest + duration)  # sums in float64: never too early
         if horizon is not None:
             latest = np.minimum(latest, np.asarray(horizon) - origin - duration)
         late = np.flatnonzero(latest < release)

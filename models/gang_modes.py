@@ -74,7 +74,9 @@ def _latest(instance: Instance, modes: MappedModes, slots: Ints, release: Ints) 
     return latest_starts(release, longest, instance.gpus, modes.least_blocked(instance.cluster.node_gpus))
 
 
-def mode_columns(instance: Instance, objective: str, horizon: float | Floats | None) -> tuple[StartColumns, MappedModes]:
+def mode_columns(
+    instance: Instance, objective: str, horizon: float | Floats | None
+) -> tuple[StartColumns, MappedModes]:
     """The columns, a block a mode, and the modes; those that end too late in any case are left out.
 
     Raises `InfeasibleError` when a job cannot complete by the horizon in any mode.
@@ -91,9 +93,7 @@ def mode_columns(instance: Instance, objective: str, horizon: float | Floats | N
     if horizon is not None:
         allowed = np.broadcast_to(np.asarray(horizon, dtype=np.float64), instance.n)[modes.job]
         limited = np.isfinite(allowed)
-        latest_end = np.where(
-            limited, np.minimum(latest_end, grid.slots(np.where(limited, allowed, 0.0))), latest_end
-        )
+        latest_end = np.where(limited, np.minimum(latest_end, grid.slots(np.where(limited, allowed, 0.0))), latest_end)
     last = latest_end - slots
     kept = np.flatnonzero(last >= grid.release[modes.job])
     lost = np.setdiff1d(np.arange(instance.n), modes.job[kept])

@@ -50,8 +50,8 @@ def speed_depends_on_placement(instance: Instance) -> bool:
 class MappedModes:
     """B modes of n jobs, those of a job adjacent.
 
-    ``job`` i64[B]; ``mapping``: (node, GPUs) in the order of the replicas, a node may appear several times; ``held`` i64[B, N]
-    GPUs held of every node; ``seconds`` f64[B] for which they are held; ``offset`` i64[n + 1] first mode of every job.
+    ``job`` i64[B]; ``mapping``: (node, GPUs) in the order of the replicas, a node may appear several times; ``held``
+    i64[B, N] GPUs held of every node; ``seconds`` f64[B] for which they are held; ``offset`` i64[n + 1] first mode of a job.
     """
 
     job: Ints
@@ -121,9 +121,7 @@ class MappedModes:
     def schedule(self, instance: Instance, mode: Ints, start: Floats, policy: str) -> Schedule:
         """The schedule that starts every job j in ``mode[j]`` at ``start[j]`` (seconds)."""
         counts = {j: self.mapping[b] for j, b in enumerate(mode.tolist())}
-        return Schedule.from_starts(
-            instance, start, node_counts=counts, duration=self.seconds[mode], policy=policy
-        )
+        return Schedule.from_starts(instance, start, node_counts=counts, duration=self.seconds[mode], policy=policy)
 
     def find(self, j: int, held: Ints) -> int:
         """The mode of job j that holds these GPUs of every node; -1 when there is none."""

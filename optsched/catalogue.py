@@ -99,6 +99,12 @@ def _dialects() -> list[tuple[str, str]]:
     return [(name, dialect.summary) for name, dialect in DIALECTS.items()]
 
 
+def _studies() -> list[tuple[str, str]]:
+    from optsched.studies.study import STUDIES
+
+    return [(name, each.summary) for name, each in STUDIES.items()]
+
+
 KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "policies": _policies,
     "placements": _placements,
@@ -111,6 +117,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "suites": _suites,
     "recipes": _recipes,
     "dialects": _dialects,
+    "studies": _studies,
 }
 
 

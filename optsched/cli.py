@@ -111,9 +111,9 @@ def solve(
     from optsched.offline.solve import solve as find
     from optsched.progress import bars
 
-    loaded = _load(source, cluster, limit, columns, skip_bad)
     if output is not None:
-        check_writable(output)
+        check_writable(output, "a schedule")
+    loaded = _load(source, cluster, limit, columns, skip_bad)
     with bars() as shown:
         say = shown.say("solving")
         solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=lambda p: say(str(p)))
@@ -229,9 +229,11 @@ def generate(
     as_json: JsonOption = False,
 ) -> None:
     """Make an instance from a recipe and a seed."""
+    from optsched.files import check_writable
     from optsched.traces.generate import generate as make
     from optsched.traces.generate import settings
 
+    check_writable(output, "an instance")
     instance = make(recipe, seed, **settings(setting or []))
     instance.save(output)
     _say_written(output, instance, 0, as_json)
@@ -248,9 +250,35 @@ def convert(
     as_json: JsonOption = False,
 ) -> None:
     """Turn any dialect into an instance file."""
+    from optsched.files import check_writable
+
+    check_writable(output, "an instance")
     loaded = _load(source, cluster, limit, columns, skip_bad)
     loaded.instance.save(output)
     _say_written(output, loaded.instance, loaded.skipped_rows, as_json)
+
+
+@app.command()
+def reproduce(
+    study: Annotated[str, typer.Argument(help="see: optsched list studies", show_default=False)],
+    seeds: Annotated[int, typer.Option("--seeds", help="workloads of every kind: seeds 1..N")] = 5,
+    small: Annotated[bool, typer.Option("--small", help="a quick look: few and small workloads")] = False,
+    workers: Annotated[int | None, typer.Option("--workers", help="processes; default: one a processor")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the experiments of a study again: means and intervals over seeds, and what they say."""
+    from optsched.progress import bars
+    from optsched.studies.study import STUDIES
+
+    chosen = STUDIES.get(study)
+    with bars() as shown:
+        done = chosen.run(seeds, small=small, workers=workers, progress=shown.step(f"running the study {study}"))
+    if as_json:
+        _print_json(done.to_json())
+        return
+    from optsched.cli_study import reproduction_view
+
+    _show(reproduction_view(done))
 
 
 @app.command()

@@ -43,9 +43,18 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """`InputError` when ``path`` cannot be written: asked before a long computation, not after it."""
+TABLES = (".json", ".parquet")  # what instances and schedules are written to
+
+
+def check_writable(path: str | os.PathLike[str], what: str = "", suffixes: tuple[str, ...] = TABLES) -> None:
+    """`InputError` when ``path`` cannot be written: asked before a long computation, not after it.
+
+    ``what`` ("a schedule"): its format is told by the suffix, which must be one of ``suffixes``.
+    """
     target = Path(path)
+    if what and target.suffix.lower() not in suffixes:
+        message = f"cannot tell the format of {what} from its name"
+        raise InputError(message, file=target, legal=" or ".join(suffixes))
     if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise InputError("cannot write", file=target, legal="a file in an existing, writable folder")
 

@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.files import atomic_path, read_bytes, write_atomic
 from optsched.job_table import COLUMNS
+from optsched.objectives import OBJECTIVES
 from optsched.profile import Profile
+from optsched.registry import near_matches
 
 FORMAT = "optsched-instance/1"
 _METADATA = "optsched-instance"
 
 Number = Annotated[float, Field(allow_inf_nan=False)]  # strict: any number of JSON, but neither text nor a truth value
 MAX_INTEGER = 2**63 - 1
+LARGEST = 1e300  # of an optimum: sums of legal times and weights are far below
 
 
 class _Document(BaseModel):
@@ -87,13 +91,21 @@ class ProfileDocument(_Document):
     micro_batches: int | None = Field(None, ge=1, description="absent: filling the pipeline costs nothing")
 
 
+def _known_objective(name: str) -> str:
+    if name not in OBJECTIVES:
+        legal = near_matches(name, OBJECTIVES.names(), kind="objective")
+        raise PydanticCustomError("objective", "{legal}", {"legal": legal})
+    return name
+
+
 class OptimumDocument(BaseModel):
     """A proven optimum of the instance."""
 
     model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
-    objective: str
-    schedule_class: str = Field("gang-nonpreemptive", alias="class")
-    value: Annotated[int | float, Field(allow_inf_nan=False)]  # an optimum stays the integer it was proven to be
+    objective: Annotated[str, AfterValidator(_known_objective)]
+    schedule_class: Literal["gang", "gang-nonpreemptive"] = Field("gang-nonpreemptive", alias="class")
+    # an optimum stays the integer it was proven to be
+    value: Annotated[int | float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
     proved_by: list[str] = Field(default_factory=list)
 
 
@@ -253,6 +265,8 @@ def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> Inp
     for item in error.errors(include_url=False, include_context=False):
         location = [part for part in item["loc"] if part not in ("int", "float")]
         value = item["input"] if isinstance(item["input"], (str, int, float, bool, type(None))) else ...
+        if isinstance(value, int) and abs(value) > LARGEST:
+            value = ...  # hundreds of digits help nobody
         if len(location) >= 3 and location[0] == "jobs" and isinstance(location[1], int):
             field = ".".join(str(part) for part in location[2:])
             problem = RowProblem(location[1] + 1, field, value, item["msg"])

@@ -30,6 +30,8 @@ def made(get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", s
         if key not in parameters:
             legal = near_matches(key, list(parameters), kind="parameter") if parameters else "no parameters"
             raise InputError(f"unknown parameter of the {kind} {name}", field=key, legal=legal)
+        if key in values:
+            raise InputError(f"a parameter of {name} is given twice", field=key, value=value, legal="each one once")
         if not equals:
             raise InputError(f"a parameter of {name} without a value", field=key, legal=f"{key}=...")
         values[key] = _converted(name, key, value.strip(), parameters[key])

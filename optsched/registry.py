@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
     """The legal names, the likely ones first: the ``legal`` part of an `InputError`."""
-    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
     near = difflib.get_close_matches(word.lower().replace("_", "-"), names, n=3, cutoff=0.5)
     near += difflib.get_close_matches(word.lower(), [n for n in names if n not in near], n=3, cutoff=0.6)
     if near:

@@ -187,11 +187,8 @@ class Schedule:
 
 def _meeting(start: Floats, end: Floats) -> Floats:
     """Completions f64[n] moved to the start that they miss by rounding (never to one at or before the job's own)."""
-    if start.size == 0:
-        return end
-    starts = np.unique(start)
-    before = np.searchsorted(starts, end - MEETING * np.spacing(np.abs(end)), side="left")
-    nearest = starts[np.minimum(before, starts.size - 1)]
+    starts = np.append(np.unique(start), np.inf)
+    nearest = starts[np.searchsorted(starts, end - MEETING * np.spacing(np.abs(end)), side="left")]
     return np.where((nearest < end) & (nearest > start), nearest, end)
 
 

@@ -7,14 +7,15 @@ its earliest feasible start beside those before it. Fix the modes of an optimal 
 and list its jobs by (start, position): no job can move to the left, so every one stands where generation in this order puts
 it. Hence it is enough to look at
 
-* sequences whose (start, position) increase: each start is then the first moment, not before the previous start, at which the
-  jobs that still run leave room for the mode;
+* sequences whose (start, position) increase: each start is then the first moment, not before the previous start, at
+  which the jobs that still run leave room for the mode;
 * starts before some other open job could have come and gone (it would have, and nobody would be later);
 * of modes that differ only by alike nodes on which the same GPUs become free at the same times, one.
 
-A node is left when what is paid already and the least that every open job can still pay, in its best mode beside what runs
-now, comes to no less than the best known value. Exponential: about n! B^n without the pruning. A formulation shares with this
-nothing but the modes. Reference: 4.3 of the A-SRPT sheet; Sprecher and Drexl, Eur. J. Oper. Res. 107 (1998), 431-450.
+A node is left when what is paid already and the least that every open job can still pay, in its best mode beside what
+runs now, comes to no less than the best known value. Exponential: about n! B^n without the pruning. A formulation
+shares nothing with this but the modes. Reference: 4.3 of the A-SRPT sheet; Sprecher and Drexl, Eur. J. Oper. Res. 107
+(1998), 431-450.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ def _run(task: Task) -> Report:
     if modes is None or known is None:
         raise AssertionError("only called where _applies has looked, with an incumbent")
     problem, seen, done = problem_of(task, modes), 0, False
-    # on a grid sums are exact, and a better schedule is better by a step
-    margin = 0.0 if task.step else ROUNDING * max(1.0, abs(float(known)))
+    # on a grid that float64 holds sums are exact
+    exact = task.step is not None and task.grid is not None and task.grid.exact
+    margin = 0.0 if exact else ROUNDING * max(1.0, abs(float(known)))
     stack = empty_stack(task.instance.n, modes.job.size, float(known))
     while not done and not task.late:
         found = stack.best[0]

@@ -39,7 +39,7 @@ class Stack(NamedTuple):
     mode: Ints
     start: Floats
     paid: Floats
-    count: Ints  # children left, i64[n]
+    children: Ints  # how many are left, i64[n]
     child: Ints  # i64[n, B]
     child_start: Floats
     child_least: Floats
@@ -143,7 +143,7 @@ def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
             start[b] = _earliest(p, b, p.release[j], times, free, count)
             soonest[j] = min(soonest[j], start[b] + p.seconds[b])
         least[j] = _cost(p, j, soonest[j])
-    s.count[k] = 0
+    s.children[k] = 0
     last, last_job = (s.start[k - 1], s.job[k - 1]) if k else (-np.inf, -1)
     for j in range(n):
         if placed[j]:
@@ -164,7 +164,7 @@ def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
 @njit
 def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
     # sorted by bound, then start, both falling: the last child is looked at first
-    i = s.count[k]
+    i = s.children[k]
     while i > 0 and (
         s.child_least[k, i - 1] < bound or (s.child_least[k, i - 1] == bound and s.child_start[k, i - 1] < start)
     ):
@@ -175,7 +175,7 @@ def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
     s.child[k, i] = b
     s.child_start[k, i] = start
     s.child_least[k, i] = bound
-    s.count[k] += 1
+    s.children[k] += 1
 
 
 @njit
@@ -192,15 +192,15 @@ def branch(p: Problem, s: Stack, owner: Ints, margin: float, nodes: int) -> tupl
     while seen < nodes:
         k = s.level[0]
         # children stand by their bound: when the best of them is hopeless, all are
-        if s.count[k] == 0 or s.child_least[k, s.count[k] - 1] >= s.best[0] - margin:
+        if s.children[k] == 0 or s.child_least[k, s.children[k] - 1] >= s.best[0] - margin:
             if k == 0:
                 return True, seen
             s.level[0] = k - 1
             placed[s.job[k - 1]] = False
             continue
         seen += 1
-        s.count[k] -= 1
-        b, start = s.child[k, s.count[k]], s.child_start[k, s.count[k]]
+        s.children[k] -= 1
+        b, start = s.child[k, s.children[k]], s.child_start[k, s.children[k]]
         j = owner[b]
         s.job[k], s.mode[k], s.start[k] = j, b, start
         s.paid[k + 1] = _add(p, s.paid[k], _cost(p, j, start + p.seconds[b]))

@@ -1,8 +1,8 @@
 """List schedules where the speed of a job depends on its placement: the incumbent of `solve` for such instances.
 
-**Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, without preemption. **Knowledge** clairvoyant. At every arrival and
-completion the waiting jobs are looked at in order and start where they run fastest on the GPUs that are free now: **eager**
-ones at once, **patient** ones only where they are as fast as on the empty cluster (which ends: some day it is empty).
+**Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, without preemption. **Knowledge** clairvoyant. At every
+arrival and completion the waiting jobs are looked at in order and start where they run fastest on the GPUs that are free
+now: **eager** ones at once, **patient** ones only where they are as fast as on the empty cluster (some day it is empty).
 **Guarantee** none; the value is an upper bound on the optimum of ``gang-nonpreemptive``.
 **Complexity** O(n) events that look at the waiting jobs, a placement each.
 """
@@ -73,9 +73,7 @@ def placed_list_schedule(
     return Schedule.from_starts(instance, start, node_counts=mapping, duration=seconds, policy="list")
 
 
-def _generate(
-    instance: Instance, order: Ints, place: Place, patient: bool
-) -> tuple[Floats, Floats, dict[int, Mode]]:
+def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> tuple[Floats, Floats, dict[int, Mode]]:
     """(starts, seconds held, mapping of every job)."""
     n, gpus, arrival = instance.n, instance.gpus.tolist(), instance.arrival.tolist()
     start, seconds = np.empty(n), np.empty(n)

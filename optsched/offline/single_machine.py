@@ -405,11 +405,22 @@ class _Tree:
         if all(len(starts) == 1 for starts in visits):
             self.improve(np.array(visits, dtype=np.int64)[:, 0])
             return
-        if int(alive.sum()) == len(visits):  # one start each, and cores are clear: the only schedule of this node
-            self.improve(np.argmax(alive, axis=1))
+        windows = alive.sum(axis=1)
+        if windows.min() == 0:  # eliminations have left a job without a start
+            return
+        if windows.max() == 1:  # one start each: the only schedule of this node, if it is one
+            starts = np.argmax(alive, axis=1)
+            if self._is_schedule(starts):
+                self.improve(starts)
             return
         self.nodes.append(_Node(max(bound, inherited), alive, u, *self._choose(visits, alive)))
         self.nodes.sort(key=lambda node: -node.bound)
+
+    def _is_schedule(self, starts: Ints) -> bool:
+        """Does no job start before its release, or before the one before it has ended?"""
+        order = np.argsort(starts, kind="stable")
+        end = (starts + self.machine.length)[order]
+        return bool(np.all(starts >= self.machine.release) and np.all(starts[order][1:] >= end[:-1]))
 
     def improve(self, starts: Ints) -> None:
         """A schedule better than the incumbent."""

@@ -123,8 +123,10 @@ def _list_only(task: Task) -> Report:
     task.search(LIST_BUDGET)
     left = task.left
     task.offer_certificate(lp_bound(task.instance, task.goal.name, schedule=task.schedule, time_limit=left))
-    note = "no exact method fits the size of this instance: the best list schedule and the best certificate"
-    return Report("list schedule", note=note)
+    why = "fits the size of this instance"
+    if task.grid is None and not task.placed:
+        why = "applies: the times are multiples of no common unit, and real-valued times need one machine and few jobs"
+    return Report("list schedule", note=f"no exact method {why}: the best list schedule and the best certificate")
 
 
 def _solution(task: Task, model: str, report: Report) -> Solution:

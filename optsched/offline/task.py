@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -235,11 +235,17 @@ class Task:
 
     @cached_property
     def grid(self) -> TimeGrid | None:
-        """The grid of times (of all modes where speed depends on the placement); None when they have no common unit."""
+        """The grid of times; None when they have no common unit.
+
+        Where speed depends on the placement: of all modes, with the longest duration of every job.
+        """
         try:
             if not self.placed:
                 return time_grid(self.instance)
-            return None if self.modes is None else self.modes.grid(self.instance)[0]
+            if self.modes is None:
+                return None
+            grid, slots = self.modes.grid(self.instance)
+            return replace(grid, duration=np.maximum.reduceat(slots, self.modes.offset[:-1]))
         except InputError:
             return None
 

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +35,7 @@ class ASrpt:
     ``backfill``: ``shadow`` lets later jobs start where no earlier one can lose by it (it needs true lengths as upper
     bounds), ``unrestricted`` wherever they fit.
 
-    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted.
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
 
     **Guarantee** sum C <= [lam_o rho_1 (1 + (tau + lam_u rho_2 kappa)/beta) + rho] OPT, kappa = G/(G - g_max + 1), with
     predictions in [n/lam_u, lam_o n], rho_1 = max alpha~/alpha_min, rho_2 = max alpha_max/alpha~, rho = max
@@ -58,6 +59,7 @@ class ASrpt:
 
     _machine: VirtualMachine = field(init=False, repr=False)
     _queue: deque[int] = field(init=False, repr=False)
+    _gang: dict[int, int] = field(init=False, repr=False)  # g_j
     _length: dict[int, float] = field(init=False, repr=False)  # p_j
     _eligible: dict[int, float] = field(init=False, repr=False)  # B_j
     _patience: dict[int, float] = field(init=False, repr=False)  # seconds of delay left
@@ -85,7 +87,7 @@ class ASrpt:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._machine, self._queue = VirtualMachine(self.beta), deque()
-        self._length, self._eligible, self._patience, self._expires = {}, {}, {}, None
+        self._gang, self._length, self._eligible, self._patience, self._expires = {}, {}, {}, {}, None
         self._shadow = ShadowQueue(view.cluster_gpus) if self.backfill == "shadow" else None
 
     def decide(self, view: View) -> Iterator[Decision]:
@@ -96,8 +98,13 @@ class ASrpt:
         for j in self._machine.advance(view.now):
             self._join(j, view)
         for j in view.arrived:
-            self._length[j] = view.gpus(j) * view.predicted(j) * self._nominal(j, view) / view.cluster_gpus
+            self._gang[j] = view.gpus(j)
+            self._length[j] = self._gang[j] * view.predicted(j) * self._nominal(j, view) / view.cluster_gpus
             self._machine.release(j, view.now, self._length[j])
+        for j in self._machine.advance(
+            view.now
+        ):  # so short that the clock does not see them: no later event would come
+            self._join(j, view)
         while self._queue and self._starts(self._queue[0], view):
             yield Start(self._leave(self._queue[0], view.now))
         if self.backfill != "none":
@@ -116,8 +123,8 @@ class ASrpt:
         self._patience[j] = self.tau * self._length[j] if heavy else 0.0
         self._queue.append(j)
         if self._shadow is not None:
-            longest = view.duration(j) / fastest * slowest
-            self._shadow.add(j, view.now, view.gpus(j), longest, self._patience[j])
+            longest = view.remaining(j) * slowest
+            self._shadow.add(j, view.now, self._gang[j], longest, self._patience[j])
 
     def _starts(self, j: int, view: View) -> bool:
         # Does the head start now? If not, it waits for GPUs, or for a better placement while its patience lasts.
@@ -154,13 +161,12 @@ class ASrpt:
 
     def _overtake(self, view: View) -> Iterator[Decision]:
         # Jobs behind the head, in the order of the queue.
-        for j in list(self._queue)[1:]:
-            if view.free_gpus == 0:
-                return
-            if view.gpus(j) > view.free_gpus or not (self._shadow is None or self._shadow.may_start(j, view.now)):
-                continue
-            if view.fits(j):
+        free = view.free_gpus
+        for j in [k for k in islice(self._queue, 1, None) if self._gang[k] <= free]:
+            allowed = self._gang[j] <= free and (self._shadow is None or self._shadow.may_start(j, view.now))
+            if allowed and view.fits(j):
                 yield Start(self._leave(j, view.now))
+                free = view.free_gpus
 
     def _wake(self, now: float) -> Iterator[Decision]:
         times = [self._machine.next_event()]

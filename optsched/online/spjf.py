@@ -15,7 +15,7 @@ from optsched.policy import View
 class Spjf(PredictedQueue):
     """Shortest predicted job first: by predicted duration n^_j alpha_min, the head blocks.
 
-    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted.
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
 
     **Guarantee** none. **Counterexample** with gangs as wide as the cluster the head leaves nearly everything idle: a
     factor about G/2. **Complexity** O(log n) an event and a placement a kind of jobs. **Reference** a baseline of the

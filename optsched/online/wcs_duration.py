@@ -15,7 +15,7 @@ from optsched.policy import View
 class WcsDuration(PredictedQueue):
     """Work-conserving, shortest predicted duration first: by n^_j alpha_min, passing over jobs that do not fit.
 
-    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted.
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
 
     **Guarantee** none. **Counterexample** narrow jobs that keep coming hold a wide one up for ever: n one-GPU jobs
     (release k, length 2) and many short two-GPU jobs on 2 GPUs, a ratio that grows with n. **Complexity** O(log n) an

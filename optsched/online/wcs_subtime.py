@@ -15,7 +15,8 @@ from optsched.policy import View
 class WcsSubtime(PredictedQueue):
     """Work-conserving, first submitted first: FIFO that passes over jobs that do not fit.
 
-    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted.
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by
+    ``predictor`` (`optsched.prediction`).
 
     **Guarantee** none. **Counterexample** narrow jobs that keep coming hold a wide one up for ever: n one-GPU jobs
     (release k, length 2) and many short two-GPU jobs on 2 GPUs, a ratio that grows with n. **Complexity** O(log n) an

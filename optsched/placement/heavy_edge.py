@@ -42,12 +42,13 @@ Ints = npt.NDArray[np.int64]
 
 SMALL = 32  # replicas of the largest job that `auto` takes trouble over
 ENUMERABLE = 10  # and of the largest that `best_mapping` takes
-
+ANY = 2**31
 
 # One compiled rule for all variants: its settings stand behind the state of its random numbers, u64[1 + 5].
 DRAWN, SEEDS, LEVELS, GREATEST, ENUMERATED = 1, 2, 3, 4, 5
 
 
+# Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
 @njit(SIGNATURE, **KERNEL)
 def _heavy_edge(
     job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
@@ -68,9 +69,6 @@ def _heavy_edge(
     if gpus <= np.int64(random[ENUMERATED]):
         enumerate_mappings(x)
     return write_entries(x, out_node, out_count)
-
-
-ANY = 2**31
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,11 @@ def heavy_edge(variant: str = "auto", seed: int = 0) -> Placement:
         raise InputError("there is no such variant", field="heavy-edge: variant", value=variant, legal=legal)
     if seed < 0:
         raise InputError("not legal", field="heavy-edge: seed", value=seed, legal="an integer >= 0")
-    return HeavyEdge("heavy-edge", _heavy_edge, any_free=True, seed=seed, variant=VARIANTS[variant])
+    return _rule(VARIANTS[variant], seed)
+
+
+def _rule(variant: Variant, seed: int = 0) -> HeavyEdge:
+    return HeavyEdge("heavy-edge", _heavy_edge, any_free=True, seed=seed, variant=variant)
 
 
 def map_job(
@@ -148,8 +150,7 @@ def best_mapping(profile: Profile, network: Network, free: Sequence[int] | Ints)
     if profile.gpus > ENUMERABLE:
         legal = f"at most {ENUMERABLE}; larger jobs: the model gpu_mapping"
         raise InputError("too many replicas to enumerate", field="replicas", value=profile.gpus, legal=legal)
-    variant = dataclasses.replace(VARIANTS["exact"], enumerated=ENUMERABLE)
-    return _mapped(dataclasses.replace(heavy_edge("exact"), variant=variant), profile, network, free)
+    return _mapped(_rule(dataclasses.replace(VARIANTS["exact"], enumerated=ENUMERABLE)), profile, network, free)
 
 
 def _mapped(rule: Placement, profile: Profile, network: Network, free: Sequence[int] | Ints) -> tuple[Ints, float]:

@@ -18,7 +18,6 @@ from optsched.simulation.ordered import STATE_TYPE
 from optsched.simulation.placing import SIGNATURE, TABLES
 from optsched.simulation.state import Ints, State
 
-
 STATE, INDEX, TIME, ARRAY = STATE_TYPE, types.int64, types.float64, types.int64[::1]
 _TYPES: dict[Any, tuple[Any, ...]] = {
     kernel.next_time: (STATE,),

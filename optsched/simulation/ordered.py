@@ -64,12 +64,6 @@ def _place(place: Any, s: State, j: int, free: Any) -> int:
     return place(j, s.gpus[j], free, s.size, s.eligible[s.kind[j]], s.random, s.tables, s.out_pool, s.out_count)
 
 
-@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64, types.int64[::1]), **KERNEL)
-def place_job(place: Any, s: State, j: int, free: Any) -> int:
-    """Ask the placement for job ``j`` on ``free``; the number of entries in ``out_pool``, 0 when it does not fit."""
-    return int(_place(place, s, j, free))
-
-
 @njit(cache=True, inline="always")
 def _head(s: State) -> int:
     # The most important waiting job of a kind that is not known not to fit; -1 when there is none.

@@ -70,7 +70,8 @@ def test_any_schedule_warms_it(instance: Instance, objective: str, patient: bool
     model = gang_modes.build(instance, objective)
     gang_modes.warm_start(model, given_schedule)
     for row in (*model.once.values(), *model.capacity.values()):
-        assert row.lslack() >= 0 and row.uslack() >= 0
+        assert row.lslack() >= 0
+        assert row.uslack() >= 0
     moved = gang_modes.schedule(model, instance)
     assert check_schedule(instance, moved, preemptive=False) == []
     assert (moved.completion <= given_schedule.completion).all()

@@ -51,9 +51,7 @@ def test_every_vector_once_with_the_best_of_all_mappings(where: Cluster, data: s
 def test_mappings_are_all_tables_with_these_sums(replicas: list[int], counts: list[int]) -> None:
     vector = tuple((10 + v, count) for v, count in enumerate(counts))
     found = list(mappings(tuple(replicas), vector)) if sum(counts) == sum(replicas) else []
-    rows = [
-        [row for row in itertools.product(range(k + 1), repeat=len(counts)) if sum(row) == k] for k in replicas
-    ]
+    rows = [[row for row in itertools.product(range(k + 1), repeat=len(counts)) if sum(row) == k] for k in replicas]
     tables = [
         table
         for table in itertools.product(*rows)

@@ -113,7 +113,8 @@ def test_what_it_refuses_and_what_it_says_at_a_limit(monkeypatch: pytest.MonkeyP
     limited = solve(generate("ddl-small", 2, jobs=9, nodes=3), model="mode-branching", time_limit=1e-6)
     assert limited.status == "limit"
     assert "the time limit came after" in limited.note
-    assert limited.bound_exact is not None and limited.value_exact is not None
+    assert limited.bound_exact is not None
+    assert limited.value_exact is not None
     assert limited.bound_exact < limited.value_exact
     # and resumed node by node it comes to the same end
     whole = solve(small, model="mode-branching")

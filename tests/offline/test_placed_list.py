@@ -20,7 +20,8 @@ from optsched.traces.generate import generate
 @settings(max_examples=25)
 def test_feasible_with_and_without_a_list_of_placements(instance: Instance) -> None:
     optimum = solve(instance, "total_weighted_completion_time", model="mode-branching")
-    assert optimum.status == "optimal" and optimum.value_exact is not None
+    assert optimum.status == "optimal"
+    assert optimum.value_exact is not None
     for modes in (None, MappedModes.of(instance)):
         for patient in (False, True):
             order = np.arange(instance.n)[::-1]
@@ -42,12 +43,14 @@ def test_patient_and_eager() -> None:
 
 
 def test_an_instance_that_nobody_can_solve_has_an_interval() -> None:
-    instance = generate("ddl-cluster", 1, jobs=40, nodes=3)
-    solution = solve(instance, time_limit=5)
+    instance = generate("ddl-cluster", 1, jobs=15, nodes=3)
+    solution = solve(instance, time_limit=2)
     assert (solution.status, solution.model) == ("limit", "list")
-    assert solution.schedule is not None and solution.bound is not None and solution.value is not None
+    assert solution.schedule is not None
     assert check_schedule(instance, solution.schedule, preemptive=False) == []
-    assert float(bound(instance).value) <= solution.bound <= solution.value
+    assert solution.bound_exact is not None
+    assert solution.value_exact is not None
+    assert bound(instance).value <= solution.bound_exact <= solution.value_exact
 
 
 @pytest.mark.parametrize("jobs", [0, 1])

@@ -69,8 +69,8 @@ def test_an_untouched_state_passes() -> None:
 @pytest.mark.parametrize(
     ("tamper", "what"),
     [
-        (lambda s: s.seg_work.__setitem__(0, 2.5), "job 'a': 0.5 s of work were lost or invented"),
-        (lambda s: s.remaining.__setitem__(1, 1.0), "job 'b': 1 s of work were lost or invented"),
+        (lambda s: s.seg_work.__setitem__(0, 2.5), "job 'a': 0.5 units of work were lost or invented"),
+        (lambda s: s.remaining.__setitem__(1, 1.0), "job 'b': 1 units of work were lost or invented"),
         (lambda s: s.free.__setitem__(0, 1), "GPUs are still held"),
         (lambda s: s.tally.__setitem__(FREE, 3), "GPUs are still held"),
         (lambda s: s.tally.__setitem__(ACTIVE, 1), "GPUs are still held"),

@@ -1,9 +1,9 @@
 """Recipe ``ddl-cluster``: an open cluster that trains well-known networks; speed depends on the placement.
 
-Models are equally likely (`optsched.rates.model_zoo`), gang sizes follow ``gpus``, and of the kinds of parallelism that a model has
-on so many GPUs each is equally likely. A duration of law ``duration``, as long as the job would last on its best placement,
-becomes iterations, rounded up. Arrivals are independent (exponential gaps, rounded down to seconds); the mean gap follows
-from the load that this instance offers **at alpha_min**:
+Models are equally likely (`optsched.rates.model_zoo`), gang sizes follow ``gpus``, and of the kinds of parallelism that a
+model has on so many GPUs each is equally likely. A duration of law ``duration``, as long as the job would last on its best
+placement, becomes iterations, rounded up. Arrivals are independent (exponential gaps, rounded down to seconds); the mean
+gap follows from the load that this instance offers **at alpha_min**:
 
     load = sum_j g_j n_j alpha_min_j / (G n gap)
 

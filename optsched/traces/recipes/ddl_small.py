@@ -1,11 +1,12 @@
 """Recipe ``ddl-small``: a few distributed training jobs on a few nodes, P|r_j, size_j, alpha_j(placement)|sum C_j.
 
-A job has a profile of its own: data-parallel (one stage of g replicas), pipeline (g stages of one) or mixed (stages of several
-replicas), on at most ``widest`` GPUs, so that some gangs are larger than a node. A GPU's share of the NIC is `CROSS` bytes/s, the links inside a node
-are four times as fast, and traffic and compute times are such that **every iteration time is a multiple of 1/8 s** on every
-placement; jobs have 8 or 16 iterations, so all durations are integers. The share ``heavy`` of the jobs is communication
-heavy, with alpha_max / alpha_min up to ``rho``; for the others it is at most `LIGHT`. Releases are uniform integers in
-0..floor(span x sum g_j d_j / G), d_j the duration at alpha_min.
+A job has a profile of its own: data-parallel (one stage of g replicas), pipeline (at most four stages of one) or
+mixed (two stages that share g replicas), on at most ``widest`` GPUs, so that some gangs are larger than a node. A
+GPU's share of the NIC is `CROSS` bytes/s, the links inside a node are `FASTER` times as fast, and traffic and compute
+times are such that **every iteration time is a multiple of 1/8 s** on every placement; jobs have 8 or 16 iterations,
+so all durations are integers. The share ``heavy`` of the jobs is communication heavy, with alpha_max / alpha_min up
+to ``rho``; for the others it is at most `LIGHT`. Releases are uniform integers in 0..floor(span x sum g_j d_j / G),
+d_j the duration at alpha_min.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def _replicas(rng: np.random.Generator, kind: str, gpus: int) -> list[int]:
 
 def _profile(rng: np.random.Generator, replicas: list[int], limit: float, network: Network) -> Profile:
     """Drawn traffic, and as much compute as keeps alpha_max / alpha_min within ``limit``."""
-    traffic = [0.5 * int(rng.integers(1, 3)) for _ in replicas]  # s between nodes: of every ring, of every pair of replicas
+    traffic = [
+        0.5 * int(rng.integers(1, 3)) for _ in replicas
+    ]  # s between nodes: of every ring, of every pair of replicas
     micro_batches = len(replicas) - 1 if len(replicas) > 1 and rng.random() < 0.3 else None  # pipeline factor 2, or 1
     base = int(rng.integers(1, 5))
     while True:

@@ -1,0 +1,75 @@
+"""The tables of ``reproduce`` for people: one an experiment, its measures below each other, then what they say."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from optsched.studies.estimate import Estimate
+from optsched.studies.experiment import Outcome
+from optsched.studies.findings import change_text, findings
+from optsched.studies.measures import MEASURES
+from optsched.studies.study import Reproduction
+
+HOUR = 3600.0
+SCALES = {"s": (1 / HOUR, " [h]"), "share": (100.0, " [%]"), "factor": (1.0, "")}
+
+
+def reproduction_view(reproduction: Reproduction) -> Group:
+    """All experiments of a study, with the settings that gave them."""
+    settings = reproduction.settings
+    seeds = ", ".join(map(str, settings["seeds"]))
+    head = (
+        f"study {reproduction.study.name} (size {settings['size']}, seeds {seeds}): {reproduction.study.summary}\n"
+        f"{settings['method']}\n"
+    )
+    return Group(Text(head), *(part for each in reproduction.outcomes for part in _experiment(each)))
+
+
+def _experiment(outcome: Outcome) -> list[Text | Table]:
+    e = outcome.experiment
+    table = Table(header_style="bold", pad_edge=False)
+    table.add_column(e.across, no_wrap=True)
+    for label in e.columns:
+        table.add_column(label, justify="right")
+    for name in e.shown:
+        measure = MEASURES[name]
+        scale, unit = SCALES[measure.unit]
+        cells = {row: [cell(outcome.estimate(row, column, name), scale) for column in e.columns] for row in e.rows}
+        _section(table, measure.head + unit, cells)
+    against = {row: [change_text(outcome.changes[row, column]) for column in e.columns] for row in e.rows}
+    _section(table, f"mean JCT against {e.reference}", {r: c for r, c in against.items() if r != e.reference})
+    said = "".join(f"* {sentence}\n" for sentence in findings(outcome))
+    return [Text(f"{e.name}: {e.question}", style="bold"), Text(_workload_line(outcome)), table, Text(said)]
+
+
+def _section(table: Table, head: str, rows: dict[str, list[str]]) -> None:
+    # a measure that no row has is left out
+    if all(text == "-" for cells in rows.values() for text in cells):
+        return
+    table.add_row(head, style="bold")
+    for row, cells in rows.items():
+        table.add_row(f"  {row}", *cells)
+    table.add_section()
+
+
+def _workload_line(outcome: Outcome) -> str:
+    """The parameters that all columns share; what differs is what the columns are."""
+    workloads = list(outcome.experiment.columns.values())
+    shared = set(workloads[0].parameters).intersection(*(each.parameters for each in workloads))
+    stated = ", ".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in sorted(shared)
+    )
+    return f"recipe {workloads[0].recipe}: {stated}"
+
+
+def cell(value: Estimate | None, scale: float = 1.0) -> str:
+    """Mean and half width of the interval, in as many decimals as the mean has three digits for."""
+    if value is None:
+        return "-"
+    mean = value.mean * scale
+    decimals = 3 if abs(mean) < 10 else 2 if abs(mean) < 100 else 1 if abs(mean) < 1000 else 0
+    if value.half_width is None:
+        return f"{mean:,.{decimals}f}"
+    return f"{mean:,.{decimals}f} ± {value.half_width * scale:,.{decimals}f}"

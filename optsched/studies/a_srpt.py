@@ -1,0 +1,227 @@
+"""Study ``a-srpt``: A-SRPT against its baselines and the certified bound, and what each of its parts is worth.
+
+The workload is the recipe ``recurring`` (8-GPU nodes, six models of the zoo, scripts that recur), fixed before anything was
+measured on it. Neither the published workloads nor the published numbers are available, so that this study compares
+algorithms with each other and with proven bounds, not with figures of the paper (arXiv 2501.05563).
+
+All policies use the same mapper, Heavy-Edge. Communication is scaled by dividing all bandwidths by a factor, which is the
+same as multiplying all bytes; the recipe keeps the lengths of the jobs at the alpha_min of the cluster, hence the load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from optsched.studies.experiment import Experiment, Workload
+from optsched.studies.study import Study, study
+
+NIC, INTRA = 3.125e9, 150e9  # bytes/s: 25 Gbit/s Ethernet, NVLink
+GPUS_PER_NODE = 8
+
+POLICIES = {
+    name: name
+    for name in (
+        "a-srpt",
+        "a-srpt:beta=0.25",
+        "a-srpt:backfill=shadow",
+        "a-srpt:backfill=unrestricted",
+        "spjf",
+        "spwf",
+        "wcs-duration",
+        "wcs-workload",
+        "wcs-subtime",
+        "fifo+heavy-edge",
+    )
+}
+PREDICTORS = ("perfect", "forest", "group-mean", "global-mean")
+ERRORS = (1.0, 1.25, 1.5, 2.0, 4.0)
+MAPPERS = {
+    "heavy-edge (auto)": "a-srpt",
+    **{
+        f"heavy-edge, {variant}": f"a-srpt+heavy-edge:variant={variant}"
+        for variant in ("plain", "multi-seed", "local-search", "stage-moves", "random")
+    },
+    "first-fit": "a-srpt+first-fit",
+    "consolidated": "a-srpt+consolidated",
+    "random": "a-srpt+random",
+}
+ERROR_MEASURES = ("error_p50", "error_p95", "error_p99", "error_worst", "lam_o", "lam_u")
+JCT, RATIO = ("mean_jct",), ("ratio", "jct_ratio")
+PLACED = ("utilization", "slowdown", "consolidated")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run. ``predicted_jobs`` fill the tables on predictors, which need a history to learn from."""
+
+    nodes: tuple[int, ...]
+    usual_nodes: int
+    loads: tuple[float, ...]
+    usual_load: float
+    nics: tuple[float, ...]
+    scales: tuple[float, ...]
+    jobs_per_gpu: int
+    predicted_jobs: int
+
+    def workload(
+        self, nodes: int | None = None, load: float | None = None, nic: float = NIC, scale: float = 1.0, jobs: int = 0
+    ) -> Workload:
+        """The recurring workload, the usual one but for what is given."""
+        count = self.usual_nodes if nodes is None else nodes
+        return Workload.of(
+            "recurring",
+            jobs=jobs or self.jobs_per_gpu * GPUS_PER_NODE * count,
+            cluster=f"{count}x{GPUS_PER_NODE}",
+            load=self.usual_load if load is None else load,
+            nic_bandwidth=nic / scale,
+            intra_bandwidth=INTRA / scale,
+        )
+
+
+DEFAULT = Size(
+    nodes=(4, 8, 16, 32),
+    usual_nodes=8,
+    loads=(0.5, 0.7, 0.9, 1.1),
+    usual_load=0.9,
+    nics=(1.25e9, 3.125e9, 12.5e9),
+    scales=(1.0, 4.0, 16.0),
+    jobs_per_gpu=10,
+    predicted_jobs=2000,
+)
+SMALL = Size(
+    nodes=(2,),
+    usual_nodes=2,
+    loads=(0.9,),
+    usual_load=0.9,
+    nics=(1.25e9,),
+    scales=(4.0,),
+    jobs_per_gpu=3,
+    predicted_jobs=120,
+)
+
+
+def declare(small: bool = False) -> tuple[Experiment, ...]:
+    """The tables of the study."""
+    size = SMALL if small else DEFAULT
+    return (*_against_baselines(size), *_predictions(size), *_ablations(size))
+
+
+def _loads(size: Size, loads: Iterable[float], nodes: int | None = None, jobs: int = 0) -> dict[str, Workload]:
+    return {f"load {load:g}": size.workload(nodes, load, jobs=jobs) for load in loads}
+
+
+def _nics(size: Size) -> dict[str, Workload]:
+    return {f"{nic / 1e9:g} GB/s": size.workload(nic=nic) for nic in size.nics}
+
+
+def _usual(size: Size) -> str:
+    return f"{size.usual_nodes * GPUS_PER_NODE} GPUs, load {size.usual_load:g}"
+
+
+def _against_baselines(size: Size) -> Iterable[Experiment]:
+    for nodes in size.nodes:
+        gpus = nodes * GPUS_PER_NODE
+        yield Experiment(
+            f"policies-{gpus}",
+            f"How do the policies compare on {gpus} GPUs as the load grows?",
+            "offered load",
+            _loads(size, size.loads, nodes),
+            POLICIES,
+            "a-srpt",
+            JCT + RATIO + PLACED,
+        )
+    yield Experiment(
+        "nic",
+        f"What does the bandwidth between nodes change? {_usual(size)}",
+        "NIC bandwidth of a node",
+        _nics(size),
+        POLICIES,
+        "a-srpt",
+        JCT + RATIO + PLACED + ("communication",),
+    )
+    yield Experiment(
+        "communication",
+        f"What if all traffic is multiplied? {_usual(size)}",
+        "bytes of every transfer",
+        {f"x {scale:g}": size.workload(scale=scale) for scale in size.scales},
+        POLICIES,
+        "a-srpt",
+        JCT + RATIO + PLACED + ("communication",),
+    )
+
+
+def _predictions(size: Size) -> Iterable[Experiment]:
+    yield Experiment(
+        "prediction-error",
+        "What do predictions cost that are wrong by a known factor, log-uniform in [1/error, error]?",
+        "offered load",
+        _loads(size, size.loads),
+        {f"error {error:g}": f"a-srpt:predictor=noisy/error={error:g}" for error in ERRORS},
+        "error 1",
+        JCT + RATIO + ("guarantee", "lam_o", "lam_u", "error_p99"),
+    )
+    yield Experiment(
+        "predictors",
+        f"What does a predictor that learns as jobs complete cost against perfect prediction? "
+        f"{size.usual_nodes * GPUS_PER_NODE} GPUs, {size.predicted_jobs} jobs, cold start included",
+        "offered load",
+        _loads(size, size.loads, jobs=size.predicted_jobs),
+        {name: f"a-srpt:predictor={name}" for name in PREDICTORS},
+        "perfect",
+        JCT + RATIO + ERROR_MEASURES + ("guarantee",),
+    )
+
+
+def _ablations(size: Size) -> Iterable[Experiment]:
+    usual = _usual(size)
+    placed: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
+        ("mapper", f"What is the mapper worth? {usual}", MAPPERS, "heavy-edge (auto)"),
+        (
+            "tau",
+            f"Should communication-heavy jobs wait for a better place, and how long? {usual}",
+            {f"tau {tau:g}": f"a-srpt:tau={tau:g}" for tau in (0.0, 0.25, 0.5, 1.0, 2.0)},
+            "tau 0",
+        ),
+        (
+            "heavy-threshold",
+            f"From which alpha_max / alpha_min on should a job count as communication heavy? {usual}",
+            {f"threshold {t:g}": f"a-srpt:heavy_threshold={t:g}" for t in (1.2, 1.5, 2.0)},
+            "threshold 1.5",
+        ),
+    )
+    for name, question, rows, reference in placed:
+        shown = JCT + RATIO + PLACED
+        yield Experiment(name, question, "NIC bandwidth of a node", _nics(size), rows, reference, shown)
+    ordered: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
+        (
+            "beta",
+            "Is it better to queue a job at an early beta point of the virtual machine?",
+            {f"beta {beta:g}": f"a-srpt:beta={beta:g}" for beta in (0.1, 0.25, 0.5, 1.0)},
+            "beta 1",
+        ),
+        (
+            "backfill",
+            "What is backfilling worth (shadow: with the proof, unrestricted: without)?",
+            {f"backfill {way}": f"a-srpt:backfill={way}" for way in ("none", "shadow", "unrestricted")},
+            "backfill none",
+        ),
+        (
+            "virtual-alpha",
+            "Which iteration time should the virtual machine charge?",
+            {f"virtual alpha {way}": f"a-srpt:virtual_alpha={way}" for way in ("min", "max", "heavy-edge")},
+            "virtual alpha min",
+        ),
+    )
+    for name, question, rows, reference in ordered:
+        shown = (*JCT, *RATIO, "utilization", "guarantee")
+        yield Experiment(name, question, "offered load", _loads(size, size.loads), rows, reference, shown)
+
+
+A_SRPT = study(
+    Study(
+        "a-srpt",
+        "A-SRPT against its baselines and the certified bound: loads, sizes, bandwidths, predictions, ablations",
+        declare,
+    )
+)

@@ -1,0 +1,62 @@
+"""Run every cell of a study once: each workload and seed is one task, shared by the experiments that ask for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from joblib import Parallel, delayed
+
+from optsched.errors import InputError
+from optsched.ratios.proven import Proven
+from optsched.studies.experiment import Experiment, Numbers, Workload
+from optsched.studies.measures import measure
+
+Task = tuple[Workload, int, tuple[str, ...]]
+Progress = Callable[[int, int], None]
+
+
+def tasks(experiments: Iterable[Experiment], seeds: Iterable[int]) -> list[Task]:
+    """Workload, seed and the policies that any experiment runs on it, the largest first."""
+    asked: dict[Workload, dict[str, None]] = {}
+    for experiment in experiments:
+        for workload in experiment.columns.values():
+            asked.setdefault(workload, {}).update(dict.fromkeys(experiment.rows.values()))
+    found = [(workload, seed, tuple(policies)) for workload, policies in asked.items() for seed in seeds]
+    return sorted(found, key=lambda task: -len(task[2]) * int(dict(task[0].parameters).get("jobs", 1)))
+
+
+def run_task(task: Task) -> list[tuple[tuple[Workload, int, str], dict[str, float]]]:
+    """The numbers of one workload and seed: one instance, one certified bound, every policy."""
+    workload, seed, policies = task
+    proven = Proven(workload.make(seed))
+    return [((workload, seed, policy), measure(policy, proven)) for policy in policies]
+
+
+def run_all(
+    experiments: Iterable[Experiment],
+    seeds: Iterable[int],
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Numbers:
+    """All numbers of a study; the same whatever the number of ``workers`` (processes; default: one a processor).
+
+    ``progress`` is called with (finished tasks, all tasks). Raises `InputError` for fewer than one worker.
+    """
+    if workers is not None and workers < 1:
+        raise InputError("not legal", field="workers", value=workers, legal="an integer >= 1")
+    todo = tasks(experiments, seeds)
+    processes = min(workers or _processors(), len(todo))
+    numbers: dict[tuple[Workload, int, str], dict[str, float]] = {}
+    running = Parallel(n_jobs=processes, return_as="generator_unordered")(delayed(run_task)(task) for task in todo)
+    for done, found in enumerate(running, start=1):
+        numbers.update(found)
+        if progress is not None:
+            progress(done, len(todo))
+    return numbers
+
+
+def _processors() -> int:
+    # those that this process may use, where the system tells
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

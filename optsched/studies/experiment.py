@@ -1,0 +1,117 @@
+"""`Experiment`: policies on workloads, declared as a table; `Outcome`: the same table with its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from optsched.instance import Instance
+from optsched.studies.estimate import Estimate, estimate, relative
+from optsched.studies.measures import MEASURES
+from optsched.traces.generate import generate
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A recipe and its parameters: one instance a seed."""
+
+    recipe: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, recipe: str, **parameters: Any) -> Workload:
+        """By keywords."""
+        return cls(recipe, tuple(sorted(parameters.items())))
+
+    def make(self, seed: int) -> Instance:
+        """The instance of a seed."""
+        return generate(self.recipe, seed, **dict(self.parameters))
+
+    def to_json(self) -> dict[str, Any]:
+        """Recipe and parameters."""
+        return {"recipe": self.recipe, "parameters": dict(self.parameters)}
+
+
+# (workload, seed, policy) -> what was measured
+Numbers = Mapping[tuple[Workload, int, str], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question, answered by ``rows`` (label -> policy) on ``columns`` (label -> workload).
+
+    ``across`` says what the columns are; ``shown`` are the measures that a table prints (JSON holds all of them);
+    ``reference`` is the label of the row that the others are compared with, on mean JCT.
+    """
+
+    name: str
+    question: str
+    across: str
+    columns: Mapping[str, Workload]
+    rows: Mapping[str, str]
+    reference: str
+    shown: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.reference not in self.rows:
+            raise ValueError(f"experiment {self.name}: no row {self.reference!r}")
+        unknown = [name for name in self.shown if name not in MEASURES]
+        if unknown:
+            raise ValueError(f"experiment {self.name}: no measures {unknown}")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An experiment with its numbers, over ``seeds``."""
+
+    experiment: Experiment
+    seeds: tuple[int, ...]
+    numbers: Numbers
+
+    def values(self, row: str, column: str, name: str) -> list[float]:
+        """What was measured in a cell, one number a seed; nan where it is not defined."""
+        workload, policy = self.experiment.columns[column], self.experiment.rows[row]
+        return [self.numbers[workload, seed, policy][name] for seed in self.seeds]
+
+    def estimate(self, row: str, column: str, name: str) -> Estimate | None:
+        """Mean and interval of a measure in a cell; None where it is not defined."""
+        return estimate(self.values(row, column, name))
+
+    @cached_property
+    def changes(self) -> dict[tuple[str, str], Estimate | None]:
+        """(row, column) -> mean JCT against the reference on the same workloads, relative."""
+        against = self.experiment.reference
+        return {
+            (row, column): self.change(row, against, column)
+            for row in self.experiment.rows
+            for column in self.experiment.columns
+        }
+
+    def change(self, row: str, against: str, column: str) -> Estimate | None:
+        """Mean JCT of a row against another, on the same workloads, relative. sum C differs in the same direction."""
+        return relative(self.values(row, column, "mean_jct"), self.values(against, column, "mean_jct"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The declaration, and of every cell all measures: mean, interval, and the value of every seed."""
+        e = self.experiment
+        return {
+            "name": e.name,
+            "question": e.question,
+            "across": e.across,
+            "reference": e.reference,
+            "columns": [{"label": label, **workload.to_json()} for label, workload in e.columns.items()],
+            "rows": [{"label": label, "policy": policy} for label, policy in e.rows.items()],
+            "cells": [self._cell(row, column) for row in e.rows for column in e.columns],
+        }
+
+    def _cell(self, row: str, column: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in MEASURES:
+            value = self.estimate(row, column, name)
+            values = [None if math.isnan(v) else v for v in self.values(row, column, name)]
+            found[name] = None if value is None else {**value.to_json(), "values": values}
+        change = self.changes[row, column]
+        return {"row": row, "column": column, "change": change.to_json() if change else None, "measures": found}

@@ -1,0 +1,94 @@
+"""What the numbers of an experiment say, in sentences. Every sentence is computed; none stands here beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from optsched.studies.estimate import Estimate, direction
+from optsched.studies.experiment import Outcome
+from optsched.studies.measures import OPEN, VIOLATED
+
+
+def findings(outcome: Outcome) -> list[str]:
+    """Who has the lowest mean JCT where, how every row compares with the reference, what became of the guarantee."""
+    experiment = outcome.experiment
+    compared = [row for row in experiment.rows if row != experiment.reference]
+    return [*_winners(outcome), *(_comparison(outcome, row) for row in compared), *_guarantee(outcome)]
+
+
+def best(outcome: Outcome, column: str) -> tuple[str, list[str]]:
+    """(row of the lowest mean JCT, the other rows that the paired intervals do not tell from it)."""
+    means = {row: _mean(outcome.estimate(row, column, "mean_jct")) for row in outcome.experiment.rows}
+    first = min(means, key=lambda row: means[row])
+    others = [row for row in means if row != first]
+    return first, [row for row in others if direction(outcome.change(row, first, column)) != "higher"]
+
+
+def _mean(value: Estimate | None) -> float:
+    return math.inf if value is None else value.mean
+
+
+def _winners(outcome: Outcome) -> list[str]:
+    said: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for column in outcome.experiment.columns:
+        first, beside = best(outcome, column)
+        said.setdefault((first, tuple(beside)), []).append(column)
+    return [
+        f"lowest mean JCT at {_listed(columns)}: {first}"
+        + (f"; no difference shown to {_listed(beside)}" if beside else ", below every other row")
+        for (first, beside), columns in said.items()
+    ]
+
+
+def _comparison(outcome: Outcome, row: str) -> str:
+    at: dict[str, list[str]] = {}
+    for column in outcome.experiment.columns:
+        change = outcome.changes[row, column]
+        told = direction(change)
+        shown = f"{column} ({change_text(change)})" if told in ("lower", "higher") else column
+        at.setdefault(told, []).append(shown)
+    order = ("lower", "higher", "no difference shown", "equal", "unknown")
+    parts = [f"{told} at {_listed(at[told])}" for told in order if told in at]
+    return f"{row} against {outcome.experiment.reference}: {'; '.join(parts)}"
+
+
+def change_text(change: Estimate | None) -> str:
+    """A relative change with its interval, in per cent."""
+    if change is None:
+        return "-"
+    if change.half_width is None:
+        return f"{100 * change.mean:+.1f} %"
+    return f"{100 * change.mean:+.1f} ± {100 * change.half_width:.1f} %"
+
+
+def _guarantee(outcome: Outcome) -> list[str]:
+    cells = [(row, column) for row in outcome.experiment.rows for column in outcome.experiment.columns]
+    every = [
+        (v, row, column) for row, column in cells for v in outcome.values(row, column, "kept") if not math.isnan(v)
+    ]
+    if not every:
+        return []
+    broken = [f"{row} at {column}" for v, row, column in every if v == VIOLATED]
+    if broken:
+        return [f"guarantee VIOLATED by {_listed(dict.fromkeys(broken))}"]
+    closest, ratio, factor, row, column = max(_margins(outcome, cells))
+    unproven = sum(1 for v, _, _ in every if v == OPEN)
+    kept = f"guarantee kept in {len(every) - unproven} of {len(every)} runs it applies to"
+    opened = f" ({unproven} open: the bound is too weak to tell)" if unproven else ""
+    return [
+        f"{kept}{opened}; closest in {row} at {column}: measured sum C / bound {ratio:.3g}, "
+        f"guaranteed {factor:.3g} ({100 * closest:.2g} %)"
+    ]
+
+
+def _margins(outcome: Outcome, cells: Iterable[tuple[str, str]]) -> list[tuple[float, float, float, str, str]]:
+    found = []
+    for row, column in cells:
+        ratios, factors = outcome.values(row, column, "ratio"), outcome.values(row, column, "guarantee")
+        found += [(r / f, r, f, row, column) for r, f in zip(ratios, factors, strict=True) if not math.isnan(f)]
+    return found
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words)

@@ -1,0 +1,121 @@
+"""What a study measures of a run: every number by name, with its unit and what it means."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from optsched.online.specification import specify
+from optsched.policy import Floats
+from optsched.prediction.quality import quality
+from optsched.rates.duration import paces
+from optsched.rates.stage_graph import pipeline_factor
+from optsched.ratios.judge import judgements
+from optsched.ratios.proven import Proven, refereed
+from optsched.simulation.run import Run
+
+OBJECTIVE = "total_completion_time"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a run: how it is headed, its unit (``s``, ``share`` or ``factor``) and what it says."""
+
+    head: str
+    unit: str
+    meaning: str
+
+
+MEASURES = {
+    "total_completion_time": Measure("sum C", "s", "sum of completion times, from time 0"),
+    "ratio": Measure("sum C / bound", "factor", "sum of completion times over the certified lower bound"),
+    "mean_jct": Measure("mean JCT", "s", "mean of completion less arrival"),
+    "jct_ratio": Measure("mean JCT / bound", "factor", "mean JCT over the same bound less the arrivals"),
+    "p99_jct": Measure("p99 JCT", "s", "99th percentile of completion less arrival"),
+    "utilization": Measure("utilisation", "share", "GPU-seconds of running jobs over GPUs x makespan"),
+    "slowdown": Measure(
+        "alpha / alpha_min", "factor", "mean over gangs of several GPUs of iteration time over the least"
+    ),
+    "consolidated": Measure(
+        "on one node", "share", "share of the gangs of several GPUs whose GPUs are all on one node"
+    ),
+    "communication": Measure(
+        "communication", "share", "share of the GPU-seconds in which jobs wait for data, not compute"
+    ),
+    "guarantee": Measure(
+        "guarantee", "factor", "the theorem's factor on sum C for this run, with the measured lam and rho"
+    ),
+    "lam_o": Measure("lam_o", "factor", "largest predicted / true length"),
+    "lam_u": Measure("lam_u", "factor", "largest true / predicted length"),
+    "error_p50": Measure("error p50", "factor", "median of the larger of predicted / true and true / predicted"),
+    "error_p95": Measure("error p95", "factor", "95th percentile of the same"),
+    "error_p99": Measure("error p99", "factor", "99th percentile of the same"),
+    "error_worst": Measure("error max", "factor", "largest of the same"),
+}
+KEPT, OPEN, VIOLATED = 1.0, 0.0, -1.0  # what became of the theorem, under the name ``kept``; nan: none applies
+
+
+def measure(policy: str, proven: Proven) -> dict[str, float]:
+    """Run a policy and measure: the names of `MEASURES` and ``kept``; nan where a number is not defined.
+
+    ``proven`` holds the instance and its certified bound. The referee accepts the schedule, or an error is raised.
+    """
+    specification = specify(policy)
+    run = refereed(proven.instance, specification)
+    metrics, value = run.metrics, run.value(OBJECTIVE)
+    bound = float(proven.lower(OBJECTIVE) or 0)
+    arrivals = float(run.instance.arrival.sum())
+    found = {name: float(metrics[name]) for name in ("mean_jct", "p99_jct", "utilization")}
+    found |= {
+        "total_completion_time": value,
+        "ratio": _over(value, bound),
+        "jct_ratio": _over(value - arrivals, bound - arrivals),
+    }
+    judged = [each for each in judgements(specification, run, proven) if each.objective == OBJECTIVE]
+    found["guarantee"] = min((each.ratio for each in judged), default=math.nan)
+    verdicts = [{True: KEPT, None: OPEN, False: VIOLATED}[each.holds] for each in judged]
+    found["kept"] = min(verdicts, default=math.nan)
+    return found | _placed(run) | _predicted(run)
+
+
+def _over(value: float, bound: float) -> float:
+    return value / bound if bound > 0 else math.nan
+
+
+def _placed(run: Run) -> dict[str, float]:
+    """How the gangs were placed; a job of these studies runs once, without a stop."""
+    names = ("slowdown", "consolidated", "communication")
+    instance, schedule = run.instance, run.schedule
+    if run.preemptive or run.unfinished or not instance.profiled.all():
+        return dict.fromkeys(names, math.nan)
+    job, held = schedule.job, schedule.end - schedule.start
+    alone = instance.work[job] * paces(instance)[0][job]
+    gangs = instance.gpus[job]
+    several = gangs > 1
+    first = schedule.gpu_offset[:-1]
+    spread = np.maximum.reduceat(schedule.gpu_node, first) != np.minimum.reduceat(schedule.gpu_node, first)
+    computing = float(gangs @ (instance.work[job] * _compute(run)[job]))
+    return {
+        "slowdown": float((held / alone)[several].mean()) if several.any() else math.nan,
+        "consolidated": float(1 - spread[several].mean()) if several.any() else math.nan,
+        "communication": 1 - computing / float(gangs @ held),
+    }
+
+
+def _compute(run: Run) -> Floats:
+    """Seconds an iteration takes without any communication, f64[n]."""
+    seconds = {
+        name: pipeline_factor(each.depth, each.micro_batches) * max(stage.compute for stage in each.stages)
+        for name, each in run.instance.profiles_used().items()
+    }
+    return np.array([seconds[name] for name in run.instance.table["profile"].to_list()])
+
+
+def _predicted(run: Run) -> dict[str, float]:
+    names = ("lam_o", "lam_u", "error_p50", "error_p95", "error_p99", "error_worst")
+    if run.predicted is None:
+        return dict.fromkeys(names, math.nan)
+    q = quality(run.instance.work, run.predicted)
+    return dict(zip(names, (q.over_worst, q.under_worst, q.p50, q.p95, q.p99, q.worst), strict=True))

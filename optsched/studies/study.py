@@ -1,0 +1,82 @@
+"""`Study`: a paper's experiments, declared as tables, that can be run again: name, summary, tables, what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.registry import Registry
+from optsched.studies.campaign import Progress, run_all
+from optsched.studies.estimate import CONFIDENCE
+from optsched.studies.experiment import Experiment, Outcome
+from optsched.studies.findings import findings
+from optsched.studies.measures import MEASURES, OBJECTIVE
+
+METHOD = (
+    "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "
+    "compared by their paired relative differences of mean JCT (sum C moves in the same direction), not corrected for "
+    "the number of comparisons; every schedule was accepted by the referee, every bound was proved again"
+)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Experiments that belong together. ``declare(small)`` gives their tables, the default size or one for a quick look."""
+
+    name: str
+    summary: str
+    declare: Callable[[bool], tuple[Experiment, ...]]
+
+    def run(
+        self, seeds: int = 5, *, small: bool = False, workers: int | None = None, progress: Progress | None = None
+    ) -> Reproduction:
+        """Run all experiments on the seeds 1..``seeds``; the same numbers whenever and on however many ``workers``.
+
+        Raises `InputError` unless ``seeds`` and ``workers`` are at least 1.
+        """
+        if seeds < 1:
+            raise InputError("not legal", field="seeds", value=seeds, legal="an integer >= 1")
+        experiments, named = self.declare(small), tuple(range(1, seeds + 1))
+        numbers = run_all(experiments, named, workers=workers, progress=progress)
+        return Reproduction(self, small, named, tuple(Outcome(each, named, numbers) for each in experiments))
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The outcomes of a study, with the settings that gave them."""
+
+    study: Study
+    small: bool
+    seeds: tuple[int, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a reader needs to get the same numbers."""
+        return {
+            "size": "small" if self.small else "default",
+            "seeds": list(self.seeds),
+            "objective": OBJECTIVE,
+            "confidence": CONFIDENCE,
+            "method": METHOD,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``reproduce --json``."""
+        return {
+            "study": self.study.name,
+            "summary": self.study.summary,
+            "settings": self.settings,
+            "measures": {name: {"unit": m.unit, "meaning": m.meaning} for name, m in MEASURES.items()},
+            "experiments": [{**each.to_json(), "findings": findings(each)} for each in self.outcomes],
+        }
+
+
+STUDIES: Registry[Study] = Registry("study", package="optsched.studies")
+
+
+def study(made: Study) -> Study:
+    """File a study under its name."""
+    return STUDIES.register(made.name)(made)
