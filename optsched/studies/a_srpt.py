@@ -154,7 +154,8 @@ def _against_baselines(size: Size) -> Iterable[Experiment]:
 def _predictions(size: Size) -> Iterable[Experiment]:
     yield Experiment(
         "prediction-error",
-        "What do predictions cost that are wrong by a known factor, log-uniform in [1/error, error]?",
+        f"What do predictions cost that are wrong by a known factor, log-uniform in [1/error, error]? "
+        f"{size.usual_nodes * GPUS_PER_NODE} GPUs",
         "offered load",
         _loads(size, size.loads),
         {f"error {error:g}": f"a-srpt:predictor=noisy/error={error:g}" for error in ERRORS},
@@ -191,8 +192,7 @@ def _ablations(size: Size) -> Iterable[Experiment]:
         ),
     )
     for name, question, rows, reference in placed:
-        shown = JCT + RATIO + PLACED
-        yield Experiment(name, question, "NIC bandwidth of a node", _nics(size), rows, reference, shown)
+        yield Experiment(name, question, "NIC bandwidth of a node", _nics(size), rows, reference, JCT + RATIO + PLACED)
     ordered: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
         (
             "beta",
@@ -215,7 +215,15 @@ def _ablations(size: Size) -> Iterable[Experiment]:
     )
     for name, question, rows, reference in ordered:
         shown = (*JCT, *RATIO, "utilization", "guarantee")
-        yield Experiment(name, question, "offered load", _loads(size, size.loads), rows, reference, shown)
+        yield Experiment(
+            name,
+            f"{question} {size.usual_nodes * GPUS_PER_NODE} GPUs",
+            "offered load",
+            _loads(size, size.loads),
+            rows,
+            reference,
+            shown,
+        )
 
 
 A_SRPT = study(

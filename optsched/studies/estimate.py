@@ -51,7 +51,7 @@ def relative(values: Sequence[float], reference: Sequence[float]) -> Estimate | 
 
 
 def direction(change: Estimate | None) -> str:
-    """``lower``, ``higher``, ``equal`` (mean and spread 0), or ``no difference shown``: 0 is in the interval, or there is none."""
+    """``lower``, ``higher``, ``equal`` on every seed, or ``no difference shown``: 0 is in the interval, or there is none."""
     if change is None:
         return "unknown"
     if change.mean == 0 and not change.half_width:

@@ -12,17 +12,16 @@ from optsched.studies.measures import OPEN, VIOLATED
 
 def findings(outcome: Outcome) -> list[str]:
     """Who has the lowest mean JCT where, how every row compares with the reference, what became of the guarantee."""
-    experiment = outcome.experiment
-    compared = [row for row in experiment.rows if row != experiment.reference]
-    return [*_winners(outcome), *(_comparison(outcome, row) for row in compared), *_guarantee(outcome)]
+    return [*_winners(outcome), *_comparisons(outcome), *_guarantee(outcome)]
 
 
-def best(outcome: Outcome, column: str) -> tuple[str, list[str]]:
-    """(row of the lowest mean JCT, the other rows that the paired intervals do not tell from it)."""
+def best(outcome: Outcome, column: str) -> tuple[list[str], list[str]]:
+    """(rows of the lowest mean JCT: one, and those equal to it; other rows that paired intervals do not tell from it)."""
     means = {row: _mean(outcome.estimate(row, column, "mean_jct")) for row in outcome.experiment.rows}
     first = min(means, key=lambda row: means[row])
-    others = [row for row in means if row != first]
-    return first, [row for row in others if direction(outcome.change(row, first, column)) != "higher"]
+    told = {row: direction(outcome.change(row, first, column)) for row in means}
+    equal = [row for row in means if told[row] == "equal"]
+    return equal, [row for row in means if told[row] not in ("equal", "higher")]
 
 
 def _mean(value: Estimate | None) -> float:
@@ -30,15 +29,27 @@ def _mean(value: Estimate | None) -> float:
 
 
 def _winners(outcome: Outcome) -> list[str]:
-    said: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    said: dict[str, list[str]] = {}
     for column in outcome.experiment.columns:
         first, beside = best(outcome, column)
-        said.setdefault((first, tuple(beside)), []).append(column)
-    return [
-        f"lowest mean JCT at {_listed(columns)}: {first}"
-        + (f"; no difference shown to {_listed(beside)}" if beside else ", below every other row")
-        for (first, beside), columns in said.items()
-    ]
+        others = len(outcome.experiment.rows) - len(first)
+        text = " = ".join(first)
+        if beside:
+            text += f"; no difference shown to {'any other row' if len(beside) == others else _listed(beside)}"
+        elif others:
+            text += ", below every other row"
+        said.setdefault(text, []).append(column)
+    return [f"lowest mean JCT at {_listed(columns)}: {text}" for text, columns in said.items()]
+
+
+def _comparisons(outcome: Outcome) -> list[str]:
+    """One sentence a row; rows of which the same is said share one."""
+    reference = outcome.experiment.reference
+    said: dict[str, list[str]] = {}
+    for row in outcome.experiment.rows:
+        if row != reference:
+            said.setdefault(_comparison(outcome, row), []).append(row)
+    return [f"{' | '.join(rows)} against {reference}: {text}" for text, rows in said.items()]
 
 
 def _comparison(outcome: Outcome, row: str) -> str:
@@ -50,7 +61,7 @@ def _comparison(outcome: Outcome, row: str) -> str:
         at.setdefault(told, []).append(shown)
     order = ("lower", "higher", "no difference shown", "equal", "unknown")
     parts = [f"{told} at {_listed(at[told])}" for told in order if told in at]
-    return f"{row} against {outcome.experiment.reference}: {'; '.join(parts)}"
+    return "; ".join(parts)
 
 
 def change_text(change: Estimate | None) -> str:

@@ -36,7 +36,9 @@ MEASURES = {
     "p99_jct": Measure("p99 JCT", "s", "99th percentile of completion less arrival"),
     "utilization": Measure("utilisation", "share", "GPU-seconds of running jobs over GPUs x makespan"),
     "slowdown": Measure(
-        "alpha / alpha_min", "factor", "mean over gangs of several GPUs of iteration time over the least"
+        "alpha / alpha_min",
+        "factor",
+        "mean over gangs of several GPUs of iteration time over alpha_min (a lower bound for gangs larger than a node)",
     ),
     "consolidated": Measure(
         "on one node", "share", "share of the gangs of several GPUs whose GPUs are all on one node"

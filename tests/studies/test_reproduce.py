@@ -1,0 +1,173 @@
+"""``optsched reproduce`` and the study of A-SRPT in its small size."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from optsched.cli import main
+from optsched.errors import InputError
+from optsched.studies.campaign import run_all, tasks
+from optsched.studies.experiment import Experiment, Workload
+from optsched.studies.study import STUDIES
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    """The document of the small study, once for all tests."""
+    return json.dumps(STUDIES.get("a-srpt").run(1, small=True, workers=1).to_json(), allow_nan=False)
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return int(stopped.value.code or 0), captured.out, captured.err
+
+
+def cells(document: Any) -> dict[tuple[str, str, str], Any]:
+    return {
+        (each["name"], cell["row"], cell["column"]): cell["measures"]
+        for each in document["experiments"]
+        for cell in each["cells"]
+    }
+
+
+def test_every_cell_has_finite_numbers_and_a_ratio_of_at_least_one(printed: str) -> None:
+    found = cells(json.loads(printed))
+    assert len(found) > 50
+    for where, measures in found.items():
+        for name in ("mean_jct", "ratio", "jct_ratio", "utilization", "slowdown", "communication"):
+            assert measures[name] is not None, (where, name)
+        assert measures["ratio"]["mean"] >= 1
+        assert measures["slowdown"]["mean"] >= 1
+        assert 0 <= measures["utilization"]["mean"] <= 1
+        assert 0 <= measures["communication"]["mean"] < 1
+        if measures["guarantee"] is not None:
+            assert measures["guarantee"]["mean"] >= measures["ratio"]["mean"], where
+
+
+def test_the_guarantee_stands_beside_a_srpt_and_not_beside_what_has_none(printed: str) -> None:
+    found = cells(json.loads(printed))
+    guaranteed = {row for (name, row, _), m in found.items() if name == "policies-16" and m["guarantee"]}
+    assert guaranteed == {"a-srpt", "a-srpt:beta=0.25", "a-srpt:backfill=shadow"}
+
+
+def test_errors_of_predictions_stay_within_what_was_asked_for(printed: str) -> None:
+    found = cells(json.loads(printed))
+    for error in (1.0, 1.25, 1.5, 2.0, 4.0):
+        measures = found["prediction-error", f"error {error:g}", "load 0.9"]
+        assert 1 <= measures["lam_o"]["mean"] <= error * (1 + 1e-9)
+        assert 1 <= measures["lam_u"]["mean"] <= error * (1 + 1e-9)
+    assert found["predictors", "perfect", "load 0.9"]["error_worst"]["mean"] == 1
+    assert found["predictors", "global-mean", "load 0.9"]["error_worst"]["mean"] > 2
+
+
+def test_settings_are_stated(printed: str) -> None:
+    document = json.loads(printed)
+    assert document["study"] == "a-srpt"
+    assert document["settings"]["seeds"] == [1]
+    assert document["settings"]["size"] == "small"
+    for each in document["experiments"]:
+        assert each["findings"]
+        assert {row["label"] for row in each["rows"]} >= {each["reference"]}
+        for column in each["columns"]:
+            assert column["recipe"] == "recurring"
+            assert {"jobs", "cluster", "load", "nic_bandwidth", "intra_bandwidth"} <= set(column["parameters"])
+
+
+def quick() -> list[Experiment]:
+    at = {f"load {load}": Workload.of("recurring", jobs=20, cluster="2x4", load=load) for load in (0.8, 1.2)}
+    return [Experiment("quick", "?", "load", at, {"A": "a-srpt", "B": "spjf"}, "A", ("mean_jct",))]
+
+
+def test_the_same_numbers_twice_and_on_two_processes() -> None:
+    once = run_all(quick(), (1, 2), workers=1)
+    assert len(once) == 8
+    # repr, because nan is not equal to itself
+    assert repr(sorted(once.items(), key=repr)) == repr(sorted(run_all(quick(), (1, 2), workers=1).items(), key=repr))
+    assert repr(sorted(once.items(), key=repr)) == repr(sorted(run_all(quick(), (1, 2), workers=2).items(), key=repr))
+
+
+def test_a_cell_that_two_experiments_share_is_run_once() -> None:
+    twice = quick() + quick()
+    assert tasks(twice, (1,)) == tasks(quick(), (1,))
+    calls: list[tuple[int, int]] = []
+    run_all(twice, (1,), workers=1, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1, 2), (2, 2)]
+
+
+def test_the_default_size_covers_what_was_promised() -> None:
+    experiments = {each.name: each for each in STUDIES.get("a-srpt").declare(False)}
+    assert {f"policies-{gpus}" for gpus in (32, 64, 128, 256)} <= set(experiments)
+    assert set(experiments["predictors"].columns) >= {"load 0.5", "load 1.1"}
+    assert set(experiments["prediction-error"].rows) == {f"error {e}" for e in ("1", "1.25", "1.5", "2", "4")}
+    assert len(experiments["nic"].columns) == 3
+    assert {"mapper", "tau", "heavy-threshold", "beta", "backfill", "virtual-alpha"} <= set(experiments)
+
+
+@pytest.mark.parametrize(("seeds", "workers", "named"), [(0, 1, "seeds"), (1, 0, "workers")])
+def test_illegal_settings_are_named(seeds: int, workers: int, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        STUDIES.get("a-srpt").run(seeds, small=True, workers=workers)
+
+
+def test_an_unknown_study_is_one_line_with_near_matches(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "reproduce", "a-srtp")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "a-srtp" in err
+    assert "did you mean a-srpt" in err
+
+
+def test_zero_seeds_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "reproduce", "a-srpt", "--seeds", "0")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "seeds" in err
+
+
+def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "list", "studies", "--json")
+    assert code == 0
+    assert "a-srpt" in {each["name"] for each in json.loads(out)["studies"]}
+
+
+def test_the_command_prints_one_document_or_tables(
+    capsys: pytest.CaptureFixture[str], printed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("optsched.studies.study.run_all", _numbers_of(json.loads(printed)))
+    code, out, err = call(capsys, "reproduce", "a-srpt", "--small", "--seeds", "1", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["experiments"] == json.loads(printed)["experiments"]
+    code, out, err = call(capsys, "reproduce", "a-srpt", "--small", "--seeds", "1")
+    assert (code, err) == (0, "")
+    for text in ("seeds 1", "policies-16", "mean JCT", "wcs-duration", "guarantee kept", "cluster=2x8"):
+        assert text in out
+
+
+def _numbers_of(document: Any) -> Any:
+    """What `run_all` gave when the document was made: the command is tested without running everything again."""
+    known = cells(document)
+
+    def numbers(experiments: Any, seeds: Any, **_: Any) -> Any:
+        found = {}
+        for each in experiments:
+            for row, policy in each.rows.items():
+                for column, workload in each.columns.items():
+                    measured = known[each.name, row, column]
+                    values = {k: float("nan") if m is None else m["mean"] for k, m in measured.items()}
+                    kept = 1.0 if measured["guarantee"] else float("nan")
+                    found[workload, seeds[0], policy] = values | {"kept": kept}
+        return found
+
+    return numbers
+
+
+@pytest.mark.study
+def test_the_guarantee_is_kept_everywhere_in_the_default_size() -> None:
+    document = STUDIES.get("a-srpt").run(2).to_json()
+    said = [sentence for each in document["experiments"] for sentence in each["findings"]]
+    assert any("guarantee kept" in sentence for sentence in said)
+    assert not any("VIOLATED" in sentence for sentence in said)
