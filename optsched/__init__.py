@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from optsched.instance import Instance, Job
     from optsched.offline.solve import Solution, solve
     from optsched.online.simulate import simulate
-    from optsched.policy import Knowledge, Order, Policy, Start, Stop, Wake
+    from optsched.placement.heavy_edge import map_job
+    from optsched.policy import Knowledge, Order, Policy, Predictor, Start, Stop, Wake
+    from optsched.profile import Profile, Stage
+    from optsched.rates.model_zoo import zoo_profile
+    from optsched.rates.network import Network
     from optsched.report import Report, compare, evaluate
     from optsched.schedule import Schedule, Segment
     from optsched.simulation.run import Run
@@ -40,15 +44,19 @@ _HOMES = {
     "Instance": "instance",
     "Job": "instance",
     "Knowledge": "policy",
+    "Network": "rates.network",
     "NodeGroup": "cluster",
     "OptschedError": "errors",
     "Order": "policy",
     "Policy": "policy",
+    "Predictor": "policy",
+    "Profile": "profile",
     "Report": "report",
     "Run": "simulation.run",
     "Schedule": "schedule",
     "Segment": "schedule",
     "Solution": "offline.solve",
+    "Stage": "profile",
     "Start": "policy",
     "Stop": "policy",
     "Wake": "policy",
@@ -58,8 +66,10 @@ _HOMES = {
     "evaluate": "report",
     "generate": "traces.generate",
     "load": "sources",
+    "map_job": "placement.heavy_edge",
     "simulate": "online.simulate",
     "solve": "offline.solve",
+    "zoo_profile": "rates.model_zoo",
 }
 
 __all__ = [
@@ -69,15 +79,19 @@ __all__ = [
     "Instance",
     "Job",
     "Knowledge",
+    "Network",
     "NodeGroup",
     "OptschedError",
     "Order",
     "Policy",
+    "Predictor",
+    "Profile",
     "Report",
     "Run",
     "Schedule",
     "Segment",
     "Solution",
+    "Stage",
     "Start",
     "Stop",
     "Wake",
@@ -87,9 +101,11 @@ __all__ = [
     "evaluate",
     "generate",
     "load",
+    "map_job",
     "plot",
     "simulate",
     "solve",
+    "zoo_profile",
 ]
 
 

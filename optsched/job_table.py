@@ -87,6 +87,7 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, i
 
     report("id", pl.col("id").is_null() | (pl.col("id") == ""), "a name")
     report("id", pl.col("id").is_duplicated() & ~pl.col("id").is_first_distinct(), "unique ids", "duplicate id")
+
     def beyond(field: str, limit: float = LONGEST) -> pl.Expr:
         return pl.col(field).is_finite() & (pl.col(field).abs() > limit)
 

@@ -221,6 +221,8 @@ BAD = {
     "unknown option": (["run", "{small}", "--foo"], "--foo"),
     "bad limit": (["run", "{small}", "--limit", "0"], "limit"),
     "bad suffix": (["convert", "{small}", "-o", "x.txt"], ".json"),
+    "bad suffix of a schedule": (["solve", "{small}", "-o", "x.txt"], ".json or .parquet"),
+    "bad suffix of a recipe": (["generate", "poisson", "-o", "x.txt"], ".json or .parquet"),
     "bad time limit": (["solve", "{small}", "--time-limit", "-1"], "time"),
 }
 
@@ -256,6 +258,33 @@ def test_bad_input_is_one_clear_line_and_exit_2(
     assert len([row for row in rows if not row.startswith("  ")]) == 1, done.err
     assert done.out == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["solve", "{small}"], ["convert", "{small}"], ["generate", "poisson"]], ids=lambda a: a[0]
+)
+def test_a_name_of_no_format_is_refused_before_the_work(
+    command: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("too late")
+
+    monkeypatch.setattr("optsched.sources.load_counted", never)
+    monkeypatch.setattr("optsched.traces.generate.generate", never)
+    done = command(*(argument.format(small=small) for argument in arguments), "-o", str(tmp_path / "x.txt"))
+    assert done.code == 2
+    assert ".json or .parquet" in done.err
+
+
+@pytest.mark.parametrize("name", ["weights", "times"])
+def test_numbers_whose_sums_overflow_are_refused_when_read(command: Any, tmp_path: Path, name: str) -> None:
+    jobs = {"weights": {"weight": 1e300, "duration": 1e10}, "times": {"duration": 1e308}}[name]
+    document = {"format": "optsched-instance/1", "cluster": {"nodes": [{"gpus": 2}]}, "jobs": [jobs, jobs]}
+    path = tmp_path / "huge.json"
+    path.write_text(json.dumps(document))
+    done = command("run", path, "--json")
+    assert (done.code, done.out) == (2, "")
+    assert "at most 1e+18" in done.err
 
 
 def test_all_bad_rows_are_reported_at_once_and_can_be_skipped(command: Any, tmp_path: Path) -> None:

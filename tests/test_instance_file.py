@@ -53,7 +53,7 @@ jobs_of_any_kind = st.builds(
     arrival=finite,
     gpus=st.integers(1, 20),
     duration=st.floats(1e-9, 1e12),
-    weight=finite,
+    weight=st.just(0.0) | st.floats(1e-18, 1e12),
     due=st.none() | st.floats(-1e12, 1e12),
     user=st.none() | st.text(),
     gpu_memory=st.none() | st.just(1e9),
@@ -232,6 +232,11 @@ BAD_DOCUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"recipe": 3}, "recipe = 3"),
     ({"optimum": {"objective": "makespan"}}, "optimum.value"),
     ({"optimum": {"objective": "makespan", "value": math.nan}}, "optimum.value = nan"),
+    ({"optimum": {"objective": "makespan", "value": 10**400}}, "optimum.value: not legal"),
+    ({"optimum": {"objective": "makespan", "value": -1e301}}, "optimum.value = -1e+301: not legal"),
+    ({"optimum": {"objective": "nonsense", "value": 1}}, "optimum.objective = 'nonsense': not legal"),
+    ({"optimum": {"objective": "makespam", "value": 1}}, "did you mean makespan"),
+    ({"optimum": {"objective": "makespan", "class": "xyz", "value": 2}}, "optimum.class = 'xyz': not legal"),
 ]
 
 

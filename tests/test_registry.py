@@ -49,6 +49,8 @@ def test_an_unknown_name_is_one_line_with_near_matches_first(asked: str, meant: 
 
 def test_a_name_like_nothing_lists_what_is_legal() -> None:
     assert near_matches("zzzzzz", ["alpha", "beta"], kind="thing") == "things: alpha, beta"
+    assert near_matches("zzzzzz", ["alpha", "beta"], kind="class") == "classes: alpha, beta"
+    assert near_matches("zzzzzz", ["alpha", "beta"], kind="policy") == "policies: alpha, beta"
 
 
 def test_discovery_imports_every_module_of_the_package(tmp_path: Path) -> None:

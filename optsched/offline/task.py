@@ -197,7 +197,7 @@ class Task:
         return round((value - self.values_from) / self.step)
 
     def offer_certificate(self, certificate: Certificate | None) -> None:
-        """A verifiable bound, and it is verified: one that does not hold, or that a schedule refutes, is an error of ours."""
+        """A verifiable bound, verified here: one that does not hold, or that a schedule refutes, is an error of ours."""
         if certificate is None:
             return
         try:
@@ -214,7 +214,7 @@ class Task:
         if self.bound is None or certificate.value >= self.bound:
             bound = certificate.value
             if self.value is not None and self.horizon is None:
-                bound = min(bound, self.value)  # a schedule whose times were rounded may be below the optimum by that much
+                bound = min(bound, self.value)  # rounded times may have put a schedule below the optimum
             self.bound, self.bound_by = bound, "certificate"
             self.report()
 

@@ -109,6 +109,8 @@ class ASrpt:
             yield Start(self._leave(self._queue[0], view.now))
         if self.backfill != "none":
             yield from self._overtake(view)
+            if self._expires is not None and not view.fits(self._expires[0]):
+                self._pause(view.now)  # they took the room in which the head waited for a better one
         yield from self._wake(view.now)
 
     def _nominal(self, j: int, view: View) -> float:

@@ -1,6 +1,6 @@
 """A-SRPT: total completion time within a constant of the optimum, given the communication sensitivity of the jobs.
 
-A guarantee of the kind that Luo, Liu, Shroff and Lee announce for A-SRPT (arXiv 2501.05563); statement and constant are
+A guarantee of the kind that Luo, Liu, Lee and Shroff announce for A-SRPT (arXiv 2501.05563); statement and constant are
 this project's own. G GPUs, g_j gang, n_j length, alpha seconds a unit of length (1 for a job with a duration):
 
 * rho = max slowest / fastest alpha, split by the nominal alpha of the virtual machine: rho_1 = max nominal / fastest,
@@ -158,7 +158,7 @@ A_SRPT = guarantee(
             "P | r_j, size_j | sum C_j: A-SRPT <= (lam_o rho_1 (1 + (tau + lam_u rho_2 kappa) / beta) + rho) OPT, "
             "kappa = G / (G - g_max + 1)"
         ),
-        source="optsched, in the manner of Luo, Liu, Shroff and Lee 2025",
+        source="optsched, in the manner of Luo, Liu, Lee and Shroff 2025",
         objective="total_completion_time",
         policies=("a-srpt",),
         assumptions=_assumptions,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 CONFIDENCE = 0.95
+LARGEST = 100.0  # ends of intervals stay finite: e^100
 
 
 @dataclass(frozen=True)
@@ -39,26 +40,46 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     return Estimate(float(x.mean()), _quantile(x.size - 1) * spread, int(x.size))
 
 
-def relative(values: Sequence[float], reference: Sequence[float]) -> Estimate | None:
-    """Of ``values[k] / reference[k] - 1``: what changes on the same workload k; None where one is missing or 0.
+@dataclass(frozen=True)
+class Change:
+    """A typical relative change, -0.2 for 20 % less, and its interval (None, None: a single seed has none)."""
 
-    Pairing takes out what the workloads do to both, so that fewer seeds tell two policies apart.
+    mean: float
+    low: float | None
+    high: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers by name."""
+        return {"mean": self.mean, "low": self.low, "high": self.high}
+
+    @property
+    def direction(self) -> str:
+        """``lower``, ``higher``, ``equal`` on every seed; ``no difference shown`` with 0 in the interval, or without one."""
+        if self.mean == 0 and not self.low and not self.high:
+            return "equal"
+        if self.low is None or self.high is None or self.low <= 0 <= self.high:
+            return "no difference shown"
+        return "lower" if self.mean < 0 else "higher"
+
+
+def relative(values: Sequence[float], reference: Sequence[float]) -> Change | None:
+    """What changes from ``reference[k]`` to ``values[k]`` on the same workload k: geometric mean of the ratios, less 1.
+
+    The interval is that of the mean log ratio: pairing takes out what the workloads do to both, so that fewer seeds tell
+    two policies apart, and half as long weighs as much as twice as long. None where a value is missing or not > 0.
     """
     x, y = np.asarray(values, dtype=np.float64), np.asarray(reference, dtype=np.float64)
     if x.shape != y.shape:
         raise ValueError(f"{x.size} values beside {y.size}")
-    return estimate((x / y - 1.0).tolist()) if (y > 0).all() else None
-
-
-def direction(change: Estimate | None) -> str:
-    """``lower``, ``higher``, ``equal`` on every seed, or ``no difference shown``: 0 is in the interval, or there is none."""
-    if change is None:
-        return "unknown"
-    if change.mean == 0 and not change.half_width:
-        return "equal"
-    if change.half_width is None or abs(change.mean) <= change.half_width:
-        return "no difference shown"
-    return "lower" if change.mean < 0 else "higher"
+    if not ((x > 0) & (y > 0)).all():
+        return None
+    found = estimate(np.log(x / y).tolist())
+    if found is None:
+        return None
+    if found.half_width is None:
+        return Change(math.expm1(found.mean), None, None)
+    low, high = found.mean - found.half_width, found.mean + found.half_width
+    return Change(math.expm1(found.mean), *(math.expm1(min(end, LARGEST)) for end in (low, high)))
 
 
 def _quantile(freedom: int) -> float:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from optsched.instance import Instance
-from optsched.studies.estimate import Estimate, estimate, relative
+from optsched.studies.estimate import Change, Estimate, estimate, relative
 from optsched.studies.measures import MEASURES
 from optsched.traces.generate import generate
 
@@ -81,7 +81,7 @@ class Outcome:
         return estimate(self.values(row, column, name))
 
     @cached_property
-    def changes(self) -> dict[tuple[str, str], Estimate | None]:
+    def changes(self) -> dict[tuple[str, str], Change | None]:
         """(row, column) -> mean JCT against the reference on the same workloads, relative."""
         against = self.experiment.reference
         return {
@@ -90,7 +90,7 @@ class Outcome:
             for column in self.experiment.columns
         }
 
-    def change(self, row: str, against: str, column: str) -> Estimate | None:
+    def change(self, row: str, against: str, column: str) -> Change | None:
         """Mean JCT of a row against another, on the same workloads, relative. sum C differs in the same direction."""
         return relative(self.values(row, column, "mean_jct"), self.values(against, column, "mean_jct"))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from optsched.studies.estimate import Estimate, direction
+from optsched.studies.estimate import Change, Estimate
 from optsched.studies.experiment import Outcome
 from optsched.studies.measures import OPEN, VIOLATED
+
+FIVEFOLD = 4.0
 
 
 def findings(outcome: Outcome) -> list[str]:
@@ -19,9 +21,13 @@ def best(outcome: Outcome, column: str) -> tuple[list[str], list[str]]:
     """(rows of the lowest mean JCT: one, and those equal to it; other rows that paired intervals do not tell from it)."""
     means = {row: _mean(outcome.estimate(row, column, "mean_jct")) for row in outcome.experiment.rows}
     first = min(means, key=lambda row: means[row])
-    told = {row: direction(outcome.change(row, first, column)) for row in means}
+    told = {row: _direction(outcome.change(row, first, column)) for row in means}
     equal = [row for row in means if told[row] == "equal"]
     return equal, [row for row in means if told[row] not in ("equal", "higher")]
+
+
+def _direction(change: Change | None) -> str:
+    return "unknown" if change is None else change.direction
 
 
 def _mean(value: Estimate | None) -> float:
@@ -56,7 +62,7 @@ def _comparison(outcome: Outcome, row: str) -> str:
     at: dict[str, list[str]] = {}
     for column in outcome.experiment.columns:
         change = outcome.changes[row, column]
-        told = direction(change)
+        told = _direction(change)
         shown = f"{column} ({change_text(change)})" if told in ("lower", "higher") else column
         at.setdefault(told, []).append(shown)
     order = ("lower", "higher", "no difference shown", "equal", "unknown")
@@ -64,13 +70,17 @@ def _comparison(outcome: Outcome, row: str) -> str:
     return "; ".join(parts)
 
 
-def change_text(change: Estimate | None) -> str:
-    """A relative change with its interval, in per cent."""
+def change_text(change: Change | None) -> str:
+    """A relative change with its interval, in per cent; as a factor where it is beyond fivefold."""
     if change is None:
         return "-"
-    if change.half_width is None:
-        return f"{100 * change.mean:+.1f} %"
-    return f"{100 * change.mean:+.1f} ± {100 * change.half_width:.1f} %"
+    if change.low is None or change.high is None:
+        return _percent(change.mean)
+    return f"{_percent(change.mean)} [{_percent(change.low)}, {_percent(change.high)}]"
+
+
+def _percent(change: float) -> str:
+    return f"{100 * change:+.1f} %" if change < FIVEFOLD else f"x {1 + change:.3g}"
 
 
 def _guarantee(outcome: Outcome) -> list[str]:

@@ -16,8 +16,9 @@ from optsched.studies.measures import MEASURES, OBJECTIVE
 
 METHOD = (
     "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "
-    "compared by their paired relative differences of mean JCT (sum C moves in the same direction), not corrected for "
-    "the number of comparisons; every schedule was accepted by the referee, every bound was proved again"
+    "compared on the same workloads, by the geometric mean of their ratios of mean JCT (sum C moves in the same direction) "
+    "and its interval, not corrected for the number of comparisons; every schedule was accepted by the referee, every bound "
+    "was proved again"
 )
 
 

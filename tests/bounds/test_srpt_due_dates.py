@@ -45,7 +45,7 @@ def test_never_above_the_preemptive_optimum(instance: Instance) -> None:
     assert certificate.value <= preemptive_optimum(instance, OBJECTIVE)
 
 
-@pytest.mark.parametrize("due", [-1e12, 0.3, 1e300])
+@pytest.mark.parametrize("due", [-1e12, 0.3, 1e18])
 def test_due_dates_far_away(due: float) -> None:
     instance = instance_of([(0.1, 1, 1.5, 1.0, due), (0.2, 2, 0.5, 1.0, 1.0)], 2)
     build(instance, OBJECTIVE, "gang").verify(instance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -261,3 +262,58 @@ def test_an_easier_instance_under_a_forged_digest_does_not_reach_the_value(
 def test_the_smaller_class_may_be_claimed(kind: str, instance: Instance, tmp_path: Path) -> None:
     # gang-nonpreemptive is a part of gang: that claim is weaker, and true
     judge({**untouched(kind, instance), "class": "gang-nonpreemptive"}, instance, tmp_path)
+
+
+def prices(instance: Instance, **changes: Any) -> Document:
+    """A certificate of one priced row that claims nothing, changed."""
+    data = {
+        "formulation": "any",
+        "origin": "0",
+        "unit": "1",
+        "denominator": 1,
+        "rows": [{"width": "gpus", "price": [1, 1]}],
+        "jobs": ["0"] * instance.n,
+        "rounded": False,
+    }
+    doc = {"format": "optsched-certificate/1", "instance": instance.digest, "objective": "total_completion_time"}
+    return {**doc, "class": "gang", "kind": "lp-dual", "value": "-1000/1", "data": {**data, **changes}}
+
+
+def test_widths_whose_sum_no_64_bits_hold_do_not_wrap(tmp_path: Path) -> None:
+    # 16 jobs of 4 s on 16 GPUs: the optimum is 64. A capacity that wrapped around would "prove" 112.
+    jobs, widest = instance_of([(0.0, 1, 4.0, 1.0, 0.0)] * 16, 16), 2**61 - 1
+    rows = [{"width": [widest] * 16, "price": [1] * 4}]
+    doc = prices(jobs, rows=rows, denominator=widest, jobs=["8"] * 16) | {"class": "gang-nonpreemptive"}
+    judge(doc | {"value": "64/1"}, jobs, tmp_path)
+    with pytest.raises(CertificateError) as error:
+        judge(doc | {"value": "112/1"}, jobs, tmp_path)
+    assert error.value.rule == "value"
+
+
+@pytest.mark.parametrize("schedule_class", ["gang", "gang-nonpreemptive"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"unit": f"1/{10**30}"},
+        {"unit": f"1/{10**12}"},
+        {"unit": f"1/{10**9}"},
+        {"unit": f"{10**400}"},
+        {"origin": f"-{10**21}"},
+        {"origin": f"-{10**400}"},
+        {"rows": [{"width": "gpus", "price": [10**150, 1]}]},
+        {"rows": [{"width": "gpus", "price": [10**400]}]},
+        {"rows": [{"width": "gpus", "price": [-(10**400)]}]},
+        {"jobs": [str(10**400)] * len(ROWS)},
+    ],
+    ids=lambda changes: str(changes)[:40],
+)
+def test_absurd_numbers_are_judged_or_refused_in_one_line(
+    changes: Document, schedule_class: str, instance: Instance, tmp_path: Path
+) -> None:
+    doc = prices(instance, **changes) | {"class": schedule_class}
+    with contextlib.suppress(CertificateError):  # a bound so low may hold; anything else is a traceback
+        judge(doc | {"value": f"{-(10**300)}/1"}, instance, tmp_path)
+    with pytest.raises(CertificateError) as error:
+        judge(doc | {"value": f"{10**300}/1"}, instance, tmp_path)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500

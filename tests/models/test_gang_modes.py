@@ -49,7 +49,7 @@ def tiny(draw: st.DrawFn, most: int = 3) -> Instance:
 
 
 @given(tiny(), st.sampled_from(OBJECTIVES))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_optimum_is_that_of_exhaustion(solve: Solve, instance: Instance, objective: str) -> None:
     optimum = placed_optimum(instance, objective)
     relaxed = solve(gang_modes.build(instance, objective, relax=True))
@@ -63,7 +63,7 @@ def test_the_optimum_is_that_of_exhaustion(solve: Solve, instance: Instance, obj
 
 
 @given(tiny(most=4), st.sampled_from(OBJECTIVES), st.booleans(), st.data())
-@settings(max_examples=25)
+@settings(max_examples=20)
 def test_any_schedule_warms_it(instance: Instance, objective: str, patient: bool, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(instance.n)))
     given_schedule = placed_list_schedule(instance, order, patient=patient, modes=MappedModes.of(instance))

@@ -34,15 +34,18 @@ def beside_two_others(others: float) -> Instance:
 
 
 @st.composite
-def placed_instances(draw: st.DrawFn, *, least: int = 2, most: int = 6) -> Instance:
+def placed_instances(
+    draw: st.DrawFn, *, least: int = 2, most: int = 6, widest: int = 6, shapes: tuple[tuple[int, int], ...] = SHAPES
+) -> Instance:
     """Recipe ``ddl-small`` on two or three nodes, with weights and due dates; some job's speed depends on its nodes."""
-    nodes, gpus = draw(st.sampled_from(SHAPES))
+    nodes, gpus = draw(st.sampled_from(shapes))
     drawn = generate(
         "ddl-small",
         draw(st.integers(0, 10**6)),
         jobs=draw(st.integers(least, most)),
         nodes=nodes,
         gpus=gpus,
+        widest=widest,
         span=draw(st.sampled_from([0.0, 0.5])),
         heavy=draw(st.sampled_from([0.3, 1.0])),
     )

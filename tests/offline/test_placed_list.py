@@ -17,7 +17,7 @@ from optsched.traces.generate import generate
 
 
 @given(placed_instances())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_feasible_with_and_without_a_list_of_placements(instance: Instance) -> None:
     optimum = solve(instance, "total_weighted_completion_time", model="mode-branching")
     assert optimum.status == "optimal"

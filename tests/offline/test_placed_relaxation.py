@@ -86,8 +86,8 @@ def test_on_the_shipped_instances(name: str) -> None:
     check(instance, Fraction(instance.optimum["value"]))
 
 
-@given(placed_instances(most=6))
-@settings(max_examples=25)
+@given(placed_instances(most=5, widest=5))
+@settings(max_examples=15)
 def test_on_random_instances(instance: Instance) -> None:
     solution = solve(instance, OBJECTIVE)
     assert solution.status == "optimal"

@@ -6,12 +6,14 @@ from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from offline.rigid_instances import SUMS, one_machine
 from optsched.bounds.lp_dual import price_certificate
 from optsched.objectives import get_objective
+from optsched.offline import single_machine
 from optsched.offline.sequence_road import machine_of
 from optsched.offline.single_machine import SequenceProof, SingleMachine, prove_single_machine
 from optsched.offline.task import Task
@@ -162,3 +164,30 @@ def test_one_job_is_proved_by_its_prices() -> None:
 
     solution = solve(one_machine((3, 4, 2)), "total_weighted_flow_time", model="sequence-branching")
     assert (solution.value_exact, solution.bound_exact, solution.status) == (Fraction(8), Fraction(8), "optimal")
+
+
+@pytest.mark.parametrize(
+    ("left", "accepted"),
+    [
+        ([(0, 0), (0, 3), (2, 5)], None),  # as many arcs as jobs, but none of job 1
+        ([(0, 0), (1, 1), (2, 5)], None),  # one arc each that overlap
+        ([(0, 0), (1, 3), (2, 5)], [0, 3, 5]),
+    ],
+)
+def test_what_eliminations_leave_is_a_schedule_before_it_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, left: list[tuple[int, int]], accepted: list[int] | None
+) -> None:
+    machine = SingleMachine(np.zeros((3, 9)), np.array([3, 2, 3]), np.array([0, 1, 0]), 8)
+
+    def eliminate(*arguments: object) -> tuple[float, int]:
+        alive = arguments[4]
+        assert isinstance(alive, np.ndarray)
+        alive[:] = False
+        alive[tuple(zip(*left, strict=True))] = True
+        return 0.0, 3
+
+    monkeypatch.setattr(single_machine, "_ascend", eliminate)
+    tree = single_machine._Tree(machine, 100)
+    monkeypatch.setattr(tree, "_path", lambda *_: [[0, 3], [], [5]])
+    tree.open(np.ones((3, 9), dtype=bool), np.zeros(3), 1, 1.0, -1e18)
+    assert (None if tree.starts is None else tree.starts.tolist()) == accepted

@@ -65,9 +65,11 @@ def dispatched(
                 break
             following = running[0][0] if running else None
             if pace is not None:
-                until = clock + budget if following is None else min(following, clock + budget)
-                budget -= until - clock
-                clock = until
+                expiry = clock + budget
+                if following is None or expiry <= following:
+                    clock, budget = expiry, 0
+                else:
+                    clock, budget = following, expiry - following
             else:
                 clock = following
         times[j] = clock, clock + work[j] * pace

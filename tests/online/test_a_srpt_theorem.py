@@ -1,7 +1,7 @@
 """Every lemma and the theorem of the A-SRPT sheet (section 5.1) against brute-force optima at alpha_min.
 
-Two roads to schedules: a model in plain Python with placements and delays as bad as the proof allows, thousands of times; and
-the policy in the engine on profiles whose speed depends on their placement.
+Two roads to schedules: a model in plain Python with placements and delays as bad as the proof allows, thousands of times;
+and the policy in the engine on profiles whose speed depends on their placement.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from online.a_srpt_model import dispatched, smallest_total, srpt_points
 
+from online.a_srpt_model import dispatched, smallest_total, srpt_points
 from optsched.check import check_schedule
 from optsched.instance import Instance, Job
 from optsched.online.simulate import simulate
@@ -31,7 +31,7 @@ from optsched.traces.generate import generate
 
 DURATIONS, LATEST = (1, 2, 3, 5, 8, 13), (0, 3, 8, 20)
 CLOSE = 1 + 1e-9
-INSTANCES = 2500
+INSTANCES = 1500
 
 
 @dataclasses.dataclass
@@ -129,27 +129,25 @@ def test_lemmas_and_theorem_shrinkable(seed: int) -> None:
 
 def test_with_exact_predictions_and_one_speed_the_ratio_is_far_from_the_bound() -> None:
     ratios = []
-    for seed in range(300):
+    for seed in range(200):
         case = drawn(random.Random(seed), rho=1.0, error=1.0, tau=0.0)
         ratios.append(sum(case.completion) / smallest_total(case.release, case.duration, case.gpus, case.total))
-        assert ratios[-1] <= (1 + max(1, case.total) / case.beta) + 1
     assert 1.3 < max(ratios) < 2.5  # the sheet measured 1.56 to 1.89
     assert min(ratios) >= 1 / CLOSE
 
 
-@pytest.mark.parametrize("dropped", ["rho_1", "n alpha_max", "lam_o"])
+@pytest.mark.parametrize("dropped", ["rho_1", "n alpha_max"])
 def test_no_term_of_the_bounds_can_be_left_out(dropped: str) -> None:
     broken = 0
-    for seed in range(400):
+    for seed in range(120):
         case = drawn(random.Random(seed))
         claims = {name: (measured, bound) for name, measured, bound in case.claims()}
-        best = smallest_total(case.release, case.duration, case.gpus, case.total)
+        best = claims["T"][1]
+        point = srpt_points(case.release, case.virtual())
         if dropped == "rho_1":
             broken += claims["V"][0] > best * CLOSE
-        elif dropped == "lam_o":
-            broken += claims["V, predicted"][0] > max(case.nominal) * best * CLOSE
         else:
-            broken += any(c > p * CLOSE for c, p in zip(case.completion, srpt_points(case.release, case.virtual())))
+            broken += any(c > p * CLOSE for c, p in zip(case.completion, point, strict=True))
     assert broken > 5
 
 
@@ -158,6 +156,10 @@ def test_the_factor_rho_of_lemma_v_is_reached_by_one_job_as_wide_as_the_cluster(
         case = Case(4, [0.0], [4], [5.0], [rho], [rho], [1.0], 0.5, 1.0, [5.0 + 5.0 * rho])
         measured, bound = {name: (m, b) for name, m, b in case.claims()}["V"]
         assert measured == bound == rho * 5.0
+        # and so is the product with lam_o, when it is predicted twice as long as it is
+        case = dataclasses.replace(case, error=[2.0], completion=[10.0 + 5.0 * rho])
+        measured, bound = {name: (m, b) for name, m, b in case.claims()}["V, predicted"]
+        assert measured == bound == 2 * rho * 5.0
 
 
 # -- the policy in the engine ---------------------------------------------------------------------------------------------
@@ -214,12 +216,15 @@ def test_lemmas_and_theorem_for_the_policy_in_the_engine() -> None:
     seen, slower = [], 0
     for instance, chosen, run, case in engine_runs(160):
         assert check_schedule(instance, run.schedule, preemptive=False) == []
-        worst_of(iter([case]))
+        claims = list(case.claims())
+        assert all(measured <= limit * CLOSE for _, measured, limit in claims), (chosen.text, case)
+        bound = claims[-1][2]
+        best = next(limit for name, _, limit in claims if name == "T")
         seen.append(max(case.slow))
-        slower += bool((run.schedule.end - run.schedule.start > np.array(case.duration)[run.schedule.job] * CLOSE).any())
+        slower += bool(
+            (run.schedule.end - run.schedule.start > np.array(case.duration)[run.schedule.job] * CLOSE).any()
+        )
         # The guarantee that every run is judged by has the same constant, and finds nothing.
-        *_, (_, _, bound) = case.claims()
-        best = smallest_total(case.release, case.duration, case.gpus, case.total)
         assert factors(chosen.policy, run).ratio == pytest.approx(bound / best, rel=1e-9)
         assert A_SRPT.audit(chosen.policy, run) == []
     assert max(seen) > 2  # speeds did depend on placements,
@@ -280,7 +285,7 @@ def test_the_theorem_is_about_completion_times_and_false_for_flow_times() -> Non
     assert judged.holds is True
     assert judged.objective == "total_completion_time"
     assert judged.value == pytest.approx(completion.sum())
-    assert run.metrics["jct"]["mean"] == pytest.approx((completion - instance.arrival).mean())
+    assert run.metrics["mean_jct"] == pytest.approx((completion - instance.arrival).mean())
     # Without the delay by the virtual machine: the long job at once, the others one by one after it.
     best = [100.0, *(101 + 0.001 * (k + 1) for k in range(tiny))]
     assert completion.sum() <= 3 * sum(best)
@@ -297,6 +302,6 @@ def test_a_later_clock_changes_what_the_theorem_compares_and_no_flow_time() -> N
         policy = specify("a-srpt").policy
         value = judge(A_SRPT, policy, run, Proven(run.instance, [run])).value
         assert value is not None
-        values.append((value, run.metrics["jct"]["mean"]))
+        values.append((value, run.metrics["mean_jct"]))
     assert values[1][0] - values[0][0] == pytest.approx(3 * 1000)
     assert values[1][1] == pytest.approx(values[0][1])

@@ -217,8 +217,8 @@ def told_at_arrival(spec: str) -> bool:
 
 
 def unknown_jobs(made: Run) -> tuple[list[int], float]:
-    """Jobs whose numbers could not be known at the time of the median completion, and that time."""
-    now = float(np.sort(made.schedule.completion)[made.instance.n // 2])
+    """Jobs whose numbers could not be known when a third is complete, and that time."""
+    now = float(np.sort(made.schedule.completion)[made.instance.n // 3])
     since = made.instance.arrival if told_at_arrival(made.policy) else made.schedule.completion
     return np.flatnonzero(since > now).tolist(), now
 

@@ -68,6 +68,7 @@ def test_a_policy_object_takes_a_placement_and_a_specification_stays_as_it_is() 
         ("srtf:restart=soon", "srtf: restart = 'soon': not legal (legal: a number)"),
         ("srtf:restart=", "srtf: restart = '': not legal (legal: a number)"),
         ("fifo+random:seed=1.5", "random: seed = '1.5': not legal (legal: an integer)"),
+        ("srtf:restart=1,restart=2", "restart = '2': a parameter of srtf is given twice (legal: each one once)"),
         ("list:by=size", "list: by = 'size': unknown order (legal: "),
         ("list:jobs=a", "jobs: unknown parameter of the policy list"),
         ("fifo:name=x", "name: unknown parameter of the policy fifo"),

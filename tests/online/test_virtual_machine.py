@@ -10,8 +10,8 @@ import pytest
 from brute_force import preemptive_optimum
 from hypothesis import example, given
 from hypothesis import strategies as st
-from online.a_srpt_model import srpt_points
 
+from online.a_srpt_model import srpt_points
 from optsched.instance import Instance, Job
 from optsched.online.virtual_machine import VirtualMachine
 

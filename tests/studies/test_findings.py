@@ -44,8 +44,8 @@ def test_the_lowest_is_named_with_those_it_is_not_told_from() -> None:
 
 def test_every_row_is_compared_with_the_reference_where_it_wins_and_loses() -> None:
     b, c = (sentence for sentence in findings(outcome(CLEAR)) if "against A" in sentence)
-    assert b.startswith("B against A: lower at low (-49.7 ±")
-    assert "higher at high (+100.0 ±" in b
+    assert b.startswith("B against A: lower at low (-49.7 % [")
+    assert "higher at high (+100.0 % [" in b
     assert c == "C against A: no difference shown at high; equal at low"
 
 
@@ -54,8 +54,8 @@ def test_the_sentences_turn_round_with_the_numbers() -> None:
     said = findings(outcome(turned))
     assert "lowest mean JCT at low: A, below every other row" in said
     (b,) = (sentence for sentence in said if sentence.startswith("B against A"))
-    assert "lower at high (-50.0 ±" in b
-    assert "higher at low (+98.8 ±" in b
+    assert "lower at high (-50.0 % [" in b
+    assert "higher at low (+98.8 % [" in b
 
 
 def test_one_number_a_cell_shows_no_difference() -> None:

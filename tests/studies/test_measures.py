@@ -23,10 +23,10 @@ def test_a_recurring_workload_read_segment_by_segment() -> None:
     found = measure(policy, Proven(instance))
     assert set(found) == {*MEASURES, "kept"}
     run = simulate(instance, policy)
-    gangs: dict[str, set[int]] = {job: set() for job in instance.ids}
+    gangs: dict[int, set[int]] = {job: set() for job in range(instance.n)}
     for segment in run.schedule.segments():
         gangs[segment.job] |= {node for node, _ in segment.gpus}
-    several = [job for job, gang in zip(instance.ids, instance.gpus, strict=True) if gang > 1]
+    several = [job for job, gang in enumerate(instance.gpus) if gang > 1]
     assert found["consolidated"] == pytest.approx(np.mean([len(gangs[job]) == 1 for job in several]))
     completion, low = run.schedule.completion, float(bound(instance, "total_completion_time").value)
     assert found["ratio"] == pytest.approx(completion.sum() / low)
@@ -44,7 +44,7 @@ def test_a_recurring_workload_read_segment_by_segment() -> None:
 def test_communication_and_slowdown_of_one_job_by_hand() -> None:
     # Two replicas on two one-GPU nodes: compute 3 s, ring 2 (1/2) 4 = 4 bytes over 2 bytes/s: 2 s, and nowhere faster.
     profile = Profile.of_stages([Stage(2, 1.0, 2.0, parameters=4.0)])
-    cluster = Cluster((NodeGroup(2, 1, nic_bandwidth=2.0),))
+    cluster = Cluster((NodeGroup(1, 2, nic_bandwidth=2.0),))
     instance = Instance([Job("a", gpus=2, iterations=10, profile="p")], cluster, profiles={"p": profile})
     found = measure("a-srpt:tau=0", Proven(instance))
     assert found["communication"] == pytest.approx(2 / 5)

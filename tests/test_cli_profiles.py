@@ -1,0 +1,98 @@
+"""Bad stage graphs, bandwidths and predictors on the command line: one clear line, exit code 2, nothing written."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.cli import main
+
+GOOD: dict[str, Any] = {
+    "format": "optsched-instance/1",
+    "cluster": {"nodes": [{"count": 2, "gpus": 4, "nic_bandwidth": 5e9, "intra_bandwidth": 25e9}]},
+    "profiles": {
+        "m": {
+            "stages": [
+                {"name": "a", "replicas": 2, "forward": 0.1, "backward": 0.2, "parameters": 1e9, "activations": 1e6},
+                {"name": "b", "replicas": 1, "forward": 0.1, "backward": 0.2},
+            ]
+        }
+    },
+    "jobs": [{"id": "x", "gpus": 3, "iterations": 10, "profile": "m"}],
+}
+
+
+def changed(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    document = copy.deepcopy(GOOD)
+    change(document)
+    return document
+
+
+BAD = {
+    "a cycle, by its stages": (lambda d: d["profiles"]["m"].update(edges=[[0, 1], [1, 0]]), "cycle: a -> b -> a"),
+    "an edge to nowhere": (lambda d: d["profiles"]["m"].update(edges=[[0, 5]]), "edges = [0, 5]"),
+    "another gang": (lambda d: d["jobs"][0].update(gpus=4), "row 1, gpus = 4: not legal (legal: 3, the replicas"),
+    "no bandwidth at all": (lambda d: d["cluster"]["nodes"][0].update(nic_bandwidth=0), "nic_bandwidth = 0"),
+    "a bandwidth not stated": (lambda d: d["cluster"]["nodes"][0].pop("nic_bandwidth"), "nodes.nic_bandwidth: missing"),
+    "links slower than the NIC": (lambda d: d["cluster"]["nodes"][0].update(intra_bandwidth=1e6), "intra_bandwidth = "),
+    "a field missing": (lambda d: d["profiles"]["m"]["stages"][0].pop("forward"), "profiles.m.stages.0.forward"),
+    "no such profile": (lambda d: d["jobs"][0].update(profile="z"), "job 'x' has no duration"),
+    "no micro-batches": (lambda d: d["profiles"]["m"].update(micro_batches=0), "profiles.m.micro_batches = 0"),
+}
+TEXTS = {
+    "a-srpt:predictor=forrest": "did you mean forest?",
+    "a-srpt:predictor=noisy/error=0.5": "error = 0.5",
+    "a-srpt:predictor=forest/trees": "trees=...",
+    "a-srpt:beta=0": "0 < beta <= 1",
+    "a-srpt:backfill=all": "none, shadow, unrestricted",
+    "a-srpt+heavy-edge:variant=best": "multi-seed-local-search",
+}
+
+
+def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What is printed for a user's mistake, by the program as it is started."""
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    out, err = capsys.readouterr()
+    assert (left.value.code, out) == (2, "")
+    assert "Traceback" not in err
+    return err
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_profiles_and_bandwidths(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change, told = BAD[case]
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(changed(change)))
+    message = refusal(["run", str(path), "-p", "a-srpt", "-o", str(tmp_path / "out")], capsys)
+    assert told in message
+    assert len(message.splitlines()) <= 2  # rows: a summary and one line a row
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
+@pytest.mark.parametrize("policy", TEXTS)
+def test_bad_policies_and_predictors(policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "good.json"
+    path.write_text(json.dumps(GOOD))
+    message = refusal(["run", str(path), "-p", policy], capsys)
+    assert TEXTS[policy] in message
+    assert len(message.splitlines()) == 1
+
+
+def test_a_good_profile_runs_and_states_its_guarantee(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "good.json"
+    path.write_text(json.dumps(GOOD))
+    arguments = ["run", str(path), "-p", "a-srpt", "-p", "spjf", "--objective", "total_completion_time", "--json"]
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 0
+    ours, baseline = json.loads(capsys.readouterr().out)["runs"]
+    assert ours["guarantee"]["id"] == "a-srpt"
+    assert ours["guarantee"]["holds"] is True
+    assert ours["guarantee"]["value"] <= ours["guarantee"]["ratio"] * ours["guarantee"]["bound"]
+    assert baseline["guarantee"] is None
