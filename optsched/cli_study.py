@@ -48,9 +48,9 @@ def _section(table: Table, head: str, rows: dict[str, list[str]]) -> None:
     # a measure that no row has is left out
     if all(text == "-" for cells in rows.values() for text in cells):
         return
-    table.add_row(head, style="bold")
+    table.add_row(Text(head), style="bold")  # as it stands: "[h]" is a unit, not markup
     for row, cells in rows.items():
-        table.add_row(f"  {row}", *cells)
+        table.add_row(Text(f"  {row}"), *cells)
     table.add_section()
 
 

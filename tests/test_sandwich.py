@@ -67,8 +67,11 @@ def test_certificate_optimum_policies(objective: str, seed: int) -> None:
                 continue  # consolidation may never find room for a gang
             assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
             value = schedule_value(instance, run.schedule, objective)
-            assert Fraction(run.value(objective)) == value
-            assert value >= (low if run.preemptive else best), (policy, placement)
+            # whole times are exact; those of a virtual machine that divides by G carry the rounding of a float
+            whole = bool((run.schedule.completion % 1 == 0).all())
+            rounding = 0 if whole else Fraction(1, 10**12) * schedule_value(instance, run.schedule, "makespan") * 20
+            assert abs(Fraction(run.value(objective)) - value) <= rounding
+            assert value + rounding >= (low if run.preemptive else best), (policy, placement)
     schedule = best_list_schedule(instance, objective)
     assert check_schedule(instance, schedule, preemptive=False) == []
     assert schedule_value(instance, schedule, objective) >= best

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from optsched.online.a_srpt import BACKFILL, VIRTUAL_ALPHA, ASrpt
+from optsched.parameters import parameters_of
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study import Study, study
 
@@ -39,7 +41,7 @@ ERRORS = (1.0, 1.25, 1.5, 2.0, 4.0)
 MAPPERS = {
     "heavy-edge (auto)": "a-srpt",
     **{
-        f"heavy-edge, {variant}": f"a-srpt+heavy-edge:variant={variant}"
+        f"heavy-edge ({variant})": f"a-srpt+heavy-edge:variant={variant}"
         for variant in ("plain", "multi-seed", "local-search", "stage-moves", "random")
     },
     "first-fit": "a-srpt+first-fit",
@@ -115,6 +117,12 @@ def _nics(size: Size) -> dict[str, Workload]:
     return {f"{nic / 1e9:g} GB/s": size.workload(nic=nic) for nic in size.nics}
 
 
+def _with(key: str, value: float | str) -> str:
+    """A-SRPT with one parameter set; just ``a-srpt`` where that is the default, so that it is run once."""
+    usual = value == parameters_of(ASrpt)[key]
+    return "a-srpt" if usual else f"a-srpt:{key}={value if isinstance(value, str) else f'{value:g}'}"
+
+
 def _usual(size: Size) -> str:
     return f"{size.usual_nodes * GPUS_PER_NODE} GPUs, load {size.usual_load:g}"
 
@@ -168,7 +176,7 @@ def _predictions(size: Size) -> Iterable[Experiment]:
         f"{size.usual_nodes * GPUS_PER_NODE} GPUs, {size.predicted_jobs} jobs, cold start included",
         "offered load",
         _loads(size, size.loads, jobs=size.predicted_jobs),
-        {name: f"a-srpt:predictor={name}" for name in PREDICTORS},
+        {name: _with("predictor", name) for name in PREDICTORS},
         "perfect",
         JCT + RATIO + ERROR_MEASURES + ("guarantee",),
     )
@@ -181,13 +189,13 @@ def _ablations(size: Size) -> Iterable[Experiment]:
         (
             "tau",
             f"Should communication-heavy jobs wait for a better place, and how long? {usual}",
-            {f"tau {tau:g}": f"a-srpt:tau={tau:g}" for tau in (0.0, 0.25, 0.5, 1.0, 2.0)},
+            {f"tau {tau:g}": _with("tau", tau) for tau in (0.0, 0.25, 0.5, 1.0, 2.0)},
             "tau 0",
         ),
         (
             "heavy-threshold",
             f"From which alpha_max / alpha_min on should a job count as communication heavy? {usual}",
-            {f"threshold {t:g}": f"a-srpt:heavy_threshold={t:g}" for t in (1.2, 1.5, 2.0)},
+            {f"threshold {t:g}": _with("heavy_threshold", t) for t in (1.2, 1.5, 2.0)},
             "threshold 1.5",
         ),
     )
@@ -197,19 +205,19 @@ def _ablations(size: Size) -> Iterable[Experiment]:
         (
             "beta",
             "Is it better to queue a job at an early beta point of the virtual machine?",
-            {f"beta {beta:g}": f"a-srpt:beta={beta:g}" for beta in (0.1, 0.25, 0.5, 1.0)},
+            {f"beta {beta:g}": _with("beta", beta) for beta in (0.1, 0.25, 0.5, 1.0)},
             "beta 1",
         ),
         (
             "backfill",
             "What is backfilling worth (shadow: with the proof, unrestricted: without)?",
-            {f"backfill {way}": f"a-srpt:backfill={way}" for way in ("none", "shadow", "unrestricted")},
+            {f"backfill {way}": _with("backfill", way) for way in BACKFILL},
             "backfill none",
         ),
         (
             "virtual-alpha",
             "Which iteration time should the virtual machine charge?",
-            {f"virtual alpha {way}": f"a-srpt:virtual_alpha={way}" for way in ("min", "max", "heavy-edge")},
+            {f"virtual alpha {way}": _with("virtual_alpha", way) for way in VIRTUAL_ALPHA},
             "virtual alpha min",
         ),
     )

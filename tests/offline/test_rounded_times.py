@@ -20,7 +20,7 @@ from optsched.offline.sequence_road import machine_of
 from optsched.offline.session import Session
 from optsched.offline.solution import Solution
 from optsched.offline.solve import solve
-from optsched.offline.task import Task
+from optsched.offline.task import ROADS, Task
 from optsched.schedule import Schedule
 
 ROUNDING = Fraction(1, 10**9)
@@ -122,6 +122,16 @@ def test_a_proof_that_tolerances_end_says_so(monkeypatch: pytest.MonkeyPatch) ->
     solution = solve(real_valued(1, 1.0), "total_flow_time", model="disjunctive")
     assert solution.status == "limit"
     assert "tolerances" in solution.note
+
+
+def test_a_deadline_before_the_first_lp_is_told() -> None:
+    jobs = [(float(k % 5), 1 + k % 3, float(1 + (7 * k) % 11)) for k in range(12)]
+    task = Task(gangs(4, *jobs), get_objective("total_completion_time"), time_limit=1e-9)
+    task.search(0)
+    assert task.late
+    report = ROADS.get("thinned-time-indexed").run(task)
+    assert not task.closed
+    assert "time limit" in report.note
 
 
 def test_no_common_unit_is_not_called_a_size() -> None:

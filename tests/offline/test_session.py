@@ -276,3 +276,43 @@ def test_the_clock_of_a_limit_starts_anew_with_every_solve() -> None:
     session.set_cost(session.program.c[::-1].copy())
     again = session.solve(time_limit=max(first.seconds, 1.0) * 50)
     assert again.status == "optimal"
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**-30, 2.0**40, 2.0**90])
+def test_the_unit_of_the_objective_changes_nothing_but_the_unit(unit: float) -> None:
+    # HiGHS's tolerances are absolute: unscaled, costs of 1e-9 are all optimal and costs of 1e20 infinite
+    plain, other = covering(3), covering(3)
+    other = LinearProgram.from_arrays(
+        other.c * unit, other.A, other.row_lower, other.row_upper, upper=other.upper, offset=other.offset * unit
+    )
+    one, two = Session(plain), Session(other)
+    first, second = one.solve(), two.solve()
+    assert first.value is not None
+    assert second.value == pytest.approx(first.value * unit, rel=1e-12)
+    assert second.bound == second.value
+    assert two.duals() == pytest.approx(one.duals() * unit, rel=1e-9)
+    assert two.reduced_costs() == pytest.approx(one.reduced_costs() * unit, rel=1e-9, abs=1e-9 * unit)
+    two.set_cost(other.c[::-1])
+    one.set_cost(plain.c[::-1])
+    assert two.solve().value == pytest.approx((one.solve().value or 0.0) * unit, rel=1e-12)
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_a_proof_is_the_same_in_any_unit(unit: float) -> None:
+    plain = knapsack(1)
+    other = LinearProgram.from_arrays(
+        plain.c * unit,
+        plain.A,
+        plain.row_lower,
+        plain.row_upper,
+        upper=plain.upper,
+        integrality=plain.integrality,
+        sense=plain.sense,
+    )
+    first, seen = Session(plain).solve(objective_step=1), []
+    second = Session(other).solve(objective_step=Fraction(unit), progress=seen.append)
+    assert first.value is not None
+    assert first.bound is not None
+    assert (second.status, second.value) == ("optimal", first.value * unit)
+    assert second.bound == first.bound * unit == round(first.value) * unit
+    assert all(not event.bound < second.value * 0.999 for event in seen)

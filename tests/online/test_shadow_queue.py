@@ -112,6 +112,14 @@ def test_a_question_about_the_profile(longest: float, goes: bool) -> None:
     assert queue.may_start(2, 0.0) is goes
 
 
+def test_a_reservation_counts_the_whole_budget_of_delay_and_the_next_one_comes_after_it() -> None:
+    queue = ShadowQueue(2)
+    queue.add(0, 1.0, 1, 4.0, 0.0)
+    queue.add(1, 1.0, 2, 3.0, 2.5)
+    queue.add(2, 1.0, 1, 1.0, 0.0)
+    assert [queue.latest_start(j) for j in range(3)] == [1.0, 5.0 + 2.5, 5.0 + 2.5 + 3.0]
+
+
 def test_a_reservation_much_shorter_than_the_clock_is_respected() -> None:
     # At 1e6 s a tolerance of a few parts in 1e9 would overlook a job of a millisecond and put a day in front of it.
     now = 1e6

@@ -127,3 +127,37 @@ def test_a_job_shorter_than_the_clock_can_tell_is_reported_at_once() -> None:
     machine.release(0, 1e9, 1e-8)
     assert machine.next_event() == 1e9
     assert machine.advance(1e9) == [0]
+
+
+class Counted(float):
+    """A number that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __lt__(self, other: float) -> bool:
+        Counted.comparisons += 1
+        return float(self) < float(other)
+
+    def __gt__(self, other: float) -> bool:
+        Counted.comparisons += 1
+        return float(self) > float(other)
+
+    __hash__ = float.__hash__
+
+
+@pytest.mark.parametrize("waiting", [10, 100, 1000, 10_000])
+def test_the_work_of_an_event_grows_with_the_logarithm_of_the_queue(waiting: int) -> None:
+    rng, machine = random.Random(1), VirtualMachine()
+    Counted.comparisons = 0
+    for j in range(waiting):
+        machine.release(j, 0.0, Counted(1 + rng.random()))
+    assert Counted.comparisons <= waiting * (2 + math.log2(waiting))
+    Counted.comparisons = 0
+    machine.next_event()
+    assert Counted.comparisons <= 1
+    events = 0
+    while len(machine) > waiting // 2:
+        machine.advance(machine.next_event())
+        events += 1
+    assert events == waiting - waiting // 2
+    assert Counted.comparisons <= events * (4 + 2 * math.log2(waiting))

@@ -143,7 +143,15 @@ def test_the_command_prints_one_document_or_tables(
     assert json.loads(out)["experiments"] == json.loads(printed)["experiments"]
     code, out, err = call(capsys, "reproduce", "a-srpt", "--small", "--seeds", "1")
     assert (code, err) == (0, "")
-    for text in ("seeds 1", "policies-16", "mean JCT", "wcs-duration", "guarantee kept", "cluster=2x8"):
+    for text in (
+        "seeds 1",
+        "policies-16",
+        "mean JCT [h]",
+        "utilisation [%]",
+        "wcs-duration",
+        "guarantee kept",
+        "cluster=2x8",
+    ):
         assert text in out
 
 

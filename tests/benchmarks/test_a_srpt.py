@@ -1,0 +1,85 @@
+"""Decision time of A-SRPT's virtual machine against the length of its queue, in units of a bare heap push and pop.
+
+An event cycle: a short job comes and preempts (a push), is done (a pop). The floor does the same push and pop on a heap of
+as many tuples in the same process. What grows faster than the floor's logarithm grows the ratio.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.instance import Instance
+from optsched.online.simulate import simulate
+from optsched.online.virtual_machine import VirtualMachine
+
+CYCLES, ROUNDS = 5_000, 5
+WAITING = [10, 100, 1_000, 10_000, 100_000]
+
+
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    """The least CPU time of `ROUNDS` runs."""
+    found = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("waiting", WAITING)
+def test_an_event_of_the_virtual_machine(benchmark: Any, waiting: int) -> None:
+    lengths = np.random.default_rng(0).uniform(1e6, 2e6, waiting).tolist()
+    machine, heap = VirtualMachine(), []
+    for j, length in enumerate(lengths):
+        machine.release(j, 0.0, length)
+        heapq.heappush(heap, (length, j))
+    clock, done = 0.0, 0
+
+    def cycles() -> None:
+        nonlocal clock, done
+        for _ in range(CYCLES):
+            machine.release(waiting, clock, 0.5)
+            clock = machine.next_event()
+            done += len(machine.advance(clock))
+
+    def floor() -> None:
+        for _ in range(CYCLES):
+            heapq.heappush(heap, (0.5, waiting))
+            heapq.heappop(heap)
+
+    benchmark.pedantic(cycles, rounds=1, warmup_rounds=1)
+    done = 0
+    seconds, bare = cpu_seconds(cycles), cpu_seconds(floor)
+    assert done == CYCLES * ROUNDS  # every short job preempted and was reported
+    assert len(machine) == waiting
+    benchmark.extra_info["waiting"] = waiting
+    benchmark.extra_info["us_per_cycle"] = seconds / CYCLES * 1e6
+    benchmark.extra_info["floor_us"] = bare / CYCLES * 1e6
+    benchmark.extra_info["ratio"] = seconds / bare
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("jobs", [1_000, 10_000])
+@pytest.mark.parametrize("policy", ["a-srpt", "a-srpt:backfill=shadow", "wcs-duration"])
+def test_a_whole_run(benchmark: Any, policy: str, jobs: int) -> None:
+    """Poisson arrivals at load 0.9 on 8 x 8 GPUs; the ratio is to the compiled srtf on the same instance."""
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    gpus, duration = rng.choice([1, 2, 4, 8], jobs), rng.lognormal(6.0, 1.0, jobs)
+    gaps = rng.exponential(float(gpus @ duration) / jobs / 64 / 0.9, jobs)
+    instance = Instance(pl.DataFrame({"arrival": np.cumsum(gaps), "gpus": gpus, "duration": duration}), "8x8")
+    simulate(instance.head(50), policy)  # compiles
+    run = benchmark.pedantic(simulate, (instance, policy), rounds=1)
+    floor = cpu_seconds(lambda: simulate(instance, "srtf"))
+    benchmark.extra_info["us_per_event"] = run.seconds / run.events * 1e6
+    benchmark.extra_info["srtf_seconds"] = floor
+    benchmark.extra_info["ratio"] = run.seconds / floor
+    assert run.unfinished == []
