@@ -31,7 +31,7 @@ class ASrpt:
     Job j becomes a virtual job of length ``p_j = g_j n^_j alpha~_j / G`` (n^_j predicted iterations, alpha~_j nominal
     iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, j joins a strict queue; the head
     starts as soon as g_j GPUs are free, or, if it is communication heavy (alpha_max >= ``heavy_threshold`` alpha_min) and
-    offered more than (1 + ``eps``) alpha_min, waits for a better placement, at most ``tau p_j`` seconds in all.
+    offered more than (1 + ``eps``) alpha_min while others run, waits for a better placement, at most ``tau p_j`` seconds.
     ``backfill``: ``shadow`` lets later jobs start where no earlier one can lose by it (it needs true lengths as upper
     bounds), ``unrestricted`` wherever they fit.
 
@@ -136,7 +136,9 @@ class ASrpt:
             return False
         if self._shadow is not None and view.now >= self._shadow.latest_start(j):
             return True
-        if pace > (1 + self.eps) * view.pace_range(j)[0] and self._delays(j, view.now):
+        # In an idle cluster there is nothing better to wait for (a gang may be larger than any node).
+        poor = pace > (1 + self.eps) * view.pace_range(j)[0] and view.free_gpus < view.cluster_gpus
+        if poor and self._delays(j, view.now):
             return False
         return self._shadow is None or self._shadow.may_start(j, view.now)
 

@@ -154,7 +154,7 @@ def best_mapping(profile: Profile, network: Network, free: Sequence[int] | Ints)
 
 
 def _mapped(rule: Placement, profile: Profile, network: Network, free: Sequence[int] | Ints) -> tuple[Ints, float]:
-    offered = np.ascontiguousarray(free, dtype=np.int64)
+    offered = np.array(free, dtype=np.int64)  # a copy: the rule's type is that of an array that may be written
     _require_room(profile, network, offered)
     gang = profile.gpus
     out = np.zeros((2, gang), dtype=np.int64)

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Of every node ``gpus`` i64[N], ``intra`` f64[N] between them (B_intra), ``cross`` f64[N] a GPU's share of the NIC (b_x)."""
+    """Of every node ``gpus`` i64[N], ``intra`` f64[N] between them (B_intra), ``cross`` f64[N] a GPU's part of the NIC."""
 
     gpus: npt.NDArray[np.int64]
     intra: Floats

@@ -153,7 +153,8 @@ def start(s: State, j: int, entries: int) -> None:
     s.mark[j] = now
     s.paid[j] = now + (s.cost[RESTART] if s.ran[j] > 0 else 0.0)
     least = np.nextafter(now, np.inf)  # work that is shorter than the rounding of time still takes time
-    s.pace[j] = pace(s.tables, j, s.out_pool, s.out_count)
+    # Asked here and not in `pace`: passing the tables would cost as much as the rest of a start.
+    s.pace[j] = 1.0 if s.tables.profile[j] < 0 else pace(s.tables, j, s.out_pool, s.out_count)
     s.finish[j] = max(s.paid[j] + s.remaining[j] * s.pace[j], least)
     s.ran[j] += 1
     _set_wake(s, j, _running_wake(s, j))

@@ -48,11 +48,14 @@ def dispatched(
     offer: Offer,
     patience: Sequence[Number],
     good: Sequence[Number],
+    *,
+    alone: bool = True,
 ) -> list[tuple[Number, Number]]:
     """(start, end) of every job: the strict queue in the order of ``point``, one job after another.
 
     A job starts when its predecessors have and it fits; while it is offered an alpha above ``good[j]`` it waits for the next
-    completion as long as ``patience[j]`` lasts. (Only jobs before it matter, since nothing overtakes.)
+    completion, as long as ``patience[j]`` lasts and others run (``alone`` false: whoever runs). Only jobs before it matter,
+    since nothing overtakes.
     """
     times: dict[int, tuple[Number, Number]] = {}
     clock = 0
@@ -61,7 +64,7 @@ def dispatched(
         while True:
             running = sorted((end, k) for k, (_, end) in times.items() if end > clock)
             pace = offer(j, running)
-            if pace is not None and (pace <= good[j] or budget <= 0):
+            if pace is not None and (pace <= good[j] or budget <= 0 or (alone and not running)):
                 break
             following = running[0][0] if running else None
             if pace is not None:

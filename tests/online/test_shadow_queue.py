@@ -32,7 +32,9 @@ def latest_starts(instance: Instance, run: Run, tau: float, threshold: float) ->
         return float(slowest[j]) if used + instance.gpus[j] <= instance.cluster.gpus else None
 
     work = instance.work.tolist()
-    times = dispatched(run.notes["eligible"].tolist(), work, offer, patience.tolist(), good=[0.0] * instance.n)
+    times = dispatched(
+        run.notes["eligible"].tolist(), work, offer, patience.tolist(), good=[0.0] * instance.n, alone=False
+    )
     return [start for start, _ in times]
 
 

@@ -303,7 +303,7 @@ def test_keys_may_be_infinite() -> None:
     "jobs", [[Job("a", iterations=5, profile="p")], [Job("a", duration=1), Job("b", iterations=5, profile="p")]]
 )
 def test_jobs_without_a_known_speed_are_an_input_error(jobs: list[Job]) -> None:
-    with pytest.raises(InputError, match="profile = 'p': job '.' has no duration"):
+    with pytest.raises(InputError, match=r"profile = 'p': job '.' has no duration"):
         run(Instance(jobs, "1x1"), "fifo")
 
 
