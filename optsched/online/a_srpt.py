@@ -101,9 +101,8 @@ class ASrpt:
             self._gang[j] = view.gpus(j)
             self._length[j] = self._gang[j] * view.predicted(j) * self._nominal(j, view) / view.cluster_gpus
             self._machine.release(j, view.now, self._length[j])
-        for j in self._machine.advance(
-            view.now
-        ):  # so short that the clock does not see them: no later event would come
+        # Again, for jobs so short that the clock does not see them: no later event would come.
+        for j in self._machine.advance(view.now):
             self._join(j, view)
         while self._queue and self._starts(self._queue[0], view):
             yield Start(self._leave(self._queue[0], view.now))

@@ -165,7 +165,7 @@ A_SRPT = guarantee(
         ratio=_ratio,
         audit=_audit,
         tight=TightFamily(
-            "the factor kappa is needed: narrow and G-wide jobs in turn, ratio about G / 2; else not known"
+            "not known to be tight; the factor kappa is needed: optsched.ratios.families.kappa_family, ratio about G / 2"
         ),
     )
 )
