@@ -290,6 +290,8 @@ class Instance:
 
     def replace(self, **changes: Any) -> Instance:
         """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum`` or ``profiles``."""
+        if "optimum" not in changes and {"jobs", "cluster", "profiles"} & changes.keys():
+            changes["optimum"] = None  # proved for something else
         return Instance(**{**self._parts, **changes})
 
     @property

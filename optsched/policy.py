@@ -197,6 +197,7 @@ class JobFacts:
             tuple(table[column].to_list()) for column in ("user", "group", "model", "profile")
         )
         self.gpu_types = tuple(table["gpu_types"].to_list())
+        self.profiled: tuple[bool, ...] = tuple(instance.profiled.tolist())  # counted in iterations, not in seconds
         known = instance.profiles
         self.stages = tuple(len(known[name].stages) if name in known else 1 for name in self.profile)
         self._length = instance.work if revealed else None

@@ -96,3 +96,21 @@ def test_a_good_profile_runs_and_states_its_guarantee(tmp_path: Path, capsys: py
     assert ours["guarantee"]["holds"] is True
     assert ours["guarantee"]["value"] <= ours["guarantee"]["ratio"] * ours["guarantee"]["bound"]
     assert baseline["guarantee"] is None
+
+
+def test_a_factor_beyond_all_floats_promises_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps({**GOOD, "profiles": {}, "jobs": [{"duration": 1e9}]}))
+    with pytest.raises(SystemExit) as left:
+        main(["run", str(path), "-p", "a-srpt:predictor=group-mean/prior=1e-300", "--json"])
+    assert left.value.code == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["guarantee"] is None
+
+
+def test_seconds_at_the_speed_of_a_profile_have_the_range_of_durations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.json"
+    document = changed(lambda d: d["profiles"]["m"]["stages"][0].update(forward=1e300))
+    path.write_text(json.dumps(document))
+    assert "job 'x' takes from" in refusal(["run", str(path), "-p", "fifo"], capsys)

@@ -352,3 +352,11 @@ def test_an_instance_without_jobs_is_legal() -> None:
         assert (empty.n, empty.ids, empty.jobs, empty.integral, empty.unrestricted) == (0, (), [], True, True)
         assert empty.arrival.shape == empty.job_class.shape == (0,)
         assert len(empty.digest) == 64
+
+
+def test_a_proven_optimum_does_not_outlive_what_it_was_proved_for() -> None:
+    proved = {"objective": "total_completion_time", "value": 1, "proved_by": ["hand"]}
+    instance = Instance([Job("a", duration=1)], "1x1", optimum=proved)
+    assert instance.replace(name="other").optimum is not None
+    assert instance.replace(jobs=instance.table, cluster="1x2").optimum is None
+    assert instance.replace(cluster="1x2", optimum=proved).optimum is not None

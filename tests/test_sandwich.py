@@ -61,7 +61,7 @@ def test_certificate_optimum_policies(objective: str, seed: int) -> None:
             assert certificate.value <= preemptive <= best
     low = bound(instance, objective).value
     for policy in POLICIES.names():
-        for placement in PLACEMENTS.names():
+        for placement in ("count", PLACEMENTS.names()[seed % len(PLACEMENTS.names())]):
             run = simulate(instance, policy, placement)
             if run.unfinished:
                 continue  # consolidation may never find room for a gang

@@ -23,6 +23,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
+
 from optsched.bounds.regular import regular_cost
 from optsched.models.mapped_modes import MappedModes
 from optsched.offline.mode_search import Problem, branch, empty_stack
@@ -73,7 +75,8 @@ def _run(task: Task) -> Report:
     problem, seen, done = problem_of(task, modes), 0, False
     # on a grid that float64 holds sums are exact
     exact = task.step is not None and task.grid is not None and task.grid.exact
-    margin = 0.0 if exact else ROUNDING * max(1.0, abs(float(known)))
+    clock = float(np.spacing(task.schedule.end.max())) if task.schedule is not None else 0.0
+    margin = 0.0 if exact else ROUNDING * abs(float(known)) + 16 * task.instance.n * clock
     stack = empty_stack(task.instance.n, modes.job.size, float(known))
     while not done and not task.late:
         found = stack.best[0]

@@ -92,4 +92,4 @@ def _keys(jobs: JobFacts, job: int) -> list[tuple[str, bool, str | None]]:
 
 def profiled(jobs: JobFacts, job: int) -> bool:
     """Is the job's length a number of iterations of a profile, not seconds?"""
-    return jobs.profile[job] is not None
+    return jobs.profiled[job]

@@ -7,10 +7,12 @@ import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.job_table import LONGEST, SHORTEST
 from optsched.rates.network import Network
 from optsched.rates.stage_graph import alpha_max, alpha_min
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 def paces(instance: Instance) -> tuple[Floats, Floats]:
@@ -26,9 +28,24 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
         used, network = instance.profiles_used(), Network.of(instance.cluster)
         names = instance.table["profile"].gather(rows).to_list()
         bounds = {name: (alpha_min(each, network), alpha_max(each, network)) for name, each in used.items()}
+        _check_seconds(instance, rows, names, bounds)
         fastest[rows] = [bounds[name][0] for name in names]
         slowest[rows] = [bounds[name][1] for name in names]
     return fastest, slowest
+
+
+def _check_seconds(instance: Instance, rows: Ints, names: list[str], bounds: dict[str, tuple[float, float]]) -> None:
+    # The same range as that of durations: beyond it floats lose a job beside the clock, or overflow.
+    least = instance.work[rows] * [bounds[name][0] for name in names]
+    most = instance.work[rows] * [bounds[name][1] for name in names]
+    for k in np.flatnonzero(~((least >= SHORTEST) & (most <= LONGEST)))[:1].tolist():
+        job = instance.ids[int(rows[k])]
+        raise InputError(
+            f"job {job!r} takes from {least[k]:g} to {most[k]:g} s at the speed of its profile",
+            field="profile",
+            value=names[k],
+            legal=f"{SHORTEST:g} to {LONGEST:g} seconds on every placement",
+        )
 
 
 def seconds_alone(instance: Instance) -> Floats:

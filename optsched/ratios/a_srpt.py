@@ -113,6 +113,8 @@ def factors(policy: Any, run: Run) -> Factors:
     fastest, slowest = paces(instance)
     nominal = _nominal(policy, run, fastest, slowest)
     predicted, gpus = _predicted(run), instance.cluster.gpus
+    with np.errstate(over="ignore"):  # an absurd prediction: the factor is infinite, and promises nothing
+        over, under = float((predicted / instance.work).max()), float((instance.work / predicted).max())
     return Factors(
         tau=policy.tau,
         beta=policy.beta,
@@ -120,8 +122,8 @@ def factors(policy: Any, run: Run) -> Factors:
         rho_1=float((nominal / fastest).max()),
         rho_2=float((slowest / nominal).max()),
         kappa=gpus / (gpus - int(instance.gpus.max()) + 1),
-        over=max(1.0, float((predicted / instance.work).max())),
-        under=max(1.0, float((instance.work / predicted).max())),
+        over=max(1.0, over),
+        under=max(1.0, under),
     )
 
 

@@ -90,9 +90,12 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgemen
 
 
 def judgements(specification: Specification, run: Run, proven: Proven) -> tuple[Judgement, ...]:
-    """Every theorem that applies, judged; the one to show first: broken, then on few words the smallest ratio."""
+    """Every theorem that applies, judged; one whose factor is infinite for this run promises nothing and is left out."""
     policy, placement = specification.policy, specification.placement
-    return tuple(judge(theorem, policy, run, proven) for theorem in applicable(policy, placement, run.instance))
+    promising = (
+        theorem for theorem in applicable(policy, placement, run.instance) if math.isfinite(theorem.ratio(policy, run))
+    )
+    return tuple(judge(theorem, policy, run, proven) for theorem in promising)
 
 
 def chosen(judged: Sequence[Judgement], objective: str) -> Judgement | None:

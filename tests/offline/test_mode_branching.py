@@ -38,7 +38,7 @@ def test_against_exhaustion_without_pruning(instance: Instance, objective: str) 
 
 
 @given(placed_instances(least=3, most=4, shapes=((2, 2), (2, 3))), st.sampled_from(OBJECTIVES))
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_two_methods_agree(instance: Instance, objective: str) -> None:
     branched = solve(instance, objective, model="mode-branching")
     assert branched.status == "optimal"

@@ -91,6 +91,19 @@ def test_parameters_that_are_not_legal(text: str) -> None:
 
 def test_a_prediction_is_never_zero() -> None:
     # log(1 + n) of so short a job rounds to nothing
-    tiny = workload((0, 5e-324, "a", "x"), (1, 1, "a", "x"))
+    tiny = workload((0, 1e-12, "a", "x"), (1, 1, "a", "x"))
     assert replay(tiny, "group-mean")[1] > 0
     assert math.expm1(math.log1p(5e-324)) >= 0
+
+
+@pytest.mark.parametrize("text", ["group-mean", "forest"])
+def test_seconds_and_iterations_never_meet(text: str) -> None:
+    # A duration counts even beside a profile: the unit is that of `Instance.work`.
+    profile = Profile.of_stages([Stage(1, 0.5, 0.5)])
+    jobs = [
+        Job("steps", iterations=1e6, profile="p", group="g"),
+        Job("seconds", arrival=2e6, duration=7, iterations=3, profile="p", group="g"),
+    ]
+    alone = Instance([jobs[1]], "1x1", profiles={"p": profile})
+    both = Instance(jobs, "1x1", profiles={"p": profile})
+    assert replay(both, text)[1] == replay(alone, text)[0]
