@@ -69,7 +69,8 @@ def test_certificate_optimum_policies(objective: str, seed: int) -> None:
             value = schedule_value(instance, run.schedule, objective)
             # whole times are exact; those of a virtual machine that divides by G carry the rounding of a float
             whole = bool((run.schedule.completion % 1 == 0).all())
-            rounding = 0 if whole else Fraction(1, 10**12) * schedule_value(instance, run.schedule, "makespan") * 20
+            # at most five terms of weight five or less, each some units in the last place (2e-16) of its time
+            rounding = 0 if whole else Fraction(1, 10**13) * schedule_value(instance, run.schedule, "makespan")
             assert abs(Fraction(run.value(objective)) - value) <= rounding
             assert value + rounding >= (low if run.preemptive else best), (policy, placement)
     schedule = best_list_schedule(instance, objective)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,7 +13,7 @@ from optsched.prediction import predictor
 
 
 @dataclass
-class PredictedQueue:
+class PredictedQueue(ABC):
     """Jobs wait in the order of ``key``, said at their arrival; the head starts as soon as it fits.
 
     ``work_conserving``: jobs that do not fit are passed over; otherwise the head blocks. Not preemptive. Jobs of one kind
@@ -30,9 +31,9 @@ class PredictedQueue:
     def __post_init__(self) -> None:
         predictor(self.predictor)
 
+    @abstractmethod
     def key(self, job: int, view: View) -> float:
         """Smaller is served first; ties by index."""
-        raise NotImplementedError
 
     def make_predictor(self) -> Predictor:
         """The predictor of a run."""

@@ -145,13 +145,12 @@ def _run_python(
     wakes: list[float] = []  # a heap: every time at which the policy wants to be asked
     view = EngineView(state, placement, instance, knowledge, asked.predicted)
     asked.begin(view)
+    room, n = log_room(instance.cluster.gpus), instance.n
     while True:
-        if state.seg_job.size - state.tally[SEGMENTS] < log_room(instance.cluster.gpus) or (
-            state.log_pool.size - state.tally[LOGGED] < log_room(instance.cluster.gpus)
-        ):
+        if state.seg_job.size - state.tally[SEGMENTS] < room or state.log_pool.size - state.tally[LOGGED] < room:
             state = grown(state)
         t = next_time(state)
-        if t == math.inf or state.tally[FINISHED] == instance.n:
+        if t == math.inf or state.tally[FINISHED] == n:
             return state
         if state.tally[FRUITLESS] >= THRASHING:
             raise _thrashes(state, policy.name)
