@@ -125,6 +125,21 @@ class Cluster:
         return _frozen(np.array([g.gpus for g in self.nodes], dtype=np.int64)[self.node_group])
 
     @cached_property
+    def gpu_types(self) -> tuple[str, ...]:
+        """The T different GPU types, in the order of their first nodes; names that differ in case only are one type."""
+        return tuple({group.gpu.casefold(): group.gpu for group in reversed(self.nodes)}[name] for name in self._types)
+
+    @cached_property
+    def _types(self) -> list[str]:
+        return list(dict.fromkeys(group.gpu.casefold() for group in self.nodes))
+
+    @cached_property
+    def node_type(self) -> npt.NDArray[np.int64]:
+        """Position in ``gpu_types`` of every node's type, i64[N]."""
+        of_group = [self._types.index(group.gpu.casefold()) for group in self.nodes]
+        return _frozen(np.array(of_group, dtype=np.int64)[self.node_group])
+
+    @cached_property
     def node_memory(self) -> npt.NDArray[np.float64]:
         """Memory of one GPU of every node in bytes, f64[N]; inf where it is not limited."""
         memory = [math.inf if g.gpu_memory is None else g.gpu_memory for g in self.nodes]

@@ -21,11 +21,13 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.cluster import Cluster, NodeGroup
+from optsched.eligibility import suited_groups
 from optsched.errors import InputError, RowErrors
 from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
 from optsched.job_table import COLUMNS, job_problems, normal_table
 from optsched.objectives import get_objective
 from optsched.profile import Profile
+from optsched.throughputs import Throughputs
 
 __all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
 
@@ -38,7 +40,8 @@ Bools = npt.NDArray[np.bool_]
 class Job:
     """One job. Seconds and bytes; ``duration`` = seconds alone at full speed on its whole gang.
 
-    Either ``duration`` or ``iterations`` with the name of a ``profile`` (whose rate model gives their speed).
+    Either ``duration`` or ``iterations`` with the name of a ``profile``: a stage profile of the instance, or a job type of
+    its throughput table.
     ``gpus`` is the gang size g_j, ``weight`` w_j, ``due`` d_j (None: no due date), ``gpu_memory`` bytes on each GPU,
     ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
     """
@@ -74,12 +77,15 @@ class Instance:
     optimum : a proven optimum, ``{"objective", "class", "value", "proved_by"}``.
     profiles : what an iteration of a job with ``iterations`` costs, by the name in its ``profile``. A profile may be
         missing (a trace that only names models): such an instance can be converted, and runs once it has its profiles.
+    throughputs : iterations/s by job type, GPU type and gang size, for jobs whose ``profile`` is a job type of the table.
+        GPU types where it says zero, or nothing, are not for that job. The instance keeps the job types that it uses.
 
     Raises
     ------
     RowErrors
         Every job that is not legal, at once: duplicate ids, NaN or negative times, gangs larger than what the
-        cluster offers them, gangs that are not the number of replicas of their profile.
+        cluster offers them, gangs that are not the number of replicas of their profile, models that no table knows,
+        models that run on no GPU type of the cluster.
     """
 
     def __init__(
@@ -91,6 +97,7 @@ class Instance:
         recipe: Mapping[str, Any] | None = None,
         optimum: Mapping[str, Any] | None = None,
         profiles: Mapping[str, Profile] | None = None,
+        throughputs: Throughputs | None = None,
         *,
         file: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -98,9 +105,13 @@ class Instance:
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
         table = normal_table(table, file)
         profiles = dict(profiles or {})
-        problems = job_problems(table, cluster, {key: profile.gpus for key, profile in profiles.items()})
+        _check_names(profiles, throughputs)
+        replicas = {key: profile.gpus for key, profile in profiles.items()}
+        problems = job_problems(table, cluster, replicas, throughputs)
         if problems:
             raise RowErrors(file, problems, table.height)
+        if throughputs is not None:
+            throughputs = throughputs.restricted(set(table["profile"].drop_nulls().to_list()))
         for key, value in {
             "table": table,
             "cluster": cluster,
@@ -109,6 +120,7 @@ class Instance:
             "recipe": dict(recipe) if recipe else None,
             "optimum": dict(optimum) if optimum else None,
             "profiles": profiles,
+            "throughputs": throughputs,
         }.items():
             self.__dict__[key] = value
         if objective is not None:
@@ -121,6 +133,7 @@ class Instance:
     recipe: dict[str, Any] | None
     optimum: dict[str, Any] | None
     profiles: dict[str, Profile]
+    throughputs: Throughputs | None
 
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
@@ -178,14 +191,30 @@ class Instance:
 
     @cached_property
     def profiled(self) -> Bools:
-        """Which jobs run at the speed of a profile (they have iterations and no duration), bool[n]."""
+        """Which jobs ask for iterations (they have no duration), bool[n]."""
         array = np.isnan(self.duration)
         array.flags.writeable = False
         return array
 
+    @cached_property
+    def tabled(self) -> Bools:
+        """Which of them run at the speeds of the throughput table, by GPU type, bool[n]."""
+        array = np.zeros(self.n, dtype=bool)
+        if self.throughputs is not None and self.profiled.any():
+            array = self.profiled & self.table["profile"].is_in(list(self.throughputs.job_types)).fill_null(False).to_numpy()
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def staged(self) -> Bools:
+        """Which of them run at the speed of a stage profile on their placement, bool[n]."""
+        array = self.profiled & ~self.tabled
+        array.flags.writeable = False
+        return array
+
     def profiles_used(self) -> dict[str, Profile]:
-        """The profiles at whose speed jobs run; `InputError` naming the first job whose profile is not there."""
-        rows = np.flatnonzero(self.profiled)
+        """The stage profiles at whose speed jobs run; `InputError` naming the first job whose profile is not there."""
+        rows = np.flatnonzero(self.staged)
         names = self.table["profile"].gather(rows).to_list()
         for j, name in zip(rows.tolist(), names, strict=True):
             if name not in self.profiles:
@@ -229,19 +258,9 @@ class Instance:
     @cached_property
     def _classes(self) -> tuple[Ints, Ints, Bools]:
         # Jobs with the same gang size and the same eligible nodes are alike to every placement.
-        groups = self.cluster.nodes
-        limits = self.table.select("gpu_types", "gpu_memory").unique(maintain_order=True)
-        masks = np.array(
-            [[group.suits(types, memory) for group in groups] for types, memory in limits.iter_rows()],
-            dtype=bool,
-        ).reshape(limits.height, len(groups))
-        patterns, pattern_of = np.unique(masks, axis=0, return_inverse=True)
-        rows = limits.with_columns(pl.Series("pattern", pattern_of.reshape(-1).astype(np.int64)))
-        pattern = self.table.select("gpu_types", "gpu_memory").join(
-            rows, on=["gpu_types", "gpu_memory"], how="left", nulls_equal=True, maintain_order="left"
-        )["pattern"]
+        pattern, patterns = suited_groups(self.table, self.cluster, self.throughputs)
         count = max(len(patterns), 1)
-        key = self.gpus * count + pattern.to_numpy().astype(np.int64)
+        key = self.gpus * count + pattern
         kinds, job_class = np.unique(key, return_inverse=True)
         eligible = patterns[kinds % count][:, self.cluster.node_group] if self.n else np.zeros((0, 0), dtype=bool)
         found = job_class.reshape(-1).astype(np.int64), kinds // count, np.ascontiguousarray(eligible)
@@ -289,8 +308,10 @@ class Instance:
         return [self.job(j) for j in range(self.n)]
 
     def replace(self, **changes: Any) -> Instance:
-        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum`` or ``profiles``."""
-        if "optimum" not in changes and {"jobs", "cluster", "profiles"} & changes.keys():
+        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum``, ``profiles`` or
+        ``throughputs``.
+        """
+        if "optimum" not in changes and {"jobs", "cluster", "profiles", "throughputs"} & changes.keys():
             changes["optimum"] = None  # proved for something else
         return Instance(**{**self._parts, **changes})
 
@@ -305,6 +326,7 @@ class Instance:
             "recipe": self.recipe,
             "optimum": self.optimum,
             "profiles": self.profiles,
+            "throughputs": self.throughputs,
         }
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
@@ -333,8 +355,10 @@ class Instance:
         for column in ("profile", "gpu_types"):
             if self.table[column].null_count() < self.n:
                 h.update(json.dumps(self.table[column].to_list()).encode())
-        if self.profiled.any():
-            used = sorted(set(self.table["profile"].filter(pl.Series(self.profiled)).to_list()))
+        if self.tabled.any() and self.throughputs is not None:
+            h.update(json.dumps(self.throughputs.to_json(), sort_keys=True).encode())
+        if self.staged.any():
+            used = sorted(set(self.table["profile"].filter(pl.Series(self.staged)).to_list()))
             known = [[name, self.profiles[name].to_json()] for name in used if name in self.profiles]
             h.update(json.dumps(known).encode() if known else b"")
         return h.hexdigest()
@@ -356,6 +380,12 @@ class Instance:
             if str(path) in str(error):
                 raise
             raise InputError(str(error), file=path) from None
+
+
+def _check_names(profiles: Mapping[str, Profile], throughputs: Throughputs | None) -> None:
+    for name in profiles:
+        if throughputs is not None and name in throughputs.job_types:
+            raise InputError("both a stage profile and a job type of the throughput table", field="profiles", value=name)
 
 
 def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:

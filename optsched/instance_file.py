@@ -22,6 +22,7 @@ from optsched.job_table import COLUMNS
 from optsched.objectives import OBJECTIVES
 from optsched.profile import Profile
 from optsched.registry import near_matches
+from optsched.throughputs import Throughputs
 
 FORMAT = "optsched-instance/1"
 _METADATA = "optsched-instance"
@@ -81,6 +82,16 @@ class StageDocument(_Document):
     name: str = ""
 
 
+class ThroughputDocument(_Document):
+    """Iterations/s of a whole gang on GPUs of one type; 0: it does not fit there."""
+
+    gpu: str = Field(min_length=1, description="GPU type")
+    gpus: int = Field(ge=1, description="gang size")
+    together: Number = Field(ge=0, description="all GPUs on one node")
+    spread: Number | None = Field(None, ge=0, description="over several nodes; absent: as together")
+    measured: bool = Field(True, description="false: scaled from other measurements")
+
+
 class ProfileDocument(_Document):
     """What an iteration costs: a graph of stages; without edges a chain that carries the stages' activations."""
 
@@ -118,6 +129,9 @@ class InstanceDocument(_Document):
     cluster: ClusterDocument
     jobs: list[JobDocument]
     profiles: dict[str, ProfileDocument] = Field(default_factory=dict, description="what an iteration costs, by name")
+    throughputs: dict[str, list[ThroughputDocument]] = Field(
+        default_factory=dict, description="speeds by job type and GPU type"
+    )
     recipe: dict[str, Any] | None = Field(None, description="how the instance was made")
     optimum: OptimumDocument | None = None
 
@@ -141,13 +155,14 @@ def document(
     recipe: Mapping[str, Any] | None,
     optimum: Mapping[str, Any] | None,
     profiles: Mapping[str, Profile],
+    throughputs: Throughputs | None = None,
 ) -> dict[str, Any]:
     """The JSON document of an instance; absent fields and defaults other than ids are left out."""
     silent: dict[str, Any] = {"weight": 1.0}
     rows = []
     for row in jobs.iter_rows(named=True):
         rows.append({k: short_number(v) for k, v in row.items() if v is not None and silent.get(k, ...) != v})
-    parts = {**_header(cluster, name, objective, recipe, optimum, profiles), "jobs": rows}
+    parts = {**_header(cluster, name, objective, recipe, optimum, profiles, throughputs), "jobs": rows}
     return {"format": FORMAT, **parts}
 
 
@@ -158,12 +173,14 @@ def _header(
     recipe: Mapping[str, Any] | None,
     optimum: Mapping[str, Any] | None,
     profiles: Mapping[str, Profile],
+    throughputs: Throughputs | None = None,
 ) -> dict[str, Any]:
     parts = {
         "name": name,
         "objective": objective,
         "cluster": cluster.to_json(),
         "profiles": {key: profile.to_json() for key, profile in profiles.items()},
+        "throughputs": None if throughputs is None else throughputs.to_json(),
         "recipe": recipe,
         "optimum": optimum,
     }
@@ -249,6 +266,7 @@ def _parts(doc: InstanceDocument, table: pl.DataFrame, path: str | os.PathLike[s
         "recipe": doc.recipe,
         "optimum": doc.optimum.model_dump(by_alias=True) if doc.optimum else None,
         "profiles": {key: _profile(key, value, path) for key, value in doc.profiles.items()},
+        "throughputs": _throughputs(doc.throughputs, path) if doc.throughputs else None,
     }
 
 
@@ -257,6 +275,13 @@ def _profile(name: str, document: ProfileDocument, path: str | os.PathLike[str])
         return Profile.from_json(document.model_dump())
     except InputError as error:
         raise InputError(str(error), file=path, field=f"profiles.{name}") from None
+
+
+def _throughputs(documents: Mapping[str, list[ThroughputDocument]], path: str | os.PathLike[str]) -> Throughputs:
+    try:
+        return Throughputs.from_json({name: [each.model_dump() for each in rows] for name, rows in documents.items()})
+    except InputError as error:
+        raise InputError(str(error), file=path, field="throughputs") from None
 
 
 def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> InputError:

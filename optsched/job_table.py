@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from optsched.cluster import Cluster
+from optsched.eligibility import suited_groups
 from optsched.errors import InputError, RowProblem
+from optsched.registry import near_matches
+from optsched.throughputs import Throughputs
 
 COLUMNS: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -68,10 +73,12 @@ def _require_whole(column: pl.Series, file: str | os.PathLike[str] | None) -> No
         raise InputError("not legal", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer")
 
 
-def job_problems(table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, int]) -> list[RowProblem]:
+def job_problems(
+    table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, int], throughputs: Throughputs | None = None
+) -> list[RowProblem]:
     """Every value of a normal table that is not legal on this cluster, by row (1-based position).
 
-    ``replicas``: the gang that each known profile needs. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
+    ``replicas``: the gang that each known profile needs; ``throughputs``: the speeds of other jobs by GPU type. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
     -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
     """
     problems: list[RowProblem] = []
@@ -117,7 +124,9 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, i
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
     needs = pl.col("profile").replace_strict(dict(replicas), default=None, return_dtype=pl.Int64)
     problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), replicas)
-    problems += _too_wide(table, cluster)
+    if throughputs is not None:
+        problems += _unknown_models(table.with_row_index("__row").filter(profiled), replicas, throughputs)
+    problems += _too_wide(table, cluster, throughputs)
     return sorted(problems, key=lambda problem: problem.row)
 
 
@@ -129,31 +138,40 @@ def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowPro
     ]
 
 
-def _too_wide(table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-    # One check a distinct (types, memory): the GPUs that suit it; then one comparison a row.
-    total = cluster.gpus
-    if table["gpu_types"].null_count() == table.height and table["gpu_memory"].null_count() == table.height:
-        offered = table.select(pl.lit(total).alias("offered"))["offered"].new_from_index(0, table.height)
-    else:
-        limits = table.select("gpu_types", "gpu_memory").unique(maintain_order=True)
-        suited = [
-            sum(group.count * group.gpus for group in cluster.nodes if group.suits(types, memory))
-            for types, memory in limits.iter_rows()
-        ]
-        limits = limits.with_columns(pl.Series("offered", suited, dtype=pl.Int64))
-        offered = table.select("gpu_types", "gpu_memory").join(
-            limits, on=["gpu_types", "gpu_memory"], how="left", nulls_equal=True, maintain_order="left"
-        )["offered"]
-    wide = table.with_row_index("__row").with_columns(offered.alias("__offered"))
-    wide = wide.filter(pl.col("gpus") > pl.col("__offered")).head(_REPORTED)
+def _unknown_models(rows: pl.DataFrame, replicas: Mapping[str, int], throughputs: Throughputs) -> list[RowProblem]:
+    # Where a table of speeds is given, a name that is neither in it nor a profile is a slip of the pen.
+    known = [*replicas, *throughputs.job_types]
+    rows = rows.filter(~pl.col("profile").is_in(known)).head(_REPORTED)
     return [
-        RowProblem(
-            row + 1,
-            "gpus",
-            gpus,
-            f"at most {count}, the GPUs of the cluster {cluster.spec}"
-            + ("" if count == total else " that its types and memory allow"),
-            "the gang is larger than the cluster",
-        )
-        for row, gpus, count in wide.select("__row", "gpus", "__offered").iter_rows()
+        RowProblem(row + 1, "profile", name, near_matches(name, known, kind="model"), "unknown model")
+        for row, name in rows.select("__row", "profile").iter_rows()
     ]
+
+
+def _too_wide(table: pl.DataFrame, cluster: Cluster, throughputs: Throughputs | None) -> list[RowProblem]:
+    # A gang must fit on the GPUs that suit it; a job at the speeds of a table must run at all somewhere.
+    pattern, suits = suited_groups(table, cluster, throughputs)
+    offered = suits @ np.array([group.count * group.gpus for group in cluster.nodes], dtype=np.int64)
+    gpus = table["gpus"].to_numpy()
+    short = gpus > (offered[pattern] if pattern.size else np.zeros(0, dtype=np.int64))
+    return [_too_little(table, cluster, throughputs, j, int(offered[pattern[j]])) for j in _first(short)]
+
+
+def _first(wrong: npt.NDArray[np.bool_]) -> list[int]:
+    found: list[int] = np.flatnonzero(wrong)[:_REPORTED].tolist()
+    return found
+
+
+def _too_little(
+    table: pl.DataFrame, cluster: Cluster, throughputs: Throughputs | None, j: int, offered: int
+) -> RowProblem:
+    row = table.row(j, named=True)
+    gpus, profile = row["gpus"], row["profile"]
+    at_table = throughputs is not None and row["duration"] is None and profile in throughputs.job_types
+    if at_table and not offered:
+        types = ", ".join(dict.fromkeys(group.gpu for group in cluster.nodes))
+        legal = f"a rate > 0 for a gang of {gpus} on a GPU type it may use (the cluster has {types})"
+        return RowProblem(j + 1, "profile", profile, legal, "throughput of zero, or unknown, for every GPU type")
+    suiting = "" if offered == cluster.gpus else " that its types, memory and throughputs allow"
+    legal = f"at most {offered}, the GPUs of the cluster {cluster.spec}{suiting}"
+    return RowProblem(j + 1, "gpus", gpus, legal, "the gang is larger than the cluster")

@@ -34,9 +34,13 @@ class Knowledge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start (or resume) job ``job`` on the GPUs that the placement chooses."""
+    """Start (or resume) job ``job`` on the GPUs that the placement chooses, or on those that the policy names.
+
+    ``on``: (node, GPUs there) for every node used, g_j GPUs in all; a policy that names nodes says so (``names_nodes``).
+    """
 
     job: int
+    on: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,41 @@ class Wake:
 
 
 Decision = Start | Stop | Wake
+
+
+class Speeds(Protocol):
+    """How fast jobs run by GPU type: see `optsched.rates.type_speeds.TypeSpeeds`. n jobs, T types, N nodes."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The GPU types of the cluster."""
+
+    @property
+    def node_type(self) -> Ints:
+        """i64[N]."""
+
+    @property
+    def node_gpus(self) -> Ints:
+        """i64[N]."""
+
+    @property
+    def capacity(self) -> Ints:
+        """GPUs of every type, i64[T]."""
+
+    @property
+    def together(self) -> Floats:
+        """Units of work a second of a job's whole gang on one node of a type, f64[n, T]; 0: it may not run there."""
+
+    @property
+    def spread(self) -> Floats:
+        """The same over several nodes."""
+
+    @property
+    def one_gpu_nodes(self) -> bool:
+        """Do all nodes hold one GPU? Then ``together`` applies to every gang."""
+
+    def rate(self, job: int, nodes: Iterable[int]) -> float:
+        """Of ``job`` with its gang on these nodes: its slowest type rules."""
 
 
 class View(Protocol):
@@ -91,6 +130,25 @@ class View(Protocol):
     @property
     def cluster_gpus(self) -> int:
         """G, the GPUs of the whole cluster."""
+
+    @property
+    def active(self) -> Ints:
+        """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
+
+    @property
+    def left(self) -> Floats:
+        """Units of work left of every job at this instant, f64[n]; use the entries of active jobs."""
+
+    @property
+    def free(self) -> Ints:
+        """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""
+
+    @property
+    def speeds(self) -> Speeds:
+        """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
+
+    def held(self, job: int) -> tuple[tuple[int, int], ...]:
+        """(node, GPUs there) that the running job holds; () while it does not run."""
 
     def fits(self, job: int) -> bool:
         """Would the placement find a place for ``job`` now?"""
@@ -141,7 +199,8 @@ class Policy(Protocol):
 
     A policy may have more. ``begin(view)`` is called once before a run; ``make_predictor()`` gives the `Predictor` of a
     run; ``notes()`` is called after it, and what it returns (names to arrays over all jobs) is kept as `Run.notes`, for
-    audits; ``default_placement`` names the placement where none is asked for; ``restart`` is the cost of resuming a job.
+    audits; ``default_placement`` names the placement where none is asked for; ``restart`` is the cost of resuming a job;
+    ``names_nodes = True``: its starts say on which nodes (see `Start`).
     """
 
     @property

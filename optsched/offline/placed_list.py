@@ -23,7 +23,7 @@ from optsched.models.placement_modes import Mode
 from optsched.objectives import objective_of
 from optsched.offline.list_schedule import ORDERS, ListProblem
 from optsched.rates.duration import seconds_alone
-from optsched.rates.stage_tables import pace, tables_of
+from optsched.rates.speed_tables import pace, speed_tables
 from optsched.schedule import Schedule
 
 Floats = npt.NDArray[np.float64]
@@ -127,7 +127,7 @@ def _by_modes(modes: MappedModes) -> Place:
 
 
 def _by_greed(instance: Instance) -> Place:
-    table, work, gpus = tables_of(instance), instance.work.tolist(), instance.gpus.tolist()
+    table, work, gpus = speed_tables(instance), instance.work.tolist(), instance.gpus.tolist()
 
     def place(j: int, free: Ints) -> tuple[Mode, float] | None:
         room = np.where(instance.eligible(j), free, 0)
@@ -146,6 +146,6 @@ def _by_greed(instance: Instance) -> Place:
                 need -= taken
             mapping = tuple(parts)
         node, count = np.array(mapping, dtype=np.int64).T.copy()
-        return mapping, work[j] * float(pace(table, j, node, count))
+        return mapping, work[j] * float(pace(table, j, gpus[j], node, count))
 
     return place

@@ -33,6 +33,7 @@ from optsched.placement.random_mapping import fill_at_random
 from optsched.placement.server_choice import choose_servers
 from optsched.profile import Profile
 from optsched.rates.network import Network
+from optsched.rates.speed_tables import pack, stages_of
 from optsched.rates.stage_graph import iteration_time
 from optsched.rates.stage_tables import tables
 from optsched.registry import near_matches
@@ -57,7 +58,7 @@ def _heavy_edge(
     p = tables.profile[job]
     if p < 0 or servers == 0:
         return servers
-    x = new_mapping(tables, p, free, eligible)
+    x = new_mapping(stages_of(tables), p, free, eligible)
     small = gpus <= np.int64(random[GREATEST])
     if random[DRAWN] > 0:
         fill_at_random(x, random)
@@ -158,7 +159,7 @@ def _mapped(rule: Placement, profile: Profile, network: Network, free: Sequence[
     _require_room(profile, network, offered)
     gang = profile.gpus
     out = np.zeros((2, gang), dtype=np.int64)
-    t = tables([profile], np.zeros(1, dtype=np.int64), network)
+    t = pack(tables([profile], np.zeros(1, dtype=np.int64), network))
     eligible, size = np.ones(offered.size, dtype=np.bool_), np.maximum(network.gpus, offered)
     entries = rule.place(0, gang, offered, size, eligible, rule.random_state(), t, out[0], out[1])
     nodes = np.repeat(out[0, :entries], out[1, :entries])

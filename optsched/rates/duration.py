@@ -10,6 +10,7 @@ from optsched.instance import Instance
 from optsched.job_table import LONGEST, SHORTEST
 from optsched.rates.network import Network
 from optsched.rates.stage_graph import alpha_max, alpha_min
+from optsched.rates.type_speeds import type_speeds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -18,26 +19,31 @@ Ints = npt.NDArray[np.int64]
 def paces(instance: Instance) -> tuple[Floats, Floats]:
     """(fastest, slowest) seconds a unit of work can take on this cluster, f64[n] each.
 
-    1 and 1 for a job with a duration; alpha_min and alpha_max of the profile for the others (alpha_min: no placement is
-    faster, see `optsched.rates.stage_graph`). Raises `InputError` when a
-    profile is not there, or needs bandwidths that the cluster does not state.
+    1 and 1 for a job with a duration; alpha_min and alpha_max of a stage profile (alpha_min: no placement is
+    faster, see `optsched.rates.stage_graph`); for a job at the speeds of a table those of its best and its worst GPU type.
+    Raises `InputError` when a profile is not there, or needs bandwidths that the cluster does not state.
     """
     fastest, slowest = np.ones(instance.n), np.ones(instance.n)
-    rows = np.flatnonzero(instance.profiled)
+    if instance.tabled.any():
+        speeds, jobs = type_speeds(instance), np.flatnonzero(instance.tabled)
+        fastest[jobs], slowest[jobs] = 1.0 / speeds.fastest[jobs], 1.0 / speeds.slowest[jobs]
+        names = instance.table["profile"].to_list()
+        _check_seconds(instance, jobs, [names[j] for j in jobs.tolist()], fastest, slowest)
+    rows = np.flatnonzero(instance.staged)
     if rows.size:
         used, network = instance.profiles_used(), Network.of(instance.cluster)
         names = instance.table["profile"].gather(rows).to_list()
         bounds = {name: (alpha_min(each, network), alpha_max(each, network)) for name, each in used.items()}
-        _check_seconds(instance, rows, names, bounds)
         fastest[rows] = [bounds[name][0] for name in names]
         slowest[rows] = [bounds[name][1] for name in names]
+        _check_seconds(instance, rows, names, fastest, slowest)
     return fastest, slowest
 
 
-def _check_seconds(instance: Instance, rows: Ints, names: list[str], bounds: dict[str, tuple[float, float]]) -> None:
+def _check_seconds(instance: Instance, rows: Ints, names: list[str], fastest: Floats, slowest: Floats) -> None:
     # The same range as that of durations: beyond it floats lose a job beside the clock, or overflow.
-    least = instance.work[rows] * [bounds[name][0] for name in names]
-    most = instance.work[rows] * [bounds[name][1] for name in names]
+    least = instance.work[rows] * fastest[rows]
+    most = instance.work[rows] * slowest[rows]
     for k in np.flatnonzero(~((least >= SHORTEST) & (most <= LONGEST)))[:1].tolist():
         job = instance.ids[int(rows[k])]
         raise InputError(

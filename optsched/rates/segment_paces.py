@@ -8,6 +8,7 @@ import numpy.typing as npt
 from optsched.instance import Instance
 from optsched.rates.network import Network
 from optsched.rates.stage_graph import iteration_time
+from optsched.rates.type_speeds import type_speeds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -16,17 +17,19 @@ Ints = npt.NDArray[np.int64]
 def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints) -> Floats:
     """Seconds a unit of work took in every segment, f64[S]: 1 for jobs with durations, else alpha of the placement.
 
-    Segment s runs ``job[s]`` (-1: none) on GPUs of the nodes ``gpu_node[gpu_offset[s] : gpu_offset[s + 1]]``, which hold the
+    For a job at the speeds of a table: that of the slowest type of its GPUs. Segment s runs ``job[s]`` (-1: none) on GPUs of the nodes ``gpu_node[gpu_offset[s] : gpu_offset[s + 1]]``, which hold the
     replicas in this order. nan where that is not a placement of the job. By the readable formulas, not by those that the
     engine compiles. `InputError` when a profile is missing. Complexity O(S) plus one evaluation a different placement.
     """
     pace = np.ones(job.size)
-    if not instance.profiled.any():
+    if instance.tabled.any():
+        _at_table(instance, job, gpu_offset, gpu_node, pace)
+    if not instance.staged.any():
         return pace
     used, network = instance.profiles_used(), Network.of(instance.cluster)
     names = instance.table["profile"].to_list()
     known: dict[tuple[str, tuple[int, ...]], float] = {}
-    for s in np.flatnonzero((job >= 0) & instance.profiled[job]).tolist():
+    for s in np.flatnonzero((job >= 0) & instance.staged[job]).tolist():
         name, nodes = names[job[s]], tuple(gpu_node[gpu_offset[s] : gpu_offset[s + 1]].tolist())
         profile = used[name]
         if len(nodes) != profile.gpus or not all(0 <= node < network.gpus.size for node in nodes):
@@ -36,3 +39,18 @@ def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Int
             known[name, nodes] = iteration_time(profile, network, nodes)
         pace[s] = known[name, nodes]
     return pace
+
+
+def _at_table(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints, pace: Floats) -> None:
+    speeds = type_speeds(instance)
+    known: dict[tuple[int, tuple[int, ...]], float] = {}
+    for s in np.flatnonzero((job >= 0) & instance.tabled[job]).tolist():
+        j, nodes = int(job[s]), gpu_node[gpu_offset[s] : gpu_offset[s + 1]]
+        if nodes.size != instance.gpus[j] or not ((nodes >= 0) & (nodes < speeds.node_type.size)).all():
+            pace[s] = np.nan
+            continue
+        key = j, tuple(np.unique(nodes).tolist())
+        if key not in known:
+            rate = speeds.rate(j, key[1])
+            known[key] = 1.0 / rate if rate > 0 else np.inf
+        pace[s] = known[key]

@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
-from optsched.instance import Instance
 from optsched.profile import Profile
 from optsched.rates.network import Network
-from optsched.rates.stage_graph import alpha_max, alpha_min, pair_bytes, pipeline_factor, ring_bytes
+from optsched.rates.stage_graph import alpha_min, pair_bytes, pipeline_factor, ring_bytes
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -28,7 +27,6 @@ class StageTables(NamedTuple):
 
     profile: Ints  # of job j, -1 where it has none
     fastest: Floats  # alpha_min of a profile, f64[P]
-    slowest: Floats
     factor: Floats  # 1 + (S-1)/m
     stage_first: Ints  # i64[P + 1]
     replicas: Ints
@@ -69,7 +67,6 @@ def tables(profiles: list[Profile], of_job: Ints, network: Network | None) -> St
     return StageTables(
         profile=np.ascontiguousarray(of_job, dtype=np.int64),
         fastest=_floats(alpha_min(profile, network) for profile in profiles if network),
-        slowest=_floats(alpha_max(profile, network) for profile in profiles if network),
         factor=_floats(pipeline_factor(profile.depth, profile.micro_batches) for profile in profiles),
         stage_first=_firsts(len(profile.stages) for profile in profiles),
         replicas=np.array([stage.replicas for stage in stages], dtype=np.int64),
@@ -91,20 +88,6 @@ def tables(profiles: list[Profile], of_job: Ints, network: Network | None) -> St
         scratch=np.zeros(shape, dtype=np.int64),
         scratch_seconds=np.zeros(shape),
     )
-
-
-def tables_of(instance: Instance) -> StageTables:
-    """The tables of an instance: the profiles that its jobs run at.
-
-    Raises `InputError` when a profile is missing, or the cluster does not state the bandwidths that it needs.
-    """
-    of_job = np.full(instance.n, -1, dtype=np.int64)
-    if not instance.profiled.any():
-        return tables([], of_job, None)
-    rows, used = np.flatnonzero(instance.profiled), instance.profiles_used()
-    position = {name: k for k, name in enumerate(used)}
-    of_job[rows] = [position[name] for name in instance.table["profile"].gather(rows).to_list()]
-    return tables(list(used.values()), of_job, Network.of(instance.cluster))
 
 
 def _floats(values: Any) -> Floats:
@@ -183,10 +166,3 @@ def profile_pace(t: StageTables, p: int, node: Any, count: Any) -> float:
         for g in range(t.group_first[s], t.group_first[s + 1]):
             slowest = max(slowest, t.compute[t.stage_first[p] + s] + _wait(t, p, s, t.group_node[g]))
     return t.factor[p] * slowest + ring
-
-
-@njit(**KERNEL)
-def pace(t: StageTables, job: int, node: Any, count: Any) -> float:
-    """Seconds a unit of work of ``job`` takes on these entries: 1 for a job with a duration."""
-    p = t.profile[job]
-    return 1.0 if p < 0 else profile_pace(t, p, node, count)

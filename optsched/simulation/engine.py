@@ -77,7 +77,8 @@ def run_policy(
     knowledge = Knowledge(policy.knowledge)
     begun = time.process_time()
     told: dict[str, Any] = {}
-    if hasattr(policy, "order"):
+    pooled = placement.pooled and not getattr(policy, "names_nodes", False)
+    if callable(getattr(policy, "order", None)):
         jobs = KnownJobs(instance, knowledge, seconds_alone(instance))
         order = _legal(cast("OrderedPolicy", policy).order(jobs), name, instance.n)
         state = _run_order(new_state(instance, order, placement), placement, name, progress)
@@ -85,11 +86,12 @@ def run_policy(
     else:
         order = _legal(Order(key=instance.arrival, restart=getattr(policy, "restart", 0.0)), name, instance.n)
         asked = Asked(policy, instance)
-        state = _run_python(new_state(instance, order, placement), placement, asked, knowledge, progress)
+        state = new_state(instance, order, placement, pooled=pooled)
+        state = _run_python(state, placement, asked, knowledge, progress)
         preemptive = False
         told = asked.told()
     seconds = time.process_time() - begun
-    return result(state, instance, placement.pooled, name, knowledge, preemptive, seconds, **told)
+    return result(state, instance, pooled, name, knowledge, preemptive, seconds, **told)
 
 
 def _legal(order: Order, name: str, n: int) -> Order:
@@ -201,10 +203,34 @@ def _apply(
         return
     if state.status[j] != WAITING:
         raise wrong(f"job {job!r} is started but does not wait")
-    entries = place(placement.place, state, j, state.free) if state.gpus[j] <= state.tally[FREE] else 0
+    if decision.on is not None:
+        entries = _named(decision.on, state, j, wrong)
+    else:
+        entries = place(placement.place, state, j, state.free) if state.gpus[j] <= state.tally[FREE] else 0
     if entries == 0:
         raise wrong(f"job {job!r} is started but its {state.gpus[j]} GPUs do not fit (ask view.fits first)")
     start(state, j, entries)
+
+
+def _named(on: Any, state: State, j: int, wrong: Callable[[str], SimulationError]) -> int:
+    # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
+    eligible, free, size = state.eligible[state.kind[j]], state.free, state.free.size
+    gang, total = int(state.gpus[j]), 0
+    if not getattr(on, "__len__", None) or len(on) > state.out_pool.size:
+        raise wrong(f"{on!r} names no GPUs for job {j} (legal: (node, GPUs) for at most {state.out_pool.size} nodes)")
+    for k, (node, count) in enumerate(on):
+        if not (0 <= node < size and count >= 1):
+            raise wrong(f"job {j} is started on {count} GPUs of node {node}: there is no such node, or no GPU is meant")
+        if not eligible[node]:
+            raise wrong(f"job {j} is started on node {node}, whose GPUs it may not use")
+        given = sum(other for name, other in on[:k] if name == node)
+        if count + given > free[node]:
+            raise wrong(f"job {j} is started on {count + given} GPUs of node {node}: {free[node]} are free")
+        state.out_pool[k], state.out_count[k] = node, count
+        total += count
+    if total != gang:
+        raise wrong(f"job {j} is started on {total} GPUs; its gang has {gang}")
+    return len(on)
 
 
 def _is_real(value: Any) -> bool:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from optsched.compiled import types
-from optsched.rates import stage_tables
+from optsched.rates import speed_tables
 from optsched.simulation import kernel
 from optsched.simulation.ordered import STATE_TYPE
 from optsched.simulation.placing import SIGNATURE, TABLES
@@ -24,7 +24,7 @@ _TYPES: dict[Any, tuple[Any, ...]] = {
     kernel.apply_events: (STATE, TIME),
     kernel.start: (STATE, INDEX, INDEX),
     kernel.stop: (STATE, INDEX),
-    stage_tables.pace: (TABLES, INDEX, ARRAY, ARRAY),
+    speed_tables.pace: (TABLES, INDEX, INDEX, ARRAY, ARRAY),
 }
 
 
@@ -67,6 +67,7 @@ def place(rule: Any, state: State, job: int, free: Ints) -> int:
 
 def pace(state: State, job: int) -> float:
     """Seconds that a unit of work of ``job`` takes on the entries in ``out_pool``."""
-    if state.tables.profile[job] < 0:
+    s = state
+    if s.tables.profile[job] < 0 and s.tables.row[job] < 0:
         return 1.0
-    return float(_entry(stage_tables.pace)(state.tables, job, state.out_pool, state.out_count))
+    return float(_entry(speed_tables.pace)(s.tables, job, s.gpus[job], s.out_pool, s.out_count))

@@ -13,7 +13,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.heap import insert, remove
-from optsched.rates.stage_tables import pace
+from optsched.rates.speed_tables import pace
 from optsched.simulation.state import (
     ACTIVE,
     DONE,
@@ -153,8 +153,9 @@ def start(s: State, j: int, entries: int) -> None:
     s.mark[j] = now
     s.paid[j] = now + (s.cost[RESTART] if s.ran[j] > 0 else 0.0)
     least = np.nextafter(now, np.inf)  # work that is shorter than the rounding of time still takes time
-    # Asked here and not in `pace`: passing the tables would cost as much as the rest of a start.
-    s.pace[j] = 1.0 if s.tables.profile[j] < 0 else pace(s.tables, j, s.out_pool, s.out_count)
+    # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
+    timed = s.tables.profile[j] < 0 and s.tables.row[j] < 0
+    s.pace[j] = 1.0 if timed else pace(s.tables, j, s.gpus[j], s.out_pool, s.out_count)
     s.finish[j] = max(s.paid[j] + s.remaining[j] * s.pace[j], least)
     s.ran[j] += 1
     _set_wake(s, j, _running_wake(s, j))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from optsched.instance import Instance
 from optsched.policy import Order
 from optsched.rates.duration import seconds_alone
-from optsched.rates.stage_tables import StageTables, tables_of
+from optsched.rates.speed_tables import SpeedTables, speed_tables
 from optsched.simulation.placing import Placement
 
 Floats = npt.NDArray[np.float64]
@@ -96,7 +96,7 @@ class State(NamedTuple):
     log_pool: Ints
     log_count: Ints
     # speeds
-    tables: StageTables
+    tables: SpeedTables
     # scalars
     tally: Ints
     clock: Floats
@@ -108,32 +108,34 @@ def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
     """(first GPU of every pool and G: i64[P + 1], first node of every pool: i64[P]).
 
     A pool is a node; for a placement that never looks at nodes, a run of nodes that every job treats alike, unless the
-    speed of a job depends on its nodes.
+    speed of a job depends on its nodes. (One-GPU nodes of one type are alike.)
     """
     node_gpus = instance.cluster.node_gpus
     first = np.concatenate([[0], np.cumsum(node_gpus)]).astype(np.int64)
-    if not pooled or instance.profiled.any():
+    one_gpu_nodes = bool((node_gpus == 1).all())
+    if not pooled or instance.staged.any() or (instance.tabled.any() and not one_gpu_nodes):
         return first, np.arange(node_gpus.size, dtype=np.int64)
     eligible = instance.class_eligible
     new = np.ones(node_gpus.size, dtype=bool)
     if eligible.shape[0]:
         new[1:] = (eligible[:, 1:] != eligible[:, :-1]).any(axis=0)
+    if instance.tabled.any():
+        new[1:] |= np.diff(instance.cluster.node_type) != 0
     node = np.flatnonzero(new).astype(np.int64)
     return np.append(first[node], first[-1]).astype(np.int64), node
 
 
-def new_state(instance: Instance, order: Order, placement: Placement) -> State:
-    """The state before the first event."""
+def new_state(instance: Instance, order: Order, placement: Placement, *, pooled: bool | None = None) -> State:
+    """The state before the first event. ``pooled``: may alike nodes be one pool? Default: as the placement says."""
     n = instance.n
     alone = seconds_alone(instance)
-    first, node = pools(instance, placement.pooled)
+    first, node = pools(instance, placement.pooled if pooled is None else pooled)
     size = np.diff(first)
     queue = instance.job_class if order.skip or order.preemptive else np.zeros(n, dtype=np.int64)
     queues = int(queue.max()) + 1 if n else 1
     queue_size = np.bincount(queue, minlength=queues)
-    profiled = bool(instance.profiled.any())
     widest = int(instance.gpus.max(initial=1))
-    width = widest if profiled else min(widest, size.size)  # an entry holds replicas of one stage
+    width = widest if instance.staged.any() else min(widest, size.size)  # an entry holds replicas of one stage
     at_once = min(n, instance.cluster.gpus)
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
 
@@ -155,7 +157,7 @@ def new_state(instance: Instance, order: Order, placement: Placement) -> State:
         "status": ints(n),
         "remaining": instance.work.copy(),
         "pace": np.ones(n),
-        "tables": tables_of(instance),
+        "tables": speed_tables(instance, node),
         "key": np.array(order.key, dtype=np.float64),
         "base": np.array(order.key, dtype=np.float64),
         # a slope is given per second alone

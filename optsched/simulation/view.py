@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
 from optsched.errors import KnowledgeError
 from optsched.instance import Instance
 from optsched.policy import Floats, Ints, Knowledge
+from optsched.rates.duration import paces
+from optsched.rates.type_speeds import TypeSpeeds, type_speeds
 from optsched.simulation.entry_points import pace, place
 from optsched.simulation.placing import Placement
-from optsched.simulation.state import FREE, FUTURE, NOW, RUNNING, WAITING, State
+from optsched.simulation.state import ACTIVE, FREE, FUTURE, NOW, RUNNING, WAITING, State
 
 
 class EngineView:
@@ -58,6 +61,43 @@ class EngineView:
         return self._with_status(RUNNING)
 
     @property
+    def active(self) -> Ints:
+        """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
+        status = self._state.status
+        jobs = np.flatnonzero((status == WAITING) | (status == RUNNING))
+        return jobs[np.argsort(self._state.arrival[jobs], kind="stable")]
+
+    @property
+    def left(self) -> Floats:
+        """Units of work left of every job now, f64[n]; `KnowledgeError` for a non-clairvoyant policy."""
+        self._reveals("remaining work")
+        s = self._state
+        left = s.remaining.copy()
+        running = s.active[: s.tally[ACTIVE]]
+        left[running] -= np.maximum(0.0, self.now - s.paid[running]) / s.pace[running]
+        return np.maximum(left, 0.0)
+
+    @property
+    def free(self) -> Ints:
+        """Free GPUs of every node, i64[N]: a copy."""
+        return self._state.free.copy()
+
+    @cached_property
+    def speeds(self) -> TypeSpeeds:
+        """See `optsched.rates.type_speeds`."""
+        return type_speeds(self._instance)
+
+    def held(self, job: int) -> tuple[tuple[int, int], ...]:
+        """(node, GPUs there) of the running job; () while it does not run."""
+        s = self._state
+        slot = int(s.holding[self._arrived(job)])
+        if slot < 0:
+            return ()
+        at = slot * s.out_pool.size
+        pool, count = s.held_pool[at : at + s.span[slot]], s.held_count[at : at + s.span[slot]]
+        return tuple(zip(pool.tolist(), count.tolist(), strict=True))
+
+    @property
     def free_gpus(self) -> int:
         """GPUs that no job holds."""
         return int(self._state.tally[FREE])
@@ -90,10 +130,13 @@ class EngineView:
         return pace(s, job) if entries > 0 else None
 
     def pace_range(self, job: int) -> tuple[float, float]:
-        """alpha_min and alpha_max of a job with a profile, 1 and 1 for the others."""
-        t = self._state.tables
-        p = t.profile[self._arrived(job)]
-        return (1.0, 1.0) if p < 0 else (float(t.fastest[p]), float(t.slowest[p]))
+        """alpha_min and alpha_max of a job with a profile, 1 and 1 for a job with a duration."""
+        fastest, slowest = self._paces
+        return float(fastest[self._arrived(job)]), float(slowest[job])
+
+    @cached_property
+    def _paces(self) -> tuple[Floats, Floats]:
+        return paces(self._instance)
 
     def predicted(self, job: int) -> float:
         """What the predictor said at the job's arrival; `KnowledgeError` for a policy without one."""

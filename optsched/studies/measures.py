@@ -90,7 +90,7 @@ def _placed(run: Run) -> dict[str, float]:
     """How the gangs were placed; a job of these studies runs once, without a stop."""
     names = ("slowdown", "consolidated", "communication")
     instance, schedule = run.instance, run.schedule
-    if run.preemptive or run.unfinished or not instance.profiled.all():
+    if run.preemptive or run.unfinished or not instance.staged.all():
         return dict.fromkeys(names, math.nan)
     job, held = schedule.job, schedule.end - schedule.start
     alone = instance.work[job] * paces(instance)[0][job]

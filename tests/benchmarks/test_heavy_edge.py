@@ -12,6 +12,7 @@ import pytest
 from optsched.placement.heavy_edge import heavy_edge
 from optsched.profile import Profile, Stage
 from optsched.rates.network import Network
+from optsched.rates.speed_tables import pack
 from optsched.rates.stage_tables import profile_pace, tables
 
 CALLS = 200
@@ -38,12 +39,13 @@ def test_placing_a_job_of_64_replicas(benchmark: Any, shape: str, variant: str) 
     nodes = 32
     network = Network(np.full(nodes, 8), np.full(nodes, 25e9), np.full(nodes, 1.25e9))
     t = tables([profile], np.zeros(1, dtype=np.int64), network)
+    packed = pack(t)
     free, size, eligible = rng.integers(0, 9, nodes), np.full(nodes, 8), np.ones(nodes, dtype=np.bool_)
     rule, out = heavy_edge(variant), np.zeros((2, 64), dtype=np.int64)
     state = rule.random_state()
 
     def place() -> int:
-        return rule.place(0, 64, free, size, eligible, state, t, out[0], out[1])
+        return rule.place(0, 64, free, size, eligible, state, packed, out[0], out[1])
 
     entries = benchmark.pedantic(place, rounds=5, warmup_rounds=1)
     assert out[1, :entries].sum() == 64

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from optsched.rates.speed_tables import pack
 from optsched.rates.stage_tables import tables
 from optsched.simulation.placing import Placement
 
 GUARD = -77
-NO_PROFILE = tables([], np.full(1, -1, dtype=np.int64), None)
+NO_PROFILE = pack(tables([], np.full(1, -1, dtype=np.int64), None))
 
 
 @dataclass(frozen=True)

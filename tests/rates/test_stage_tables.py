@@ -12,8 +12,9 @@ from optsched.errors import InputError
 from optsched.instance import Instance, Job
 from optsched.profile import Profile, Stage
 from optsched.rates.network import Network
-from optsched.rates.stage_graph import alpha_max, alpha_min, iteration_time
-from optsched.rates.stage_tables import StageTables, pace, profile_pace, tables, tables_of
+from optsched.rates.stage_graph import alpha_min, iteration_time
+from optsched.rates.speed_tables import pace, speed_tables, stages_of
+from optsched.rates.stage_tables import StageTables, profile_pace, tables
 from tests.rates.random_profiles import clusters, profiles
 
 UNUSED = Profile((Stage(4, 1.0, 1.0),))
@@ -48,7 +49,6 @@ def test_compiled_and_readable_iteration_times_are_equal(
             expected = iteration_time(profile, network, nodes)
             assert compiled(made, p, parts) == pytest.approx(expected, rel=1e-13)
         assert made.fastest[p] == alpha_min(profile, network)
-        assert made.slowest[p] == alpha_max(profile, network)
 
 
 def test_interleaved_entries_name_a_node_several_times() -> None:
@@ -68,18 +68,18 @@ def test_an_instance_has_a_table_for_the_profiles_its_jobs_run_at() -> None:
         Job("ring", iterations=4, gpus=2, profile="b"),
         Job("one", iterations=4, gpus=1, profile="a"),
     ]
-    made = tables_of(Instance(jobs, cluster, profiles=kinds))
+    made = speed_tables(Instance(jobs, cluster, profiles=kinds))
     assert made.profile.tolist() == [-1, 1, 0]  # in the order of the names, "idle" not among them
-    assert made.fastest.size == 2
+    assert stages_of.py_func(made).fastest.tolist() == [1.5, 3 + 8 / 10]
     one, two = np.array([0, 1]), np.array([1, 1])
-    assert pace(made, 0, one, two) == 1
-    assert pace(made, 1, one, two) == pytest.approx(3 + 8 / 1)
-    assert pace(made, 1, np.array([1]), np.array([2])) == pytest.approx(3 + 8 / 10)
-    assert pace(made, 2, np.array([1]), np.array([1])) == 1.5
+    assert pace(made, 0, 2, one, two) == 1
+    assert pace(made, 1, 2, one, two) == pytest.approx(3 + 8 / 1)
+    assert pace(made, 1, 2, np.array([1]), np.array([2])) == pytest.approx(3 + 8 / 10)
+    assert pace(made, 2, 1, np.array([1]), np.array([1])) == 1.5
 
 
 def test_only_jobs_with_profiles_need_bandwidths() -> None:
     plain = Instance([Job("a", duration=1)], "2x2", profiles={"idle": UNUSED})
-    assert tables_of(plain).profile.tolist() == [-1]
+    assert speed_tables(plain).profile.tolist() == [-1]
     with pytest.raises(InputError, match=r"nodes\.nic_bandwidth: missing"):
-        tables_of(Instance([Job("a", iterations=1, gpus=4, profile="idle")], "2x2", profiles={"idle": UNUSED}))
+        speed_tables(Instance([Job("a", iterations=1, gpus=4, profile="idle")], "2x2", profiles={"idle": UNUSED}))

@@ -39,7 +39,7 @@ VARIANTS = {
     "wspt": ["", ":gpus=true"],
 }
 SPECS = [name + variant for name in POLICIES.names() for variant in VARIANTS.get(name, [""])]
-ORDERED = [spec for spec in SPECS if hasattr(specify(spec).policy, "order")]
+ORDERED = [spec for spec in SPECS if callable(getattr(specify(spec).policy, "order", None))]
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from optsched.online.specification import specify
 from optsched.placement import PLACEMENTS
 from optsched.policy import Order
-from optsched.rates import stage_tables
+from optsched.rates import speed_tables
 from optsched.simulation import entry_points, kernel
 from optsched.simulation.state import FREE, NOW, RUNNING, WAITING, State, new_state
 from optsched.traces.generate import generate
@@ -72,7 +72,7 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
             if direct.tables.profile[j] < 0:
                 assert pace == 1
             else:
-                assert pace == stage_tables.pace(s.tables, j, s.out_pool, s.out_count)
+                assert pace == speed_tables.pace(s.tables, j, s.gpus[j], s.out_pool, s.out_count)
                 alphas += 1
             entry_points.start(direct, j, entries)
             kernel.start(usual, j, entries)

@@ -1,0 +1,145 @@
+"""`Throughputs`: what it refuses, how types match, what a file of it holds."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.throughputs import Throughput, Throughputs
+
+A, B = "ResNet-18 (batch size 128)", "LM (batch size 5)"
+TABLE = Throughputs(
+    {
+        (A, "V100", 1): Throughput(18.0),
+        (A, "V100", 2): Throughput(24.0, 24.5),
+        (A, "K80", 1): Throughput(1.8, measured=False),
+        (B, "v100", 1): Throughput(109.0),
+        (B, "V100", 4): Throughput(0.0, 0.0),
+    },
+    {("V100", (A, 1), (B, 1)): (9.0, 50.0), ("k80", (A, 1), (A, 1)): (1.0, 1.0)},
+)
+
+
+def test_gpu_types_match_without_case_and_job_types_with_it() -> None:
+    assert TABLE.get(A, "v100", 2) == TABLE.get(A, "V100", 2) == Throughput(24.0, 24.5)
+    assert TABLE.get(A.lower(), "V100", 2) is None
+    assert TABLE.get(A, "V100", 3) is None
+    assert TABLE.gpu_types == ("V100", "K80")
+    assert TABLE.job_types == (A, B)
+    assert TABLE.gang_sizes(B, "V100") == (1, 4)
+    assert TABLE.gang_sizes(B, "K80") == ()
+
+
+def test_rates_over_nodes_are_as_together_where_nothing_is_said() -> None:
+    assert (Throughput(3).over_nodes, Throughput(3, 2).over_nodes, Throughput(3, 0).over_nodes) == (3, 2, 0)
+    assert Throughput(0, 1).fits
+    assert Throughput(1, 0).fits
+    assert not Throughput(0).fits
+
+
+def test_pairs_answer_from_either_side() -> None:
+    assert TABLE.together_with("v100", (A, 1), (B, 1)) == (9.0, 50.0)
+    assert TABLE.together_with("v100", (B, 1), (A, 1)) == (50.0, 9.0)
+    assert TABLE.together_with("K80", (B, 1), (A, 1)) is None
+
+
+def test_a_restricted_table_keeps_rows_and_pairs_of_its_job_types() -> None:
+    only = TABLE.restricted([A, "unknown"])
+    assert only.job_types == (A,)
+    assert len(only.entries) == 3
+    assert list(only.pairs) == [("k80", (A, 1), (A, 1))]
+    assert TABLE.restricted([A, B]) == TABLE != only
+
+
+@pytest.mark.parametrize("rate", [-1e-9, math.nan, math.inf, -math.inf, "3", True, None, 10**400])
+def test_rates_are_finite_and_not_negative(rate: Any) -> None:
+    with pytest.raises(InputError, match=r"together.*not legal \(legal: a finite number of iterations/s >= 0\)"):
+        Throughput(rate)
+    if rate is not None:
+        with pytest.raises(InputError, match="spread"):
+            Throughput(1.0, rate)
+
+
+@pytest.mark.parametrize("gpus", [0, -1, 1.0, True, "2", None])
+def test_gangs_are_at_least_one(gpus: Any) -> None:
+    with pytest.raises(InputError, match=r"on .* V100 = .*an integer >= 1"):
+        Throughputs({(A, "V100", gpus): Throughput(1.0)})
+    with pytest.raises(InputError, match="an integer >= 1"):
+        Throughputs({}, {("V100", (A, 1), (B, gpus)): (1.0, 1.0)})
+
+
+@pytest.mark.parametrize(
+    ("entries", "pairs", "told"),
+    [
+        ({(A, "V100"): Throughput(1)}, {}, "job type, GPU type, gang size"),
+        ({("", "V100", 1): Throughput(1)}, {}, "job type, GPU type, gang size"),
+        ({(A, "V100", 1): 3.0}, {}, "Throughput"),
+        ({(A, "V100", 1): Throughput(1), (A, "v100", 1): Throughput(1)}, {}, "given twice"),
+        ({}, {("V100", (A, 1), (B, 1)): (1.0,)}, "two rates"),
+        ({}, {("V100", (A, 1), (B, 1)): (1.0, -2.0)}, "-2.0"),
+        ({}, {("V100", (A, 1), B): (1.0, 2.0)}, "two rates"),
+    ],
+)
+def test_what_is_no_table_is_refused(entries: Any, pairs: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Throughputs(entries, pairs)
+
+
+def test_a_table_comes_back_from_its_file() -> None:
+    document = json.loads(json.dumps(TABLE.to_json()))
+    assert document[A][1] == {"gpu": "V100", "gpus": 2, "together": 24.0, "spread": 24.5}
+    assert document[A][2] == {"gpu": "K80", "gpus": 1, "together": 1.8, "measured": False, "beside": [[A, 1, 1.0, 1.0]]}
+    back = Throughputs.from_json(document)
+    assert back == TABLE
+    assert back.to_json() == document
+
+
+rates = st.floats(0, 1e9)
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from([A, B]), st.sampled_from(["K80", "V100"]), st.integers(1, 9)),
+        st.builds(Throughput, rates, st.none() | rates, st.booleans()),
+    )
+)
+def test_any_table_comes_back(entries: dict[tuple[str, str, int], Throughput]) -> None:
+    table = Throughputs(entries)
+    back = Throughputs.from_json(json.loads(json.dumps(table.to_json())))
+    assert back == table
+    assert all(back.get(*key) == entry for key, entry in entries.items())
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ([], "an object of job types"),
+        ({A: {}}, "a list of rows"),
+        ({A: [3]}, r"throughputs\..*\.0: 3: not legal \(legal: an object"),
+        ({A: [{"gpu": "V100", "gpus": 1}]}, "together: missing field"),
+        ({A: [{"gpu": "", "gpus": 1, "together": 1}]}, "gpu = ''"),
+        ({A: [{"gpu": "V100", "gpus": 0, "together": 1}]}, "gpus = 0"),
+        ({A: [{"gpu": "V100", "gpus": 1, "together": -1}]}, "together = -1"),
+        ({A: [{"gpu": "V100", "gpus": 1, "together": 1, "spraed": 1}]}, "spraed: unknown field"),
+        ({A: [{"gpu": "V100", "gpus": 1, "together": 1, "measured": 1}]}, "measured = 1"),
+        ({A: [{"gpu": "V100", "gpus": 1, "together": 1}, {"gpu": "V100", "gpus": 1, "together": 2}]}, "given twice"),
+        ({A: [{"gpu": "V100", "gpus": 1, "together": 1, "beside": 3}]}, "a list of pairs"),
+        ({A: [{"gpu": "V100", "gpus": 1, "together": 1, "beside": [[B, 1, 1.0]]}]}, "beside"),
+        ({A: [{"gpu": "V100", "gpus": 1, "together": 1, "beside": [[B, 1, 1.0, -3]]}]}, "beside = -3"),
+    ],
+)
+def test_a_document_that_is_no_table_is_refused_by_name(document: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        Throughputs.from_json(document)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_pair_without_a_row_cannot_be_written() -> None:
+    with pytest.raises(InputError, match="a pair without a row"):
+        Throughputs({}, {("V100", (A, 1), (B, 1)): (1.0, 1.0)}).to_json()
