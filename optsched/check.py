@@ -43,6 +43,8 @@ _TERMS: dict[str, tuple[Callable[[int, int, int], int], bool]] = {
     "makespan": (lambda c, r, d: c, False),
     "total_weighted_tardiness": (lambda c, r, d: max(c - d, 0), True),
 }
+UTILITY = "total_utility"  # the one that is maximised: sum w_j N_j / (C_j - r_j), N_j the work
+UTILITY_UNIT = 2**100  # its terms are rounded down to multiples of 1 / this
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ def check_schedule(
     schedule: Schedule,
     *,
     preemptive: bool = True,
+    forking: bool = False,
     objective: str | None = None,
     value: float | Fraction | None = None,
 ) -> list[Violation]:
@@ -71,6 +74,8 @@ def check_schedule(
     Parameters
     ----------
     preemptive : may a job be stopped and resumed?
+    forking : may a job run in several copies at once? Each is a segment of its own with the job's whole gang; what they do
+        adds up.
     objective, value : the value stated for an objective (default: the instance's own, else ``total_flow_time``), in
         seconds times weights; without a value there is nothing to compare.
 
@@ -81,14 +86,18 @@ def check_schedule(
     """
     name = None if objective is None and value is None else _known(instance, objective)
     stated = value if value is None or isinstance(value, float) else Fraction(value)
-    return _violations(Case(instance, claim_of(schedule, instance)), preemptive, name, stated)
+    return _violations(Case(instance, claim_of(schedule, instance)), preemptive, forking, name, stated)
 
 
-def check_file(path: str | os.PathLike[str], instance: Instance, *, preemptive: bool = True) -> Verdict:
+def check_file(
+    path: str | os.PathLike[str], instance: Instance, *, preemptive: bool = True, forking: bool = True
+) -> Verdict:
     """Judge a schedule (JSON or Parquet) or a certificate file.
 
     What a schedule file states beyond its segments is checked too: ``"objective"`` and ``"value"`` under the rule
-    value, ``"preemptive": false`` under preemption. A certificate is proved anew from the instance alone.
+    value, ``"preemptive": false`` under preemption. Only a file with ``"forking": true`` is judged as a forking schedule,
+    in which a job may run in several copies at once, and only where ``forking`` allows it. A certificate is proved anew
+    from the instance alone.
 
     Raises
     ------
@@ -108,11 +117,12 @@ def check_file(path: str | os.PathLike[str], instance: Instance, *, preemptive: 
             raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
         claim = claim_of_document(document, instance, path)
     case, preemptive = Case(instance, claim), preemptive and claim.preemptive is not False
+    forking = forking and claim.forking is True
     try:
         name = None if claim.value is None else _known(instance, claim.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
-        return Verdict("schedule", (*_violations(case, preemptive), Violation("value", str(error))))
-    return Verdict("schedule", tuple(_violations(case, preemptive, name, claim.value)))
+        return Verdict("schedule", (*_violations(case, preemptive, forking), Violation("value", str(error))))
+    return Verdict("schedule", tuple(_violations(case, preemptive, forking, name, claim.value)))
 
 
 def schedule_value(instance: Instance, schedule: Schedule, objective: str | None = None) -> Fraction:
@@ -139,15 +149,19 @@ def _certificate_violations(path: str | os.PathLike[str], instance: Instance) ->
 
 def _known(instance: Instance, objective: str | None) -> str:
     name = (objective or instance.objective or DEFAULT_OBJECTIVE).replace("-", "_")
-    if name not in _TERMS:
-        raise InputError("not an objective", field="objective", value=name, legal=", ".join(_TERMS))
+    if name not in _TERMS and name != UTILITY:
+        raise InputError("not an objective", field="objective", value=name, legal=", ".join([*_TERMS, UTILITY]))
     return name
 
 
 def _violations(
-    case: Case, preemptive: bool, objective: str | None = None, stated: float | Fraction | None = None
+    case: Case,
+    preemptive: bool,
+    forking: bool,
+    objective: str | None = None,
+    stated: float | Fraction | None = None,
 ) -> list[Violation]:
-    found = judge(case, preemptive=preemptive)
+    found = judge(case, preemptive=preemptive, forking=forking)
     if objective is not None and stated is not None and case.completed:  # else there is nothing to compare with
         _stated_value(case, found, objective, stated)
     return found.violations()
@@ -163,6 +177,8 @@ def _stated_value(case: Case, found: Findings, objective: str, stated: float | F
 
 def _allowance(case: Case, objective: str, total: Fraction, stated: float | Fraction) -> Fraction:
     """What a stated value may miss: nothing when all numbers are whole, unless a float cannot hold the total."""
+    if objective == UTILITY:
+        return abs(total) * Fraction(RELATIVE) * 4  # the lengths of the stays carry the rounding of the clock
     instance = case.instance
     due = instance.due[np.isfinite(instance.due)]
     numbers = (case.completion, instance.arrival, instance.weight, due)
@@ -177,6 +193,8 @@ def _value(case: Case, objective: str) -> Fraction:
     instance, completion = case.instance, case.completion
     if instance.n == 0:
         return Fraction(0)
+    if objective == UTILITY:
+        return _utility(case)
     term, weighted = _TERMS[objective]
     due = np.where(np.isfinite(instance.due), instance.due, completion)  # a job without a due date is never late
     (c, r, d), unit = _in_common_unit(completion, instance.arrival, due)
@@ -185,6 +203,14 @@ def _value(case: Case, objective: str) -> Fraction:
         return Fraction(max(terms) if objective == "makespan" else sum(terms), unit)
     (w,), weight_unit = _in_common_unit(instance.weight)
     return Fraction(sum(map(int.__mul__, w, terms)), unit * weight_unit)
+
+
+def _utility(case: Case) -> Fraction:
+    instance, total = case.instance, 0
+    rows = zip(instance.weight.tolist(), case.need.tolist(), case.completion.tolist(), instance.arrival.tolist(), strict=True)
+    for w, work, c, r in rows:
+        total += int(Fraction(w) * Fraction(work) * UTILITY_UNIT / (Fraction(c) - Fraction(r)))
+    return Fraction(total, UTILITY_UNIT)
 
 
 def _in_common_unit(*arrays: npt.NDArray[np.float64]) -> tuple[list[list[int]], int]:

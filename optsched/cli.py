@@ -33,16 +33,40 @@ ObjectiveOption = Annotated[
 LimitOption = Annotated[int | None, typer.Option("--limit", help="only the first N jobs by arrival")]
 ColumnsOption = Annotated[str | None, typer.Option("--columns", help="csv: arrival=NAME,gpus=NAME,duration=NAME,...")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are not legal, and count them")]
+ThroughputsOption = Annotated[
+    Path | None,
+    typer.Option("--throughputs", help="iterations/s by model and GPU type (Gavel's JSON); default: the built-in table"),
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict-throughputs", help="refuse rates that the table does not hold, instead of scaling")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="exactly one JSON document on stdout")]
 SeedOption = Annotated[int, typer.Option("--seed", help="seed of everything random")]
 
 
-def _load(source: str, cluster: str | None, limit: int | None, columns: str | None, skip_bad: bool) -> Any:
+def _load(
+    source: str,
+    cluster: str | None,
+    limit: int | None,
+    columns: str | None,
+    skip_bad: bool,
+    throughputs: Path | None,
+    strict: bool,
+) -> Any:
     from optsched.sources import load_counted
     from optsched.traces.generate import settings
 
     named = settings(columns.split(","), option="--columns") if columns else None
-    return load_counted(source, cluster=cluster, limit=limit, columns=named, skip_bad=skip_bad)
+    return load_counted(
+        source,
+        cluster=cluster,
+        limit=limit,
+        columns=named,
+        skip_bad=skip_bad,
+        throughputs=throughputs,
+        strict_throughputs=strict,
+        say=lambda line: sys.stderr.write(f"optsched: {line}\n"),
+    )
 
 
 def _print_json(document: Any) -> None:
@@ -66,6 +90,8 @@ def run(
     output: Annotated[Path | None, typer.Option("-o", help="a folder for result, schedules and certificate")] = None,
     columns: ColumnsOption = None,
     skip_bad: SkipBadOption = False,
+    throughputs: ThroughputsOption = None,
+    strict_throughputs: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Replay jobs under online policies; a certified ratio to the best possible beside each."""
@@ -75,7 +101,7 @@ def run(
     from optsched.report_files import prepare_folder, save_report
 
     chosen = [specify(seeded(text, seed)) for text in policy or DEFAULT_POLICIES]
-    loaded = _load(source, cluster, limit, columns, skip_bad)
+    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
     if output is not None:
         prepare_folder(output)
     with bars() as shown:
@@ -104,6 +130,8 @@ def solve(
     output: Annotated[Path | None, typer.Option("-o", help="a file for the schedule")] = None,
     columns: ColumnsOption = None,
     skip_bad: SkipBadOption = False,
+    throughputs: ThroughputsOption = None,
+    strict_throughputs: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """The proven optimum, or at the time limit a proven interval."""
@@ -113,7 +141,7 @@ def solve(
 
     if output is not None:
         check_writable(output, "a schedule")
-    loaded = _load(source, cluster, limit, columns, skip_bad)
+    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
     with bars() as shown:
         say = shown.say("solving")
         solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=lambda p: say(str(p)))
@@ -131,12 +159,14 @@ def solve(
 def bound(
     source: Source,
     objective: ObjectiveOption = None,
-    schedule_class: Annotated[str, typer.Option("--class", help="gang, gang-nonpreemptive")] = "gang",
+    schedule_class: Annotated[str, typer.Option("--class", help="gang, gang-nonpreemptive, forking")] = "gang",
     cluster: ClusterOption = None,
     limit: LimitOption = None,
     output: Annotated[Path | None, typer.Option("-o", help="a file for the certificate")] = None,
     columns: ColumnsOption = None,
     skip_bad: SkipBadOption = False,
+    throughputs: ThroughputsOption = None,
+    strict_throughputs: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """A certified lower bound: no schedule of the class is better."""
@@ -144,7 +174,7 @@ def bound(
     from optsched.files import check_writable
     from optsched.progress import bars
 
-    loaded = _load(source, cluster, limit, columns, skip_bad)
+    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
     if output is not None:
         check_writable(output)
     with bars() as shown:
@@ -170,12 +200,14 @@ def verify(
     limit: LimitOption = None,
     columns: ColumnsOption = None,
     skip_bad: SkipBadOption = False,
+    throughputs: ThroughputsOption = None,
+    strict_throughputs: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a schedule or a certificate; exit 1, naming the rule, when it does not hold."""
     from optsched.check import check_file
 
-    loaded = _load(instance, cluster, limit, columns, skip_bad)
+    loaded = _load(instance, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
     verdict = check_file(file, loaded.instance)
     if as_json:
         found = [{"rule": v.rule, "message": v.message} for v in verdict.violations]
@@ -247,13 +279,15 @@ def convert(
     limit: LimitOption = None,
     columns: ColumnsOption = None,
     skip_bad: SkipBadOption = False,
+    throughputs: ThroughputsOption = None,
+    strict_throughputs: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Turn any dialect into an instance file."""
     from optsched.files import check_writable
 
     check_writable(output, "an instance")
-    loaded = _load(source, cluster, limit, columns, skip_bad)
+    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
     loaded.instance.save(output)
     _say_written(output, loaded.instance, loaded.skipped_rows, as_json)
 
@@ -290,12 +324,14 @@ def plot(
     limit: LimitOption = None,
     columns: ColumnsOption = None,
     skip_bad: SkipBadOption = False,
+    throughputs: ThroughputsOption = None,
+    strict_throughputs: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draw a schedule by GPU and node, or a run's values and ratios."""
     from optsched.plot.files import plot_file
 
-    about = _load(instance, cluster, limit, columns, skip_bad).instance if instance else None
+    about = _load(instance, cluster, limit, columns, skip_bad, throughputs, strict_throughputs).instance if instance else None
     plot_file(file, output, about)
     if as_json:
         _print_json({"file": str(output)})

@@ -123,7 +123,7 @@ def _bound_notes(report: Report) -> list[str]:
             methods = " and ".join((report.instance.optimum or {}).get("proved_by", [])) or "nobody named"
             notes.append(f"optimum {number(shown.value, 12)} (class {shown.schedule_class}; proved by {methods})")
             continue
-        what = "optimum" if shown.exact else "bound: no schedule is below"
+        what = "optimum" if shown.exact else f"bound: no schedule is {'above' if shown.gain else 'below'}"
         notes.append(f"{what} {number(shown.value, 12)} ({shown.kind}, class {shown.schedule_class}; proved again)")
     notes.append("wait = GPU-hours that gangs waited or restarted; saves = those of the first policy, less its own")
     return notes

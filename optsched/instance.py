@@ -223,7 +223,7 @@ class Instance:
                     f"job {self.ids[j]!r} has no duration, and nothing gives the speed of its profile",
                     field="profile",
                     value=name,
-                    legal=f"profiles of the instance: {known}; or jobs with durations",
+                    legal=f"profiles of the instance: {known}; a throughput table and GPU types (--cluster 8x8:V100); or durations",
                 )
         return {name: self.profiles[name] for name in sorted(set(names))}
 

@@ -1,6 +1,7 @@
-"""Objectives in Graham's notation. C_j completion, r_j arrival, w_j weight, d_j due date; all are minimised.
+"""Objectives in Graham's notation. C_j completion, r_j arrival, w_j weight, d_j due date, N_j work.
 
-`Objective.value` is for float arrays; `Objective.exact` adds the same terms as fractions.
+All are minimised but `Utility`, a gain: there every bound is from above, and a ratio is bound / value. `Objective.value` is
+for float arrays; `Objective.exact` adds the same terms as fractions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from optsched.errors import InputError
 from optsched.registry import Registry
 
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ class Objective:
     weighted: bool = False
     completion_form: str | None = None
 
+    @property
+    def gain(self) -> bool:
+        """Is it to be maximised?"""
+        return False
+
     def value(self, completion: Floats, arrival: Floats, weight: Floats, due: Floats) -> float:
         """The value of completion times (seconds); nan when a job has none."""
         if completion.size == 0:
@@ -61,6 +68,38 @@ class Objective:
     def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
         """The value in fractions of completion times of an instance's jobs."""
         return self.exact(completion, instance.arrival, instance.weight, instance.due)
+
+
+GAIN_BITS = 100  # terms of a gain are quotients: rounded to multiples of 2**-100, so that their sum stays short
+
+
+@dataclass(frozen=True)
+class Utility(Objective):
+    """sum_j w_j N_j / (C_j - r_j), to be maximised: what jobs get done a second of their stay (effective throughput).
+
+    N_j = work: iterations, or seconds of a job with a duration. Of a schedule's values and bounds only `of` and `exact_of`
+    are defined, since a term depends on the work.
+    """
+
+    @property
+    def gain(self) -> bool:
+        """It is."""
+        return True
+
+    def of(self, instance: Instance, completion: Floats) -> float:
+        """The value of completion times of an instance's jobs; nan when a job has none."""
+        return float(np.sum(instance.weight * instance.work / (completion - instance.arrival)))
+
+    def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
+        """The value in fractions, every term rounded down to a multiple of 2**-100."""
+        stay = [Fraction(c) - Fraction(r) for c, r in zip(completion, instance.arrival.tolist(), strict=True)]
+        gained = [Fraction(w) * Fraction(n) for w, n in zip(instance.weight.tolist(), instance.work.tolist(), strict=True)]
+        scaled = sum(int(gain * 2**GAIN_BITS // time) for gain, time in zip(gained, stay, strict=True))
+        return Fraction(scaled, 2**GAIN_BITS)
+
+
+def _no_term(c: Any, r: Any, w: Any, d: Any) -> Any:
+    raise InputError("maximised, and it depends on the jobs' work", field="objective", value="total_utility")
 
 
 OBJECTIVES: Registry[Objective] = Registry("objective")
@@ -90,6 +129,7 @@ for _objective in (
     ),
     Objective("makespan", "C_max", lambda c, r, w, d: c, maximum=True),
     Objective("total_weighted_tardiness", "sum w_j max(C_j - d_j, 0)", _tardiness, weighted=True),
+    Utility("total_utility", "max sum w_j N_j / (C_j - r_j)", _no_term, weighted=True),
 ):
     OBJECTIVES.register(_objective.name)(_objective)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.resources
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -17,8 +17,11 @@ from typing import Any
 from optsched.cluster import Cluster
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.rates.throughput_table import read_throughputs
 from optsched.registry import near_matches
-from optsched.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, check_limit
+from optsched.throughputs import Throughputs
+from optsched.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, check_limit
+from optsched.traces.named_models import SpeedRequest, with_speeds
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
 INDEX = "index.toml"
@@ -62,6 +65,9 @@ def load(
     limit: int | None = None,
     columns: Mapping[str, str] | None = None,
     skip_bad: bool = False,
+    throughputs: str | os.PathLike[str] | Throughputs | None = None,
+    strict_throughputs: bool = False,
+    say: Callable[[str], None] | None = None,
 ) -> Instance:
     """The instance that ``source`` names.
 
@@ -74,6 +80,9 @@ def load(
     limit : only the first jobs by (arrival, position).
     columns : which column of a log of your own holds what (dialect ``csv``): ``{"arrival": "submitted", ...}``.
     skip_bad : leave out rows of a trace that are not legal. An instance file is read whole or not at all.
+    throughputs : iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
+        form. Default: the built-in one where it serves. ``strict_throughputs`` refuses rates that the table does not hold.
+    say : hears a line about every rule by which a rate was derived.
 
     Raises
     ------
@@ -82,7 +91,16 @@ def load(
     InputError
         No such file, name or dialect (with near matches), no cluster, or an option that does not apply.
     """
-    return load_counted(source, cluster=cluster, limit=limit, columns=columns, skip_bad=skip_bad).instance
+    return load_counted(
+        source,
+        cluster=cluster,
+        limit=limit,
+        columns=columns,
+        skip_bad=skip_bad,
+        throughputs=throughputs,
+        strict_throughputs=strict_throughputs,
+        say=say,
+    ).instance
 
 
 def load_counted(
@@ -92,23 +110,38 @@ def load_counted(
     limit: int | None = None,
     columns: Mapping[str, str] | None = None,
     skip_bad: bool = False,
+    throughputs: str | os.PathLike[str] | Throughputs | None = None,
+    strict_throughputs: bool = False,
+    say: Callable[[str], None] | None = None,
 ) -> Loaded:
     """As `load`, and says how many rows were left out."""
     where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
     check_limit(limit)
     text = os.fspath(source)
+    table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
     prefix, colon, place = text.partition(":")
     if colon and prefix in DIALECTS:
-        return _load_trace(DIALECTS.get(prefix), place, where, limit, columns, skip_bad)
+        speeds = SpeedRequest(table, strict_throughputs, say)
+        return _load_trace(DIALECTS.get(prefix), place, where, limit, columns, skip_bad, speeds)
     if columns:
         raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
     instance = _instance_of(text)
     if limit is not None and limit < instance.n:
         recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
         instance = instance.head(limit).replace(recipe=recipe)
-    if where is not None and where != instance.cluster:
+    if table is not None:
+        instance = _retimed(instance, where or instance.cluster, SpeedRequest(table, strict_throughputs, say), text)
+    elif where is not None and where != instance.cluster:
         instance = instance.with_cluster(where)
     return Loaded(instance)
+
+
+def _retimed(instance: Instance, cluster: Cluster, request: SpeedRequest, file: str) -> Instance:
+    # An instance file whose models get the speeds of another table.
+    read = with_speeds(TraceRead(instance.table, instance.name, cluster=cluster), request, file)
+    if read.throughputs is None:
+        raise InputError("no job of this instance runs at the speeds of a table", file=file, field="throughputs")
+    return instance.replace(cluster=cluster, throughputs=read.throughputs)
 
 
 def _load_trace(
@@ -118,6 +151,7 @@ def _load_trace(
     limit: int | None,
     columns: Mapping[str, str] | None,
     skip_bad: bool,
+    speeds: SpeedRequest,
 ) -> Loaded:
     path, fragment = place, None
     if dialect.fragment and "#" in place:
@@ -127,6 +161,7 @@ def _load_trace(
     if cluster is None and not dialect.brings_cluster and Path(path).is_file():
         raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
     read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
+    read = with_speeds(read, speeds, path, skip_bad=skip_bad)
     return Loaded(read.instance(), read.skipped_rows)
 
 

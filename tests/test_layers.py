@@ -12,7 +12,19 @@ ROOT = Path(__file__).resolve().parent.parent / "optsched"
 # From the bottom up; a package stands for all its modules.
 FLOORS = [
     {"errors", "registry", "files", "parameters", "compiled", "heap", "progress"},
-    {"cluster", "job_table", "instance", "instance_file", "objectives", "policy", "profile", "gpu_names"}
+    {
+        "cluster",
+        "job_table",
+        "instance",
+        "instance_file",
+        "objectives",
+        "policy",
+        "profile",
+        "gpu_names",
+        "throughputs",
+        "forking",
+        "eligibility",
+    }
     | {"schedule", "schedule_file"},
     {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics"},
     {"simulation", "models"},

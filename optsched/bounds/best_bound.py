@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optsched.bounds.certificate import SCHEDULE_CLASSES, Certificate
+from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, Certificate
 from optsched.bounds.gang_machine import GangMachine, machines_to_try
 from optsched.errors import InputError
 from optsched.instance import Instance
-from optsched.objectives import objective_of
+from optsched.objectives import get_objective, objective_of
 from optsched.rates.duration import seconds_alone
 from optsched.registry import Registry, near_matches
 
@@ -40,7 +40,7 @@ BOUNDS: Registry[Bound] = Registry("bound", package="optsched.bounds")
 
 
 def lower_bound(
-    name: str, *, objectives: Iterable[str], statement: str, classes: Iterable[str] = SCHEDULE_CLASSES
+    name: str, *, objectives: Iterable[str], statement: str, classes: Iterable[str] = GANG_CLASSES
 ) -> Callable[[Build], Build]:
     """Decorator that files the builder of a bound under its name."""
 
@@ -62,10 +62,12 @@ def best_over_machines(instance: Instance, objective: str, schedule_class: str, 
 def bound(instance: Instance, objective: str | None = None, schedule_class: str = "gang") -> Certificate:
     """The largest of all registered lower bounds on the optimum of ``objective`` over a class of schedules.
 
+    (Of an objective that is maximised, the smallest upper bound.)
+
     Parameters
     ----------
     objective : its name; None: the instance's own, else ``total_flow_time``.
-    schedule_class : ``gang`` or ``gang-nonpreemptive``; see `optsched.bounds.certificate`.
+    schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; see `optsched.bounds.certificate`.
 
     Returns
     -------
@@ -102,4 +104,5 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
             value=name,
             legal=", ".join(served),
         )
-    return max(found, key=lambda c: (c.value, -len(json.dumps(c.data))))
+    sign = -1 if get_objective(name).gain else 1
+    return max(found, key=lambda c: (sign * c.value, -len(json.dumps(c.data))))

@@ -5,6 +5,7 @@ in plain Python integers and fractions and share nothing with the compiled code 
 
 **Classes of schedules**: a bound names the class it holds for. ``gang``: rigid gangs on exclusive GPUs, preemption
 allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, for which a bound of ``gang`` holds too.
+``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from typing import Any
 from optsched.errors import InputError, OptschedError
 from optsched.files import read_bytes, write_atomic
 from optsched.instance import Instance
-from optsched.objectives import OBJECTIVES
+from optsched.objectives import OBJECTIVES, get_objective
 from optsched.registry import Registry, near_matches
 
 FORMAT = "optsched-certificate/1"
-SCHEDULE_CLASSES = ("gang", "gang-nonpreemptive")
+GANG_CLASSES = ("gang", "gang-nonpreemptive")
+SCHEDULE_CLASSES = (*GANG_CLASSES, "forking")
 RULES = ("instance", "dual-feasibility", "value", "kind")
 
 _RATIO = re.compile(r"-?\d+(/\d+)?", re.ASCII)
@@ -48,7 +50,7 @@ class CertificateError(OptschedError):
 
 @dataclass(frozen=True)
 class Certificate:
-    """A lower bound on the optimum of ``objective`` over the schedules of a class.
+    """A lower bound on the optimum of ``objective`` over the schedules of a class; from above where it is maximised.
 
     ``instance`` is the digest of the instance, ``value`` the bound as a fraction, ``data`` what `verify` needs of the
     proof (JSON: texts, integers, lists, dicts; fractions as ``"p/q"``).
@@ -67,9 +69,14 @@ class Certificate:
         return ratio_text(self.value)
 
     @property
+    def gain(self) -> bool:
+        """Is the objective maximised, and this a bound from above?"""
+        return get_objective(self.objective).gain
+
+    @property
     def exact_float(self) -> float:
-        """The largest float that is not above the bound: what is printed is still a bound."""
-        return rounded_down(self.value)
+        """The nearest float on the safe side of the bound: what is printed is still a bound."""
+        return -rounded_down(-self.value) if self.gain else rounded_down(self.value)
 
     def verify(self, instance: Instance) -> None:
         """Prove the bound again, exactly, from the instance and ``data``.
@@ -161,7 +168,7 @@ def register_kind(
     name: str,
     *,
     objectives: Iterable[str] | None = None,
-    classes: Iterable[str] = SCHEDULE_CLASSES,
+    classes: Iterable[str] = GANG_CLASSES,
 ) -> Callable[[Verifier], Verifier]:
     """Decorator that files the verifier of a kind of certificate under its name.
 

@@ -46,7 +46,7 @@ def ratios(
     """Draw the document of ``optsched run --json`` (``result.json``): a bar a policy, in its order.
 
     The dark part of a bar is the proven lower bound, which no schedule of its class can go below; the pale part is what
-    the policy lost to it at most. Behind the bar: value, and value / optimum or value / bound.
+    the policy lost to it at most. (Of a gain: dark is the value, pale up to the proven upper bound.) Behind the bar: value, and value / optimum or value / bound.
 
     Parameters
     ----------
@@ -66,9 +66,12 @@ def ratios(
     y = np.arange(len(bars))
     value = np.nan_to_num([bar.value for bar in bars])
     bound = np.nan_to_num([bar.bound for bar in bars])
-    ax.barh(y, value, height=0.62, color=ABOVE, label="value above the bound", zorder=2)
-    known = bound > 0
-    ax.barh(y[known], bound[known], height=0.62, color=PROVEN, label="proven lower bound", zorder=3)
+    known, gain = bound > 0, objective in OBJECTIVES and OBJECTIVES.get(objective).gain
+    pale, dark = (bound, value) if gain else (value, bound)
+    shown = known | gain
+    names = ("up to the proven upper bound", "value") if gain else ("value above the bound", "proven lower bound")
+    ax.barh(y, pale, height=0.62, color=ABOVE, label=names[0], zorder=2)
+    ax.barh(y[shown], dark[shown], height=0.62, color=PROVEN, label=names[1], zorder=3)
     longest = max(float(value.max()), float(bound.max()), 0.0) or 1.0
     ax.set_xlim(0, longest)
     ax.set_ylim(len(bars) - 0.5, -0.5)
@@ -84,9 +87,9 @@ def ratios(
 
 
 def _label_values(ax: Axes, objective: str, longest: float) -> tuple[float, str]:
-    # (size of the unit, its name): every objective of the registry is a (weighted) sum or maximum of times.
+    # (size of the unit, its name): every loss of the registry is a (weighted) sum or maximum of times.
     name = objective.replace("_", " ")
-    if objective not in OBJECTIVES:
+    if objective not in OBJECTIVES or OBJECTIVES.get(objective).gain:
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
         ax.set_xlabel(name, fontsize=9)
         return 1.0, ""

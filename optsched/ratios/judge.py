@@ -2,6 +2,7 @@
 
 **holds**: value <= ratio x verified lower bound. **violated**: value > ratio x proven upper bound on the optimum, or a
 per-job inequality of the proof fails. Otherwise **open**: the bound is too weak to tell. Only a violation is an error.
+Of a gain (`optsched.objectives.Utility`): ratio x value >= verified upper bound, or < what some schedule is proven to reach.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from optsched.bounds.certificate import rounded_down
 from optsched.check import schedule_value
+from optsched.objectives import get_objective
 from optsched.online.specification import Specification
 from optsched.ratios.guarantee import ROUNDING, Guarantee, GuaranteeError, applicable
 from optsched.ratios.proven import Proven
@@ -63,7 +65,7 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgemen
     if not math.isfinite(ratio):
         raise ValueError(f"the guarantee {theorem.id!r} gives the ratio {ratio} for a run of {run.policy}")
     findings = list(theorem.audit(policy, run))
-    lower = proven.lower(theorem.objective)
+    lower = proven.lower(theorem.objective, theorem.schedule_class)
     value: Fraction | None = None
     holds: bool | None = None
     if run.unfinished:
@@ -71,18 +73,20 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgemen
     else:
         value = schedule_value(run.instance, run.schedule, theorem.objective)
         factor = Fraction(ratio) * (1 + _rounding(ratio, run))
-        if lower is not None and value <= factor * lower:
+        gain = get_objective(theorem.objective).gain
+        if lower is not None and (factor * value >= lower if gain else value <= factor * lower):
             holds = True
         else:
             upper = proven.upper(theorem.objective, theorem.schedule_class)
-            if upper is not None and value > factor * upper:
-                findings.append(_too_much(theorem, float(value), float(ratio), float(upper)))
+            if upper is not None and (factor * value < upper if gain else value > factor * upper):
+                missed = _too_little if gain else _too_much
+                findings.append(missed(theorem, float(value), float(ratio), float(upper)))
     return Judgement(
         theorem.id,
         theorem.objective,
         float(ratio),
         None if value is None else float(value),
-        None if lower is None else rounded_down(lower),
+        None if lower is None else float(lower) if get_objective(theorem.objective).gain else rounded_down(lower),
         False if findings else holds,
         run.policy,
         tuple(findings),
@@ -121,6 +125,10 @@ def _rounding(ratio: Fraction | float, run: Run) -> Fraction:
         isinstance(ratio, Fraction | int) and run.instance.integral and bool((completion == np.floor(completion)).all())
     )
     return Fraction(0) if exact else Fraction(ROUNDING)
+
+
+def _too_little(theorem: Guarantee, value: float, ratio: float, upper: float) -> str:
+    return f"{theorem.objective} is {value:.12g}, and {ratio:.6g} times that is less than an optimum of at least {upper:.12g}"
 
 
 def _too_much(theorem: Guarantee, value: float, ratio: float, upper: float) -> str:

@@ -19,6 +19,12 @@ from optsched.simulation.engine import Progress
 from optsched.simulation.run import Run
 
 KNOWN = "known-optimum"  # the kind of bound that the instance states itself
+# the classes whose schedules all belong to a class
+WITHIN = {
+    "gang-nonpreemptive": ("gang-nonpreemptive",),
+    "gang": ("gang", "gang-nonpreemptive"),
+    "forking": ("forking", "gang", "gang-nonpreemptive"),
+}
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,14 @@ class BoundShown:
     kind: str
     schedule_class: str
     exact: bool
+    gain: bool = False
 
     def ratio(self, value: float) -> float | None:
-        """``value`` / bound; None for nan, and where the bound is 0 and the value is not."""
+        """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0."""
         if math.isnan(value):
             return None
+        if self.gain:
+            return self.value / value if value > 0 else None
         if self.value <= 0:
             return 1.0 if value == 0 else None
         return value / self.value
@@ -57,27 +66,29 @@ class Proven:
     def __init__(self, instance: Instance, runs: Iterable[Run] = ()) -> None:
         self.instance = instance
         self.runs = tuple(runs)
-        self._certificates: dict[str, Certificate | None] = {}
-        self._reached: dict[str, bool] = {}
+        self._certificates: dict[tuple[str, str], Certificate | None] = {}
+        self._reached: dict[tuple[str, str], bool] = {}
 
-    def certificate(self, objective: str) -> Certificate | None:
-        """The best verified bound for the class ``gang``, hence for every class of gang schedules."""
-        if objective not in self._certificates:
-            self._certificates[objective] = verified_bound(self.instance, objective)
-        return self._certificates[objective]
+    def certificate(self, objective: str, schedule_class: str = "gang") -> Certificate | None:
+        """The best verified bound for ``gang``, hence for every class of gang schedules; or for ``forking``."""
+        key = objective, "forking" if schedule_class == "forking" else "gang"
+        if key not in self._certificates:
+            self._certificates[key] = verified_bound(self.instance, *key)
+        return self._certificates[key]
 
-    def lower(self, objective: str) -> Fraction | None:
-        """A verified lower bound on the optimum, exact; a bound on flow time also serves completion time, and back."""
-        for known, certificate in self._certificates.items():
+    def lower(self, objective: str, schedule_class: str = "gang") -> Fraction | None:
+        """A verified lower bound on the optimum (of a gain: an upper one), exact; a bound on flow time also serves completion time, and back."""
+        for (known, proved_for), certificate in self._certificates.items():
             between = _shift(self.instance, known, objective)
-            if certificate is not None and between is not None:
+            same = (proved_for == "forking") == (schedule_class == "forking")
+            if certificate is not None and between is not None and same:
                 return certificate.value + between
-        certificate = self.certificate(objective)
+        certificate = self.certificate(objective, schedule_class)
         return None if certificate is None else certificate.value
 
     def upper(self, objective: str, schedule_class: str) -> Fraction | None:
-        """The smallest value that a schedule of the class is known to have: of a finished run, or the stated optimum."""
-        served = ("gang", "gang-nonpreemptive") if schedule_class == "gang" else (schedule_class,)
+        """The best value that a schedule of the class is known to have: of a finished run, or the stated optimum."""
+        served = WITHIN[schedule_class]
         found = [
             schedule_value(self.instance, run.schedule, objective)
             for run in self.runs
@@ -86,24 +97,27 @@ class Proven:
         stated = exact_optimum(self.instance, objective)
         if stated is not None and stated[1] in served:
             found.append(stated[0])
-        return min(found, default=None)
+        return (max if get_objective(objective).gain else min)(found, default=None)
 
     def beside(self, run: Run, objective: str) -> BoundShown | None:
         """The optimum that the instance states for the class of the run, else the certificate."""
         known = stated_optimum(self.instance, objective)
         if known is not None and run.schedule_class == known[1]:
-            return BoundShown(known[0], KNOWN, known[1], True)
-        c = self.certificate(objective)
-        return None if c is None else BoundShown(c.exact_float, c.kind, c.schedule_class, self._is_reached(c))
+            return BoundShown(known[0], KNOWN, known[1], True, get_objective(objective).gain)
+        c = self.certificate(objective, run.schedule_class)
+        return None if c is None else BoundShown(c.exact_float, c.kind, c.schedule_class, self._is_reached(c), c.gain)
 
     def _is_reached(self, certificate: Certificate) -> bool:
         # When the exact value of a finished run is the bound, the bound is the optimum. Only close ones are added up.
         name, floor = certificate.objective, certificate.exact_float
-        if name not in self._reached:
-            close = (r for r in self.runs if not r.unfinished and r.value(name) <= floor * (1 + 1e-9) + 1e-9)
+        key = name, certificate.schedule_class
+        if key not in self._reached:
+            served = (r for r in self.runs if r.schedule_class in WITHIN[certificate.schedule_class] and not r.unfinished)
+            sign = -1 if certificate.gain else 1
+            close = (r for r in served if sign * (r.value(name) - floor) <= abs(floor) * 1e-9 + 1e-9)
             values = (schedule_value(self.instance, run.schedule, name) for run in close)
-            self._reached[name] = any(value == certificate.value for value in values)
-        return self._reached[name]
+            self._reached[key] = any(value == certificate.value for value in values)
+        return self._reached[key]
 
     def stated_optimum_stands(self, objective: str) -> None:
         """Raise `InputError` when a run or the certificate refutes the optimum that the instance states."""
@@ -112,11 +126,13 @@ class Proven:
             return
         value, schedule_class = known
         slack = 1e-9 * max(1.0, abs(value))
-        better = [r for r in self.runs if r.schedule_class == schedule_class and r.value(objective) < value - slack]
+        sign = -1 if get_objective(objective).gain else 1
+        served = [r for r in self.runs if r.schedule_class == schedule_class]
+        better = [r for r in served if sign * (r.value(objective) - value) < -slack]
         certificate = self.certificate(objective)
-        floor = certificate.exact_float if certificate else -math.inf
-        if better or floor > value + slack:
-            found = f"{better[0].policy} reaches {better[0].value(objective):g}" if better else f"a bound is {floor:g}"
+        if better or (certificate is not None and sign * (certificate.exact_float - value) > slack):
+            bounded = "" if certificate is None else f"a bound is {certificate.exact_float:g}"
+            found = f"{better[0].policy} reaches {better[0].value(objective):g}" if better else bounded
             raise InputError(
                 f"the optimum that the instance states is refuted: {found}",
                 field="optimum",
@@ -131,7 +147,8 @@ def refereed(instance: Instance, specification: Specification, progress: Progres
     Raises `SimulationError` when the schedule is rejected: a defect of optsched, or of a policy of one's own.
     """
     run = simulate(instance, specification, progress=progress)
-    violations = check_schedule(instance, run.schedule, preemptive=run.preemptive)
+    forking = run.schedule_class == "forking"
+    violations = check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking)
     # Jobs that never finished are named in the report; what they miss is not the schedule's fault.
     wrong = [v for v in violations if not (v.rule in ("completeness", "work") and run.unfinished)]
     if wrong:

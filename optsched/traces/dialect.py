@@ -19,6 +19,7 @@ from optsched.cluster import Cluster
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.registry import Registry
+from optsched.throughputs import Throughputs
 from optsched.traces.rows import Rows
 
 CLUSTER_LEGAL = "--cluster NODESxGPUS[:TYPE][+...], e.g. 8x8"
@@ -56,12 +57,14 @@ class TraceRead:
     objective: str | None = None
     optimum: dict[str, Any] | None = None
     recipe: dict[str, Any] = field(default_factory=dict)
+    throughputs: Throughputs | None = None
 
     def instance(self) -> Instance:
         """The instance; `InputError` when neither the source nor the request named a cluster."""
         if self.cluster is None:
             raise InputError(f"{self.name} needs a cluster", field="cluster", legal=CLUSTER_LEGAL)
-        return Instance(self.table, self.cluster, self.name, self.objective, self.recipe, self.optimum)
+        parts = (self.table, self.cluster, self.name, self.objective, self.recipe, self.optimum)
+        return Instance(*parts, throughputs=self.throughputs)
 
 
 Reader = Callable[[TraceRequest], TraceRead]

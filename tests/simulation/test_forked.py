@@ -1,0 +1,270 @@
+"""Rounds with copies: by hand, against a replay in fractions, and what a policy may not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.check import check_schedule
+from optsched.errors import InputError, KnowledgeError, SimulationError
+from optsched.forking import Copy, CopyDone, ForkingView
+from optsched.instance import Instance, Job
+from optsched.online.hadar_e import HadarE
+from optsched.online.simulate import simulate
+from optsched.policy import Knowledge
+from optsched.rates.network import Network
+from optsched.rates.stage_graph import iteration_time
+from optsched.simulation.forked import ForkedRun, copy_rates, run_forked
+from optsched.sources import load
+from simulation.forked_instances import gang_instance, table_instance
+from simulation.forked_reference import replay
+
+
+def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:
+    run = simulate(instance, spec)
+    assert isinstance(run, ForkedRun)
+    return run
+
+
+# -- by hand --------------------------------------------------------------------------------------------------------------
+
+
+def test_two_copies_share_a_job_and_both_pay_the_overhead() -> None:
+    run = forked(Instance([Job("a", duration=1000)], "2x1"))
+    rows = [(s.start, s.end, s.work, s.gpus) for s in run.schedule.segments()]
+    assert rows == [
+        (0, 360, 350, ((0, 0),)),
+        (0, 360, 350, ((1, 0),)),
+        (360, 520, 150, ((0, 0),)),
+        (360, 520, 150, ((1, 0),)),
+    ]
+    hours = {key: value * 3600 for key, value in run.metrics["gpu_hours"].items()}
+    assert hours == pytest.approx({"busy": 1000, "overhead": 40, "idle": 0, "waiting": 0})
+    assert run.schedule_class == "forking"
+    assert [(r.start, r.end, r.active, len(r.segments)) for r in run.rounds] == [(0, 360, (0,), 2), (360, 720, (0,), 2)]
+
+
+def test_copies_on_unlike_nodes_end_together() -> None:
+    run = forked(table_instance([[3.0, 1.0]], [2000.0]))  # 4 steps/s: 1400 in the first round, 600 in 150 s
+    assert run.schedule.work.tolist() == [1050, 350, 450, 150]
+    assert run.schedule.end.tolist() == [360, 360, 520, 520]
+
+
+def test_rounds_begin_with_an_arrival_in_an_idle_cluster_and_then_tick() -> None:
+    jobs = [Job("a", arrival=100, duration=400), Job("b", arrival=150, duration=30), Job("c", arrival=5000, duration=30)]
+    run = forked(Instance(jobs, "1x1"), "hadar-e:copies=1")
+    # b waits for the tick at 460 although it is short; after 850 nothing is left until c comes
+    assert [r.start for r in run.rounds] == [100, 460, 820, 5000]
+    assert [r.active for r in run.rounds] == [(0,), (0, 1), (1,), (2,)]
+    assert run.schedule.completion.tolist() == [520, 860, 5040]
+
+
+def test_a_round_ends_early_when_nothing_is_left_of_it_and_a_job_waits() -> None:
+    jobs = [Job("a", duration=50), Job("b", arrival=20, duration=50)]
+    run = forked(Instance(jobs, "1x1"))
+    assert [r.start for r in run.rounds] == [0, 60]
+    assert run.schedule.completion.tolist() == [60, 120]
+
+
+def test_a_gang_larger_than_a_node_runs_in_one_copy_over_several() -> None:
+    jobs = [Job("wide", gpus=5, duration=500), Job("small", gpus=1, duration=500)]
+    run = forked(Instance(jobs, "2x4"))
+    assert run.unfinished == []
+    assert run.notes["copies"].tolist() == [1, 1]  # the wide one leaves room on one node only
+    assert check_schedule(run.instance, run.schedule, forking=True) == []
+
+
+def test_preemptions_are_jobs_that_lose_a_node() -> None:
+    run = forked(Instance([Job("a", duration=1000), Job("b", arrival=100, duration=1000)], "2x1"))
+    # both nodes to a, then both to b, which has more left, then one to each: a loses two, b one
+    assert [run.schedule.job[list(r.segments)].tolist() for r in run.rounds] == [[0, 0], [1, 1], [0, 1]]
+    assert run.preemptions == 2
+
+
+# -- a second replay ------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> tuple[list[int], list[int], list[list[int]], int, int, int]:
+    nodes = draw(st.integers(1, 5))
+    jobs = draw(st.integers(1, 6))
+    whole = st.integers
+    arrival = draw(st.lists(whole(0, 500), min_size=jobs, max_size=jobs))
+    work = draw(st.lists(whole(1, 4000), min_size=jobs, max_size=jobs))
+    rate = draw(st.lists(st.lists(whole(1, 9), min_size=nodes, max_size=nodes), min_size=jobs, max_size=jobs))
+    length = draw(whole(40, 200))
+    return arrival, work, rate, draw(whole(1, nodes)), length, draw(whole(0, length - 20))
+
+
+@given(workloads())
+def test_the_replay_in_fractions_agrees(case: Any) -> None:
+    arrival, work, rate, copies, length, overhead = case
+    instance = table_instance(rate, work, arrival)
+    run = forked(instance, f"hadar-e:copies={copies},round={length},overhead={overhead}")
+    exact = replay(*(list(map(Fraction, x)) for x in (arrival, work)), rate, copies, Fraction(length), Fraction(overhead))
+    assert run.unfinished == []
+    given_ = [[(int(run.schedule.job[s]), int(run.schedule.gpu_node[s])) for s in r.segments] for r in run.rounds]
+    assert [sorted(copies) for copies in given_] == [sorted(copies) for _, copies in exact.rounds]
+    assert run.schedule.completion.tolist() == pytest.approx([float(c) for c in exact.completion], rel=1e-9)
+    forking = run.schedule_class == "forking"
+    assert forking == (min(copies, len(rate[0])) > 1)
+    assert check_schedule(instance, run.schedule, forking=forking) == []
+    assert run.metrics["gpu_hours"]["busy"] * 3600 + run.metrics["gpu_hours"]["overhead"] * 3600 == pytest.approx(
+        float((run.schedule.end - run.schedule.start).sum())
+    )
+
+
+@pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:order=payoff", "hadar-e:copies=2,estimate=noisy", "hadar-e:copies=1"])
+@pytest.mark.parametrize("seed", range(6))
+def test_gangs_on_nodes_of_several_sizes_and_types(spec: str, seed: int) -> None:
+    instance = gang_instance(seed)
+    run, again = forked(instance, spec), forked(instance, spec)
+    assert run.unfinished == []
+    assert check_schedule(instance, run.schedule, forking=run.schedule_class == "forking") == []
+    assert (run.schedule.start >= instance.arrival[run.schedule.job]).all()
+    for name in ("job", "start", "end", "work", "gpu_offset", "gpu_node", "gpu_index"):
+        assert np.array_equal(getattr(run.schedule, name), getattr(again.schedule, name)), name
+    assert run.schedule.received == pytest.approx(instance.work, rel=1e-12)
+    assert {len(set(nodes)) for nodes in nodes_of_copies(run) if nodes} <= {1, 2, 3, 4, 5, 6, 7, 8}
+    for each in run.rounds:  # copies of one job are on different nodes
+        seen = [(int(run.schedule.job[s]), v) for s in each.segments for v in set(nodes_of_copies(run)[s])]
+        assert len(seen) == len(set(seen))
+
+
+def nodes_of_copies(run: ForkedRun) -> list[list[int]]:
+    offset = run.schedule.gpu_offset
+    return [run.schedule.gpu_node[a:b].tolist() for a, b in zip(offset, offset[1:], strict=False)]
+
+
+def test_jobs_with_stage_profiles_run_at_the_speed_of_one_node() -> None:
+    instance = load("ddl-cluster").head(12)
+    run = forked(instance)
+    assert run.unfinished == []
+    assert check_schedule(instance, run.schedule, forking=True) == []
+    rates, network = copy_rates(instance), Network.of(instance.cluster)
+    for j, job in enumerate(instance.jobs):
+        profile = instance.profiles[str(job.profile)]
+        fits = job.gpus <= int(instance.cluster.node_gpus[0])
+        alone = 1 / iteration_time(profile, network, [0] * job.gpus) if fits else 0
+        assert rates[j, 0] == pytest.approx(alone)
+
+
+# -- what a policy may not do -------------------------------------------------------------------------------------------------
+
+
+class Says:
+    """A policy that assigns what it was made with, in every round."""
+
+    name = "says"
+    knowledge = Knowledge.CLAIRVOYANT
+    knows_rates = True
+    round = 100.0
+    overhead = 10.0
+    copies = 2
+
+    def __init__(self, *copies: Any) -> None:
+        self.said = copies
+
+    def begin(self, view: ForkingView) -> None:
+        self.heard: list[CopyDone] = []
+
+    def assign(self, view: ForkingView) -> Iterable[Copy]:
+        return self.said
+
+    def collect(self, view: ForkingView, done: Sequence[CopyDone]) -> None:
+        self.heard += done
+
+
+TWO = Instance([Job("a", gpus=2, duration=50), Job("b", arrival=500, duration=50, gpu_types=("B",))], "2x2:A+1x4:B")
+
+
+@pytest.mark.parametrize(
+    ("copies", "words"),
+    [
+        (["a"], "'a' is not a copy"),
+        ([Copy(1, ((2, 1),), 1.0)], "is of a job that is not active"),
+        ([Copy(0, ((0, 1),), 1.0)], r"has the GPUs \(\(0, 1\),\) \(legal: 2 in all\)"),
+        ([Copy(0, ((0, 3), (1, -1)), 1.0)], "has the GPUs"),
+        ([Copy(0, ((3, 2),), 1.0)], "on node 3, which it may not use"),
+        ([Copy(0, ((0, 2),), 0.0)], "has the target 0.0"),
+        ([Copy(0, ((0, 2),), float("nan"))], "has the target nan"),
+        ([Copy(0, ((0, 2),), 51.0)], "are to do more than is left, 50"),
+        ([Copy(0, ((0, 2),), 20.0), Copy(0, ((0, 2),), 20.0)], "not enough GPUs on node 0"),
+        ([Copy(0, ((2, 2),), 20.0), Copy(0, ((2, 2),), 20.0)], "has 2 copies .legal: at most 2, on different nodes"),
+        ([Copy(0, ((v, 2),), 5.0) for v in range(3)], "has 3 copies .legal: at most 2"),
+    ],
+)
+def test_impossible_copies_are_refused(copies: list[Any], words: str) -> None:
+    with pytest.raises(SimulationError, match=words):
+        run_forked(TWO, Says(*copies))
+
+
+def test_a_type_that_a_job_may_not_use() -> None:
+    class Later(Says):
+        def assign(self, view: ForkingView) -> Iterable[Copy]:
+            return [Copy(j, ((0, int(view.gpus[j])),), 10.0) for j in view.active.tolist()]
+
+    with pytest.raises(SimulationError, match="job 'b' is on node 0, which it may not use"):
+        run_forked(TWO, Later())
+
+
+def test_a_policy_hears_what_its_copies_did() -> None:
+    policy = Says(Copy(0, ((0, 2),), 30.0), Copy(0, ((1, 2),), 20.0))
+    run = run_forked(TWO.replace(jobs=TWO.jobs[:1]), policy)
+    assert [(done.copy, done.work, done.seconds) for done in policy.heard] == [(c, c.target, c.target) for c in policy.said]
+    assert run.schedule.end.tolist() == [40, 30]
+
+
+def test_jobs_that_nobody_assigns_stay_unfinished() -> None:
+    run = run_forked(TWO, Says())
+    assert run.unfinished == ["a", "b"]
+    assert len(run.schedule) == 0
+    assert run.rounds == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"round": 0.0}, "round"),
+        ({"round": float("inf")}, "round"),
+        ({"overhead": 100.0}, "overhead"),
+        ({"overhead": -1.0}, "overhead"),
+        ({"copies": -1}, "copies"),
+    ],
+)
+def test_rounds_must_be_legal(changes: dict[str, Any], field: str) -> None:
+    policy = Says()
+    for name, value in changes.items():
+        setattr(policy, name, value)
+    with pytest.raises(InputError, match=f"says: {field} = "):
+        run_forked(TWO, policy)
+
+
+def test_the_view_keeps_secrets() -> None:
+    seen: list[type[Exception]] = []
+
+    class Curious(Says):
+        knowledge = Knowledge.NON_CLAIRVOYANT
+        knows_rates = False
+
+        def assign(self, view: ForkingView) -> Iterable[Copy]:
+            for ask in (lambda: view.left, lambda: view.rates):
+                try:
+                    ask()
+                except KnowledgeError as error:
+                    seen.append(type(error))
+            assert view.reference(0) == (0, 1.0)
+            return ()
+
+    run_forked(TWO, Curious())
+    assert seen == [KnowledgeError] * 4
+    rates = HadarE()
+    run_forked(TWO, rates)
+    rates.believed[:] = 0  # a copy: nobody changes what the policy believes
+    assert rates.believed.max() == 1

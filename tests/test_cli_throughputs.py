@@ -1,0 +1,154 @@
+"""Traces that name models, through the command line: speeds from a table, gaps told once, every mistake one clear line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.cli import main
+
+ROW = "{}\tpython3 x\tdir\t--n\t1\t{}\t{}\t1\t-1\t{}"
+TABLE: dict[str, Any] = {
+    "v100": {"('net', 1)": {"null": 10.0}, "('net', 2)": {"null": 18.0}, "('none', 1)": {"null": 0.0}},
+    "v100_unconsolidated": {"('net', 2)": {"null": 8.0}},
+    "k80": {"('net', 1)": {"null": 2.0}, "('net', 2)": {"null": 0.0}, "('none', 1)": {"null": 0.0}},
+}
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "t.trace"
+    path.write_text("\n".join([ROW.format("net", 180, 2, 0), ROW.format("net", 100, 1, 1)]) + "\n")
+    return path
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(TABLE))
+    return path
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.count("\n") == 1, err
+    return err
+
+
+def test_jobs_run_at_the_speeds_of_the_table(
+    trace: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--cluster", "1x2:V100+1x1:K80", "--throughputs", table)
+    assert call("run", f"gavel:{trace}", *where, "-p", "fifo", "--json", "-o", tmp_path / "out") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    run = json.loads(out)["runs"][0]
+    assert run["value"] == 10 + 50  # the pair on the V100s (no K80 holds it), the single job on the K80
+    assert run["bound"]["value"] <= 10 + 19  # the best schedule runs the single job after the pair
+    schedule = tmp_path / "out" / "schedule-01-fifo.json"
+    assert call("verify", schedule, "--instance", f"gavel:{trace}", *where) == 0
+    assert call("convert", f"gavel:{trace}", *where, "-o", tmp_path / "i.json") == 0
+    assert call("verify", schedule, "--instance", tmp_path / "i.json") == 0
+    assert call("verify", tmp_path / "out" / "certificate.json", "--instance", tmp_path / "i.json") == 0
+
+
+def test_what_is_derived_is_said_once_and_can_be_refused(
+    trace: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = (f"gavel:{trace}", "--cluster", "1x2:V100+1x2:P100", "--throughputs", table, "-p", "fifo", "--json")
+    assert call("run", *where) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["runs"]
+    assert err.count("\n") == 1
+    assert "P100 = 0.605 x v100" in err
+    assert call("run", *where, "--strict-throughputs") == 2
+    assert "no such row" in one_line(capsys)
+
+
+def test_the_built_in_table_serves_where_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "t.trace"
+    trace.write_text(ROW.format("A3C", 718, 1, 0) + "\n")
+    assert call("run", f"gavel:{trace}", "--cluster", "1x1:V100", "-p", "fifo", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["value"] == pytest.approx(100, rel=1e-3)
+    assert call("run", f"gavel:{trace}", "--cluster", "1x1", "-p", "fifo") == 2
+    assert "--cluster 8x8:V100" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"k80": {"('net', 1)": {"null": -2.0}}}, "k80.('net', 1).null"),
+        ({"k80": {"('net', 1)": {"null": "fast"}}}, "'fast'"),
+        ({"k80": {"net": {"null": 2.0}}}, "not a key"),
+        ([], "not a table of throughputs"),
+    ],
+)
+def test_a_bad_table_is_one_line(
+    trace: Path, tmp_path: Path, change: Any, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(change))
+    out = tmp_path / "i.json"
+    assert call("convert", f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", path, "-o", out) == 2
+    line = one_line(capsys)
+    assert said in line
+    assert str(path) in line
+    assert not out.exists()
+
+
+def test_unknown_models_are_named_by_row_and_can_be_skipped(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "t.trace"
+    trace.write_text("\n".join([ROW.format("net", 180, 2, 0), ROW.format("nett", 1, 1, 0), ROW.format("x", 1, 1, 0)]))
+    where = (f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", table)
+    assert call("convert", *where, "-o", tmp_path / "i.json") == 2
+    err = capsys.readouterr().err
+    assert "2 of 3 rows not legal" in err
+    assert "row 2, job_type = 'nett': unknown model" in err
+    assert "row 3" in err
+    assert not (tmp_path / "i.json").exists()
+    assert call("run", *where, "-p", "fifo", "--skip-bad", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["instance"]["skipped_rows"] == 2
+
+
+def test_a_job_that_fits_no_type(tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for row, cluster, said in [
+        (ROW.format("none", 9, 1, 0), "1x2:V100+1x2:K80", "throughput of zero for every type"),
+        (ROW.format("net", 9, 2, 0), "4x2:K80", "throughput of zero for every type"),
+        (ROW.format("net", 9, 2, 0), "1x1:V100+4x2:K80", "the gang is larger than the cluster"),
+    ]:
+        trace = tmp_path / "t.trace"
+        trace.write_text(row + "\n")
+        assert call("run", f"gavel:{trace}", "--cluster", cluster, "--throughputs", table, "-p", "fifo") == 2
+        err = capsys.readouterr().err
+        assert said in err
+        assert "net" in err or "none" in err or "gpus = 2" in err
+        assert "Traceback" not in err
+
+
+def test_an_instance_file_takes_another_table(
+    trace: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "i.json"
+    assert call("convert", f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", table, "-o", kept) == 0
+    faster = tmp_path / "faster.json"
+    faster.write_text(json.dumps({"v100": {"('net', 1)": {"null": 20.0}, "('net', 2)": {"null": 36.0}}}))
+    values = []
+    for more in ([], ["--throughputs", faster]):
+        capsys.readouterr()
+        assert call("run", kept, *more, "-p", "fifo", "--json") == 0
+        values.append(json.loads(capsys.readouterr().out)["runs"][0]["value"])
+    assert values == [10 + 19, 5 + 9]
