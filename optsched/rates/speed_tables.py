@@ -66,7 +66,7 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
     Raises `InputError` when a profile is missing, or the cluster does not state the bandwidths that it needs.
     """
     cluster = instance.cluster
-    node_type = cluster.node_type if pool_node is None else cluster.node_type[pool_node]
+    node_type = cluster.node_type.copy() if pool_node is None else cluster.node_type[pool_node]
     jobs, row_of, together, spread = table_rows(instance)
     row = np.full(instance.n, -1, dtype=np.int64)
     row[jobs] = row_of
@@ -74,7 +74,7 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
         spread = together  # nobody knows who sits beside whom
     with np.errstate(divide="ignore"):
         seconds = np.array([1.0 / together, 1.0 / spread])
-    return pack(_stages(instance), row, np.ascontiguousarray(node_type), seconds)
+    return pack(_stages(instance), row, node_type, seconds)
 
 
 def _stages(instance: Instance) -> StageTables:
