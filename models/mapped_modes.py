@@ -7,7 +7,8 @@ the same sum, so none is smaller than another in every node, and a slow mode may
 nodes are as fast as each other but not interchangeable, since the nodes may be in use; all are kept.
 
 Replicas of a stage are alike, so a mapping is a table (stage, node) of counts with the right sums: every one is timed, for
-one vector of each set of vectors that differ only by alike nodes. Jobs with durations have modes that are equally fast.
+one vector of each set of vectors that differ only by alike nodes. Jobs with durations have modes that are equally fast;
+those of a job at the speeds of a throughput table are as fast as the slowest GPU type in them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from optsched.rates.duration import paces
 from optsched.rates.network import Network
 from optsched.rates.stage_graph import iteration_time
 from optsched.rates.stage_tables import profile_pace, tables
+from optsched.rates.type_speeds import type_speeds
 from optsched.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
@@ -64,27 +66,14 @@ class MappedModes:
     def of(cls, instance: Instance) -> MappedModes:
         """The modes of an instance; `InputError` when they, or the mappings behind one of them, are too many."""
         vectors = modes_of_classes(instance, "any")
-        names = instance.table["profile"].to_list()
-        network = Network.of(instance.cluster) if instance.profiled.any() else None
-        known: dict[tuple[str, tuple[tuple[float, float, int], ...]], tuple[tuple[tuple[int, int], ...], float]] = {}
+        timing = _Timing(instance)
         job, mapping, pace = [], [], []
-        for j, (kind, profiled) in enumerate(zip(instance.job_class.tolist(), instance.profiled.tolist(), strict=True)):
+        for j, kind in enumerate(instance.job_class.tolist()):
             for vector in vectors[kind]:
+                found, seconds = timing.of(j, vector)
                 job.append(j)
-                if network is None or not profiled:
-                    mapping.append(vector)
-                    pace.append(1.0)
-                    continue
-                # alike nodes stand together: what is found for one vector is written in places, not in nodes
-                placed = sorted(vector, key=lambda part: (network.intra[part[0]], network.cross[part[0]], part[1]))
-                alike = tuple((float(network.intra[v]), float(network.cross[v]), count) for v, count in placed)
-                if (names[j], alike) not in known:
-                    found, alpha = best_mapping(instance.profiles[names[j]], network, tuple(placed))
-                    place = {v: i for i, (v, _) in enumerate(placed)}
-                    known[names[j], alike] = tuple((place[v], count) for v, count in found), alpha
-                parts, alpha = known[names[j], alike]
-                mapping.append(tuple((placed[i][0], count) for i, count in parts))
-                pace.append(alpha)
+                mapping.append(found)
+                pace.append(seconds)
         jobs = np.array(job, dtype=np.int64)
         held = np.zeros((jobs.size, instance.cluster.node_count), dtype=np.int64)
         for b, parts in enumerate(mapping):
@@ -128,6 +117,35 @@ class MappedModes:
         own = slice(int(self.offset[j]), int(self.offset[j + 1]))
         same = np.flatnonzero((self.held[own] == held).all(axis=1))
         return int(same[0]) + own.start if same.size else -1
+
+
+class _Timing:
+    # The mapping and the pace of a job on a vector; what was found for alike nodes is known.
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._names = instance.table["profile"].to_list()
+        self._network = Network.of(instance.cluster) if instance.staged.any() else None
+        self._speeds = type_speeds(instance) if instance.tabled.any() else None
+        self._known: dict[tuple[str, tuple[tuple[float, float, int], ...]], tuple[Mode, float]] = {}
+
+    def of(self, j: int, vector: Mode) -> tuple[Mode, float]:
+        """(nodes and counts in the order of the replicas, seconds a unit of work)."""
+        if self._network is not None and self._instance.staged[j]:
+            return self._staged(self._names[j], vector, self._network)
+        if self._speeds is not None and self._instance.tabled[j]:
+            return vector, 1.0 / self._speeds.rate(j, [v for v, _ in vector])
+        return vector, 1.0
+
+    def _staged(self, name: str, vector: Mode, network: Network) -> tuple[Mode, float]:
+        # alike nodes stand together: what is found for one vector is written in places, not in nodes
+        placed = sorted(vector, key=lambda part: (network.intra[part[0]], network.cross[part[0]], part[1]))
+        alike = tuple((float(network.intra[v]), float(network.cross[v]), count) for v, count in placed)
+        if (name, alike) not in self._known:
+            found, alpha = best_mapping(self._instance.profiles[name], network, tuple(placed))
+            place = {v: i for i, (v, _) in enumerate(placed)}
+            self._known[name, alike] = tuple((place[v], count) for v, count in found), alpha
+        parts, alpha = self._known[name, alike]
+        return tuple((placed[i][0], count) for i, count in parts), alpha
 
 
 def mappings(replicas: tuple[int, ...], vector: Mode) -> Iterator[Mode]:
