@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from optsched.profile import Profile, Stage
     from optsched.rates.model_zoo import zoo_profile
     from optsched.rates.network import Network
+    from optsched.rates.throughput_table import read_throughputs
     from optsched.report import Report, compare, evaluate
     from optsched.schedule import Schedule, Segment
     from optsched.simulation.run import Run
     from optsched.sources import load
+    from optsched.throughputs import Throughput, Throughputs
     from optsched.traces.generate import generate
 
 __version__ = "0.1.0"
@@ -59,6 +61,8 @@ _HOMES = {
     "Stage": "profile",
     "Start": "policy",
     "Stop": "policy",
+    "Throughput": "throughputs",
+    "Throughputs": "throughputs",
     "Wake": "policy",
     "bound": "bounds",
     "check_schedule": "check",
@@ -67,6 +71,7 @@ _HOMES = {
     "generate": "traces.generate",
     "load": "sources",
     "map_job": "placement.heavy_edge",
+    "read_throughputs": "rates.throughput_table",
     "simulate": "online.simulate",
     "solve": "offline.solve",
     "zoo_profile": "rates.model_zoo",
@@ -94,6 +99,8 @@ __all__ = [
     "Stage",
     "Start",
     "Stop",
+    "Throughput",
+    "Throughputs",
     "Wake",
     "bound",
     "check_schedule",
@@ -103,6 +110,7 @@ __all__ = [
     "load",
     "map_job",
     "plot",
+    "read_throughputs",
     "simulate",
     "solve",
     "zoo_profile",

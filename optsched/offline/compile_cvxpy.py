@@ -39,6 +39,7 @@ class CvxpyBinding:
     inverse: list[Any]
     variables: list[Any]
     cost: Floats
+    sense: int
 
     def load(self, x: Floats, row_dual: Floats | None) -> None:
         """Through CVXPY's own inversion of its reductions: variables, duals and ``problem.value`` are set."""
@@ -46,7 +47,8 @@ class CvxpyBinding:
         duals = None
         if row_dual is not None:
             cones = last["eq_constr"] + last["other_constr"]
-            duals = utilities.get_dual_values(-row_dual, utilities.extract_dual_value, cones)
+            # CVXPY minimises -f to maximise f; the row duals are those of the problem as it was stated
+            duals = utilities.get_dual_values(-self.sense * row_dual, utilities.extract_dual_value, cones)
         value = float(self.cost @ x) + float(last["offset"])
         solution = Solution(cp.OPTIMAL, value, {last["var_id"]: x}, duals, {})
         for reduction, data in zip(self.chain.reductions[-2::-1], self.inverse[-2::-1], strict=True):
@@ -109,6 +111,7 @@ def read(problem: Any) -> LinearProgram:
         inverse=inverse,
         variables=list(stuffed.variables),
         cost=np.asarray(data["c"], dtype=np.float64),
+        sense=sense,
     )
     return LinearProgram(
         c=sense * binding.cost,

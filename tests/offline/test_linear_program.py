@@ -172,6 +172,20 @@ def test_cvxpy_duals_have_cvxpys_signs() -> None:
     assert (float(equal.dual_value), float(most.dual_value)) == expected == (-3.0, 2.0)
 
 
+def test_cvxpy_duals_of_a_maximisation_have_cvxpys_signs() -> None:
+    x = cp.Variable(2, nonneg=True)
+    equal, most = x[0] + x[1] == 4, x[0] <= 1
+    problem = cp.Problem(cp.Maximize(3 * x[0] + x[1]), [equal, most])
+    problem.solve(solver=cp.HIGHS)
+    expected = (float(equal.dual_value), float(most.dual_value))
+    program = compile(problem)
+    session = Session(program)
+    outcome = session.solve()
+    program.load(outcome.x, session.duals())
+    assert (float(equal.dual_value), float(most.dual_value)) == expected
+    assert expected[1] == 2.0
+
+
 def test_cvxpy_epigraph_columns_belong_to_nobody() -> None:
     x = cp.Variable(name="x")
     problem = cp.Problem(cp.Minimize(cp.abs(x - 2)), [x >= 3])

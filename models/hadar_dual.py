@@ -1,0 +1,74 @@
+"""Hadar's dual: prices of devices and payoffs of jobs, in Pyomo and in CVXPY.
+
+Sets: jobs j; schedules s in S_j; resources q (a device type of a machine in a round).
+Data: u_js >= 0 utility; w_q^js devices of q that s holds; c_q devices of q there are (`Packing`).
+Variables: price[q] = k_q >= 0 of one device of q; payoff[j] = mu_j >= 0, what is left of j's best utility after paying.
+
+    min  sum_j payoff[j] + sum_q c_q price[q]                                                     (0)
+    s.t. payoff[j] + sum_q w_q^js price[q] >= u_js                every schedule s of every job j (1)  gain
+
+Optimum: equal to that of the LP `hadar_primal` (strong duality), so an upper bound on the utility of every choice of
+schedules; **any** feasible solution is one, which is how the online algorithm's prices prove its ratio.
+Size, S schedules: columns Q + n, rows S, nonzeros those of the demands and S.
+Reference: (D) in 2.4 of the Hadar sheet; Bao, Peng, Wu and Li (OASiS), INFOCOM 2018, arXiv 1801.00936.
+"""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+from pyomo.core.expr import LinearExpression, MonomialTermExpression
+
+from optsched.models.fast_building import collector_paused
+from optsched.models.hadar_packing import Packing
+
+__all__ = ["build", "build_cvxpy", "prices"]
+
+NAME = "hadar-dual"
+Floats = npt.NDArray[np.float64]
+
+
+@collector_paused
+def build(packing: Packing) -> pyo.ConcreteModel:
+    """The Pyomo model: ``model.price[q]``, ``model.payoff[j]``, ``model.gain[j, s]``.
+
+    Raises `InputError` when no job has a schedule.
+    """
+    packing.require_schedules()
+    model = pyo.ConcreteModel(NAME)
+    model.price = pyo.Var(range(packing.resources), domain=pyo.NonNegativeReals)
+    model.payoff = pyo.Var(range(packing.jobs), domain=pyo.NonNegativeReals)
+    price, payoff = list(model.price.values()), list(model.payoff.values())
+
+    # (0)
+    paid = [1.0] * packing.jobs + [float(c) for c in packing.capacity]
+    model.objective = pyo.Objective(
+        expr=LinearExpression(constant=0.0, linear_coefs=paid, linear_vars=[*payoff, *price])
+    )
+    # (1)
+    rows = {}
+    for j, of_job in enumerate(packing.schedules):
+        for s, one in enumerate(of_job):
+            bill = [MonomialTermExpression((float(w), price[q])) for q, w in one.demand]
+            rows[j, s] = LinearExpression([payoff[j], *bill]) >= one.utility
+    model.gain = pyo.Constraint(list(rows), expr=rows)
+    return model
+
+
+def build_cvxpy(packing: Packing) -> cp.Problem:
+    """The same program with vectors; its only constraint is (1), in the order of `Packing.flat`."""
+    packing.require_schedules()
+    price = cp.Variable(packing.resources, nonneg=True, name="price")
+    payoff = cp.Variable(packing.jobs, nonneg=True, name="payoff")
+    capacity = np.array(packing.capacity, dtype=np.float64)
+    return cp.Problem(
+        cp.Minimize(cp.sum(payoff) + capacity @ price),  # (0)
+        [packing.of_job.T @ payoff + packing.demand.T @ price >= packing.utility],  # (1)
+    )
+
+
+def prices(model: pyo.ConcreteModel) -> Floats:
+    """k of a solved Pyomo model, f64[Q]; a price that stands in no row of (1) costs and is 0."""
+    return np.array([variable.value or 0.0 for variable in model.price.values()], dtype=np.float64)

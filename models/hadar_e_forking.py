@@ -1,0 +1,46 @@
+"""HadarE's makespan LPs: how fast n nodes finish J jobs when a job may be forked into copies, and when it may not.
+
+Data: v_j steps; X_jh steps/s of job j on node h, 0 where it does not run. A copy occupies a node; all jobs are there from
+the beginning; work is divisible and preemption free.
+
+    fork:     min T  s.t.  sum_h X_jh y_jh >= v_j,  sum_j y_jh <= T,  y >= 0
+    no fork:  additionally  sum_h y_jh <= T          (a job is on one node at a time)
+
+Both are `makespan_modes` with a mode for every (job, node). Both optima are attained: forked copies run whenever they
+like, and without forking the times y are those of a preemptive open shop, which fits in T when no job and no node
+has more than T (Gonzalez and Sahni). **Their ratio is the most that any forking scheme can gain in total time.** With
+at least as many jobs as nodes it tends to 1; with one job it is sum_h X_h / max_h X_h.
+With at most x copies a job (x_max of 3.6) the optimum lies between the two.
+
+Reference: 4.4 of the Hadar sheet; Lawler and Labetoulle, J. ACM 25 (1978), 612-619; Gonzalez and Sahni, Open shop scheduling
+to minimize finish time, J. ACM 23 (1976), 665-679.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.models.makespan_modes import ModeJobs, WorkMode
+
+__all__ = ["fork_jobs"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def fork_jobs(steps: Any, speed: Any, *, fork: bool = True) -> ModeJobs:
+    """The jobs of the fork LP (``fork=False``: of the LP without forking); build it with `makespan_modes.build`.
+
+    ``steps`` v f64[n] > 0; ``speed`` X f64[n, H] steps/s. Raises `InputError` for shapes and numbers that are not legal,
+    `InfeasibleError` for a job that runs on no node.
+    """
+    v, X = np.asarray(steps, dtype=np.float64), np.asarray(speed, dtype=np.float64)
+    if v.ndim != 1 or X.ndim != 2 or X.shape[0] != v.size:
+        raise InputError("not legal", field="speed", value=X.shape, legal=f"shape ({v.size}, nodes)")
+    if not np.all(np.isfinite(X) & (X >= 0)):
+        raise InputError("not legal", field="speed", legal="finite and >= 0")
+    modes = tuple(tuple(WorkMode(x, ((h, 1),)) for h, x in enumerate(row) if x > 0) for row in X.tolist())
+    return ModeJobs(tuple(v.tolist()), modes, (1,) * X.shape[1], one_mode=not fork)

@@ -1,0 +1,176 @@
+"""Hadar's offline optimum as a MILP over rounds x machines x types: gangs, the slowest type rules, one finish round a job.
+
+Sets: jobs j; rounds t = a_j..T-1; cells (h, r) with devices; modes m of j (`RoundProblem.modes`): a slowest type, on any
+machines or on one machine alone.
+Data: W_j devices of the gang; c_h^r devices there are; p_m = min(1, L W_j X_m / (E_j N_j)) part of the work that a round in
+mode m does; u_jt utility of finishing with round t, not increasing in t.
+Variables: w[j, h, r, t] integer devices; mode[j, m, t] = 1 if j runs in round t in mode m (binaries of thresholds: a mode
+opens the cells that are fast enough); finish[j, t] = 1 if t is j's last round.
+
+    max  sum_{j,t} u_jt finish[j, t]                                                              (0)
+    s.t. sum_{h,r} w[j, h, r, t] = W_j sum_m mode[j, m, t]        every j, t                      (1)  gang
+         w[j, h, r, t] <= min(W_j, c_h^r) sum_{m opens (h,r)} mode[j, m, t]   every j, h, r, t    (2)  opened
+         sum_r w[j, h, r, t] <= W_j sum_{m only on h} mode[j, m, t]
+                              + (W_j - 1) sum_{m on any} mode[j, m, t]        every j, h, t       (3)  apart
+         sum_m mode[j, m, t] <= sum_{s >= t} finish[j, s]         every j, t                      (4)  until
+         finish[j, t] <= sum_m mode[j, m, t]                      every j, t                      (5)  last
+         sum_{t,m} p_m mode[j, m, t] >= sum_t finish[j, t]        every j                         (6)  work
+         sum_j w[j, h, r, t] <= c_h^r                             every h, r, t                   (7)  capacity
+         sum_t finish[j, t] <= 1                                  every j                         (8)  once
+
+(3) only where gangs on one machine have modes of their own: then a mode of spread gangs needs two machines. (1) and (4)
+let at most one mode be on, so by (2) all W_j devices are in cells that are as fast as the mode says; a mode that
+is slower than its cells is feasible and never better. p_m may be cut at 1 since one such round is enough.
+
+Optimum: exact for schedules in rounds, jobs may be left out; equal to that of the integral program `hadar_primal` over
+all schedules (`RoundProblem.packing`). Its LP relaxation is weaker than the packing LP (a job can take half a gang).
+It is a *restriction* of continuous time: no bound for schedules that are not in rounds.
+Size: columns about sum_j (T - a_j)(H R + modes + 1), rows the same; NP-hard, for small instances.
+Reference: 2.2 of the Hadar sheet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.models.fast_building import collector_paused
+from optsched.models.hadar_rounds import ENOUGH, RoundProblem
+from optsched.rates.type_speeds import type_speeds
+from optsched.schedule import Schedule, node_first
+
+__all__ = ["build", "chosen_allocation", "round_schedule"]
+
+NAME = "hadar-offline"
+Ints = npt.NDArray[np.int64]
+
+
+@collector_paused
+def build(problem: RoundProblem, *, relax: bool = False) -> pyo.ConcreteModel:
+    """The model; jobs that run in no mode have no variables. Raises `InputError` when no job runs in any."""
+    arrival, tasks = problem.arrival.tolist(), problem.tasks.tolist()
+    cells = [(h, r) for h in range(problem.machines) for r in range(problem.types) if problem.devices[h, r]]
+    moments = [(j, t) for j in range(problem.n) if problem.modes[j] for t in range(arrival[j], problem.rounds)]
+    if not moments:
+        raise InputError("no job can run in any round", field="speed", legal="a type with room for a gang")
+
+    model = pyo.ConcreteModel(NAME)
+    binary = pyo.UnitInterval if relax else pyo.Binary
+    whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
+    model.mode = pyo.Var([(j, m, t) for j, t in moments for m in range(len(problem.modes[j]))], domain=binary)
+    model.w = pyo.Var([(j, h, r, t) for j, t in moments for h, r in cells], domain=whole)
+    model.finish = pyo.Var(moments, domain=binary)
+    of_job: dict[int, list[int]] = {}
+    for j, t in moments:
+        of_job.setdefault(j, []).append(t)
+    on = {(j, t): sum(model.mode[j, m, t] for m in range(len(problem.modes[j]))) for j, t in moments}
+
+    # (0)
+    worth = sum(float(problem.utility[j, t]) * model.finish[j, t] for j, t in moments)
+    model.objective = pyo.Objective(expr=worth, sense=pyo.maximize)
+    # (1), (2), (3)
+    held = {(j, t): sum(model.w[j, h, r, t] for h, r in cells) for j, t in moments}
+    model.gang = pyo.Constraint(moments, expr={(j, t): held[j, t] == tasks[j] * on[j, t] for j, t in moments})
+    _open_cells(model, problem)
+    if problem.together is not None:
+        _keep_apart(model, problem, moments)
+    # (4), (5)
+    model.until = pyo.Constraint(
+        moments, expr={(j, t): on[j, t] <= sum(model.finish[j, s] for s in of_job[j] if s >= t) for j, t in moments}
+    )
+    model.last = pyo.Constraint(moments, expr={(j, t): model.finish[j, t] <= on[j, t] for j, t in moments})
+    # (6)
+    model.work = pyo.Constraint(list(of_job), expr={j: _enough(model, problem, j, of_job[j]) for j in of_job})
+    # (7)
+    columns = [(h, r, t) for h, r in cells for t in range(problem.rounds) if any(s == t for _, s in moments)]
+    busy = {(h, r, t): sum(model.w[j, h, r, t] for j, s in moments if s == t) for h, r, t in columns}
+    model.capacity = pyo.Constraint(columns, expr={key: busy[key] <= int(problem.devices[key[:2]]) for key in columns})
+    # (8)
+    model.once = pyo.Constraint(list(of_job), expr={j: sum(model.finish[j, t] for t in of_job[j]) <= 1 for j in of_job})
+    return model
+
+
+def _open_cells(model: pyo.ConcreteModel, problem: RoundProblem) -> None:
+    opening: dict[tuple[int, int, int], list[int]] = {}
+    for j, modes in enumerate(problem.modes):
+        for m, mode in enumerate(modes):
+            for h, r in mode.cells:
+                opening.setdefault((j, h, r), []).append(m)
+
+    def opened(model: Any, j: int, h: int, r: int, t: int) -> Any:
+        most = min(int(problem.tasks[j]), int(problem.devices[h, r]))
+        return model.w[j, h, r, t] <= most * sum(model.mode[j, m, t] for m in opening.get((j, h, r), []))
+
+    model.opened = pyo.Constraint(list(model.w), rule=opened)
+
+
+def _keep_apart(model: pyo.ConcreteModel, problem: RoundProblem, moments: list[tuple[int, int]]) -> None:
+    def apart(model: Any, j: int, t: int, h: int) -> Any:
+        W, modes = int(problem.tasks[j]), problem.modes[j]
+        here = sum(model.mode[j, m, t] for m, mode in enumerate(modes) if mode.machine == h)
+        any_ = sum(model.mode[j, m, t] for m, mode in enumerate(modes) if mode.machine is None)
+        held = sum(model.w[j, h, r, t] for r in range(problem.types) if problem.devices[h, r])
+        return held <= W * here + (W - 1) * any_
+
+    machines = [h for h in range(problem.machines) if problem.devices[h].any()]
+    model.apart = pyo.Constraint([(j, t, h) for j, t in moments for h in machines], rule=apart)
+
+
+def _enough(model: pyo.ConcreteModel, problem: RoundProblem, j: int, rounds: list[int]) -> Any:
+    needed = float(problem.work[j]) * ENOUGH
+    part = [min(1.0, problem.iterations(j, mode) / needed) for mode in problem.modes[j]]
+    done = sum(p * model.mode[j, m, t] for m, p in enumerate(part) for t in rounds)
+    return done >= sum(model.finish[j, t] for t in rounds)
+
+
+def chosen_allocation(model: pyo.ConcreteModel, problem: RoundProblem) -> Ints:
+    """Devices held in a solved model, i64[n, T, H, R]. Raises `InputError` when the values are no integers."""
+    held = np.zeros((problem.n, problem.rounds, problem.machines, problem.types), dtype=np.int64)
+    for (j, h, r, t), variable in model.w.items():
+        value = variable.value or 0.0
+        held[j, t, h, r] = round(value)
+        if abs(value - held[j, t, h, r]) > 1e-5:
+            raise InputError("the values are no integer solution", field=variable.name, value=value, legal="integers")
+    return held
+
+
+def round_schedule(instance: Instance, seconds: float, held: Ints) -> Schedule:
+    """The schedule of an allocation i64[n, T, nodes, types] of the problem `round_problem(instance, seconds, T)`.
+
+    Rounds with the same GPUs in a row are one segment; a job that is done leaves before its round ends.
+    """
+    speeds, origin = type_speeds(instance), float(instance.arrival.min())
+    rows: list[tuple[int, float, float, float, dict[int, int]]] = []
+    for j in range(instance.n):
+        left = float(instance.work[j])
+        for t in range(held.shape[1]):
+            on = held[j, t].sum(axis=1)
+            counts = {int(node): int(on[node]) for node in np.flatnonzero(on)}
+            if not counts or left <= 0:
+                continue
+            start, rate = origin + t * seconds, speeds.rate(j, counts)
+            last = left <= rate * seconds / ENOUGH  # what rounding leaves over is done, too
+            end, done = (start + left / rate, left) if last else (origin + (t + 1) * seconds, rate * seconds)
+            left = 0.0 if last else left - done
+            if rows and rows[-1][0] == j and rows[-1][2] == start and rows[-1][4] == counts:
+                _, start, _, before, _ = rows.pop()
+                done += before
+            rows.append((j, start, end, done, counts))
+    gangs = [counts for _, _, _, _, counts in rows]
+    return Schedule.from_counts(
+        instance,
+        np.array([row[0] for row in rows], dtype=np.int64),
+        np.array([row[1] for row in rows], dtype=np.float64),
+        np.array([row[2] for row in rows], dtype=np.float64),
+        np.array([row[3] for row in rows], dtype=np.float64),
+        np.cumsum([0, *(len(counts) for counts in gangs)], dtype=np.int64),
+        np.array([node for counts in gangs for node in counts], dtype=np.int64),
+        np.array([count for counts in gangs for count in counts.values()], dtype=np.int64),
+        node_first(instance),
+        NAME,
+    )

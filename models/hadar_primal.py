@@ -1,0 +1,89 @@
+"""Hadar's primal: the schedule-indexed packing program, in Pyomo and in CVXPY.
+
+Sets: jobs j; schedules s in S_j; resources q (a device type of a machine in a round).
+Data: u_js >= 0 utility; w_q^js devices of q that s holds; c_q devices of q there are (`Packing`).
+Variables: x[j, s] >= 0, the share in which j runs by s; with ``integer`` 0 or 1.
+
+    max  sum_{j,s} u_js x[j, s]                                                                   (0)
+    s.t. sum_{j,s} w_q^js x[j, s] <= c_q                          every resource q that is used   (1)  capacity
+         sum_s x[j, s] <= 1                                       every job j with schedules      (2)  once
+
+Optimum: of the LP, an upper bound on the total utility of any choice of one schedule a job, and what online algorithms
+are measured by; with ``integer`` that choice's optimum, exact where S_j has all schedules of j that matter. The dual is
+`hadar_dual`: the duals of (1) are prices k_q, those of (2) payoffs mu_j.
+Size, S schedules: columns S, rows at most Q + n, nonzeros those of the demands and S.
+Reference: (P) in 2.4 of the Hadar sheet; Bao, Peng, Wu and Li (OASiS), INFOCOM 2018, arXiv 1801.00936.
+"""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+from pyomo.core.expr import LinearExpression
+
+from optsched.models.fast_building import collector_paused, terms
+from optsched.models.hadar_packing import Packing
+
+__all__ = ["build", "build_cvxpy", "row_duals", "shares"]
+
+NAME = "hadar-primal"
+Floats = npt.NDArray[np.float64]
+
+
+@collector_paused
+def build(packing: Packing, *, integer: bool = False) -> pyo.ConcreteModel:
+    """The Pyomo model: ``model.x[j, s]``, ``model.capacity[q]``, ``model.once[j]``, and a suffix ``dual``.
+
+    Raises `InputError` when no job has a schedule.
+    """
+    packing.require_schedules()
+    model = pyo.ConcreteModel(NAME)
+    model.dual = pyo.Suffix(direction=pyo.Suffix.IMPORT)
+    keys = [(j, s) for j, of_job in enumerate(packing.schedules) for s in range(len(of_job))]
+    model.x = pyo.Var(keys, domain=pyo.Binary if integer else pyo.NonNegativeReals)
+    x = list(model.x.values())
+    demand, of_job = packing.demand.tocsr(), packing.of_job
+
+    # (0)
+    worth = LinearExpression(constant=0.0, linear_coefs=packing.utility.tolist(), linear_vars=x)
+    model.objective = pyo.Objective(expr=worth, sense=pyo.maximize)
+    # (1)
+    used = np.flatnonzero(np.diff(demand.indptr)).tolist()
+    held = {q: slice(demand.indptr[q], demand.indptr[q + 1]) for q in used}
+    rows = {q: terms(demand.data[part], [x[i] for i in demand.indices[part]]) for q, part in held.items()}
+    model.capacity = pyo.Constraint(used, expr={q: LinearExpression(rows[q]) <= packing.capacity[q] for q in used})
+    # (2)
+    some = np.flatnonzero(np.diff(of_job.indptr)).tolist()
+    own = {j: x[of_job.indptr[j] : of_job.indptr[j + 1]] for j in some}
+    model.once = pyo.Constraint(some, expr={j: LinearExpression(own[j]) <= 1 for j in some})
+    return model
+
+
+def build_cvxpy(packing: Packing, *, integer: bool = False) -> cp.Problem:
+    """The same program with vectors: ``x`` in the order of `Packing.flat`, the constraints (1) and (2) in this order."""
+    packing.require_schedules()
+    size = len(packing.flat)
+    x = cp.Variable(size, boolean=True, name="x") if integer else cp.Variable(size, nonneg=True, name="x")
+    return cp.Problem(
+        cp.Maximize(packing.utility @ x),  # (0)
+        [
+            packing.demand @ x <= np.array(packing.capacity, dtype=np.float64),  # (1)
+            packing.of_job @ x <= 1,  # (2)
+        ],
+    )
+
+
+def shares(model: pyo.ConcreteModel) -> Floats:
+    """x of a solved Pyomo model in the order of `Packing.flat`, f64[S]; a column that the solver never saw counts as 0."""
+    return np.array([variable.value or 0.0 for variable in model.x.values()], dtype=np.float64)
+
+
+def row_duals(model: pyo.ConcreteModel, packing: Packing) -> tuple[Floats, Floats]:
+    """(prices k f64[Q], payoffs mu f64[n]) of a solved LP from the suffix; 0 where a resource or job has no row."""
+    price, payoff = np.zeros(packing.resources), np.zeros(packing.jobs)
+    for array, rows in ((price, model.capacity), (payoff, model.once)):
+        for index, row in rows.items():
+            array[index] = model.dual[row]
+    return price, payoff

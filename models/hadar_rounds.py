@@ -1,0 +1,294 @@
+"""Hadar's problem in rounds: gangs on machines with devices of several types, the slowest type used rules.
+
+Jobs j = 0..n-1 ask W_j devices and E_j N_j iterations, machines h have c_h^r devices of type r, rounds t = 0..T-1 last L
+seconds. In a round a job holds all W_j devices or none, on any machines and types (a *mode* says how fast that is), and
+every one of its tasks runs at the speed of the slowest type it uses. A job is complete at the end of the first round
+by which its work is done; its utility falls with that round. Jobs may be left out.
+
+Work: L W_j X a round; a total within 1e-9 (relative) of E_j N_j is enough, so that 30 rounds of 0.1 are 3.
+
+Reference: 2.1-2.3 of the Hadar sheet. Gavel is the restriction to one type a job and round (``single_type``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.models.hadar_packing import JobSchedule, Packing
+from optsched.rates.type_speeds import type_speeds
+
+__all__ = ["ENOUGH", "Allocation", "Mode", "RoundProblem", "round_problem", "stay_utility"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+ENOUGH = 1 - 1e-9  # of the work is all of it: what rounding may take away
+MOST_SCHEDULES = 200_000  # of all jobs together; some seconds of enumeration, and about all that HiGHS takes lightly
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A speed at which a gang can run: iterations/s of one ``task``, and the cells (h, r) whose devices are that fast.
+
+    ``machine`` is the only machine it may use; None: any, and at least two where gangs on one machine have their own modes.
+    """
+
+    task: float
+    cells: tuple[tuple[int, int], ...]
+    machine: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """W_j devices for one round: ``cells`` = ((h, r, devices), ...), and the iterations that the job does in it."""
+
+    cells: tuple[tuple[int, int, int], ...]
+    iterations: float
+
+
+@dataclass(frozen=True, eq=False)
+class RoundProblem:
+    """The data. n jobs, H machines, R types, T rounds.
+
+    work : iterations E_j N_j, f64[n], > 0.
+    tasks : devices W_j, i64[n], >= 1.
+    speed : iterations/s of one task on type r, f64[n, R]; 0: the job may not run there.
+    arrival : first round in which the job may run, i64[n].
+    devices : c_h^r, i64[H, R].
+    seconds : length L of a round.
+    utility : f64[n, T]; ``utility[j, t]`` is what j is worth when it completes at the end of round t: finite, >= 0, and
+        not increasing in t from its arrival on (what stands before is ignored).
+    together : iterations/s of one task while the whole gang is on one machine, f64[n, R]; None: as ``speed``, which then
+        is not only the speed of gangs that are spread.
+
+    Raises `InputError` for shapes that do not match and values that are not legal.
+    """
+
+    work: Floats
+    tasks: Ints
+    speed: Floats
+    arrival: Ints
+    devices: Ints
+    seconds: float
+    utility: Floats
+    together: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("work", np.float64), ("speed", np.float64), ("utility", np.float64)):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
+        for name in ("tasks", "arrival", "devices"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
+        n, types = self.work.size, self.devices.shape[-1]
+        shapes: list[tuple[str, Any, tuple[int, ...]]] = [
+            ("tasks", self.tasks, (n,)),
+            ("arrival", self.arrival, (n,)),
+            ("speed", self.speed, (n, types)),
+            ("devices", self.devices, (self.devices.shape[0], types)),
+            ("utility", self.utility, (n, self.utility.shape[-1])),
+        ]
+        if self.together is not None:
+            object.__setattr__(self, "together", np.asarray(self.together, dtype=np.float64))
+            shapes.append(("together", self.together, (n, types)))
+        for name, array, shape in shapes:
+            if array.shape != shape:
+                raise InputError("not legal", field=name, value=array.shape, legal=f"shape {shape}")
+        self._check_values()
+
+    def _check_values(self) -> None:
+        _legal("work", np.isfinite(self.work) & (self.work > 0), self.work, "finite and > 0")
+        _legal("tasks", self.tasks >= 1, self.tasks, "at least 1")
+        _legal("arrival", self.arrival >= 0, self.arrival, "a round >= 0")
+        _legal("devices", self.devices >= 0, self.devices, "at least 0")
+        for name, table in (("speed", self.speed), ("together", self.together)):
+            if table is not None:
+                _legal(name, np.isfinite(table) & (table >= 0), table, "finite and >= 0")
+        if not (np.isfinite(self.seconds) and self.seconds > 0):
+            raise InputError("not legal", field="seconds", value=self.seconds, legal="finite and > 0")
+        for j, first in enumerate(self.arrival.tolist()):
+            after = self.utility[j, first:]
+            if not np.all(np.isfinite(after) & (after >= 0)) or np.any(np.diff(after) > 0):
+                legal = "finite, >= 0 and not increasing from the arrival on"
+                raise InputError("not legal", row=j, field="utility", value=after.tolist(), legal=legal)
+
+    @property
+    def n(self) -> int:
+        """Number of jobs."""
+        return self.work.size
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds T."""
+        return int(self.utility.shape[1])
+
+    @property
+    def machines(self) -> int:
+        """Number of machines H."""
+        return int(self.devices.shape[0])
+
+    @property
+    def types(self) -> int:
+        """Number of device types R."""
+        return int(self.devices.shape[1])
+
+    def resource(self, t: int, h: int, r: int) -> int:
+        """The number q of the devices of type r of machine h in round t: rounds outermost, types innermost."""
+        return (t * self.machines + h) * self.types + r
+
+    @cached_property
+    def modes(self) -> tuple[tuple[Mode, ...], ...]:
+        """The speeds of every job, fastest first: one for each slowest type, on each machine alone where that differs."""
+        return tuple(tuple(self._modes_of(j)) for j in range(self.n))
+
+    def _modes_of(self, j: int) -> list[Mode]:
+        found = self._thresholds(j, self.speed[j], range(self.machines), None)
+        if self.together is not None:
+            for h in range(self.machines):
+                found += self._thresholds(j, self.together[j], [h], h)
+        return sorted(found, key=lambda mode: -mode.task)
+
+    def _thresholds(self, j: int, speed: Floats, machines: Sequence[int], machine: int | None) -> list[Mode]:
+        found = []
+        for slowest in sorted({float(x) for x in speed if x > 0}, reverse=True):
+            cells = [(h, r) for h in machines for r in range(self.types) if speed[r] >= slowest and self.devices[h, r]]
+            if sum(int(self.devices[cell]) for cell in cells) >= self.tasks[j]:
+                found.append(Mode(slowest, tuple(cells), machine))
+        return found
+
+    def iterations(self, j: int, mode: Mode) -> float:
+        """Iterations of job j in a round in that mode: L W_j X."""
+        return self.seconds * int(self.tasks[j]) * mode.task
+
+    def allocations(self, j: int, *, single_type: bool = False) -> list[Allocation]:
+        """All ways to hold W_j devices in a round, exponential in H R; with ``single_type`` only those of one type."""
+        cells = [(h, r) for h in range(self.machines) for r in range(self.types) if self.devices[h, r]]
+        most = [int(self.devices[cell]) for cell in cells]
+        found = []
+        for counts in _splits(int(self.tasks[j]), most):
+            used = tuple((h, r, count) for (h, r), count in zip(cells, counts, strict=True) if count)
+            if single_type and len({r for _, r, _ in used}) > 1:
+                continue
+            alone = self.together is not None and len({h for h, _, _ in used}) == 1
+            table = self.together if alone and self.together is not None else self.speed
+            task = min(float(table[j, r]) for _, r, _ in used)
+            if task > 0:
+                found.append(Allocation(used, self.seconds * int(self.tasks[j]) * task))
+        return found
+
+    def job_schedules(
+        self, j: int, *, most_rounds: int | None = None, single_type: bool = False
+    ) -> Iterator[JobSchedule]:
+        """Every schedule of job j in at most ``most_rounds`` rounds (None: any number) of which no round is superfluous.
+
+        A schedule with a superfluous round is dominated: without it, it asks less and completes no later. Hence the
+        optimum over these schedules is that over all.
+        """
+        options = self.allocations(j, single_type=single_type)
+        needed, first = float(self.work[j]) * ENOUGH, int(self.arrival[j])
+        limit = self.rounds if most_rounds is None else most_rounds
+
+        most = max((one.iterations for one in options), default=0.0)
+
+        def extend(taken: tuple[tuple[int, Allocation], ...], done: float) -> Iterator[JobSchedule]:
+            if done >= needed:
+                if done - min(one.iterations for _, one in taken) < needed:
+                    yield self._schedule(j, taken)
+                return
+            begin = taken[-1][0] + 1 if taken else first
+            for t in range(begin, self.rounds):
+                if done + min(limit - len(taken), self.rounds - t) * most < needed:
+                    return  # too late to do the rest
+                for one in options:
+                    yield from extend((*taken, (t, one)), done + one.iterations)
+
+        return extend((), 0.0)
+
+    def _schedule(self, j: int, taken: tuple[tuple[int, Allocation], ...]) -> JobSchedule:
+        last = taken[-1][0]
+        demand = [(self.resource(t, h, r), count) for t, one in taken for h, r, count in one.cells]
+        return JobSchedule(float(self.utility[j, last]), tuple(sorted(demand)), last + 1)
+
+    def packing(
+        self, *, most_rounds: int | None = None, single_type: bool = False, most_schedules: int = MOST_SCHEDULES
+    ) -> Packing:
+        """The schedule-indexed packing: every job with its schedules, the resources being (t, h, r).
+
+        For small instances. Raises `InputError` above ``most_schedules``, all jobs together.
+        """
+        schedules, left = [], most_schedules
+        for j in range(self.n):
+            found = self.job_schedules(j, most_rounds=most_rounds, single_type=single_type)
+            schedules.append(tuple(itertools.islice(found, left + 1)))
+            left -= len(schedules[-1])
+            if left < 0:
+                legal = f"at most {most_schedules:,}: fewer jobs, rounds or devices, or most_rounds"
+                raise InputError("too many schedules to enumerate", row=j, field="schedules", legal=legal)
+        return Packing(tuple(np.tile(self.devices.ravel(), self.rounds).tolist()), tuple(schedules))
+
+
+def stay_utility(
+    value: Callable[[int, float], float], arrival: Sequence[int] | Ints, rounds: int, seconds: float
+) -> Floats:
+    """``utility`` f64[n, T] of jobs that arrive with a round: ``value(j, stay)``, stay = f_j - a_j in seconds."""
+    table = np.zeros((len(arrival), rounds))
+    for j, first in enumerate(arrival):
+        for t in range(first, rounds):
+            table[j, t] = value(j, (t + 1 - first) * seconds)
+    return table
+
+
+def round_problem(instance: Instance, seconds: float, rounds: int) -> RoundProblem:
+    """An instance in ``rounds`` rounds of ``seconds``: machines are nodes, utility is w_j N_j / (end of the round - r_j).
+
+    The first round begins with the first arrival; a job may run from the first round that begins at or after its own.
+    Speeds are those of `type_speeds`, whole gangs on one node and spread over nodes. The true effective throughput
+    of a schedule of rounds is at least its utility here, since work may be done before the round ends.
+    Raises `InputError` for nodes that differ in more than the type of their GPUs (memory).
+    """
+    speeds, cluster = type_speeds(instance), instance.cluster
+    if np.any(np.isfinite(cluster.node_memory)) and not np.isnan(instance.gpu_memory).all():
+        raise InputError("jobs that need memory are not modelled in rounds", field="gpu_memory", legal="none")
+    n, tasks = instance.n, instance.gpus
+    devices = np.zeros((cluster.node_count, len(speeds.types)), dtype=np.int64)
+    devices[np.arange(cluster.node_count), speeds.node_type] = cluster.node_gpus
+    origin = float(instance.arrival.min(initial=np.inf)) if n else 0.0
+    first = np.ceil((instance.arrival - origin) / seconds).astype(np.int64)
+    ends = origin + seconds * np.arange(1, rounds + 1)
+    stay = np.where(np.arange(rounds) >= first[:, None], ends - instance.arrival[:, None], np.inf)
+    alone, spread = speeds.together / tasks[:, None], speeds.spread / tasks[:, None]
+    same = speeds.one_gpu_nodes
+    return RoundProblem(
+        work=instance.work,
+        tasks=tasks,
+        speed=alone if same else spread,
+        arrival=first,
+        devices=devices,
+        seconds=seconds,
+        utility=(instance.weight * instance.work)[:, None] / stay,
+        together=None if same else alone,
+    )
+
+
+def _splits(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All vectors of integers 0..most[i] that add up to ``total``."""
+    if not most:
+        if total == 0:
+            yield ()
+        return
+    rest = sum(most[1:])
+    for first in range(max(0, total - rest), min(total, most[0]) + 1):
+        for others in _splits(total - first, most[1:]):
+            yield (first, *others)
+
+
+def _legal(name: str, fine: npt.NDArray[np.bool_], values: Any, legal: str) -> None:
+    if not fine.all():
+        raise InputError("not legal", field=name, value=values[~fine].flat[0].item(), legal=legal)

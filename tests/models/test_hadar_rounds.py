@@ -1,0 +1,159 @@
+"""Schedules of jobs in rounds: all that matter are enumerated, gangs are whole, the slowest type rules."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from round_brute_force import best_utility, every_schedule, tiny_problems
+
+from optsched.errors import InputError
+from optsched.instance import Cluster, Instance, Job, NodeGroup
+from optsched.models.hadar_rounds import RoundProblem, round_problem, stay_utility
+from optsched.offline.packing import packing_optimum
+
+FOUR_ON_TWO_AND_TWO = RoundProblem(
+    work=[100.0],
+    tasks=[4],
+    speed=[[3.0, 2.0]],
+    arrival=[0],
+    devices=[[2, 2]],
+    seconds=10.0,
+    utility=[[5.0, 4.0, 1.0]],
+)
+
+
+def plain(**changes: object) -> RoundProblem:
+    """One job of one device on one machine, with changes."""
+    fields: dict[str, object] = {
+        "work": [10.0],
+        "tasks": [1],
+        "speed": [[1.0]],
+        "arrival": [0],
+        "devices": [[1]],
+        "seconds": 10.0,
+        "utility": [[2.0, 1.0]],
+    }
+    return RoundProblem(**(fields | changes))  # type: ignore[arg-type]
+
+
+@settings(max_examples=80)
+@given(problem=tiny_problems())
+def test_enumeration_is_every_schedule_without_a_superfluous_round(problem: RoundProblem) -> None:
+    for j in range(problem.n):
+        expected = set()
+        for used in every_schedule(problem, j):
+            done = [iterations for _, iterations in used.values()]
+            if all(sum(done) - one < problem.work[j] for one in done):
+                cells = [(problem.resource(t, h, r), k) for t, (way, _) in used.items() for h, r, k in way]
+                last = max(used)
+                expected.add((float(problem.utility[j, last]), tuple(sorted(cells)), last + 1))
+        found = [(one.utility, one.demand, one.finish) for one in problem.job_schedules(j)]
+        assert len(found) == len(set(found))
+        assert set(found) == expected
+
+
+@settings(max_examples=40)
+@given(problem=tiny_problems())
+def test_the_best_packing_is_the_best_of_everything(problem: RoundProblem) -> None:
+    assert packing_optimum(problem.packing())[0] == pytest.approx(float(best_utility(problem)), abs=1e-9)
+
+
+@settings(max_examples=30)
+@given(problem=tiny_problems())
+def test_one_type_at_a_time_is_a_restriction(problem: RoundProblem) -> None:
+    single = packing_optimum(problem.packing(single_type=True))[0]
+    assert single == pytest.approx(float(best_utility(problem, single_type=True)), abs=1e-9)
+    assert single <= packing_optimum(problem.packing())[0] + 1e-9
+
+
+@settings(max_examples=40)
+@given(problem=tiny_problems())
+def test_gangs_are_whole(problem: RoundProblem) -> None:
+    a_round = problem.machines * problem.types
+    for j in range(problem.n):
+        for one in problem.job_schedules(j):
+            held = np.zeros(problem.rounds, dtype=int)
+            for q, devices in one.demand:
+                held[q // a_round] += devices
+            assert set(held.tolist()) <= {0, int(problem.tasks[j])}
+            assert one.finish == np.flatnonzero(held).max() + 1
+
+
+def test_the_slowest_type_rules() -> None:
+    # 4 tasks at 2 each, 10 s: 80 of the 100 iterations, so two rounds; all at 3 would have done it in one
+    (one,) = FOUR_ON_TWO_AND_TWO.allocations(0)
+    assert one.iterations == 80
+    faster = RoundProblem([100.0], [4], [[3.0, 3.0]], [0], [[2, 2]], 10.0, [[5.0, 4.0, 1.0]])
+    assert packing_optimum(FOUR_ON_TWO_AND_TWO.packing())[0] == 4
+    assert packing_optimum(faster.packing())[0] == 5
+
+
+def test_four_tasks_on_two_and_two_devices_run_mixed_only() -> None:
+    assert len(FOUR_ON_TWO_AND_TWO.packing().flat) == 3  # two of three rounds
+    assert FOUR_ON_TWO_AND_TWO.packing(single_type=True).flat == ()
+    assert FOUR_ON_TWO_AND_TWO.packing(most_rounds=1).flat == ()
+
+
+def test_a_gang_on_one_machine_may_be_faster_or_slower() -> None:
+    devices, alone = [[2], [1]], [[5.0]]
+    problem = plain(tasks=[2], speed=[[1.0]], devices=devices, together=alone)
+    assert {one.cells: one.iterations for one in problem.allocations(0)} == {
+        ((0, 0, 2),): 100.0,
+        ((0, 0, 1), (1, 0, 1)): 20.0,
+    }
+    nowhere = plain(tasks=[2], speed=[[1.0]], devices=devices, together=[[0.0]])
+    assert [one.cells for one in nowhere.allocations(0)] == [((0, 0, 1), (1, 0, 1))]
+
+
+def test_rounding_does_not_cost_a_round() -> None:
+    # 0.1 in floats three times is more than 0.3, 0.7 three times is less than 2.1
+    for speed, work in ((0.1, 0.3), (0.7, 2.1)):
+        problem = plain(work=[work], speed=[[speed]], seconds=1.0, utility=[[1.0, 1.0, 1.0, 1.0]])
+        assert min(one.finish or 0 for one in problem.packing().flat) == 3
+
+
+def test_utility_of_a_stay() -> None:
+    table = stay_utility(lambda j, stay: (j + 1) * 720 / stay, [0, 1], 3, 360.0)
+    assert table.tolist() == [[2, 1, pytest.approx(2 / 3)], [0, 4, 2]]
+
+
+def test_many_schedules_are_refused() -> None:
+    many = plain(work=[80.0], tasks=[4], devices=[[4] * 3] * 2, speed=[[1.0] * 3], utility=[[1.0] * 8])
+    with pytest.raises(InputError, match="too many schedules"):
+        many.packing(most_schedules=1000)
+    assert len(plain().packing(most_schedules=2).flat) == 2
+    with pytest.raises(InputError, match="at most 1"):
+        plain().packing(most_schedules=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"work": [0.0]}, "work"),
+        ({"work": [math.inf]}, "work"),
+        ({"tasks": [0]}, "tasks"),
+        ({"speed": [[-1.0]]}, "speed"),
+        ({"speed": [[1.0, 1.0]]}, "speed"),
+        ({"together": [[math.nan]]}, "together"),
+        ({"together": [[1.0], [1.0]]}, "together"),
+        ({"devices": [[-1]]}, "devices"),
+        ({"arrival": [-1]}, "arrival"),
+        ({"arrival": [0, 0]}, "arrival"),
+        ({"seconds": 0.0}, "seconds"),
+        ({"utility": [[1.0, 2.0]]}, "not increasing"),
+        ({"utility": [[1.0, -2.0]]}, "utility"),
+    ],
+)
+def test_data_that_are_not_legal(changes: dict[str, object], word: str) -> None:
+    with pytest.raises(InputError, match=word) as refusal:
+        plain(**changes)
+    assert "\n" not in str(refusal.value)
+
+
+def test_memory_is_refused_on_an_instance() -> None:
+    cluster = Cluster((NodeGroup(2, gpu_memory=1e9), NodeGroup(2)))
+    with pytest.raises(InputError, match="gpu_memory"):
+        round_problem(Instance([Job("a", duration=5, gpu_memory=2e9)], cluster), 10.0, 2)
