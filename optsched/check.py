@@ -207,7 +207,9 @@ def _value(case: Case, objective: str) -> Fraction:
 
 def _utility(case: Case) -> Fraction:
     instance, total = case.instance, 0
-    rows = zip(instance.weight.tolist(), case.need.tolist(), case.completion.tolist(), instance.arrival.tolist(), strict=True)
+    rows = zip(
+        instance.weight.tolist(), case.need.tolist(), case.completion.tolist(), instance.arrival.tolist(), strict=True
+    )
     for w, work, c, r in rows:
         total += int(Fraction(w) * Fraction(work) * UTILITY_UNIT / (Fraction(c) - Fraction(r)))
     return Fraction(total, UTILITY_UNIT)

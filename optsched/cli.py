@@ -35,7 +35,9 @@ ColumnsOption = Annotated[str | None, typer.Option("--columns", help="csv: arriv
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are not legal, and count them")]
 ThroughputsOption = Annotated[
     Path | None,
-    typer.Option("--throughputs", help="iterations/s by model and GPU type (Gavel's JSON); default: the built-in table"),
+    typer.Option(
+        "--throughputs", help="iterations/s by model and GPU type (Gavel's JSON); default: the built-in table"
+    ),
 ]
 StrictOption = Annotated[
     bool, typer.Option("--strict-throughputs", help="refuse rates that the table does not hold, instead of scaling")
@@ -65,8 +67,12 @@ def _load(
         skip_bad=skip_bad,
         throughputs=throughputs,
         strict_throughputs=strict,
-        say=lambda line: sys.stderr.write(f"optsched: {line}\n"),
+        say=_say,
     )
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"optsched: {line}\n")
 
 
 def _print_json(document: Any) -> None:
@@ -331,7 +337,11 @@ def plot(
     """Draw a schedule by GPU and node, or a run's values and ratios."""
     from optsched.plot.files import plot_file
 
-    about = _load(instance, cluster, limit, columns, skip_bad, throughputs, strict_throughputs).instance if instance else None
+    about = (
+        _load(instance, cluster, limit, columns, skip_bad, throughputs, strict_throughputs).instance
+        if instance
+        else None
+    )
     plot_file(file, output, about)
     if as_json:
         _print_json({"file": str(output)})

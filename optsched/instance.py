@@ -201,7 +201,10 @@ class Instance:
         """Which of them run at the speeds of the throughput table, by GPU type, bool[n]."""
         array = np.zeros(self.n, dtype=bool)
         if self.throughputs is not None and self.profiled.any():
-            array = self.profiled & self.table["profile"].is_in(list(self.throughputs.job_types)).fill_null(False).to_numpy()
+            array = (
+                self.profiled
+                & self.table["profile"].is_in(list(self.throughputs.job_types)).fill_null(False).to_numpy()
+            )
         array.flags.writeable = False
         return array
 
@@ -223,7 +226,8 @@ class Instance:
                     f"job {self.ids[j]!r} has no duration, and nothing gives the speed of its profile",
                     field="profile",
                     value=name,
-                    legal=f"profiles of the instance: {known}; a throughput table and GPU types (--cluster 8x8:V100); or durations",
+                    legal=f"profiles of the instance: {known}; a throughput table and GPU types "
+                    "(--cluster 8x8:V100); or durations",
                 )
         return {name: self.profiles[name] for name in sorted(set(names))}
 
@@ -385,7 +389,9 @@ class Instance:
 def _check_names(profiles: Mapping[str, Profile], throughputs: Throughputs | None) -> None:
     for name in profiles:
         if throughputs is not None and name in throughputs.job_types:
-            raise InputError("both a stage profile and a job type of the throughput table", field="profiles", value=name)
+            raise InputError(
+                "both a stage profile and a job type of the throughput table", field="profiles", value=name
+            )
 
 
 def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:

@@ -78,8 +78,8 @@ def job_problems(
 ) -> list[RowProblem]:
     """Every value of a normal table that is not legal on this cluster, by row (1-based position).
 
-    ``replicas``: the gang that each known profile needs; ``throughputs``: the speeds of other jobs by GPU type. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
-    -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
+    ``replicas``: the gang that each known profile needs; ``throughputs``: the speeds of other jobs by GPU type. Legal
+    seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
     """
     problems: list[RowProblem] = []
 

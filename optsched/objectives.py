@@ -93,7 +93,9 @@ class Utility(Objective):
     def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
         """The value in fractions, every term rounded down to a multiple of 2**-100."""
         stay = [Fraction(c) - Fraction(r) for c, r in zip(completion, instance.arrival.tolist(), strict=True)]
-        gained = [Fraction(w) * Fraction(n) for w, n in zip(instance.weight.tolist(), instance.work.tolist(), strict=True)]
+        gained = [
+            Fraction(w) * Fraction(n) for w, n in zip(instance.weight.tolist(), instance.work.tolist(), strict=True)
+        ]
         scaled = sum(int(gain * 2**GAIN_BITS // time) for gain, time in zip(gained, stay, strict=True))
         return Fraction(scaled, 2**GAIN_BITS)
 

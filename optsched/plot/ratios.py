@@ -46,7 +46,8 @@ def ratios(
     """Draw the document of ``optsched run --json`` (``result.json``): a bar a policy, in its order.
 
     The dark part of a bar is the proven lower bound, which no schedule of its class can go below; the pale part is what
-    the policy lost to it at most. (Of a gain: dark is the value, pale up to the proven upper bound.) Behind the bar: value, and value / optimum or value / bound.
+    the policy lost to it at most. (Of a gain: dark is the value, pale up to the proven upper bound.) Behind the
+    bar: value, and value / optimum or value / bound.
 
     Parameters
     ----------

@@ -128,7 +128,9 @@ def _rounding(ratio: Fraction | float, run: Run) -> Fraction:
 
 
 def _too_little(theorem: Guarantee, value: float, ratio: float, upper: float) -> str:
-    return f"{theorem.objective} is {value:.12g}, and {ratio:.6g} times that is less than an optimum of at least {upper:.12g}"
+    return (
+        f"{theorem.objective} is {value:.12g}; {ratio:.6g} times that is less than an optimum of at least {upper:.12g}"
+    )
 
 
 def _too_much(theorem: Guarantee, value: float, ratio: float, upper: float) -> str:

@@ -77,7 +77,10 @@ class Proven:
         return self._certificates[key]
 
     def lower(self, objective: str, schedule_class: str = "gang") -> Fraction | None:
-        """A verified lower bound on the optimum (of a gain: an upper one), exact; a bound on flow time also serves completion time, and back."""
+        """A verified lower bound on the optimum (of a gain: an upper one), exact.
+
+        A bound on flow time also serves completion time, and back.
+        """
         for (known, proved_for), certificate in self._certificates.items():
             between = _shift(self.instance, known, objective)
             same = (proved_for == "forking") == (schedule_class == "forking")

@@ -40,13 +40,14 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
         A model that runs on no GPU type of the cluster; with ``strict`` a rate that is not in the table.
     """
     needs = read.table.filter(_needs(read.table)) if "profile" in read.table.columns else read.table.head(0)
-    if needs.is_empty() or read.cluster is None:
+    cluster = read.cluster
+    if needs.is_empty() or cluster is None:
         return read
     table = request.table
     if table is None:
         table = built_in()
         names = set(needs["profile"].to_list())
-        if not (names & set(table.job_types)) or not _comparable(read.cluster):
+        if not (names & set(table.job_types)) or not _comparable(cluster):
             return read
     unknown = needs.filter(~pl.col("profile").is_in(list(table.job_types)))
     if not unknown.is_empty():
@@ -58,7 +59,7 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
             raise InputError("no legal row", file=file, legal="at least one job whose model the throughput table knows")
     try:
         wanted = needs.select("profile", "gpus").unique(maintain_order=True).rows()
-        speeds = completed(table, wanted, read.cluster.gpu_types, strict=request.strict, say=request.say)
+        speeds = completed(table, wanted, cluster.gpu_types, strict=request.strict, say=request.say)
     except InputError as error:
         raise InputError(str(error), file=file) from None
     return replace(read, throughputs=speeds.restricted(set(needs["profile"].to_list())))
@@ -80,7 +81,9 @@ def _problems(unknown: pl.DataFrame, table: Throughputs) -> list[RowProblem]:
     legal = sorted(table.job_types)
     return [
         # a job without an id of its own bears the number of its line
-        RowProblem(int(job) if job.isdigit() else 0, "job_type", name, near_matches(name, legal, kind="model"), "unknown model")
+        RowProblem(
+            int(job) if job.isdigit() else 0, "job_type", name, near_matches(name, legal, kind="model"), "unknown model"
+        )
         for job, name in unknown.select("id", "profile").iter_rows()
     ]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.placement.heavy_edge import VARIANTS, best_mapping, heavy_edge, map_job
 from optsched.profile import Profile, Stage
-from optsched.rates.stage_graph import alpha_max, alpha_min, replica_graph
 from optsched.rates.speed_tables import pack
+from optsched.rates.stage_graph import alpha_max, alpha_min, replica_graph
 from optsched.rates.stage_tables import tables
 from placement.mapped_jobs import (
     Case,

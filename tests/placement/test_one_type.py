@@ -25,7 +25,9 @@ def test_a_gang_takes_the_type_with_most_free_gpus(
     rule, node, count = one_type(), np.zeros(6, dtype=np.int64), np.zeros(6, dtype=np.int64)
     size, tables = cluster.node_gpus.copy(), speed_tables(instance)
     entries = rule.place(0, gang, free, size, eligible, rule.random_state(), tables, node, count)
-    offered = {gpu: sum(int(f) for f, (g, _, may) in zip(free, nodes, strict=True) if g == gpu and may) for gpu in "abc"}
+    offered = {
+        gpu: sum(int(f) for f, (g, _, may) in zip(free, nodes, strict=True) if g == gpu and may) for gpu in "abc"
+    }
     if entries == 0:
         assert max(offered.values()) < gang
         return

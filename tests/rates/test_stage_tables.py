@@ -12,8 +12,8 @@ from optsched.errors import InputError
 from optsched.instance import Instance, Job
 from optsched.profile import Profile, Stage
 from optsched.rates.network import Network
-from optsched.rates.stage_graph import alpha_min, iteration_time
 from optsched.rates.speed_tables import pace, speed_tables, stages_of
+from optsched.rates.stage_graph import alpha_min, iteration_time
 from optsched.rates.stage_tables import StageTables, profile_pace, tables
 from tests.rates.random_profiles import clusters, profiles
 

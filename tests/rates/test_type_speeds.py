@@ -69,7 +69,7 @@ def test_types_where_a_gang_does_not_run_are_not_for_it() -> None:
         osd.simulate(instance, Names(((0, 2),)))
     with pytest.raises(RowErrors, match="throughput of zero, or unknown, for every GPU type"):
         instance.with_cluster("4x2:K80")
-    with pytest.raises(RowErrors, match="unknown model.*did you mean|unknown model"):
+    with pytest.raises(RowErrors, match="unknown model"):
         Instance([Job("a", iterations=6, profile="nett")], "1x1:V100", throughputs=TABLE)
 
 
