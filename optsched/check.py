@@ -177,11 +177,12 @@ def _stated_value(case: Case, found: Findings, objective: str, stated: float | F
 
 def _allowance(case: Case, objective: str, total: Fraction, stated: float | Fraction) -> Fraction:
     """What a stated value may miss: nothing when all numbers are whole, unless a float cannot hold the total."""
-    if objective == UTILITY:
-        return abs(total) * Fraction(RELATIVE) * 4  # the lengths of the stays carry the rounding of the clock
     instance = case.instance
     due = instance.due[np.isfinite(instance.due)]
     numbers = (case.completion, instance.arrival, instance.weight, due)
+    if objective == UTILITY:  # quotients: no float holds them, and a length of stay carries the rounding of the clock
+        exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
+        return Fraction(0) if exact else abs(total) * Fraction(RELATIVE) * 4
     if all(bool(whole(x).all()) for x in numbers) and (abs(total) < EXACT or not isinstance(stated, float)):
         return Fraction(0)
     # A flow time is a small difference of large times: each carries the rounding of its clock.

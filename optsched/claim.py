@@ -46,7 +46,7 @@ class Claim:
 
     ``job`` i64[S] is -1 where the segment names no job of the instance, and ``unknown`` then says what it names;
     ``start``, ``end``, ``work`` f64[S] seconds; ``offset`` i64[S + 1] into ``node`` and ``index`` i64[K].
-    ``objective``, ``value`` and ``preemptive`` are what the file states beyond its segments (None: nothing).
+    ``objective``, ``value``, ``preemptive`` and ``forking`` are what the file states beyond its segments (None: nothing).
     """
 
     digest: str
@@ -61,6 +61,7 @@ class Claim:
     objective: str | None = None
     value: Fraction | float | None = None
     preemptive: bool | None = None
+    forking: bool | None = None
 
 
 def claim_of(schedule: Schedule, instance: Instance) -> Claim:
@@ -180,17 +181,19 @@ def _header(document: dict[str, Any], path: str | os.PathLike[str]) -> dict[str,
     digest = document.get("instance")
     if not isinstance(digest, str):
         raise InputError("missing, or not text", file=path, field="instance", legal="sha256 of the instance")
-    objective, preemptive = document.get("objective"), document.get("preemptive")
+    objective = document.get("objective")
+    flags = {field: document.get(field) for field in ("preemptive", "forking")}
     if not (objective is None or isinstance(objective, str)):
         raise InputError("not legal", file=path, field="objective", value=objective, legal="a name, or none")
-    if not (preemptive is None or isinstance(preemptive, bool)):
-        raise InputError("not legal", file=path, field="preemptive", value=preemptive, legal="true or false")
+    for field, flag in flags.items():
+        if not (flag is None or isinstance(flag, bool)):
+            raise InputError("not legal", file=path, field=field, value=flag, legal="true or false")
     value = document.get("value")
     if type(value) is int or (isinstance(value, str) and _RATIO.fullmatch(value)):
         value = Fraction(value)
     elif not (value is None or type(value) is float):
         raise InputError("not legal", file=path, field="value", value=value, legal='a number or "p/q"')
-    return {"digest": digest, "objective": objective, "value": value, "preemptive": preemptive}
+    return {"digest": digest, "objective": objective, "value": value, **flags}
 
 
 def _column(segments: list[Any], field: str, path: str | os.PathLike[str]) -> list[Any]:

@@ -4,13 +4,14 @@
 instance       the schedule was made for this instance (sha256 of jobs and cluster)
 completeness   every job runs, every segment names a job of the instance, every number is finite
 arrival        no job starts before its arrival
-gang           a segment holds exactly the job's number of GPUs, and a job is never in two places at once
+gang           a segment holds exactly the job's number of GPUs, and a job is never in two places at once (a forking
+               schedule: it may be, every segment is a copy of it)
 capacity       the GPUs exist, a segment names each of them once, and a GPU serves one segment at a time
 type, memory   the GPUs are of a type the job may use, and have the memory that it needs
 rate           a segment does not end before its start, nor does more work than its length allows: at rate 1, or for a job
                with a profile at one iteration in alpha(placement) seconds, its GPUs holding the replicas in order
 work           the work of a job adds up to its duration (its iterations), and none of it is negative
-preemption     (where it is forbidden) a job runs in one piece: no gaps, and always on the same GPUs
+preemption     (where it is forbidden) a job runs in one piece: no gaps, always on the same GPUs, and not in copies
 ============== =======================================================================================================
 
 **Tolerance.** Whole numbers (below 2**53) are compared exactly: float64 adds them without error, and rounding never
@@ -178,12 +179,17 @@ class Case:
         return Violation(rule, f"job {job!r} {message} (legal: {legal})", job)
 
 
-def judge(case: Case, *, preemptive: bool) -> Findings:
-    """Apply every rule but ``value``; ``preemptive``: may a job be stopped and resumed?"""
+def judge(case: Case, *, preemptive: bool, forking: bool = False) -> Findings:
+    """Apply every rule but ``value``.
+
+    ``preemptive``: may a job be stopped and resumed? ``forking``: may it run in several copies at once?
+    """
     found = Findings()
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
         for rule in (_instance, _completeness, _arrival, _gang, _capacity, _type_and_memory, _rate, _work):
             rule(case, found)
+        if not forking:
+            _one_place(case, found)
         if not preemptive:
             _preemption(case, found)
     return found
@@ -227,6 +233,10 @@ def _gang(case: Case, found: Findings) -> None:
         np.flatnonzero(case.known & (width != gang)),
         lambda s: case.of_segment(rule, s, f"has {width[s]} GPUs", f"{gang[s]}, the job's gang"),
     )
+
+
+def _one_place(case: Case, found: Findings) -> None:
+    claim, rule = case.claim, "gang"
     rows = np.flatnonzero(case.sound)
     later, earlier = _overlaps(claim.job[rows], claim.start[rows], claim.end[rows])
     found.add(

@@ -22,16 +22,16 @@ HOUR = 3600.0
 def metrics(schedule: Schedule) -> dict[str, Any]:
     """The metrics of a run, named as in ``run --json``.
 
-    JCT = C - r; queueing = time arrived and not running; utilization = busy GPU-s / (G x makespan), where busy is work
-    done; ``gpu_hours``: busy, overhead (held without progress: restarts), idle (G x makespan less both) and waiting
-    (gang x queueing). Complexity O((n + S) log n).
+    JCT = C - r; queueing = time arrived and not running (in any copy); utilization = busy GPU-s / (G x makespan), where
+    busy is work done; ``gpu_hours``: busy, overhead (held without progress: restarts), idle (G x makespan less both) and
+    waiting (gang x queueing). Complexity O((n + S) log n).
     """
     instance = schedule.instance
     done = schedule.finished
     completion, arrival = schedule.completion[done], instance.arrival[done]
     jct = completion - arrival
     length = schedule.end - schedule.start
-    ran = np.bincount(schedule.job, weights=length, minlength=instance.n)[done]
+    ran = seconds_running(schedule)[done]
     queueing = np.maximum(jct - ran, 0.0)
     makespan = float(schedule.end.max()) if len(schedule) else 0.0
     pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
@@ -66,6 +66,41 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
         "unfinished": int(instance.n - done.sum()),
         "jobs": instance.n,
     }
+
+
+def seconds_running(schedule: Schedule) -> Floats:
+    """Seconds in which every job ran, f64[n]; where copies of it ran at once, these seconds count once.
+
+    Complexity O(S log S).
+    """
+    n, job, start, end = schedule.instance.n, schedule.job, schedule.start, schedule.end
+    order = np.lexsort((start, job))
+    j, begin, stop = job[order], start[order], end[order]
+    by_end = np.lexsort((stop, j))
+    rank = np.empty(by_end.size, dtype=np.int64)
+    rank[by_end] = np.arange(by_end.size)
+    latest = by_end[np.maximum.accumulate(rank)]  # of a job's segments so far, the one that ends last
+    length = stop - begin
+    again = np.flatnonzero((j[1:] == j[:-1]) & (begin[1:] < stop[latest[:-1]])) + 1
+    length[again] = np.maximum(0.0, stop[again] - stop[latest[again - 1]])
+    original = np.empty_like(length)
+    original[order] = length  # added up in the order of the schedule
+    return np.bincount(job, weights=original, minlength=n).astype(np.float64)
+
+
+def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
+    """CRU (occupied, productive): the shares of G x TTD in which GPUs are held, and in which they do work.
+
+    TTD, total time duration = last completion - first arrival. Productive is ``utilization`` measured from the first
+    arrival; both are 0 for an empty schedule.
+    """
+    if not len(schedule):
+        return 0.0, 0.0
+    instance = schedule.instance
+    span = instance.cluster.gpus * (float(schedule.end.max()) - float(instance.arrival.min()))
+    pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
+    held = float(np.dot(schedule.gangs, schedule.end - schedule.start))
+    return held / span, float(np.dot(schedule.gangs, schedule.work * pace)) / span
 
 
 def finish_time_fairness(schedule: Schedule) -> Floats:

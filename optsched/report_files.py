@@ -40,7 +40,8 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         name = re.sub(r"[^A-Za-z0-9._=-]+", "-", line.run.policy).strip("-")
         path = place / f"schedule-{position:02d}-{name}.{suffix}"
         stated = {"objective": report.objective, "value": line.value, "preemptive": line.run.preemptive}
-        line.run.schedule.save(path, **({} if line.run.unfinished else stated))
+        kind = {"forking": True} if line.run.schedule_class == "forking" else {}
+        line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
     if report.certificate is not None:
         written.append(place / "certificate.json")

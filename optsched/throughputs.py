@@ -150,13 +150,14 @@ class Throughputs:
             {key: rates for key, rates in self.pairs.items() if key[1][0] in kept and key[2][0] in kept},
         )
 
-    def to_json(self) -> dict[str, list[dict[str, Any]]]:
+    def to_json(self, *, pairs: bool = False) -> dict[str, list[dict[str, Any]]]:
         """Job type to rows, as it stands in an instance file; absent fields and ``"measured": true`` are left out.
 
-        Pairs stand in the row of their first gang: ``"beside": [[other job type, gang size, own rate, other rate], ...]``.
+        ``pairs``: with the co-located rates, in the row of the first gang of each pair (some hundred kilobytes for
+        Gavel's whole table): ``"beside": [[other job type, gang size, own rate, other rate], ...]``.
         """
         beside: dict[Key, list[list[Any]]] = {}
-        for (gpu, one, other), rates in self._beside.items():
+        for (gpu, one, other), rates in self._beside.items() if pairs else ():
             beside.setdefault((one[0], gpu, one[1]), []).append([*other, *rates])
         if not beside.keys() <= self._rates.keys():
             lost = next(key for key in beside if key not in self._rates)

@@ -28,7 +28,7 @@ from optsched.schedule import Schedule, Segment
 # ---------------------------------------------------------------------------------------------- the slow referee
 
 
-def slowly_broken(instance: Instance, segments: Sequence[Segment], preemptive: bool) -> set[str]:
+def slowly_broken(instance: Instance, segments: Sequence[Segment], preemptive: bool, forking: bool = False) -> set[str]:
     """The rules that are broken, by the definitions and in fractions: no arrays, no tolerance."""
     jobs, rules = instance.jobs, set()
     groups = [group for group in instance.cluster.nodes for _ in range(group.count)]
@@ -52,7 +52,7 @@ def slowly_broken(instance: Instance, segments: Sequence[Segment], preemptive: b
     for a, b in combinations(rows, 2):
         lengths = a.end > a.start and b.end > b.start
         if lengths and a.start < b.end and b.start < a.end:
-            rules |= {"gang"} if a.job == b.job else set()
+            rules |= {"gang"} if a.job == b.job and not forking else set()
             rules |= {"capacity"} if set(a.gpus) & set(b.gpus) else set()
     for j, job in enumerate(jobs):
         mine = sorted((s for s in rows if s.job == j), key=lambda s: (s.start, s.end))
@@ -156,16 +156,83 @@ def test_random_valid_schedules_are_accepted(case: tuple[Instance, list[Segment]
 
 
 @settings(max_examples=400)
-@given(valid_schedules(), st.booleans(), st.data())
+@given(valid_schedules(), st.booleans(), st.booleans(), st.data())
 def test_one_change_is_judged_as_the_slow_referee_judges_it(
-    case: tuple[Instance, list[Segment]], preemptive: bool, data: st.DataObject
+    case: tuple[Instance, list[Segment]], preemptive: bool, forking: bool, data: st.DataObject
 ) -> None:
     instance, segments = case
-    segments = mutated(data, instance, segments)
+    segments = mutated(data, instance, forked_once(data, instance, segments) if forking else segments)
     schedule = Schedule.from_segments(instance, segments)
-    found = check_schedule(instance, schedule, preemptive=preemptive)
-    assert rules_of(found) == slowly_broken(instance, segments, preemptive)
+    found = check_schedule(instance, schedule, preemptive=preemptive, forking=forking)
+    assert rules_of(found) == slowly_broken(instance, segments, preemptive, forking)
     assert [violation.rule for violation in found] == sorted(rules_of_all(found), key=RULES.index)
+
+
+def forked_once(data: st.DataObject, instance: Instance, segments: list[Segment]) -> list[Segment]:
+    """One segment is done by two copies at once, in half the time, where other GPUs are free for the second."""
+    s = data.draw(st.integers(0, len(segments) - 1))
+    row, half = segments[s], (segments[s].start + segments[s].end) / 2
+    held = {gpu for other in segments if other.start < half and row.start < other.end for gpu in other.gpus}
+    nodes = enumerate(instance.cluster.node_gpus.tolist())
+    free = [(v, i) for v, size in nodes for i in range(size) if instance.eligible(row.job)[v] and (v, i) not in held]
+    if len(free) < len(row.gpus):
+        return segments
+    copies = [dataclasses.replace(row, end=half, work=row.work / 2, gpus=gpus) for gpus in (row.gpus, tuple(free))]
+    copies[1] = dataclasses.replace(copies[1], gpus=copies[1].gpus[: len(row.gpus)])
+    return [*segments[:s], *copies, *segments[s + 1 :]]
+
+
+@given(valid_schedules(), st.data())
+def test_copies_at_once_are_legal_in_a_forking_schedule_only(
+    case: tuple[Instance, list[Segment]], data: st.DataObject
+) -> None:
+    instance, segments = case
+    forked = forked_once(data, instance, segments)
+    schedule = Schedule.from_segments(instance, forked)
+    assert check_schedule(instance, schedule, forking=True) == []
+    assert slowly_broken(instance, forked, preemptive=True, forking=True) == set()
+    assert rules_of(check_schedule(instance, schedule)) == ({"gang"} if len(forked) > len(segments) else set())
+
+
+def two_copies() -> tuple[Instance, list[Segment]]:
+    """A job of 6 s on 2 GPUs, done by two copies on two nodes in 3 s."""
+    instance = Instance([Job("a", gpus=2, duration=6)], "2x2")
+    return instance, [Segment(0, ((v, 0), (v, 1)), 0, 3, 3) for v in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules"),
+    [
+        ({}, set()),
+        ({"gpus": ((1, 0),)}, {"gang"}),  # a copy has the whole gang
+        ({"gpus": ((0, 1), (1, 1))}, {"capacity"}),  # copies share no GPU
+        ({"work": 2}, {"work"}),
+        ({"work": 4, "end": 4}, {"work"}),  # two copies do more than was asked for
+        ({"work": 4}, {"rate", "work"}),
+        ({"start": -1, "end": 2}, {"arrival"}),
+    ],
+)
+def test_a_forking_schedule_keeps_every_other_rule(changes: dict[str, Any], rules: set[str]) -> None:
+    instance, (first, second) = two_copies()
+    schedule = Schedule.from_segments(instance, [first, dataclasses.replace(second, **changes)])
+    assert rules_of(check_schedule(instance, schedule, forking=True)) == rules
+
+
+@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+def test_a_file_says_that_its_schedule_forks(tmp_path: Path, suffix: str) -> None:
+    instance, rows = two_copies()
+    schedule, path = Schedule.from_segments(instance, rows), tmp_path / f"s{suffix}"
+    schedule.save(path, forking=True, objective="makespan", value=3)
+    assert check_file(path, instance).holds
+    assert rules_of(check_file(path, instance, forking=False).violations) == {"gang"}
+    for stated in ({}, {"forking": False}):
+        schedule.save(path, **stated)
+        assert rules_of(check_file(path, instance).violations) == {"gang"}
+    schedule.save(path, forking=True, preemptive=False)
+    assert rules_of(check_file(path, instance).violations) == {"preemption"}
+    schedule.save(path, forking="yes")
+    with pytest.raises(InputError, match=r"forking = 'yes': not legal \(legal: true or false\)"):
+        check_file(path, instance)
 
 
 def rules_of_all(violations: Sequence[Violation]) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from simulation.instances import HOMOGENEOUS, MIXED, random_instance
 
 from optsched.instance import Instance, Job
-from optsched.metrics import finish_time_fairness, metrics
+from optsched.metrics import cluster_utilization, finish_time_fairness, metrics, seconds_running
 from optsched.online.specification import specify
 from optsched.schedule import Schedule, Segment
 from optsched.simulation.engine import run_policy
@@ -161,3 +161,28 @@ def test_a_clock_that_counts_from_1970_changes_no_metric() -> None:
         assert near[name] == far[name]
     for name in ("mean_ftf", "max_ftf"):
         assert near[name] == pytest.approx(far[name], rel=1e-12)
+
+
+# -- copies of a job at once ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_seconds_in_which_copies_ran_at_once_count_once(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = Instance([Job(f"{j}", duration=5) for j in range(3)], "9x1")
+    spans = [(int(rng.integers(3)), int(a), int(a + d)) for a, d in rng.integers(1, 12, (int(rng.integers(0, 12)), 2))]
+    rows = [Segment(j, ((s, 0),), a, b, 0.0) for s, (j, a, b) in enumerate(spans)]
+    seconds = [len({t for job, a, b in spans if job == j for t in range(a, b)}) for j in range(3)]
+    assert seconds_running(Schedule.from_segments(instance, rows)).tolist() == seconds
+
+
+def test_cluster_utilization_counts_from_the_first_arrival() -> None:
+    instance = Instance([Job("a", arrival=10, gpus=2, duration=6)], "2x2")
+    copies = [Segment(0, ((v, 0), (v, 1)), 10, 15, 3) for v in (0, 1)]  # two seconds of overhead each
+    schedule = Schedule.from_segments(instance, copies)
+    assert cluster_utilization(schedule) == (1.0, 0.6)
+    assert cluster_utilization(Schedule.from_segments(instance, copies[:1])) == (0.5, 0.3)
+    assert cluster_utilization(Schedule.from_segments(instance, [])) == (0.0, 0.0)
+    hours = metrics(schedule)["gpu_hours"]
+    assert [hours[key] * 3600 for key in ("busy", "overhead", "waiting")] == pytest.approx([12, 8, 0])
+    assert metrics(schedule)["mean_queueing"] == 0

@@ -32,5 +32,6 @@ def test_the_wheel_built_from_the_sdist_is_complete(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, ROOT], check=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for name in ("optsched/models/time_indexed.py", "optsched/_instances/index.toml", "optsched/py.typed"):
+    data = ("optsched/_instances/index.toml", "optsched/rates/gavel_throughputs.csv", "optsched/py.typed")
+    for name in ("optsched/models/time_indexed.py", *data):
         assert name in names

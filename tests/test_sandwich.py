@@ -59,20 +59,22 @@ def test_certificate_optimum_policies(objective: str, seed: int) -> None:
         assert certificate.value <= best
         if preemptive is not None and schedule_class == "gang":
             assert certificate.value <= preemptive <= best
-    low = bound(instance, objective).value
+    low = {kind: bound(instance, objective, kind).value for kind in ("gang", "forking")}
+    low["gang-nonpreemptive"] = best
     for policy in POLICIES.names():
         for placement in ("count", PLACEMENTS.names()[seed % len(PLACEMENTS.names())]):
             run = simulate(instance, policy, placement)
             if run.unfinished:
                 continue  # consolidation may never find room for a gang
-            assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
+            forking = run.schedule_class == "forking"
+            assert check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking) == []
             value = schedule_value(instance, run.schedule, objective)
             # whole times are exact; those of a virtual machine that divides by G carry the rounding of a float
             whole = bool((run.schedule.completion % 1 == 0).all())
             # at most five terms of weight five or less, each some units in the last place (2e-16) of its time
             rounding = 0 if whole else Fraction(1, 10**13) * schedule_value(instance, run.schedule, "makespan")
             assert abs(Fraction(run.value(objective)) - value) <= rounding
-            assert value + rounding >= (low if run.preemptive else best), (policy, placement)
+            assert value + rounding >= low[run.schedule_class], (policy, placement)
     schedule = best_list_schedule(instance, objective)
     assert check_schedule(instance, schedule, preemptive=False) == []
     assert schedule_value(instance, schedule, objective) >= best

@@ -66,9 +66,12 @@ class Times:
         ]
 
 
-def times_of(instance: Instance, objective: str) -> Times:
-    """The data of a sum objective, read from its name; see `optsched.bounds.sum_costs` for what they mean."""
-    release, duration = instance.arrival.tolist(), seconds_alone(instance).tolist()
+def times_of(instance: Instance, objective: str, seconds: list[float] | None = None) -> Times:
+    """The data of a sum objective, read from its name; see `optsched.bounds.sum_costs` for what they mean.
+
+    ``seconds``: the least time that every job takes; None: its gang's, alone.
+    """
+    release, duration = instance.arrival.tolist(), seconds or seconds_alone(instance).tolist()
     due: list[float | None] = [None if x == float("inf") else x for x in instance.due.tolist()]
     weight = instance.weight.tolist() if "weighted" in objective else [1.0] * instance.n
     count_from: list[float | None] = [0.0] * instance.n

@@ -37,7 +37,7 @@ from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
-from optsched.bounds.replay import MAX_EXPONENT, machine_of, times_of
+from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, machine_of, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, SumCosts, sum_costs
 from optsched.instance import Instance
 
@@ -87,7 +87,7 @@ def best_shares(costs: SumCosts, jobs: GridJobs) -> Floats:
     squares = np.zeros(used.size)
     for _ in range(min(max(JOB_STEPS // used.size, FEWEST_STEPS), STEPS)):
         part = np.round(part * 2**SHARE_BITS) / 2**SHARE_BITS
-        excess = tick * _mean_busy_times(release, work, part * weight) + fixed
+        excess = tick * rough_mean_busy_times(release, work, part * weight) + fixed
         gain = float((part * weight) @ excess)
         if gain > best_gain:
             best, best_gain = part, gain
@@ -97,8 +97,8 @@ def best_shares(costs: SumCosts, jobs: GridJobs) -> Floats:
     return share
 
 
-def _mean_busy_times(release: Ints, work: Ints, multiplier: Floats) -> Floats:
-    # ticks; ties and the last bits of the densities do not matter to a direction of ascent
+def rough_mean_busy_times(release: Ints, work: Ints, multiplier: Floats) -> Floats:
+    """M_j in ticks, f64[n], of jobs in order of release: for searches, where ties and last bits do not matter."""
     order = np.argsort(work / multiplier, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
@@ -113,6 +113,16 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     times = times_of(instance, certificate.objective)
     machine = machine_of(certificate, instance, times)
     exponent = data_integer(certificate, "multiplier_exponent", -MAX_EXPONENT, MAX_EXPONENT)
+    multipliers = claimed_multipliers(certificate, instance, times, machine, exponent)
+    value, bits = proved(times, machine, multipliers, exponent)
+    data = {**machine.data(), **times.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
+    require_same(certificate, value, {**data, "multipliers": multipliers})
+
+
+def claimed_multipliers(
+    certificate: Certificate, instance: Instance, times: Times, machine: Machine, exponent: int
+) -> list[int]:
+    """``data["multipliers"]``, u_j 2**exponent; a `CertificateError` unless 0 <= u_j <= w_j, 0 without work."""
     multipliers = certificate.data.get("multipliers")
     if (
         not isinstance(multipliers, list)
@@ -129,6 +139,4 @@ def verify(certificate: Certificate, instance: Instance) -> None:
                 f"data.multipliers[{j}] = {u} x 2^({-exponent}) is not in 0..{weight / times.per_weight}, the weight "
                 f"of job {instance.ids[j]!r} on the machine",
             )
-    value, bits = proved(times, machine, multipliers, exponent)
-    data = {**machine.data(), **times.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
-    require_same(certificate, value, {**data, "multipliers": multipliers})
+    return multipliers

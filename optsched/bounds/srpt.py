@@ -24,7 +24,7 @@ from optsched.bounds.exact_sum import exact_dot
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
-from optsched.bounds.replay import machine_of, srpt, times_of
+from optsched.bounds.replay import Machine, Times, machine_of, srpt, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
 from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced, steps
 from optsched.bounds.wide_integers import sum_words, total
@@ -43,12 +43,13 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
 
     def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
         jobs = on_grid(costs.release, costs.duration, machine)
-        return _value(costs, jobs, levels), {**jobs.data(), **costs.data(), "levels": texts}
+        return layered(costs, jobs, levels), {**jobs.data(), **costs.data(), "levels": texts}
 
     return best_over_machines(instance, objective, schedule_class, KIND, prove)
 
 
-def _value(costs: SumCosts, jobs: GridJobs, levels: list[float]) -> Fraction:
+def layered(costs: SumCosts, jobs: GridJobs, levels: list[float]) -> Fraction:
+    """The bound with SRPT once a level of weight."""
     served = jobs.work > 0
     weight = np.where(served, reduced(costs.weight, levels), 0.0)
     value = Fraction(0)
@@ -68,15 +69,20 @@ def _value(costs: SumCosts, jobs: GridJobs, levels: list[float]) -> Fraction:
 
 @register_kind(KIND, objectives=OBJECTIVES)
 def verify(certificate: Certificate, instance: Instance) -> None:
-    """Start from r_j + p_j for all; what SRPT with a heap of Python integers adds is counted level by level."""
+    """Run SRPT again with a heap of Python integers."""
     times = times_of(instance, certificate.objective)
     machine = machine_of(certificate, instance, times)
     levels = claimed_levels(certificate)
+    data = {**machine.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
+    require_same(certificate, proved(times, machine, levels), data)
+
+
+def proved(times: Times, machine: Machine, levels: list[Fraction]) -> Fraction:
+    """The verifier's `layered`: start from r_j + p_j for all; what SRPT adds is counted level by level."""
     value = times.cost_alone()
     for level, below in zip(levels, [Fraction(0), *levels], strict=False):
         jobs = [j for j in times.with_weight(level) if machine.work[j] > 0]
         waited = sum(srpt((machine.release[j], machine.work[j]) for j in jobs)) * machine.tick
         never = sum(times.release[j] + times.duration[j] for j in jobs)
         value += (level - below) * (waited - Fraction(never, times.per_second))
-    data = {**machine.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
-    require_same(certificate, value, data)
+    return value

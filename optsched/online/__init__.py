@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from optsched.forking import ForkingPolicy
 from optsched.policy import OrderedPolicy, Policy
 from optsched.registry import Registry
 
-POLICIES: Registry[type[OrderedPolicy] | type[Policy]] = Registry("policy", package="optsched.online")
+POLICIES: Registry[type[OrderedPolicy] | type[Policy] | type[ForkingPolicy]] = Registry(
+    "policy", package="optsched.online"
+)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from optsched.forking import ForkingPolicy
 from optsched.instance import Instance
 from optsched.online.specification import Specification, specify
 from optsched.policy import OrderedPolicy, Policy
 from optsched.simulation.engine import Progress, run_policy
+from optsched.simulation.forked import run_forked
 from optsched.simulation.run import Run
 
 
 def simulate(
     instance: Instance,
-    policy: str | Policy | OrderedPolicy | Specification,
+    policy: str | Policy | OrderedPolicy | ForkingPolicy | Specification,
     placement: str | None = None,
     *,
     progress: Progress | None = None,
@@ -21,7 +25,7 @@ def simulate(
     Parameters
     ----------
     policy : ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
-        object (see `optsched.policy`).
+        object (see `optsched.policy`; one with ``assign``, which forks jobs, `optsched.forking`: it names its nodes itself).
     placement : the placement where ``policy`` names none; default ``count``, any free GPUs.
     progress : called with (finished jobs, all jobs) now and then.
 
@@ -35,4 +39,6 @@ def simulate(
         For an unknown policy, placement or parameter (with near matches), or jobs whose speed is not known.
     """
     chosen = specify(policy, placement)
+    if hasattr(chosen.policy, "assign"):
+        return run_forked(instance, cast("ForkingPolicy", chosen.policy), name=chosen.text, progress=progress)
     return run_policy(instance, chosen.policy, chosen.placement, name=chosen.text, progress=progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optsched.errors import InputError
+from optsched.forking import ForkingPolicy
 from optsched.online import POLICIES
 from optsched.parameters import made, parameters_of
 from optsched.placement import PLACEMENTS
@@ -19,11 +20,13 @@ class Specification:
     """A policy, a placement, and how the pair is written."""
 
     text: str
-    policy: Policy | OrderedPolicy
+    policy: Policy | OrderedPolicy | ForkingPolicy
     placement: Placement
 
 
-def specify(spec: str | Policy | OrderedPolicy | Specification, placement: str | None = None) -> Specification:
+def specify(
+    spec: str | Policy | OrderedPolicy | ForkingPolicy | Specification, placement: str | None = None
+) -> Specification:
     """The policy and placement that ``spec`` names; a policy object takes ``placement``.
 
     Without a placement: the policy's own ``default_placement``, else ``count``.
@@ -33,8 +36,8 @@ def specify(spec: str | Policy | OrderedPolicy | Specification, placement: str |
     if isinstance(spec, Specification):
         return spec
     if not isinstance(spec, str):
-        if isinstance(spec, type) or not (hasattr(spec, "order") or hasattr(spec, "decide")):
-            legal = "text, or an object with order(jobs) or decide(view)"
+        if isinstance(spec, type) or not any(hasattr(spec, method) for method in ("order", "decide", "assign")):
+            legal = "text, or an object with order(jobs), decide(view) or assign(view)"
             raise InputError("not a policy", field="policy", value=spec, legal=legal)
         usual = default_placement(spec)
         place = placement or usual
@@ -50,7 +53,7 @@ def specify(spec: str | Policy | OrderedPolicy | Specification, placement: str |
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
 
 
-def default_placement(policy: Policy | OrderedPolicy) -> str:
+def default_placement(policy: Policy | OrderedPolicy | ForkingPolicy) -> str:
     """The placement of a policy where none is named."""
     return getattr(policy, "default_placement", DEFAULT_PLACEMENT)
 

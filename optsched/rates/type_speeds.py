@@ -94,12 +94,11 @@ def type_speeds(instance: Instance) -> TypeSpeeds:
     """
     cluster = instance.cluster
     types = cluster.gpu_types
-    first = [int(np.flatnonzero(cluster.node_type == t)[0]) for t in range(len(types))]
     # Eligible types: node groups of one type may still differ in memory; then the engine's eligible nodes decide.
-    allowed = np.zeros((instance.class_eligible.shape[0], len(types)), dtype=bool)
-    for t in range(len(first)):
-        allowed[:, t] = instance.class_eligible[:, cluster.node_type == t].any(axis=1)
-    may = allowed[instance.job_class] if instance.n else np.zeros((0, len(types)), dtype=bool)
+    may = np.zeros((instance.n, len(types)), dtype=bool)
+    if instance.n:
+        suits = [instance.class_eligible[:, cluster.node_type == t].any(axis=1) for t in range(len(types))]
+        may = np.stack(suits, axis=1)[instance.job_class]
     together, spread = may.astype(np.float64), may.astype(np.float64)
     if instance.staged.any():
         used, network = instance.profiles_used(), Network.of(cluster)

@@ -1,7 +1,8 @@
 """Families of instances on which scheduling rules lose much, each with a schedule that does not: limits of the theorems.
 
-They are for P | r_j, size_j | sum C_j on one node. `Limit.better` is a feasible schedule, so OPT <= ``reference``, and what
-a policy makes divided by it is a proven lower bound on the policy's ratio. (A-SRPT reference sheet of this project, 5.4.)
+Those with a `Limit` are for P | r_j, size_j | sum C_j on one node. `Limit.better` is a feasible schedule, so OPT <=
+``reference``, and what a policy makes divided by it is a proven lower bound on the policy's ratio. (A-SRPT reference sheet
+of this project, 5.4; whole-node jobs: Hadar reference sheet, 5.2.)
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from optsched.check import schedule_value
 from optsched.errors import InputError
 from optsched.instance import Instance, Job
+from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.schedule import Schedule
 
 STEP = 1e-6  # s: what sets the lengths of the kappa family apart
@@ -73,6 +75,20 @@ def starvation_family(n: int) -> Limit:
         starts[k] = max(float(k), free[k % 2])
         free[k % 2] = starts[k] + 2
     return _limit(jobs, 2, starts, f"starvation-{n}")
+
+
+def whole_node_family(worth: float, devices: int = 1) -> Packing:
+    """Two jobs that need all of one resource, worth 1 and then ``worth``: prices that let the first in lose the second.
+
+    For Hadar's primal-dual algorithm (`optsched.online.primal_dual`), with `hadar_prices.constants`: ALG = 1 and OPT =
+    ``worth`` whatever the exponent, while 2 ln(Up / Lo) = 2 ln(4 ``worth``) stays far behind from ``worth`` = 10 on. A ratio
+    logarithmic in Up / Lo needs jobs that are small beside a resource; the safe prices' R_eff is at least ``worth`` here.
+    """
+    if not 1 <= worth < float("inf"):
+        raise InputError("not legal", field="worth", value=worth, legal="a finite number >= 1")
+    _require(devices >= 1, "devices", devices, "an integer >= 1")
+    whole = ((0, devices),)
+    return Packing((devices,), ((JobSchedule(1.0, whole),), (JobSchedule(worth, whole),)))
 
 
 def _limit(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Limit:

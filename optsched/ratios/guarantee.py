@@ -56,8 +56,8 @@ class Guarantee:
     assumptions : ``(policy, placement, instance)`` -> what is broken, in words; empty: the theorem applies.
     ratio : ``(policy, run)`` -> the factor for this run, finite; a fraction where it is exact.
     audit : ``(policy, run)`` -> per-job inequalities of the proof that do not hold, each naming its job.
-    schedule_class : the class of schedules whose optimum is meant: ``gang`` (the best schedule may preempt) or
-        ``gang-nonpreemptive``.
+    schedule_class : the class of schedules whose optimum is meant: ``gang`` (the best schedule may preempt),
+        ``gang-nonpreemptive``, or ``forking`` (the best schedule may also run a job in several copies at once).
     """
 
     id: str

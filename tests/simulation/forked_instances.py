@@ -19,7 +19,10 @@ def table_instance(
     rows = {(f"m{j}", f"t{h}", 1): Throughput(x) for j, row in enumerate(rate) for h, x in enumerate(row)}
     arrivals = [0.0] * len(steps) if arrival is None else arrival
     return Instance(
-        [Job(f"j{j}", arrival=r, iterations=v, profile=f"m{j}") for j, (v, r) in enumerate(zip(steps, arrivals, strict=True))],
+        [
+            Job(f"j{j}", arrival=r, iterations=v, profile=f"m{j}")
+            for j, (v, r) in enumerate(zip(steps, arrivals, strict=True))
+        ],
         Cluster(tuple(NodeGroup(gpus=1, gpu=f"t{h}") for h in range(len(rate[0])))),
         throughputs=Throughputs(rows),
         **more,

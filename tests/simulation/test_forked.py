@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.check import check_schedule
+from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.forking import Copy, CopyDone, ForkingView
 from optsched.instance import Instance, Job
@@ -22,6 +24,7 @@ from optsched.rates.network import Network
 from optsched.rates.stage_graph import iteration_time
 from optsched.simulation.forked import ForkedRun, copy_rates, run_forked
 from optsched.sources import load
+from optsched.throughputs import Throughput, Throughputs
 from simulation.forked_instances import gang_instance, table_instance
 from simulation.forked_reference import replay
 
@@ -57,7 +60,11 @@ def test_copies_on_unlike_nodes_end_together() -> None:
 
 
 def test_rounds_begin_with_an_arrival_in_an_idle_cluster_and_then_tick() -> None:
-    jobs = [Job("a", arrival=100, duration=400), Job("b", arrival=150, duration=30), Job("c", arrival=5000, duration=30)]
+    jobs = [
+        Job("a", arrival=100, duration=400),
+        Job("b", arrival=150, duration=30),
+        Job("c", arrival=5000, duration=30),
+    ]
     run = forked(Instance(jobs, "1x1"), "hadar-e:copies=1")
     # b waits for the tick at 460 although it is short; after 850 nothing is left until c comes
     assert [r.start for r in run.rounds] == [100, 460, 820, 5000]
@@ -78,6 +85,22 @@ def test_a_gang_larger_than_a_node_runs_in_one_copy_over_several() -> None:
     assert run.unfinished == []
     assert run.notes["copies"].tolist() == [1, 1]  # the wide one leaves room on one node only
     assert check_schedule(run.instance, run.schedule, forking=True) == []
+
+
+def test_a_gang_over_several_nodes_takes_one_fast_type() -> None:
+    table = {("m", gpu, 4): Throughput(2 * rate, rate) for gpu, rate in (("K80", 1.0), ("P100", 3.0), ("V100", 9.0))}
+    nodes = (
+        NodeGroup(count=3, gpus=2, gpu="K80"),
+        NodeGroup(count=1, gpus=2, gpu="V100"),
+        NodeGroup(count=2, gpus=2, gpu="P100"),
+    )
+    jobs = [Job("wide", gpus=4, iterations=700, profile="m")]
+    run = forked(Instance(jobs, Cluster(nodes), throughputs=Throughputs(table)))
+    # two V100 are not enough: with two P100 it runs as fast as with four
+    assert [sorted({v for v, _ in s.gpus}) for s in run.schedule.segments()] == [[3, 4]]
+    assert run.schedule.end.tolist() == [pytest.approx(10 + 700 / 3)]
+    slow = forked(run.instance, "hadar-e:estimate=device")  # it does not know
+    assert [sorted({v for v, _ in s.gpus}) for s in slow.schedule.segments()] == [[0, 1]] * len(slow.schedule)
 
 
 def test_preemptions_are_jobs_that_lose_a_node() -> None:
@@ -102,12 +125,15 @@ def workloads(draw: st.DrawFn) -> tuple[list[int], list[int], list[list[int]], i
     return arrival, work, rate, draw(whole(1, nodes)), length, draw(whole(0, length - 20))
 
 
+@settings(max_examples=25)
 @given(workloads())
 def test_the_replay_in_fractions_agrees(case: Any) -> None:
     arrival, work, rate, copies, length, overhead = case
     instance = table_instance(rate, work, arrival)
     run = forked(instance, f"hadar-e:copies={copies},round={length},overhead={overhead}")
-    exact = replay(*(list(map(Fraction, x)) for x in (arrival, work)), rate, copies, Fraction(length), Fraction(overhead))
+    exact = replay(
+        *(list(map(Fraction, x)) for x in (arrival, work)), rate, copies, Fraction(length), Fraction(overhead)
+    )
     assert run.unfinished == []
     given_ = [[(int(run.schedule.job[s]), int(run.schedule.gpu_node[s])) for s in r.segments] for r in run.rounds]
     assert [sorted(copies) for copies in given_] == [sorted(copies) for _, copies in exact.rounds]
@@ -120,8 +146,10 @@ def test_the_replay_in_fractions_agrees(case: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:order=payoff", "hadar-e:copies=2,estimate=noisy", "hadar-e:copies=1"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "spec", ["hadar-e", "hadar-e:rule=payoff", "hadar-e:copies=2,estimate=noisy", "hadar-e:copies=1"]
+)
+@pytest.mark.parametrize("seed", range(3))
 def test_gangs_on_nodes_of_several_sizes_and_types(spec: str, seed: int) -> None:
     instance = gang_instance(seed)
     run, again = forked(instance, spec), forked(instance, spec)
@@ -131,7 +159,6 @@ def test_gangs_on_nodes_of_several_sizes_and_types(spec: str, seed: int) -> None
     for name in ("job", "start", "end", "work", "gpu_offset", "gpu_node", "gpu_index"):
         assert np.array_equal(getattr(run.schedule, name), getattr(again.schedule, name)), name
     assert run.schedule.received == pytest.approx(instance.work, rel=1e-12)
-    assert {len(set(nodes)) for nodes in nodes_of_copies(run) if nodes} <= {1, 2, 3, 4, 5, 6, 7, 8}
     for each in run.rounds:  # copies of one job are on different nodes
         seen = [(int(run.schedule.job[s]), v) for s in each.segments for v in set(nodes_of_copies(run)[s])]
         assert len(seen) == len(set(seen))
@@ -139,7 +166,7 @@ def test_gangs_on_nodes_of_several_sizes_and_types(spec: str, seed: int) -> None
 
 def nodes_of_copies(run: ForkedRun) -> list[list[int]]:
     offset = run.schedule.gpu_offset
-    return [run.schedule.gpu_node[a:b].tolist() for a, b in zip(offset, offset[1:], strict=False)]
+    return [run.schedule.gpu_node[a:b].tolist() for a, b in pairwise(offset.tolist())]
 
 
 def test_jobs_with_stage_profiles_run_at_the_speed_of_one_node() -> None:
@@ -155,7 +182,7 @@ def test_jobs_with_stage_profiles_run_at_the_speed_of_one_node() -> None:
         assert rates[j, 0] == pytest.approx(alone)
 
 
-# -- what a policy may not do -------------------------------------------------------------------------------------------------
+# -- what a policy may not do ---------------------------------------------------------------------------------------------
 
 
 class Says:
@@ -217,7 +244,9 @@ def test_a_type_that_a_job_may_not_use() -> None:
 def test_a_policy_hears_what_its_copies_did() -> None:
     policy = Says(Copy(0, ((0, 2),), 30.0), Copy(0, ((1, 2),), 20.0))
     run = run_forked(TWO.replace(jobs=TWO.jobs[:1]), policy)
-    assert [(done.copy, done.work, done.seconds) for done in policy.heard] == [(c, c.target, c.target) for c in policy.said]
+    assert [(done.copy, done.work, done.seconds) for done in policy.heard] == [
+        (c, c.target, c.target) for c in policy.said
+    ]
     assert run.schedule.end.tolist() == [40, 30]
 
 
@@ -254,7 +283,7 @@ def test_the_view_keeps_secrets() -> None:
         knows_rates = False
 
         def assign(self, view: ForkingView) -> Iterable[Copy]:
-            for ask in (lambda: view.left, lambda: view.rates):
+            for ask in (lambda: view.left, lambda: view.rates, lambda: view.spread_rates):
                 try:
                     ask()
                 except KnowledgeError as error:
@@ -263,7 +292,7 @@ def test_the_view_keeps_secrets() -> None:
             return ()
 
     run_forked(TWO, Curious())
-    assert seen == [KnowledgeError] * 4
+    assert seen == [KnowledgeError] * 6
     rates = HadarE()
     run_forked(TWO, rates)
     rates.believed[:] = 0  # a copy: nobody changes what the policy believes

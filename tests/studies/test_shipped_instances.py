@@ -57,12 +57,14 @@ def test_certificate_below_optimum_below_every_policy(name: str) -> None:
         certificate = bound(instance, entry.objective, schedule_class)
         certificate.verify(instance)
         assert certificate.value <= optimum
-    low = bound(instance, entry.objective)
+    low = {kind: bound(instance, entry.objective, kind).value for kind in ("gang", "forking")}
+    low["gang-nonpreemptive"] = optimum
     for policy in POLICIES.names():
         run = simulate(instance, policy)
-        assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
+        forking = run.schedule_class == "forking"
+        assert check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking) == []
         value = schedule_value(instance, run.schedule, entry.objective)
-        assert value >= (low.value if run.preemptive else optimum), policy
+        assert value >= low[run.schedule_class], policy
 
 
 @pytest.mark.parametrize("name", PROVED)

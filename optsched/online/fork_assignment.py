@@ -1,0 +1,150 @@
+"""Which copies train on which nodes in a round: the two greedy rules of HadarE, and filling the nodes that they leave idle.
+
+J active jobs, N nodes in M groups of alike nodes. A node holds at most one copy of a job, as many copies as its GPUs allow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class Assignment:
+    """A round that is being filled.
+
+    ``rates`` f64[J, M] (0: may not run), ``gang`` i64[J], ``node_group`` i64[N], ``free`` i64[N] GPUs (changed here),
+    ``copies``: most copies of a job. ``on[j]``: nodes of the copies of job j, in the order in which they were given.
+    """
+
+    rates: Floats
+    gang: Ints
+    node_group: Ints
+    free: Ints
+    copies: int
+    on: list[list[int]] = field(init=False)
+    spare: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.on = [[] for _ in range(self.gang.size)]
+        self.spare = np.full(self.gang.size, self.copies, dtype=np.int64)
+
+    def give(self, j: int, node: int) -> None:
+        """One copy of job j to ``node``."""
+        self.on[j].append(node)
+        self.spare[j] -= 1
+        self.free[node] -= self.gang[j]
+
+    def nodes(self) -> Ints:
+        """The nodes, the fastest first: by the mean over jobs of the rate there relative to the job's mean rate."""
+        count = np.bincount(self.node_group, minlength=self.rates.shape[1])
+        relative = self.rates / mean_rates(self.rates, count)[:, None]
+        can = np.maximum((self.rates > 0).sum(axis=0), 1)
+        speed = relative.sum(axis=0) / can
+        return np.argsort(-speed[self.node_group], kind="stable")
+
+
+def mean_rates(rates: Floats, count: Ints) -> Floats:
+    """The mean rate of every job over the nodes that can host it, f64[J] (1 where none can); ``count`` i64[M] nodes."""
+    nodes = np.where(rates > 0, count, 0).sum(axis=1)
+    return np.where(nodes > 0, (rates * count).sum(axis=1), 1.0) / np.maximum(nodes, 1)
+
+
+def by_work(round_: Assignment, left: Floats, seconds: float) -> None:
+    """Node by node, the fastest first: the job with the most planned work left, in seconds of its mean rate.
+
+    A copy takes X_jh ``seconds`` off the plan of its job; jobs without planned work get copies only when no other job can
+    take the node. ``left`` f64[J]. O(copies J).
+    """
+    count = np.bincount(round_.node_group, minlength=round_.rates.shape[1])
+    plan, mean = left.copy(), mean_rates(round_.rates, count)
+    for node in round_.nodes().tolist():
+        rate = round_.rates[:, round_.node_group[node]]
+        may = (rate > 0) & (round_.spare > 0)
+        while (may := may & (round_.gang <= round_.free[node])).any():
+            j = int(np.argmax(np.where(may, plan / mean, -np.inf)))
+            round_.give(j, node)
+            plan[j] -= rate[j] * seconds
+            may[j] = False
+
+
+def by_payoff(round_: Assignment, left: Floats, weight: Floats) -> None:
+    """Pairs of job and node group by falling payoff slope w_j X_jh / left_j, as long as there is room.
+
+    Greedy for max sum of the slopes: exact where a job may have a copy on every node and a node holds one. ``left``,
+    ``weight`` f64[J]. O(J (M log(J M) + N)).
+    """
+    slope = np.where(round_.rates > 0, weight[:, None] * round_.rates / left[:, None], -1.0)
+    members = [np.flatnonzero(round_.node_group == m) for m in range(slope.shape[1])]
+    for pair in np.argsort(-slope, axis=None, kind="stable").tolist():
+        j, m = divmod(pair, slope.shape[1])
+        if slope[j, m] < 0:
+            return
+        for node in members[m][round_.free[members[m]] >= round_.gang[j]][: round_.spare[j]].tolist():
+            round_.give(j, node)
+
+
+def fill(round_: Assignment) -> None:
+    """Move copies along augmenting paths until no further copy fits: a maximum b-matching.
+
+    Only where all gangs are alike (a node is then a number of slots); otherwise packing is another problem, and nothing is
+    done. With it the number of copies is the largest possible one, which without restrictions is min(n, x J) on n one-slot
+    nodes. O(E) for every copy gained, E pairs of job and node that fit.
+    """
+    gangs = set(round_.gang.tolist())
+    if len(gangs) != 1:
+        return
+    gang = gangs.pop()
+    barren: set[int] = set()  # jobs from which no path led to a spare copy; they stay so until a copy moves
+    for node in np.flatnonzero(round_.free >= gang).tolist():
+        while round_.free[node] >= gang and (round_.spare > 0).any():
+            path = _path(round_, node, barren)
+            if path is None:
+                break
+            for j, to, left_behind in path:  # from the job that has a copy to spare back to the idle node
+                round_.give(j, to)
+                if left_behind is not None:
+                    round_.on[j].remove(left_behind)
+                    round_.spare[j] += 1
+                    round_.free[left_behind] += gang
+            barren.clear()
+
+
+def _path(round_: Assignment, root: int, barren: set[int]) -> list[tuple[int, int, int | None]] | None:
+    """Moves (job, to, from) that give ``root`` a copy; the first comes from nowhere. None: there is no path.
+
+    Breadth first, so no path is longer than it must be.
+    """
+    wanted_by: dict[int, int] = {}  # job -> the node that it would go to
+    freed_by: dict[int, int] = {}  # node -> the job that would leave it
+    queue = deque([root])
+    seen = set(barren)
+    while queue:
+        node = queue.popleft()
+        for j in np.flatnonzero(round_.rates[:, round_.node_group[node]] > 0).tolist():
+            if j in seen or node in round_.on[j]:
+                continue
+            seen.add(j)
+            wanted_by[j] = node
+            if round_.spare[j] > 0:
+                return _moves(j, root, wanted_by, freed_by)
+            for other in round_.on[j]:
+                if other not in freed_by and other != root:
+                    freed_by[other] = j
+                    queue.append(other)
+    barren |= seen
+    return None
+
+
+def _moves(j: int, root: int, wanted_by: dict[int, int], freed_by: dict[int, int]) -> list[tuple[int, int, int | None]]:
+    moves: list[tuple[int, int, int | None]] = [(j, wanted_by[j], None)]
+    while (node := moves[-1][1]) != root:
+        mover = freed_by[node]
+        moves.append((mover, wanted_by[mover], node))
+    return moves
