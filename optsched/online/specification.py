@@ -47,10 +47,17 @@ def specify(
     if plus and placement is not None:
         raise InputError("a placement is given twice", field="policy", value=spec)
     policy = made(POLICIES.get, "policy", head)
+    if plus and names_nodes(policy):
+        raise InputError("the policy names its nodes itself", field="policy", value=spec, legal=f"{head}, no placement")
     usual = default_placement(policy)
     place = tail if plus else placement or usual
-    text = spec.strip() if plus or place == usual else f"{spec.strip()}+{place}"
+    text = spec.strip() if plus or place == usual or names_nodes(policy) else f"{spec.strip()}+{place}"
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
+
+
+def names_nodes(policy: Policy | OrderedPolicy | ForkingPolicy) -> bool:
+    """Does it say itself on which nodes a job runs? Then no placement is asked."""
+    return hasattr(policy, "assign") or bool(getattr(policy, "names_nodes", False))
 
 
 def default_placement(policy: Policy | OrderedPolicy | ForkingPolicy) -> str:
