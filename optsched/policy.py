@@ -147,6 +147,13 @@ class View(Protocol):
     def speeds(self) -> Speeds:
         """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
 
+    @property
+    def node_kind(self) -> Ints:
+        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
+
+    def eligible(self, job: int) -> npt.NDArray[np.bool_]:
+        """Nodes whose GPUs ``job`` may use, bool[N]."""
+
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
         """(node, GPUs there) that the running job holds; () while it does not run."""
 

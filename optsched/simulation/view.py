@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from optsched.errors import KnowledgeError
-from optsched.instance import Instance
+from optsched.instance import Bools, Instance
 from optsched.policy import Floats, Ints, Knowledge
 from optsched.rates.duration import paces
 from optsched.rates.type_speeds import TypeSpeeds, type_speeds
@@ -86,6 +86,17 @@ class EngineView:
     def speeds(self) -> TypeSpeeds:
         """See `optsched.rates.type_speeds`."""
         return type_speeds(self._instance)
+
+    @cached_property
+    def node_kind(self) -> Ints:
+        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
+        cluster = self._instance.cluster
+        kinds = np.column_stack([cluster.node_type, cluster.node_memory])
+        return np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+    def eligible(self, job: int) -> Bools:
+        """Nodes that suit ``job``, bool[N]."""
+        return self._instance.eligible(self._arrived(job))
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
         """(node, GPUs there) of the running job; () while it does not run."""

@@ -1,0 +1,210 @@
+"""FIND_ALLOC: the best GPUs for one job at given prices, by throughput thresholds, compiled.
+
+**Problem.** W devices out of the free ones on machines h, each of one pool (GPU type) p(h). A gang on one machine of
+pool p runs at ``together[p]``; on several machines at the smallest ``spread[p]`` of the pools that it uses (all tasks
+synchronise). ``rate`` 0: it may not run there. A device of machine h costs ``price[h]`` a round. With x the rate:
+
+    seconds = left / x (+ ``restart``),  rounds = ceil(seconds / length),  f = rounds * length after now
+    payoff = U(age + f) - charged * (sum of prices) - comm [more than one machine]
+
+``charged`` = ``rounds`` (the whole remaining schedule, the same allocation until done) or 1 (this round alone). U is
+non-increasing. With ``whole`` = False rounds are not rounded up. Found: the largest payoff; the caller asks for > 0.
+
+**Exact.** A set's value depends on it only through x, the sum of its prices, and whether it is one machine or several; it
+grows in x and falls in the sum. *One machine*: all W devices have one rate and one price, so the cheapest machine of every
+pool is enough. *Several machines*: let th be the smallest spread rate in an optimal set. Among the devices with
+spread >= th the W cheapest that are not all of one machine cost no more and run no slower, so trying each rate as th
+suffices. They are the W cheapest, unless these lie on one machine; then its last device gives way to the cheapest
+elsewhere (of two sets that differ in more, the one that differs in one device is cheaper). Measured rates may be larger
+spread than together; as the two cases are kept apart this does no harm.
+
+**Complexity** `find_on_pools` O(P^2) for P pools when a pool has one price; `find_on_machines` O(P H) for H machines
+that are sorted by price. **Reference** 3.3 of this project's Hadar sheet; there proved without spread rates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.compiled import njit
+from optsched.heap import KERNEL
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NONE = -1.0  # no rate: there is no such allocation
+SLACK = 1e-9  # rounds: what rounding alone adds to a whole number of rounds is no further round
+
+# Terms of a job, f64[7]: what the value of an allocation depends on besides the allocation
+LEFT, AGE, SCALE, SPAN, RESTART, COMM, LENGTH = range(7)
+TERMS = 7
+# What is charged
+THIS_ROUND, ALL_ROUNDS = 0, 1
+
+
+@njit(**KERNEL)
+def utility(scale: float, span: float, age: float) -> float:
+    """U at ``age`` seconds after the arrival: scale / age, or with a ``span`` > 0 scale * max(0, 1 - age / span)."""
+    if span > 0.0:
+        return scale * max(0.0, 1.0 - age / span)
+    return scale / age
+
+
+@njit(**KERNEL)
+def payoff_of(
+    terms: Floats, rate: float, cost: float, spread: bool, restarts: bool, charged: int, whole: bool
+) -> float:
+    """What an allocation of this rate and price sum is worth; ``terms`` as listed in this module."""
+    seconds = terms[LEFT] / rate
+    if restarts:
+        seconds += terms[RESTART]
+    rounds = seconds / terms[LENGTH]
+    if whole:
+        rounds = max(1.0, np.ceil(rounds - SLACK))
+    worth = utility(terms[SCALE], terms[SPAN], terms[AGE] + rounds * terms[LENGTH])
+    worth -= cost * rounds if charged == ALL_ROUNDS else cost
+    return worth - terms[COMM] if spread else worth
+
+
+@njit(**KERNEL)
+def find_on_pools(
+    gang: int,
+    together: Floats,
+    spread: Floats,
+    terms: Floats,
+    price: Floats,
+    by_price: Ints,
+    count: Ints,
+    largest: Ints,
+    machines: Ints,
+    charged: int,
+    whole: bool,
+    take: Ints,
+    trial: Ints,
+) -> tuple[float, float, bool]:
+    """(payoff, rate, on several machines) of the best allocation when all devices of a pool cost the same.
+
+    P pools: rates ``together``, ``spread`` f64[P]; ``price`` f64[P], ``by_price`` i64[P] pools from the cheapest;
+    ``count`` free devices, ``largest`` free devices of one machine, ``machines`` with any free device, i64[P]. Writes the
+    devices of every pool to ``take`` i64[P]; ``trial`` i64[P] is room to work. Rate `NONE`: there is none.
+    """
+    pools = price.size
+    best, best_rate, several = -np.inf, NONE, False
+    for p in range(pools):
+        if together[p] > 0.0 and largest[p] >= gang:
+            value = payoff_of(terms, together[p], gang * price[p], False, True, charged, whole)
+            if best_rate == NONE or value > best or (value == best and together[p] > best_rate):
+                best, best_rate = value, together[p]
+                take[:] = 0
+                take[p] = gang
+    if gang == 1:
+        return best, best_rate, several
+    for t in range(pools):
+        if spread[t] <= 0.0 or count[t] == 0:
+            continue
+        need, used, last = gang, 0, -1
+        trial[:] = 0
+        for i in range(pools):
+            p = by_price[i]
+            if spread[p] < spread[t] or count[p] == 0 or need == 0:
+                continue
+            trial[p] = min(need, count[p])
+            need -= trial[p]
+            used += 1
+            last = p
+        if need > 0:
+            continue
+        if used == 1 and machines[last] < 2:
+            # All on one machine: its last device gives way to the cheapest one elsewhere.
+            other = -1
+            for i in range(pools):
+                p = by_price[i]
+                if p != last and spread[p] >= spread[t] and count[p] > 0 and other < 0:
+                    other = p
+            if other < 0:
+                continue
+            trial[last] -= 1
+            trial[other] += 1
+        rate, cost = np.inf, 0.0
+        for p in range(pools):
+            if trial[p] > 0:
+                rate = min(rate, spread[p])
+                cost += trial[p] * price[p]
+        value = payoff_of(terms, rate, cost, True, True, charged, whole)
+        if best_rate == NONE or value > best or (value == best and rate > best_rate):
+            best, best_rate, several = value, rate, True
+            for k in range(trial.size):
+                take[k] = trial[k]
+    return best, best_rate, several
+
+
+@njit(**KERNEL)
+def find_on_machines(
+    gang: int,
+    together: Floats,
+    spread: Floats,
+    terms: Floats,
+    pool: Ints,
+    price: Floats,
+    by_price: Ints,
+    free: Ints,
+    charged: int,
+    whole: bool,
+    take: Ints,
+    trial: Ints,
+) -> tuple[float, float, bool]:
+    """(payoff, rate, on several machines) of the best allocation when every machine has a price of its own.
+
+    H machines: ``pool`` i64[H], ``price`` f64[H], ``by_price`` i64[H] from the cheapest, ``free`` i64[H]; the rates are
+    f64[P]. Writes the devices of every machine to ``take`` i64[H]; ``trial`` i64[H] is room to work.
+    """
+    machines, pools = price.size, together.size
+    best, best_rate, several = -np.inf, NONE, False
+    for p in range(pools):
+        if together[p] <= 0.0:
+            continue
+        for i in range(machines):
+            h = by_price[i]
+            if pool[h] == p and free[h] >= gang:
+                value = payoff_of(terms, together[p], gang * price[h], False, True, charged, whole)
+                if best_rate == NONE or value > best or (value == best and together[p] > best_rate):
+                    best, best_rate = value, together[p]
+                    take[:] = 0
+                    take[h] = gang
+                break
+    if gang == 1:
+        return best, best_rate, several
+    for t in range(pools):
+        if spread[t] <= 0.0:
+            continue
+        need, used, last = gang, 0, -1
+        trial[:] = 0
+        for i in range(machines):
+            h = by_price[i]
+            if spread[pool[h]] < spread[t] or free[h] == 0:
+                continue
+            if need == 0:
+                if used > 1:
+                    break
+                trial[last] -= 1
+                trial[h] = 1
+                used = 2
+                break
+            trial[h] = min(need, free[h])
+            need -= trial[h]
+            used += 1
+            last = h
+        if need > 0 or used < 2:
+            continue
+        rate, cost = np.inf, 0.0
+        for h in range(machines):
+            if trial[h] > 0:
+                rate = min(rate, spread[pool[h]])
+                cost += trial[h] * price[h]
+        value = payoff_of(terms, rate, cost, True, True, charged, whole)
+        if best_rate == NONE or value > best or (value == best and rate > best_rate):
+            best, best_rate, several = value, rate, True
+            for k in range(trial.size):
+                take[k] = trial[k]
+    return best, best_rate, several

@@ -1,0 +1,73 @@
+"""What Hadar knows of the jobs that have arrived: rates by pool, utility, whether they ran. Arrays over all jobs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.online.gpu_pools import GpuPools
+from optsched.online.hadar_auction import Bidders, Where
+from optsched.online.hadar_utility import UtilityTerms
+from optsched.policy import Ints, View
+
+MOMENT = 2e-9  # relative to the clock: so close to a boundary, a job ends at it but for rounding
+
+
+class Roster:
+    """``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n].
+
+    Entries of jobs that have not arrived are zero.
+    """
+
+    def __init__(self, view: View, pools: GpuPools, utility: str) -> None:
+        n, count = view.speeds.together.shape[0], pools.type.size
+        self._pools, self._utility = pools, utility
+        self.together, self.spread = np.zeros((n, count)), np.zeros((n, count))
+        self.fastest, self.work, self.arrival = np.ones(n), np.zeros(n), np.zeros(n)
+        self.scale, self.span = np.zeros(n), np.zeros(n)
+        self.gang: Ints = np.ones(n, dtype=np.int64)
+        self.ran = np.zeros(n, dtype=bool)
+
+    def meet(self, view: View, active: int) -> None:
+        """Write down the jobs that arrived now; ``active`` jobs share the cluster, they included."""
+        if not view.arrived:
+            return
+        left, capacity = view.left, self._pools.capacity.astype(np.float64)
+        for j in view.arrived:
+            self.together[j], self.spread[j] = self._pools.rates(view, j)
+            best = np.maximum(self.together[j], self.spread[j])
+            terms = UtilityTerms.of(self._utility, view, j, float(left[j]), best, capacity, active)
+            self.scale[j], self.span[j] = terms.scale, terms.span
+            self.fastest[j], self.work[j] = float(best.max()), float(left[j])
+            self.gang[j], self.arrival[j] = view.gpus(j), view.arrival(j)
+
+    def bidders(self, view: View, jobs: Ints, restart: float) -> Bidders:
+        """These active jobs at a round that begins now."""
+        running = set(view.running)
+        return Bidders(
+            gang=self.gang[jobs],
+            together=self.together[jobs],
+            spread=self.spread[jobs],
+            left=view.left[jobs],
+            age=view.now - self.arrival[jobs],
+            scale=self.scale[jobs],
+            span=self.span[jobs],
+            restart=np.where(self.ran[jobs], restart, 0.0),
+            held=[view.held(j) if j in running else () for j in jobs.tolist()],
+        )
+
+    def about_to_end(self, view: View, length: float) -> bool:
+        """Does a running job end so soon after now that only rounding kept it from being over?
+
+        A round that began now would go on holding its GPUs, or stop it; and the event of its completion is the next.
+        """
+        running = view.running
+        if not running:
+            return False
+        seconds = view.left[running] / self.fastest[running]
+        return bool(np.any(seconds <= MOMENT * max(view.now, length)))
+
+    def at_best(self, job: int, where: Where) -> bool:
+        """Does ``job`` run as fast as it ever can on these nodes?"""
+        pool = [self._pools.pool[node] for node, _ in where]
+        rate = self.together[job, pool[0]] if len(where) == 1 else min(self.spread[job, p] for p in pool)
+        return bool(rate >= self.fastest[job])

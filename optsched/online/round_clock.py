@@ -1,0 +1,43 @@
+"""When rounds begin: every ``length`` seconds from the first arrival in an idle cluster on."""
+
+from __future__ import annotations
+
+import math
+
+
+class RoundClock:
+    """Boundaries anchor + k * length, k = 0, 1, ...; the anchor is set anew after every `stop`."""
+
+    def __init__(self, length: float) -> None:
+        self.length = length
+        self._anchor = math.nan
+        self._index = 0  # of the next boundary
+
+    def stop(self) -> None:
+        """The cluster is idle: the next arrival begins a round."""
+        self._anchor = math.nan
+
+    def due(self, now: float) -> bool:
+        """Does a round begin now?"""
+        return math.isnan(self._anchor) or now >= self._anchor + self._index * self.length
+
+    def begin(self, now: float) -> float:
+        """A round begins; when the next one does."""
+        if math.isnan(self._anchor):
+            self._anchor, self._index = now, 0
+        self._index += 1
+        return self.next(now)
+
+    def next(self, now: float) -> float:
+        """The next boundary after ``now``; those that were slept through are gone."""
+        self._index = max(self._index, math.floor((now - self._anchor) / self.length))
+        while self._anchor + self._index * self.length <= now:
+            self._index += 1
+        return self._anchor + self._index * self.length
+
+    def upcoming(self, now: float) -> float:
+        """The next boundary at ``now`` or later; those that were slept through are gone."""
+        self._index = max(self._index, math.floor((now - self._anchor) / self.length))
+        while self._anchor + self._index * self.length < now:
+            self._index += 1
+        return self._anchor + self._index * self.length
