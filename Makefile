@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,dev]'; \
 	fi
 	@echo 'compiling the engine, once'
-	@$(BIN)/optsched run ddl-05-1 -p srtf -p a-srpt --json > /dev/null
+	@$(BIN)/optsched run ddl-05-1 -p srtf -p a-srpt -p gavel -p hadar --json > /dev/null
 	@touch $(STAMP)
 
 lint: $(STAMP)

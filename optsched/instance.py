@@ -147,7 +147,7 @@ class Instance:
     def __repr__(self) -> str:
         return f"Instance({self.name!r}, {self.n} jobs, {self.cluster.spec})"
 
-    @property
+    @cached_property
     def n(self) -> int:
         """Number of jobs."""
         return self.table.height

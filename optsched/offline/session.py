@@ -205,6 +205,18 @@ class Session:
         self._call("addCols", k, cost, lower, upper, A.nnz, starts, indices, A.data)
         return np.arange(first, first + k)
 
+    def add_rows(self, A: sp.csr_array, lower: Floats, upper: Floats) -> Ints:
+        """Append rows (csr block [k, columns]); returns their indices."""
+        k, first = len(lower), self.highs.getNumRow()
+        starts, indices = A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32)
+        self._call("addRows", k, lower, upper, A.nnz, starts, indices, A.data)
+        return np.arange(first, first + k)
+
+    def set_coefficients(self, rows: Ints, columns: Ints, values: Floats) -> None:
+        """New entries of the matrix, one by one: for a few."""
+        for i, j, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
+            self._call("changeCoeff", i, j, value)
+
     def mip_start(self, x: Floats, known: Bools | None = None) -> None:
         """A (partial) solution to start from; HiGHS completes what is not ``known``. Kept for the next solve."""
         known = np.ones(len(x), dtype=bool) if known is None else known

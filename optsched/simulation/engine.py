@@ -5,33 +5,31 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
 from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance
-from optsched.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Start, Stop, Wake
+from optsched.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
 from optsched.rates.duration import seconds_alone
 from optsched.simulation.asked import Asked
-from optsched.simulation.entry_points import apply_events, next_time, place, start, stop
+from optsched.simulation.decisions import Decisions
+from optsched.simulation.entry_points import apply_events, next_time
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run, result
 from optsched.simulation.state import (
     EVENTS,
     FINISHED,
-    FREE,
     FRUITLESS,
     LOGGED,
     NEXT,
     NOW,
-    RUNNING,
     SEGMENTS,
     THRASHING,
     TICK,
-    WAITING,
     State,
     grown,
     log_room,
@@ -144,7 +142,8 @@ def _run_python(
 ) -> State:
     policy, instance = asked.policy, asked.instance
     reported = 0
-    wakes: list[float] = []  # a heap: every time at which the policy wants to be asked
+    decisions = Decisions(placement, instance, policy.name)
+    wakes = decisions.wakes
     view = EngineView(state, placement, instance, knowledge, asked.predicted)
     asked.begin(view)
     room, n = log_room(instance.cluster.gpus), instance.n
@@ -162,76 +161,10 @@ def _run_python(
         finished = state.seg_job[ended : state.tally[SEGMENTS]].tolist()  # only completions end a segment at an event
         asked.hear(t, arrived, finished)
         view.refresh(state, arrived, finished)
-        decisions = policy.decide(view)
-        if not isinstance(decisions, Iterable):
-            raise SimulationError(
-                f"policy {policy.name} at {t:g} s: decide returned {decisions!r} (legal: an iterable of decisions)"
-            )
-        for decision in decisions:
-            _apply(decision, state, placement, instance, policy.name, wakes)
+        decisions.apply(policy.decide(view), state)
         while wakes and wakes[0] <= t:
             heapq.heappop(wakes)
         state.clock[TICK] = wakes[0] if wakes else math.inf
         if progress is not None and state.tally[EVENTS] - reported > 1000:
             reported = int(state.tally[EVENTS])
             progress(int(state.tally[FINISHED]), state.arrival.size)
-
-
-def _apply(
-    decision: Any, state: State, placement: Placement, instance: Instance, name: str, wakes: list[float]
-) -> None:
-    now = float(state.clock[NOW])
-
-    def wrong(what: str) -> SimulationError:
-        return SimulationError(f"policy {name} at {now:g} s: {what}")
-
-    if isinstance(decision, Wake):
-        if not (_is_real(decision.time) and decision.time > now):
-            raise wrong(f"{decision!r} is not later than now")
-        heapq.heappush(wakes, float(decision.time))
-        return
-    if not isinstance(decision, Start | Stop):
-        raise wrong(f"{decision!r} is not a decision (legal: Start, Stop, Wake)")
-    j = decision.job
-    if not isinstance(j, int | np.integer) or not 0 <= j < instance.n:
-        raise wrong(f"there is no job {j!r}")
-    job = instance.ids[j]
-    if isinstance(decision, Stop):
-        if state.status[j] != RUNNING:
-            raise wrong(f"job {job!r} is stopped but does not run")
-        stop(state, j)
-        return
-    if state.status[j] != WAITING:
-        raise wrong(f"job {job!r} is started but does not wait")
-    if decision.on is not None:
-        entries = _named(decision.on, state, j, wrong)
-    else:
-        entries = place(placement.place, state, j, state.free) if state.gpus[j] <= state.tally[FREE] else 0
-    if entries == 0:
-        raise wrong(f"job {job!r} is started but its {state.gpus[j]} GPUs do not fit (ask view.fits first)")
-    start(state, j, entries)
-
-
-def _named(on: Any, state: State, j: int, wrong: Callable[[str], SimulationError]) -> int:
-    # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
-    eligible, free, size = state.eligible[state.kind[j]], state.free, state.free.size
-    gang, total = int(state.gpus[j]), 0
-    if not getattr(on, "__len__", None) or len(on) > state.out_pool.size:
-        raise wrong(f"{on!r} names no GPUs for job {j} (legal: (node, GPUs) for at most {state.out_pool.size} nodes)")
-    for k, (node, count) in enumerate(on):
-        if not (0 <= node < size and count >= 1):
-            raise wrong(f"job {j} is started on {count} GPUs of node {node}: there is no such node, or no GPU is meant")
-        if not eligible[node]:
-            raise wrong(f"job {j} is started on node {node}, whose GPUs it may not use")
-        given = sum(other for name, other in on[:k] if name == node)
-        if count + given > free[node]:
-            raise wrong(f"job {j} is started on {count + given} GPUs of node {node}: {free[node]} are free")
-        state.out_pool[k], state.out_count[k] = node, count
-        total += count
-    if total != gang:
-        raise wrong(f"job {j} is started on {total} GPUs; its gang has {gang}")
-    return len(on)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, int | float | np.number)

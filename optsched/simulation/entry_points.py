@@ -13,7 +13,7 @@ from typing import Any
 
 from optsched.compiled import types
 from optsched.rates import speed_tables
-from optsched.simulation import kernel
+from optsched.simulation import kernel, moves
 from optsched.simulation.ordered import STATE_TYPE
 from optsched.simulation.placing import SIGNATURE, TABLES
 from optsched.simulation.state import Ints, State
@@ -24,6 +24,7 @@ _TYPES: dict[Any, tuple[Any, ...]] = {
     kernel.apply_events: (STATE, TIME),
     kernel.start: (STATE, INDEX, INDEX),
     kernel.stop: (STATE, INDEX),
+    moves.apply_moves: (STATE, ARRAY, ARRAY, ARRAY, ARRAY),
     speed_tables.pace: (TABLES, INDEX, INDEX, ARRAY, ARRAY),
 }
 
@@ -56,6 +57,11 @@ def start(state: State, job: int, entries: int) -> None:
 def stop(state: State, job: int) -> None:
     """See `optsched.simulation.kernel.stop`."""
     _entry(kernel.stop)(state, job)
+
+
+def apply_moves(state: State, jobs: Ints, first: Ints, node: Ints, count: Ints) -> int:
+    """See `optsched.simulation.moves.apply_moves`."""
+    return int(_entry(moves.apply_moves)(state, jobs, first, node, count))
 
 
 def place(rule: Any, state: State, job: int, free: Ints) -> int:

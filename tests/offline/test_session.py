@@ -316,3 +316,26 @@ def test_a_proof_is_the_same_in_any_unit(unit: float) -> None:
     assert (second.status, second.value) == ("optimal", first.value * unit)
     assert second.bound == first.bound * unit == round(first.value) * unit
     assert all(not event.bound < second.value * 0.999 for event in seen)
+
+
+def test_added_rows_and_new_coefficients_are_those_of_a_rebuilt_program() -> None:
+    program = covering()
+    rng = np.random.default_rng(7)
+    extra, bound = rng.random((2, program.column_count)) + 0.1, rng.random(2) + 3
+    session = Session(program)
+    before = session.solve().value
+    rows = session.add_rows(sp.csr_array(extra), bound, np.full(2, INF))
+    assert rows.tolist() == [program.row_count, program.row_count + 1]
+    columns = np.array([0, 4])
+    session.set_coefficients(rows, columns, np.array([9.0, 0.0]))
+    extra[0, 0], extra[1, 4] = 9.0, 0.0
+    rebuilt = LinearProgram.from_arrays(
+        program.c,
+        sp.csc_array(sp.vstack([program.A, sp.csr_array(extra)])),
+        np.concatenate([program.row_lower, bound]),
+        np.full(program.row_count + 2, INF),
+        upper=program.upper,
+        offset=program.offset,
+    )
+    assert session.solve().value == pytest.approx(Session(rebuilt).solve().value, rel=1e-9)
+    assert session.solve().value > before + 1e-6

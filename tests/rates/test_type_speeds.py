@@ -77,7 +77,7 @@ def test_a_policy_names_free_gpus_or_is_told_what_is_wrong() -> None:
     instance = Instance([Job("a", duration=1, gpus=2), Job("b", duration=1, gpus=2)], "2x2")
     for on, what in [
         (((0, 1),), "started on 1 GPUs; its gang has 2"),
-        (((0, 3),), "3 GPUs of node 0: 2 are free"),
+        (((0, 3),), "3 GPUs of node 0, 3 in all: 2 are free"),
         (((0, 1), (0, 1), (1, 1)), "names no GPUs"),
         (((5, 2),), "no such node"),
         (((0, 0), (1, 2)), "no GPU is meant"),

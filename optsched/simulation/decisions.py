@@ -1,0 +1,133 @@
+"""The decisions of a policy in plain Python, checked and carried out one after the other."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import SimulationError
+from optsched.instance import Instance
+from optsched.policy import Start, Stop, Wake
+from optsched.simulation.entry_points import apply_moves, place, start, stop
+from optsched.simulation.placing import Placement
+from optsched.simulation.state import FREE, NOW, RUNNING, WAITING, State
+
+
+class Decisions:
+    """Carries decisions out; ``wakes`` is a heap of the times at which the policy wants to be asked."""
+
+    def __init__(self, placement: Placement, instance: Instance, name: str) -> None:
+        self._placement, self._instance, self._name = placement, instance, name
+        self.wakes: list[float] = []
+
+    def apply(self, decisions: Any, state: State) -> None:
+        """All of them in order; `SimulationError` names policy, time and reason of one that is not possible.
+
+        Of a list the stops, and the starts that name their GPUs, are done many at a time.
+        """
+        if not isinstance(decisions, Iterable):
+            raise self._wrong(state, f"decide returned {decisions!r} (legal: an iterable of decisions)")
+        if not isinstance(decisions, list):  # a generator may look at the view between two decisions
+            for decision in decisions:
+                self._one(decision, state)
+            return
+        at = 0
+        while at < len(decisions):
+            at += self._many(decisions[at:] if at else decisions, state)
+            if at < len(decisions):
+                self._one(decisions[at], state)
+                at += 1
+
+    def _many(self, decisions: list[Any], state: State) -> int:
+        # The first so many of them, done in one call.
+        jobs: list[Any] = []
+        first, named = [0], list[Any]()
+        for decision in decisions:
+            kind = type(decision)
+            if kind is Start and decision.on:
+                named.extend(decision.on)
+            elif kind is not Stop:
+                break
+            jobs.append(decision.job)
+            first.append(len(named))
+        if len(jobs) < 2:
+            return 0
+        try:
+            pairs, moved = np.array(named or [(0, 0)]), np.array(jobs)
+        except ValueError:
+            return 0
+        if pairs.dtype != np.int64 or moved.dtype != np.int64 or pairs.shape[1:] != (2,) or moved.ndim != 1:
+            return 0  # one by one, to say what is wrong
+        node, count = np.ascontiguousarray(pairs.T)
+        return apply_moves(state, moved, np.array(first, dtype=np.int64), node, count)
+
+    def _one(self, decision: Any, state: State) -> None:
+        if isinstance(decision, Wake):
+            now = float(state.clock[NOW])
+            if not (_is_real(decision.time) and decision.time > now):
+                raise self._wrong(state, f"{decision!r} is not later than now")
+            heapq.heappush(self.wakes, float(decision.time))
+            return
+        if not isinstance(decision, Start | Stop):
+            raise self._wrong(state, f"{decision!r} is not a decision (legal: Start, Stop, Wake)")
+        j = decision.job
+        if not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
+            raise self._wrong(state, f"there is no job {j!r}")
+        if isinstance(decision, Stop):
+            if state.status[j] != RUNNING:
+                raise self._wrong(state, f"job {self._instance.ids[j]!r} is stopped but does not run")
+            stop(state, j)
+        else:
+            self._start(decision, state)
+
+    def _start(self, decision: Start, state: State) -> None:
+        j, job = decision.job, self._instance.ids[decision.job]
+        if state.status[j] != WAITING:
+            raise self._wrong(state, f"job {job!r} is started but does not wait")
+        if decision.on is not None:
+            entries = self._named(decision.on, state, j)
+        else:
+            fits = state.gpus[j] <= state.tally[FREE]
+            entries = place(self._placement.place, state, j, state.free) if fits else 0
+        if entries == 0:
+            gang = state.gpus[j]
+            raise self._wrong(state, f"job {job!r} is started but its {gang} GPUs do not fit (ask view.fits first)")
+        start(state, j, entries)
+
+    def _named(self, on: Any, state: State, j: int) -> int:
+        # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
+        eligible, free, job = state.eligible[state.kind[j]], state.free, self._instance.ids[j]
+        most, total = state.out_pool.size, 0
+        if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
+            legal = f"(node, GPUs) for 1 to {most} nodes"
+            raise self._wrong(state, f"{on!r} names no GPUs for job {job!r} (legal: {legal})")
+        for k, (node, count) in enumerate(on):
+            where = f"job {job!r} is started on {count} GPUs of node {node}"
+            if not (0 <= node < free.size and count >= 1):
+                raise self._wrong(state, f"{where}: there is no such node, or no GPU is meant")
+            if not eligible[node]:
+                raise self._wrong(state, f"{where}, whose GPUs it may not use")
+            given = count + sum(other for name, other in on[:k] if name == node)
+            if given > free[node]:
+                raise self._wrong(state, f"{where}, {given} in all: {free[node]} are free")
+            state.out_pool[k], state.out_count[k] = node, count
+            total += count
+        if total != state.gpus[j]:
+            raise self._wrong(state, f"job {job!r} is started on {total} GPUs; its gang has {state.gpus[j]}")
+        return len(on)
+
+    def _wrong(self, state: State, what: str) -> SimulationError:
+        return SimulationError(f"policy {self._name} at {float(state.clock[NOW]):g} s: {what}")
+
+
+def _is_part(part: Any) -> bool:
+    if not (isinstance(part, tuple | list) and len(part) == 2):
+        return False
+    return all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in part)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float | np.number)

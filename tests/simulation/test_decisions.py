@@ -1,0 +1,115 @@
+"""Decisions in one compiled call or one by one: the same schedules, the same words for what is not possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.errors import SimulationError
+from optsched.instance import Instance, Job
+from optsched.online.simulate import simulate
+from optsched.policy import Decision, Start, Stop, View, Wake
+
+
+class Shuffles:
+    """Every 3 s all running jobs stop, and the active ones start in a random order on random free GPUs."""
+
+    name, knowledge, names_nodes, restart = "shuffles", "clairvoyant", True, 0.5
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def begin(self, view: View) -> None:
+        self._draw = np.random.default_rng(self.seed)
+        self._next = 0.0
+
+    def decide(self, view: View) -> list[Decision]:
+        if view.now < self._next or not view.active.size:
+            return []
+        self._next = view.now + 3
+        decisions: list[Decision] = [Stop(j) for j in view.running]
+        free = view.free
+        for j in view.running:
+            for node, count in view.held(j):
+                free[node] += count
+        for j in self._draw.permutation(view.active).tolist():
+            gang, on = view.gpus(j), {}
+            while gang and free.sum() >= gang:
+                node = int(self._draw.choice(np.flatnonzero(free)))
+                on[node] = on.get(node, 0) + 1
+                free[node] -= 1
+                gang -= 1
+            if gang == 0:
+                decisions.append(Start(j, on=tuple(on.items())))
+        return [*decisions, Wake(self._next)]
+
+
+class OneByOne(Shuffles):
+    def decide(self, view: View) -> Iterator[Decision]:  # type: ignore[override]
+        yield from super().decide(view)
+
+
+def jobs(seed: int) -> list[Job]:
+    draw = np.random.default_rng(seed)
+    return [
+        Job(
+            str(j),
+            arrival=float(draw.integers(0, 20)),
+            gpus=int(draw.integers(1, 5)),
+            duration=float(draw.integers(1, 9)),
+        )
+        for j in range(25)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_at_a_time_and_one_by_one_give_the_same_schedule(seed: int) -> None:
+    instance = Instance(jobs(seed), "3x2+1x3")
+    many, one = simulate(instance, Shuffles(seed)), simulate(instance, OneByOne(seed))
+    assert many.schedule.completion.tolist() == one.schedule.completion.tolist()
+    assert many.schedule.gpu_node.tolist() == one.schedule.gpu_node.tolist()
+    assert many.preemptions == one.preemptions > 10
+
+
+class Says:
+    name, knowledge, names_nodes = "says", "clairvoyant", True
+
+    def __init__(self, *decisions: Any) -> None:
+        self.decisions = list(decisions)
+
+    def decide(self, view: View) -> list[Any]:
+        return self.decisions if view.now == 0 else []
+
+
+GOOD = Start(0, ((0, 2),))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (Stop(1), "job 'b' is stopped but does not run"),
+        (Start(0, ((1, 2),)), "job 'a' is started but does not wait"),
+        (Start(1, ((0, 1), (1, 1))), "job 'b' is started on 1 GPUs of node 0, 1 in all: 0 are free"),
+        (Start(1, ((1, 1),)), "job 'b' is started on 1 GPUs; its gang has 2"),
+        (Start(1, ((1, 2), (2, 1))), "there is no such node"),
+        (Start(1, ((1, -2),)), "no GPU is meant"),
+        (Start(1, ((1, 1), (1, 2))), "node 1, 3 in all: 2 are free"),
+        (Start(1, ((1.0, 2),)), "names no GPUs"),  # type: ignore[arg-type]
+        (Start(1, ()), "names no GPUs"),
+        (Start(9, ((1, 2),)), "there is no job 9"),
+        (Start(-1, ((1, 2),)), "there is no job -1"),
+        (Start("b", ((1, 2),)), "there is no job 'b'"),  # type: ignore[arg-type]
+        (Stop(None), "there is no job None"),  # type: ignore[arg-type]
+        ("b", "'b' is not a decision"),
+        (Wake(0), "not later than now"),
+    ],
+)
+def test_what_is_not_possible_is_named_wherever_it_stands(wrong: Any, words: str) -> None:
+    instance = Instance([Job("a", duration=1, gpus=2), Job("b", duration=1, gpus=2), Job("c", duration=1)], "2x2")
+    for decisions in ([GOOD, wrong], [GOOD, Start(2, ((1, 1),)), Stop(2), wrong], [Wake(5), GOOD, wrong, Stop(0)]):
+        with pytest.raises(SimulationError) as raised:
+            simulate(instance, Says(*decisions))
+        assert words in str(raised.value)
