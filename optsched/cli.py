@@ -301,7 +301,9 @@ def convert(
 @app.command()
 def reproduce(
     study: Annotated[str, typer.Argument(help="see: optsched list studies", show_default=False)],
-    seeds: Annotated[int, typer.Option("--seeds", help="workloads of every kind: seeds 1..N")] = 5,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="workloads of every kind: seeds 1..N; default: as many as usual")
+    ] = None,
     small: Annotated[bool, typer.Option("--small", help="a quick look: few and small workloads")] = False,
     workers: Annotated[int | None, typer.Option("--workers", help="processes; default: one a processor")] = None,
     as_json: JsonOption = False,

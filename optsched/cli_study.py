@@ -9,7 +9,6 @@ from rich.text import Text
 from optsched.studies.estimate import Estimate
 from optsched.studies.experiment import Outcome
 from optsched.studies.findings import change_text, findings
-from optsched.studies.measures import MEASURES
 from optsched.studies.study import Reproduction
 
 HOUR = 3600.0
@@ -34,12 +33,16 @@ def _experiment(outcome: Outcome) -> list[Text | Table]:
     for label in e.columns:
         table.add_column(label, justify="right")
     for name in e.shown:
-        measure = MEASURES[name]
+        measure = e.measurement.measures[name]
         scale, unit = SCALES[measure.unit]
-        cells = {row: [cell(outcome.estimate(row, column, name), scale) for column in e.columns] for row in e.rows}
+        rows = {"any row": e.reference} if measure.of_workload else {row: row for row in e.rows}
+        cells = {
+            label: [cell(outcome.estimate(row, column, name), scale) for column in e.columns]
+            for label, row in rows.items()
+        }
         _section(table, measure.head + unit, cells)
     against = {row: [change_text(outcome.changes[row, column]) for column in e.columns] for row in e.rows}
-    _section(table, f"mean JCT against {e.reference}", {r: c for r, c in against.items() if r != e.reference})
+    _section(table, f"{outcome.compared} against {e.reference}", {r: c for r, c in against.items() if r != e.reference})
     said = "".join(f"* {sentence}\n" for sentence in findings(outcome))
     return [Text(f"{e.name}: {e.question}", style="bold"), Text(_workload_line(outcome)), table, Text(said)]
 

@@ -24,6 +24,8 @@ def suited_groups(
     A job that runs at the speeds of a table may use a type only where the table knows its gang and no rate is zero. Jobs
     with the same pattern may use the same nodes. O(n) in polars plus one look for each distinct combination.
     """
+    if throughputs is None and table["gpu_types"].null_count() == table["gpu_memory"].null_count() == table.height:
+        return np.zeros(table.height, dtype=np.int64), np.ones((1, len(cluster.nodes)), dtype=bool)
     rows = _keyed(table, throughputs)
     limits = rows.unique(maintain_order=True)
     masks = np.array(

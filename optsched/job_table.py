@@ -79,55 +79,67 @@ def job_problems(
     """Every value of a normal table that is not legal on this cluster, by row (1-based position).
 
     ``replicas``: the gang that each known profile needs; ``throughputs``: the speeds of other jobs by GPU type. Legal
-    seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
+    seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most
+    1e18.
     """
-    problems: list[RowProblem] = []
-
-    def report(field: str, wrong: pl.Expr, legal: str, message: str = "not legal") -> None:
-        rows = table.with_row_index("__row").filter(wrong).head(_REPORTED)
-        problems.extend(
-            RowProblem(row + 1, field, value, legal, message) for row, value in rows.select("__row", field).iter_rows()
-        )
-
-    def not_finite(field: str) -> pl.Expr:
-        return pl.col(field).is_not_null() & ~pl.col(field).is_finite()
-
-    report("id", pl.col("id").is_null() | (pl.col("id") == ""), "a name")
-    report("id", pl.col("id").is_duplicated() & ~pl.col("id").is_first_distinct(), "unique ids", "duplicate id")
-
-    def beyond(field: str, limit: float = LONGEST) -> pl.Expr:
-        return pl.col(field).is_finite() & (pl.col(field).abs() > limit)
-
-    at_most = f"at most {LONGEST:g}"
-    report("arrival", not_finite("arrival") | (pl.col("arrival") < 0), "a finite number of seconds >= 0")
-    report("arrival", beyond("arrival"), f"{at_most} seconds", "too late")
-    report("gpus", pl.col("gpus") < 1, "an integer >= 1")
-    report("duration", not_finite("duration") | (pl.col("duration") <= 0), "a finite number of seconds > 0")
-    report("duration", beyond("duration"), f"{at_most} seconds", "too long")
-    short = (pl.col("duration") > 0) & (pl.col("duration") < SHORTEST)
-    report("duration", short, f"at least {SHORTEST:g} seconds", "too short")
-    report("iterations", beyond("iterations"), at_most, "too many")
-    report("iterations", not_finite("iterations") | (pl.col("iterations") <= 0), "a finite number > 0")
-    report(
-        "duration",
-        pl.col("duration").is_null() & (pl.col("iterations").is_null() | pl.col("profile").is_null()),
-        "a duration, or iterations with a profile",
-        "missing",
-    )
-    report("weight", not_finite("weight") | (pl.col("weight") < 0), "a finite number >= 0")
-    tiny = (pl.col("weight") > 0) & (pl.col("weight") < 1 / LONGEST)
-    report("weight", beyond("weight"), at_most, "too large")
-    report("weight", tiny, f"0, or at least {1 / LONGEST:g}", "too small")
-    report("due", not_finite("due"), "a finite number of seconds")
-    report("due", beyond("due"), f"within {LONGEST:g} seconds of 0", "too far")
-    report("gpu_memory", not_finite("gpu_memory") | (pl.col("gpu_memory") < 0), "a finite number of bytes >= 0")
+    problems = _broken_rules(table)
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
-    needs = pl.col("profile").replace_strict(dict(replicas), default=None, return_dtype=pl.Int64)
-    problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), replicas)
+    if replicas:
+        needs = pl.col("profile").replace_strict(dict(replicas), default=None, return_dtype=pl.Int64)
+        problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), replicas)
     if throughputs is not None:
         problems += _unknown_models(table.with_row_index("__row").filter(profiled), replicas, throughputs)
     problems += _too_wide(table, cluster, throughputs)
     return sorted(problems, key=lambda problem: problem.row)
+
+
+def _rules() -> list[tuple[str, pl.Expr, str, str]]:
+    """(field, which rows are wrong, what is legal, what is the matter) of every rule that looks at one row at a time."""
+
+    def not_finite(field: str) -> pl.Expr:
+        return pl.col(field).is_not_null() & ~pl.col(field).is_finite()
+
+    def beyond(field: str, limit: float = LONGEST) -> pl.Expr:
+        return pl.col(field).is_finite() & (pl.col(field).abs() > limit)
+
+    duplicate = pl.col("id").is_duplicated() & ~pl.col("id").is_first_distinct()
+    short = (pl.col("duration") > 0) & (pl.col("duration") < SHORTEST)
+    unknown = pl.col("duration").is_null() & (pl.col("iterations").is_null() | pl.col("profile").is_null())
+    tiny = (pl.col("weight") > 0) & (pl.col("weight") < 1 / LONGEST)
+    at_most, wrong = f"at most {LONGEST:g}", "not legal"
+    return [
+        ("id", pl.col("id").is_null() | (pl.col("id") == ""), "a name", wrong),
+        ("id", duplicate, "unique ids", "duplicate id"),
+        ("arrival", not_finite("arrival") | (pl.col("arrival") < 0), "a finite number of seconds >= 0", wrong),
+        ("arrival", beyond("arrival"), f"{at_most} seconds", "too late"),
+        ("gpus", pl.col("gpus") < 1, "an integer >= 1", wrong),
+        ("duration", not_finite("duration") | (pl.col("duration") <= 0), "a finite number of seconds > 0", wrong),
+        ("duration", beyond("duration"), f"{at_most} seconds", "too long"),
+        ("duration", short, f"at least {SHORTEST:g} seconds", "too short"),
+        ("iterations", beyond("iterations"), at_most, "too many"),
+        ("iterations", not_finite("iterations") | (pl.col("iterations") <= 0), "a finite number > 0", wrong),
+        ("duration", unknown, "a duration, or iterations with a profile", "missing"),
+        ("weight", not_finite("weight") | (pl.col("weight") < 0), "a finite number >= 0", wrong),
+        ("weight", beyond("weight"), at_most, "too large"),
+        ("weight", tiny, f"0, or at least {1 / LONGEST:g}", "too small"),
+        ("due", not_finite("due"), "a finite number of seconds", wrong),
+        ("due", beyond("due"), f"within {LONGEST:g} seconds of 0", "too far"),
+        ("gpu_memory", not_finite("gpu_memory") | (pl.col("gpu_memory") < 0), "a finite number of bytes >= 0", wrong),
+    ]
+
+
+RULES = _rules()
+
+
+def _broken_rules(table: pl.DataFrame) -> list[RowProblem]:
+    # One look at the table says which rules are broken at all; only for those rows are collected.
+    broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
+    problems: list[RowProblem] = []
+    for (field, wrong, legal, message), found in zip(RULES, broken, strict=True):
+        if found:
+            rows = table.with_row_index("__row").filter(wrong).head(_REPORTED).select("__row", field).iter_rows()
+            problems += [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
+    return problems
 
 
 def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowProblem]:

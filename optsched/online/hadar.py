@@ -38,11 +38,11 @@ class Hadar:
     ``dp`` the same for 16 jobs at once, hence for all of a small state. A job that keeps its GPUs pays no ``restart`` (s).
     With ``fill`` the GPUs that nobody bought go to the others in the same order, each to where it ends first.
 
-    ``utility``, x = age at completion: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate),
-    ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline`` w_j max(0, 1 - x / D_j), ``fairness``
-    w_j T_j / x with T_j the time alone on a 1/n share at the arrival. ``price_level`` type or machine: what has a price of
-    its own; ``price_exponent`` safe or naive: how it rises (`optsched.online.hadar_prices`) between the least and the
-    greatest value of a device among the active jobs.
+    ``utility``, x = age at completion: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate;
+    d_j is at least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline``
+    w_j max(0, 1 - x / D_j), ``fairness`` w_j T_j / x with T_j the time alone on a 1/n share at the arrival.
+    ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises (`optsched.online.hadar_prices`) between the least
+    and the greatest value of a device among the active jobs.
 
     The defaults are those with a good mean JCT: value per GPU and round of the whole remaining schedule is Smith's rule, so
     that short jobs go first; ``slowdown`` keeps models with many iterations a second from going before all others, as
@@ -92,7 +92,7 @@ class Hadar:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._pools, self._clock, self._asleep = gpu_pools(view), RoundClock(self.round), False
-        self._roster = Roster(view, self._pools, self.utility)
+        self._roster = Roster(view, self._pools, self.utility, self.round)
 
     def decide(self, view: View) -> Iterator[Decision]:
         """At the beginning of a round: the auction, and what it changes; between two rounds nothing."""

@@ -101,7 +101,7 @@ class HadarCommit:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._pools = gpu_pools(view)
-        self._roster = Roster(view, self._pools, self.utility)
+        self._roster = Roster(view, self._pools, self.utility, self.round)
         self._ledger = Ledger(self._capacity, self.round, self.restart, safe=self.price_exponent == "safe")
         self._zero, self._next, self._asked, self._late, self._asleep = math.nan, 0, -1, False, False
         self._plans, self._due = {}, defaultdict(dict)

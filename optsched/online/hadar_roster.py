@@ -18,9 +18,9 @@ class Roster:
     Entries of jobs that have not arrived are zero.
     """
 
-    def __init__(self, view: View, pools: GpuPools, utility: str) -> None:
+    def __init__(self, view: View, pools: GpuPools, utility: str, length: float) -> None:
         n, count = view.speeds.together.shape[0], pools.type.size
-        self._pools, self._utility = pools, utility
+        self._pools, self._utility, self._length = pools, utility, length
         self.together, self.spread = np.zeros((n, count)), np.zeros((n, count))
         self.fastest, self.work, self.arrival = np.ones(n), np.zeros(n), np.zeros(n)
         self.scale, self.span = np.zeros(n), np.zeros(n)
@@ -35,7 +35,7 @@ class Roster:
         for j in view.arrived:
             self.together[j], self.spread[j] = self._pools.rates(view, j)
             best = np.maximum(self.together[j], self.spread[j])
-            terms = UtilityTerms.of(self._utility, view, j, float(left[j]), best, capacity, active)
+            terms = UtilityTerms.of(self._utility, view, j, float(left[j]), best, capacity, active, self._length)
             self.scale[j], self.span[j] = terms.scale, terms.span
             self.fastest[j], self.work[j] = float(best.max()), float(left[j])
             self.gang[j], self.arrival[j] = view.gpus(j), view.arrival(j)

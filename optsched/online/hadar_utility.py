@@ -13,9 +13,9 @@ import numpy as np
 
 from optsched.policy import Floats, View
 
-# throughput: w_j N_j / x, units of work a second (effective throughput). slowdown: w_j d_j / x, d_j the seconds alone: the
-# same in a unit that is alike for all models. jct: w_j / x. deadline: w_j max(0, 1 - x / D_j). fairness: w_j T_j / x, T_j
-# the seconds alone on a share 1/n of the cluster.
+# throughput: w_j N_j / x, units of work a second (effective throughput). slowdown: w_j d_j / x, d_j the seconds alone, at
+# least a round, which is what a job pays for: the same in a unit that is alike for all models. jct: w_j / x. deadline:
+# w_j max(0, 1 - x / D_j). fairness: w_j T_j / x, T_j the seconds alone on a share 1/n of the cluster.
 UTILITIES = ("throughput", "slowdown", "jct", "deadline", "fairness")
 LOOSE = 10.0  # D_j of a job without a due date, in units of d_j: the loosest deadline of the public generator
 
@@ -28,10 +28,12 @@ class UtilityTerms:
     span: float
 
     @staticmethod
-    def of(kind: str, view: View, job: int, work: float, rates: Floats, capacity: Floats, active: int) -> UtilityTerms:
+    def of(
+        kind: str, view: View, job: int, work: float, rates: Floats, capacity: Floats, active: int, length: float
+    ) -> UtilityTerms:
         """At the arrival of ``job`` with ``work`` units; ``rates`` f64[P] its best rates, ``capacity`` GPUs of each pool.
 
-        ``active``: jobs that share the cluster now, this one included.
+        ``active``: jobs that share the cluster now, this one included; ``length`` of a round in seconds.
         """
         weight, alone = view.weight(job), work / float(rates.max())
         if kind == "deadline":
@@ -43,4 +45,4 @@ class UtilityTerms:
             share = capacity / active / view.gpus(job)  # time on every pool, of a gang that has a 1/n share of each
             share = share / max(1.0, float(share.sum()))
             return UtilityTerms(weight * work / float(np.dot(share, rates)), 0.0)
-        return UtilityTerms(weight * {"throughput": work, "slowdown": alone, "jct": 1.0}[kind], 0.0)
+        return UtilityTerms(weight * {"throughput": work, "slowdown": max(alone, length), "jct": 1.0}[kind], 0.0)

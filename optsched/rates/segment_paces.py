@@ -19,7 +19,8 @@ def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Int
 
     For a job at the speeds of a table: that of the slowest type of its GPUs. Segment s runs ``job[s]`` (-1: none) on GPUs
     of the nodes ``gpu_node[gpu_offset[s] : gpu_offset[s + 1]]``, which hold the replicas in this order. nan where that is
-    not a placement of the job. By the readable formulas, not by those that the engine compiles. `InputError` when a profile is missing. Complexity O(S) plus one evaluation a different placement.
+    not a placement of the job. By the readable formulas, not by those that the engine compiles. `InputError` when a profile
+    is missing. Complexity O(S) plus one evaluation a different placement.
     """
     pace = np.ones(job.size)
     if instance.tabled.any():

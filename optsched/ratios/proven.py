@@ -115,7 +115,9 @@ class Proven:
         name, floor = certificate.objective, certificate.exact_float
         key = name, certificate.schedule_class
         if key not in self._reached:
-            served = (r for r in self.runs if r.schedule_class in WITHIN[certificate.schedule_class] and not r.unfinished)
+            served = (
+                r for r in self.runs if r.schedule_class in WITHIN[certificate.schedule_class] and not r.unfinished
+            )
             sign = -1 if certificate.gain else 1
             close = (r for r in served if sign * (r.value(name) - floor) <= abs(floor) * 1e-9 + 1e-9)
             values = (schedule_value(self.instance, run.schedule, name) for run in close)

@@ -16,7 +16,8 @@ from optsched.simulation.state import RUNNING, WAITING, State
 def apply_moves(s: State, jobs: Any, first: Any, node: Any, count: Any) -> int:
     """Move i stops ``jobs[i]`` where it names no GPUs, else starts it on ``count[k]`` GPUs of ``node[k]``.
 
-    Its entries are k = first[i] .. first[i + 1] - 1. In order, until one is not possible. Returns how many were done; nothing of the next one is done.
+    Its entries are k = first[i] .. first[i + 1] - 1. In order, until one is not possible. Returns how many were done;
+    nothing of the next one is done.
     """
     for i in range(jobs.size):
         j = jobs[i]

@@ -10,27 +10,32 @@ from joblib import Parallel, delayed
 from optsched.errors import InputError
 from optsched.ratios.proven import Proven
 from optsched.studies.experiment import Experiment, Numbers, Workload
-from optsched.studies.measures import measure
+from optsched.studies.measures import Measurement
 
-Task = tuple[Workload, int, tuple[str, ...]]
+Task = tuple[Workload, int, tuple[str, ...], Measurement]
 Progress = Callable[[int, int], None]
 
 
 def tasks(experiments: Iterable[Experiment], seeds: Iterable[int]) -> list[Task]:
-    """Workload, seed and the policies that any experiment runs on it, the largest first."""
-    asked: dict[Workload, dict[str, None]] = {}
+    """Workload, seed, the policies that any experiment runs on it and what is measured, the largest first."""
+    asked: dict[tuple[Workload, Measurement], dict[str, None]] = {}
     for experiment in experiments:
         for workload in experiment.columns.values():
-            asked.setdefault(workload, {}).update(dict.fromkeys(experiment.rows.values()))
-    found = [(workload, seed, tuple(policies)) for workload, policies in asked.items() for seed in seeds]
+            key = workload, experiment.measurement
+            asked.setdefault(key, {}).update(dict.fromkeys(experiment.rows.values()))
+    found = [
+        (workload, seed, tuple(policies), measured)
+        for (workload, measured), policies in asked.items()
+        for seed in seeds
+    ]
     return sorted(found, key=lambda task: -len(task[2]) * int(dict(task[0].parameters).get("jobs", 1)))
 
 
 def run_task(task: Task) -> list[tuple[tuple[Workload, int, str], dict[str, float]]]:
     """The numbers of one workload and seed: one instance, one certified bound, every policy."""
-    workload, seed, policies = task
+    workload, seed, policies, measurement = task
     proven = Proven(workload.make(seed))
-    return [((workload, seed, policy), measure(policy, proven)) for policy in policies]
+    return [((workload, seed, policy), measurement.take(policy, proven)) for policy in policies]
 
 
 def run_all(
@@ -51,7 +56,8 @@ def run_all(
     numbers: dict[tuple[Workload, int, str], dict[str, float]] = {}
     running = Parallel(n_jobs=processes, return_as="generator_unordered")(delayed(run_task)(task) for task in todo)
     for done, found in enumerate(running, start=1):
-        numbers.update(found)
+        for cell, measured in found:
+            numbers.setdefault(cell, {}).update(measured)  # another experiment may measure something else of it
         if progress is not None:
             progress(done, len(todo))
     return numbers

@@ -10,7 +10,8 @@ from typing import Any
 
 from optsched.instance import Instance
 from optsched.studies.estimate import Change, Estimate, estimate, relative
-from optsched.studies.measures import MEASURES
+from optsched.studies.measures import PLACED_GANGS, Measurement
+from optsched.studies.published import Published
 from optsched.traces.generate import generate
 
 
@@ -44,7 +45,8 @@ class Experiment:
     """A question, answered by ``rows`` (label -> policy) on ``columns`` (label -> workload).
 
     ``across`` says what the columns are; ``shown`` are the measures that a table prints (JSON holds all of them);
-    ``reference`` is the label of the row that the others are compared with, on mean JCT.
+    ``reference`` is the label of the row that the others are compared with, on the measure that the ``measurement``
+    compares by (mean JCT, unless it says otherwise). ``published`` are results of others to stand beside.
     """
 
     name: str
@@ -54,11 +56,15 @@ class Experiment:
     rows: Mapping[str, str]
     reference: str
     shown: tuple[str, ...]
+    measurement: Measurement = PLACED_GANGS
+    published: tuple[Published, ...] = ()
 
     def __post_init__(self) -> None:
         if self.reference not in self.rows:
             raise ValueError(f"experiment {self.name}: no row {self.reference!r}")
-        unknown = [name for name in self.shown if name not in MEASURES]
+        for each in self.published:
+            each.require(self.name, self.rows, self.measurement.measures)
+        unknown = [name for name in self.shown if name not in self.measurement.measures]
         if unknown:
             raise ValueError(f"experiment {self.name}: no measures {unknown}")
 
@@ -80,9 +86,14 @@ class Outcome:
         """Mean and interval of a measure in a cell; None where it is not defined."""
         return estimate(self.values(row, column, name))
 
+    @property
+    def compared(self) -> str:
+        """How the measure is headed that rows are compared by."""
+        return self.experiment.measurement.measures[self.experiment.measurement.compared].head
+
     @cached_property
     def changes(self) -> dict[tuple[str, str], Change | None]:
-        """(row, column) -> mean JCT against the reference on the same workloads, relative."""
+        """(row, column) -> the compared measure against the reference on the same workloads, relative."""
         against = self.experiment.reference
         return {
             (row, column): self.change(row, against, column)
@@ -91,8 +102,12 @@ class Outcome:
         }
 
     def change(self, row: str, against: str, column: str) -> Change | None:
-        """Mean JCT of a row against another, on the same workloads, relative. sum C differs in the same direction."""
-        return relative(self.values(row, column, "mean_jct"), self.values(against, column, "mean_jct"))
+        """The compared measure of a row against another, on the same workloads, relative.
+
+        For mean JCT: sum C differs in the same direction.
+        """
+        name = self.experiment.measurement.compared
+        return relative(self.values(row, column, name), self.values(against, column, name))
 
     def to_json(self) -> dict[str, Any]:
         """The declaration, and of every cell all measures: mean, interval, and the value of every seed."""
@@ -109,7 +124,7 @@ class Outcome:
 
     def _cell(self, row: str, column: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name in MEASURES:
+        for name in self.experiment.measurement.measures:
             value = self.estimate(row, column, name)
             values = [None if math.isnan(v) else v for v in self.values(row, column, name)]
             found[name] = None if value is None else {**value.to_json(), "values": values}

@@ -8,18 +8,23 @@ from collections.abc import Iterable
 from optsched.studies.estimate import Change, Estimate
 from optsched.studies.experiment import Outcome
 from optsched.studies.measures import OPEN, VIOLATED
+from optsched.studies.published import beside_published
 
 FIVEFOLD = 4.0
 
 
 def findings(outcome: Outcome) -> list[str]:
-    """Who has the lowest mean JCT where, how every row compares with the reference, what became of the guarantee."""
-    return [*_winners(outcome), *_comparisons(outcome), *_guarantee(outcome)]
+    """Who is lowest where, how the rows compare with the reference, what became of guarantees and of published results."""
+    return [*_winners(outcome), *_comparisons(outcome), *_guarantee(outcome), *beside_published(outcome)]
 
 
 def best(outcome: Outcome, column: str) -> tuple[list[str], list[str]]:
-    """(rows of the lowest mean JCT: one, and those equal to it; other rows that paired intervals do not tell from it)."""
-    means = {row: _mean(outcome.estimate(row, column, "mean_jct")) for row in outcome.experiment.rows}
+    """(rows of the lowest mean JCT: one, and those equal to it; other rows that paired intervals do not tell from it).
+
+    Or of whatever the experiment compares by.
+    """
+    name = outcome.experiment.measurement.compared
+    means = {row: _mean(outcome.estimate(row, column, name)) for row in outcome.experiment.rows}
     first = min(means, key=lambda row: means[row])
     told = {row: _direction(outcome.change(row, first, column)) for row in means}
     equal = [row for row in means if told[row] == "equal"]
@@ -45,7 +50,7 @@ def _winners(outcome: Outcome) -> list[str]:
         elif others:
             text += ", below every other row"
         said.setdefault(text, []).append(column)
-    return [f"lowest mean JCT at {_listed(columns)}: {text}" for text, columns in said.items()]
+    return [f"lowest {outcome.compared} at {_listed(columns)}: {text}" for text, columns in said.items()]
 
 
 def _comparisons(outcome: Outcome) -> list[str]:
@@ -93,10 +98,13 @@ def _guarantee(outcome: Outcome) -> list[str]:
     broken = [f"{row} at {column}" for v, row, column in every if v == VIOLATED]
     if broken:
         return [f"guarantee VIOLATED by {_listed(dict.fromkeys(broken))}"]
-    closest, ratio, factor, row, column = max(_margins(outcome, cells))
     unproven = sum(1 for v, _, _ in every if v == OPEN)
     kept = f"guarantee kept in {len(every) - unproven} of {len(every)} runs it applies to"
     opened = f" ({unproven} open: the bound is too weak to tell)" if unproven else ""
+    if "guarantee" not in outcome.experiment.measurement.measures:  # theorems about several objectives
+        rows = dict.fromkeys(row for _, row, _ in every)
+        return [f"{kept}{opened}: {_listed(rows)}"]
+    closest, ratio, factor, row, column = max(_margins(outcome, cells))
     return [
         f"{kept}{opened}; closest in {row} at {column}: measured sum C / bound {ratio:.3g}, "
         f"guaranteed {factor:.3g} ({100 * closest:.2g} %)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +22,28 @@ OBJECTIVE = "total_completion_time"
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of a run: how it is headed, its unit (``s``, ``share`` or ``factor``) and what it says."""
+    """A number of a run: how it is headed, its unit (``s``, ``share`` or ``factor``) and what it says.
+
+    ``of_workload``: it says something about the workload and is the same for every policy.
+    """
 
     head: str
     unit: str
     meaning: str
+    of_workload: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What a study measures of a policy on an instance.
+
+    ``take(policy, proven)`` gives a number for every name in ``measures`` (nan where it is not defined), and may give more
+    that only sentences need. Rows are ``compared`` by one of them, for which less is better.
+    """
+
+    measures: Mapping[str, Measure]
+    take: Callable[[str, Proven], dict[str, float]]
+    compared: str
 
 
 MEASURES = {
@@ -56,7 +74,8 @@ MEASURES = {
     "error_p99": Measure("error p99", "factor", "99th percentile of the same"),
     "error_worst": Measure("error max", "factor", "largest of the same"),
 }
-KEPT, OPEN, VIOLATED = 1.0, 0.0, -1.0  # what became of the theorem, under the name ``kept``; nan: none applies
+# what became of the theorem, under the name ``kept``; nan: none applies
+KEPT, OPEN, VIOLATED = 1.0, 0.0, -1.0
 
 
 def measure(policy: str, proven: Proven) -> dict[str, float]:
@@ -121,3 +140,6 @@ def _predicted(run: Run) -> dict[str, float]:
         return dict.fromkeys(names, math.nan)
     q = quality(run.instance.work, run.predicted)
     return dict(zip(names, (q.over_worst, q.under_worst, q.p50, q.p95, q.p99, q.worst), strict=True))
+
+
+PLACED_GANGS = Measurement(MEASURES, measure, "mean_jct")

@@ -12,7 +12,7 @@ from optsched.studies.campaign import Progress, run_all
 from optsched.studies.estimate import CONFIDENCE
 from optsched.studies.experiment import Experiment, Outcome
 from optsched.studies.findings import findings
-from optsched.studies.measures import MEASURES, OBJECTIVE
+from optsched.studies.measures import OBJECTIVE, Measure
 
 METHOD = (
     "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "
@@ -24,19 +24,32 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Study:
-    """Experiments that belong together. ``declare(small)`` gives their tables, the default size or one for a quick look."""
+    """Experiments that belong together. ``declare(small)`` gives their tables, the default size or one for a quick look.
+
+    ``method`` says how the numbers come about, ``seeds`` how many workloads of every kind are usual.
+    """
 
     name: str
     summary: str
     declare: Callable[[bool], tuple[Experiment, ...]]
+    method: str = METHOD
+    seeds: int = 5
 
     def run(
-        self, seeds: int = 5, *, small: bool = False, workers: int | None = None, progress: Progress | None = None
+        self,
+        seeds: int | None = None,
+        *,
+        small: bool = False,
+        workers: int | None = None,
+        progress: Progress | None = None,
     ) -> Reproduction:
-        """Run all experiments on the seeds 1..``seeds``; the same numbers whenever and on however many ``workers``.
+        """Run all experiments on the seeds 1..``seeds`` (default: the usual number).
+
+        The same numbers whenever and on however many ``workers``.
 
         Raises `InputError` unless ``seeds`` and ``workers`` are at least 1.
         """
+        seeds = self.seeds if seeds is None else seeds
         if seeds < 1:
             raise InputError("not legal", field="seeds", value=seeds, legal="an integer >= 1")
         experiments, named = self.declare(small), tuple(range(1, seeds + 1))
@@ -61,8 +74,13 @@ class Reproduction:
             "seeds": list(self.seeds),
             "objective": OBJECTIVE,
             "confidence": CONFIDENCE,
-            "method": METHOD,
+            "method": self.study.method,
         }
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        """All measures of the experiments by name."""
+        return {name: m for each in self.outcomes for name, m in each.experiment.measurement.measures.items()}
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``reproduce --json``."""
@@ -70,7 +88,7 @@ class Reproduction:
             "study": self.study.name,
             "summary": self.study.summary,
             "settings": self.settings,
-            "measures": {name: {"unit": m.unit, "meaning": m.meaning} for name, m in MEASURES.items()},
+            "measures": {name: {"unit": m.unit, "meaning": m.meaning} for name, m in self.measures.items()},
             "experiments": [{**each.to_json(), "findings": findings(each)} for each in self.outcomes],
         }
 

@@ -44,7 +44,8 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
         **({"derived": drawn.derived} if drawn.derived else {}),
     }
     name = f"{recipe}-{seed}"
-    return Instance(drawn.table, drawn.cluster, name, drawn.objective, record, profiles=drawn.profiles)
+    parts = (drawn.table, drawn.cluster, name, drawn.objective, record)
+    return Instance(*parts, profiles=drawn.profiles, throughputs=drawn.throughputs)
 
 
 def settings(texts: Iterable[str], option: str = "--set") -> dict[str, str]:

@@ -18,6 +18,7 @@ from optsched.cluster import Cluster
 from optsched.errors import InputError
 from optsched.profile import Profile
 from optsched.registry import Registry, near_matches
+from optsched.throughputs import Throughputs
 from optsched.traces.laws import DurationLaw, GangLaw, duration_law, gang_law
 
 
@@ -114,7 +115,7 @@ class Draw:
     """What a recipe drew: a job table (columns of `optsched.instance.Job`), a cluster, an objective or None.
 
     ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap);
-    ``profiles`` those that the jobs name.
+    ``profiles`` and ``throughputs`` are the speeds that the jobs name.
     """
 
     table: pl.DataFrame
@@ -122,6 +123,7 @@ class Draw:
     objective: str | None = None
     derived: dict[str, Any] = field(default_factory=dict)
     profiles: Mapping[str, Profile] = field(default_factory=dict)
+    throughputs: Throughputs | None = None
 
 
 Drawing = Callable[[np.random.Generator, Mapping[str, Any]], Draw]

@@ -38,7 +38,8 @@ TELLING = {
     "tiresias": ":threshold=24,starvation=1,restart=1,round=4",
     "wspt": ":gpus=true",
 }
-# A policy that forks keeps this contract with one copy of a job (see its own tests); it names its nodes itself, as others do.
+# A policy that forks keeps this contract with one copy of a job (see its own tests). Such a policy, like some others, names
+# its nodes itself.
 FORKING = [name for name in POLICIES.names() if hasattr(POLICIES.get(name), "assign")]
 POLICY_SPECS = [
     spec

@@ -12,7 +12,9 @@ from optsched.rates.stage_tables import tables
 from optsched.simulation.placing import Placement
 
 GUARD = -77
-NO_PROFILE = pack(tables([], np.full(1, -1, dtype=np.int64), None), pool_type=np.zeros(64, dtype=np.int64))  # one GPU type
+NO_PROFILE = pack(
+    tables([], np.full(1, -1, dtype=np.int64), None), pool_type=np.zeros(64, dtype=np.int64)
+)  # one GPU type
 
 
 @dataclass(frozen=True)

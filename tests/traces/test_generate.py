@@ -13,6 +13,7 @@ from optsched.traces.generate import generate, settings
 from optsched.traces.recipe import RECIPES
 
 NAMES = ["a-srpt-small", "machines", "philly-like", "poisson", "rigid", "tardiness"]
+NAMES += ["gavel-continuous", "gavel-static", "hadar-60"]
 
 
 def test_the_recipes_there_are() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from optsched.errors import InputError
 from optsched.policy import Floats, Ints, Knowledge
+from optsched.rates.device_performance import device_performance
 from optsched.registry import Registry
 
 
@@ -95,9 +98,20 @@ REFERENCE = ("v100", "p100", "k80")  # whose speed stands for every type's where
 
 
 def reference_order(types: tuple[str, ...], order: tuple[str, ...] = REFERENCE) -> Ints:
-    """Positions of ``types``: those that ``order`` names first, in its order, then the others in theirs."""
-    place = {name: i for i, name in enumerate(order)}
-    return np.argsort([place.get(name.lower(), len(order)) for name in types], kind="stable").astype(np.int64)
+    """Positions of ``types``: those that ``order`` names first, in its order, then the others, the fastest device first.
+
+    Jobs backfill types in this order, so that a fast one must not come last only because nobody named it.
+    """
+    place = {name: float(i) for i, name in enumerate(order)}
+    keys = [(place.get(name.lower(), math.inf), -_performance(name)) for name in types]
+    return np.array(sorted(range(len(types)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _performance(gpu: str) -> float:
+    try:
+        return device_performance(gpu)
+    except InputError:
+        return 0.0  # not known: after those that are, in the order of the cluster
 
 
 def equal_share(capacity: Floats) -> Floats:

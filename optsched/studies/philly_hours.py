@@ -1,0 +1,106 @@
+"""`PhillyHours`: workloads of Hadar's kind from Microsoft's Philly trace, where its file is at hand.
+
+The file is ``philly/philly.csv`` in the folder that OPTSCHED_DATA names (dialect ``philly``). Seed k takes the k-th busiest
+block of ``hours`` hours: blocks are counted from the first submission of the file, and busy is how many jobs of at most 100
+GPU-hours are submitted in it (ties: the earlier). Of these submissions ``jobs`` are drawn without replacement; their times
+are the arrivals, counted from the first.
+
+* ``classes=philly``: each arrival is the job that was submitted then, with its GPUs and GPU-hours.
+* ``classes=even``: what arrives is drawn instead from all jobs of the file, a quarter of each class S, M, L, XL (rounded
+  down; the rest S), in random order. In busy hours nearly all jobs are short: equal parts load the cluster more.
+
+Models, gangs and iterations follow from GPUs and GPU-hours by the rules of `optsched.traces.gpu_hour_classes`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from optsched.cluster import Cluster
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.studies.experiment import Workload
+from optsched.traces.dialect import DIALECTS
+from optsched.traces.gpu_hour_classes import MOST, NAMES, classes_of, modelled
+from optsched.traces.laws import Floats, Ints
+from optsched.traces.recipes.gavel_continuous import largest_type, model_names, speeds_on
+from optsched.traces.recipes.hadar_60 import CLUSTER, even_classes
+
+FILE = Path("philly", "philly.csv")
+HOUR = 3600.0
+
+
+def philly_file() -> Path | None:
+    """The trace, or None where OPTSCHED_DATA does not lead to it."""
+    place = os.environ.get("OPTSCHED_DATA", "")
+    path = Path(place) / FILE
+    return path if place and path.is_file() else None
+
+
+@dataclass(frozen=True)
+class PhillyHours(Workload):
+    """Parameters ``jobs``, ``cluster``, ``classes`` and ``hours``; see the module."""
+
+    @classmethod
+    def of(cls, recipe: str = "philly-hours", **parameters: Any) -> PhillyHours:
+        """By keywords."""
+        known = {"jobs": 480, "cluster": CLUSTER, "classes": "philly", "hours": 8.0}
+        return cls(recipe, tuple(sorted((known | parameters).items())))
+
+    def make(self, seed: int) -> Instance:
+        """The instance of a seed; `InputError` where there is no file, or no such block with so many jobs."""
+        path, chosen = philly_file(), dict(self.parameters)
+        if path is None:
+            raise InputError("no file", file=FILE, legal="OPTSCHED_DATA names the folder of public traces")
+        submitted, gpus, gpu_hours = _jobs(path)
+        jobs, where, rng = chosen["jobs"], Cluster.parse(chosen["cluster"]), np.random.default_rng(seed)
+        drawn = _busy(submitted, jobs, chosen["hours"] * HOUR, seed, rng)
+        content = drawn if chosen["classes"] == "philly" else _evenly(gpu_hours, jobs, rng)
+        made = modelled(rng, gpus[content], gpu_hours[content], largest_type(where))
+        table = pl.DataFrame(
+            {
+                "id": [str(k + 1) for k in range(jobs)],
+                "arrival": submitted[drawn] - submitted[drawn[0]],
+                "gpus": made.gpus,
+                "iterations": made.iterations,
+                "profile": made.job_type,
+                "model": model_names(made.job_type),
+                "group": [NAMES[k] for k in classes_of(gpu_hours[content])],
+            }
+        )
+        speeds = speeds_on(where, made.job_type, made.gpus)
+        return Instance(table, where, f"{self.recipe}-{chosen['classes']}-{seed}", throughputs=speeds)
+
+
+@lru_cache(maxsize=1)
+def _jobs(path: Path) -> tuple[Floats, Ints, Floats]:
+    """(submission in seconds from the first, GPUs, GPU-hours) of the jobs of at most `MOST` GPU-hours, by submission."""
+    table = DIALECTS.get("philly").read(path, skip_bad=True).table
+    kept = table.with_columns((pl.col("duration") * pl.col("gpus") / HOUR).alias("gpu_hours"))
+    kept = kept.filter(pl.col("gpu_hours") <= MOST).sort("arrival", maintain_order=True)
+    return tuple(kept[name].to_numpy() for name in ("arrival", "gpus", "gpu_hours"))  # type: ignore[return-value]
+
+
+def _busy(submitted: Floats, jobs: int, seconds: float, rank: int, rng: np.random.Generator) -> Ints:
+    """``jobs`` of the submissions in the ``rank``-th busiest block, in order."""
+    block = (submitted // seconds).astype(np.int64)
+    count = np.bincount(block)
+    if not 1 <= rank <= int((count >= jobs).sum()):
+        legal = f"1 to {int((count >= jobs).sum())}, the blocks with {jobs} jobs"
+        raise InputError("no such block", file=FILE, field="seed", value=rank, legal=legal)
+    chosen = int(np.argsort(-count, kind="stable")[rank - 1])
+    return np.sort(rng.choice(np.flatnonzero(block == chosen), size=jobs, replace=False))
+
+
+def _evenly(gpu_hours: Floats, jobs: int, rng: np.random.Generator) -> Ints:
+    """As many jobs of each class, in random order."""
+    of_class, wanted = classes_of(gpu_hours), np.bincount(even_classes(jobs), minlength=len(NAMES))
+    drawn = [rng.choice(np.flatnonzero(of_class == k), size=n, replace=False) for k, n in enumerate(wanted.tolist())]
+    return rng.permutation(np.concatenate(drawn))

@@ -1,0 +1,196 @@
+"""The study of Hadar in its small size, its measures read again from schedules, and its workloads from the real trace."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from optsched.cli_study import reproduction_view
+from optsched.errors import InputError
+from optsched.models.hadar_e_forking import fork_jobs
+from optsched.offline.mode_makespan import makespan_interval
+from optsched.online.simulate import simulate
+from optsched.rates.type_speeds import type_speeds
+from optsched.ratios.proven import Proven
+from optsched.studies.hadar import MIX_POLICIES, POLICIES
+from optsched.studies.hadar_measures import MEASURES, MIX_MEASURES, measure, measure_mix
+from optsched.studies.philly_hours import PhillyHours, philly_file
+from optsched.studies.study import STUDIES, Reproduction
+from optsched.traces.generate import generate
+
+
+@pytest.fixture(scope="module")
+def done() -> Reproduction:
+    """The small study, once for all tests."""
+    return STUDIES.get("hadar").run(1, small=True, workers=1)
+
+
+@pytest.fixture(scope="module")
+def document(done: Reproduction) -> Any:
+    """Its document."""
+    return json.loads(json.dumps(done.to_json(), allow_nan=False))
+
+
+def cells(document: Any, prefix: str) -> dict[tuple[str, str, str], dict[str, float]]:
+    return {
+        (each["name"], cell["row"], cell["column"]): {k: m["mean"] for k, m in cell["measures"].items() if m}
+        for each in document["experiments"]
+        if each["name"].startswith(prefix)
+        for cell in each["cells"]
+    }
+
+
+def test_every_policy_finishes_and_none_is_better_than_proven(document: Any) -> None:
+    found = cells(document, "policies")
+    assert {row for _, row, _ in found} == set(POLICIES)
+    for where, m in found.items():
+        assert set(m) == set(MEASURES), where
+        assert m["total_time_ratio"] >= 1
+        assert m["jct_ratio"] >= 1
+        assert 1 + 1e-9 >= m["occupied"] >= m["productive"] > 0
+        assert m["first_wait"] <= m["mean_queueing"] * (1 + 1e-9) + 1e-6
+        assert m["max_ftf"] >= m["mean_ftf"] > 0
+    for row in ("yarn-cs", "fifo"):
+        assert all(m["preemptions"] == 0 for (_, name, _), m in found.items() if name == row)
+    for row in POLICIES:
+        if row.startswith("gavel") or row == "yarn-cs":
+            assert all(m["mixed"] == 0 for (_, name, _), m in found.items() if name == row), row
+
+
+def test_mixes_keep_to_both_bounds_and_the_limit_of_forking_is_the_workloads(document: Any) -> None:
+    found = cells(document, "mixes")
+    assert {name for name, _, _ in found} == {"mixes-lab", "mixes-aws"}
+    most: dict[tuple[str, str], set[float]] = {}
+    for (name, row, column), m in found.items():
+        assert set(m) == set(MIX_MEASURES), (name, row)
+        assert m["fork_ratio"] >= 1
+        assert m["total_time_ratio"] >= 1
+        most.setdefault((name, column), set()).add(m["most"])
+        if row == "hadar":
+            assert m["fork_ratio"] >= m["most"] * (1 - 1e-9)  # what does not fork cannot beat the bound without
+    assert all(len(each) == 1 for each in most.values())
+    assert set(MIX_POLICIES) < {row for _, row, _ in found}
+    assert found["mixes-lab", "hadar-e", "M-1"]["occupied"] == pytest.approx(1)
+    assert found["mixes-lab", "hadar", "M-1"]["occupied"] == pytest.approx(0.2)
+    alone = found["mixes-lab", "hadar", "M-1"]["total_time"] / found["mixes-lab", "hadar-e", "M-1"]["total_time"]
+    assert 1.5 < alone <= found["mixes-lab", "hadar", "M-1"]["most"]
+
+
+def test_published_results_stand_beside_what_is_measured(document: Any) -> None:
+    said = {each["name"]: each["findings"] for each in document["experiments"]}
+    for text in (
+        "published total time: gavel max-min / hadar = 1.2; here ",
+        "published mean JCT: gavel fairness / hadar = 2.5; here ",
+        "published mean JCT: yarn-cs / hadar = 3; here ",
+        "published queueing delay, -13 % (read as until the first start): gavel max-min / hadar = 1.149; here ",
+        "published queueing delay, -13 % (read as all time waiting): gavel max-min / hadar = 1.149; here ",
+        "published finish-time fairness, +1.5 % (its definition is not known): gavel makespan / hadar = 1.015; here ",
+    ):
+        assert sum(sentence.startswith(text) for sentence in said["policies"]) == 1, text
+    for name, ratio in (("mixes-lab", "5"), ("mixes-aws", "2")):
+        (sentence,) = (s for s in said[name] if " hadar / hadar-e = " in s)
+        assert f"(baseline not named): hadar / hadar-e = {ratio}; here " in sentence
+        assert sentence.count("forking itself at most x") == 2
+        assert any("hadar-e / gavel max-min = 1.45" in s for s in said[name])
+    assert any(s.startswith("guarantee kept in 1 of 1 runs") for s in said["policies"])
+    assert document["settings"]["method"].endswith("do not know the work that is left")
+    assert set(document["measures"]) == set(MEASURES) | set(MIX_MEASURES)
+
+
+def test_tables_name_what_rows_are_compared_by_and_what_belongs_to_the_workload_once(done: Reproduction) -> None:
+    console = Console(width=150, record=True, file=io.StringIO())
+    console.print(reproduction_view(done))
+    text = console.export_text()
+    assert text.count("mean JCT against hadar") == 1
+    assert text.count("total time against hadar-e") == 2
+    assert text.count("bound without / with forking") == text.count("  any row ") == 2
+    assert "lowest total time at M-1: hadar-e" in text
+
+
+def test_measures_of_a_run_read_segment_by_segment() -> None:
+    instance = generate("hadar-60", 2, jobs=15, cluster="1x4:V100+1x4:P100", classes="even", hours=0.2)
+    for policy in ("hadar", "fifo"):
+        found = measure(policy, Proven(instance))
+        schedule = simulate(instance, policy).schedule
+        segments = list(schedule.segments())
+        first = {job: min(s.start for s in segments if s.job == job) for job in range(instance.n)}
+        span = max(s.end for s in segments) - instance.arrival.min()
+        held = [sum(1 for _ in s.gpus) * (s.end - s.start) for s in segments]
+        kinds = [{int(instance.cluster.node_type[node]) for node, _ in s.gpus} for s in segments]
+        assert found["total_time"] == pytest.approx(span)
+        assert found["first_wait"] == pytest.approx(np.mean([first[j] - instance.arrival[j] for j in first]))
+        assert found["occupied"] == pytest.approx(sum(held) / (8 * span))
+        assert found["preemptions"] == pytest.approx(len(segments) / 15 - 1)
+        mixed = sum(h for h, k in zip(held, kinds, strict=True) if len(k) > 1)
+        assert found["mixed"] == pytest.approx(mixed / sum(held))
+        assert found["mean_jct"] == pytest.approx((schedule.completion - instance.arrival).mean())
+    assert found["mixed"] > 0  # FIFO takes any free GPUs
+
+
+def test_the_limit_of_forking_is_the_ratio_of_the_makespan_programs() -> None:
+    for seed, jobs in ((1, 1), (2, 3), (3, 6)):
+        instance = generate("hadar-mix", seed, jobs=jobs)
+        rates = type_speeds(instance).together[:, instance.cluster.node_type]
+        fork, alone = (float(makespan_interval(fork_jobs(instance.work, rates, fork=f)).lower) for f in (True, False))
+        found = measure_mix("hadar-e:copies=2", Proven(instance))
+        assert found["most"] == pytest.approx(alone / fork, rel=1e-6)
+        assert found["total_time"] / found["fork_ratio"] == pytest.approx(fork, rel=1e-6)
+
+
+def test_a_run_that_does_not_finish_has_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    proven = Proven(generate("hadar-mix", 1, jobs=1))
+    monkeypatch.setattr("optsched.studies.hadar_measures.refereed", lambda *_: SimpleNamespace(unfinished=["1"]))
+    for take, names in ((measure, MEASURES), (measure_mix, MIX_MEASURES)):
+        found = take("fifo", proven)
+        assert set(found) == {*names, "kept"}
+        assert all(math.isnan(value) for value in found.values())
+
+
+def test_the_default_size_covers_what_was_promised() -> None:
+    experiments = {each.name: each for each in STUDIES.get("hadar").declare(False)}
+    (first, *_) = experiments["policies"].columns.values()
+    assert dict(first.parameters)["jobs"] == 480
+    assert set(experiments["mixes-lab"].columns) == {f"M-{j}" for j in (1, 3, 4, 5, 8, 10, 12)}
+    assert {"utilities", "rounds", "mixes-aws"} <= set(experiments)
+    assert first.make(1).cluster.spec == "5x4:V100+5x4:P100+5x4:K80"
+
+
+def test_the_stand_in_serves_where_there_is_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPTSCHED_DATA", str(tmp_path))
+    assert philly_file() is None
+    (experiment, *_) = STUDIES.get("hadar").declare(False)
+    assert {each.recipe for each in experiment.columns.values()} == {"hadar-60"}
+    assert "generated stand-in" in experiment.question
+    with pytest.raises(InputError, match="OPTSCHED_DATA"):
+        PhillyHours.of().make(1)
+
+
+def test_the_busiest_hours_of_the_trace(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPTSCHED_DATA", str(data_dir))
+    (experiment, *_) = STUDIES.get("hadar").declare(False)
+    assert {each.recipe for each in experiment.columns.values()} == {"philly-hours"}
+    made = PhillyHours.of(jobs=100).make(1)
+    assert PhillyHours.of(jobs=100).make(1).digest == made.digest != PhillyHours.of(jobs=100).make(2).digest
+    assert made.arrival[0] == 0
+    assert made.arrival[-1] <= 8 * 3600
+    assert set(made.gpus.tolist()) <= {1, 2, 4, 8}
+    even = PhillyHours.of(jobs=102, classes="even").make(1)
+    assert Counter(even.table["group"].to_list()) == {"S": 27, "M": 25, "L": 25, "XL": 25}
+    with pytest.raises(InputError, match="no such block"):
+        PhillyHours.of().make(10_000)
+
+
+@pytest.mark.study
+def test_the_default_size_runs_and_says_what_holds() -> None:
+    said = [s for each in STUDIES.get("hadar").run(1).to_json()["experiments"] for s in each["findings"]]
+    assert not any("VIOLATED" in sentence for sentence in said)
+    assert any("published" in sentence for sentence in said)
