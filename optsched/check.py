@@ -131,9 +131,10 @@ def schedule_value(instance: Instance, schedule: Schedule, objective: str | None
     A job completes at the end of its last segment. Raises `InputError` when a job never runs or a time is not finite.
     """
     case = Case(instance, claim_of(schedule, instance))
-    if not case.completed:
-        raise InputError("the schedule has no value: a job never runs, or a time is not finite")
-    return _value(case, _known(instance, objective))
+    name = _known(instance, objective)
+    if not case.completed or (name == UTILITY and bool((case.completion <= instance.arrival).any())):
+        raise InputError("the schedule has no value: a job never runs, ends before it could, or a time is not finite")
+    return _value(case, name)
 
 
 def _certificate_violations(path: str | os.PathLike[str], instance: Instance) -> tuple[Violation, ...]:
@@ -162,7 +163,9 @@ def _violations(
     stated: float | Fraction | None = None,
 ) -> list[Violation]:
     found = judge(case, preemptive=preemptive, forking=forking)
-    if objective is not None and stated is not None and case.completed:  # else there is nothing to compare with
+    # Without completions, or with one at or before the arrival, there is no value to compare with: other rules say why.
+    early = objective == UTILITY and bool((case.completion <= case.instance.arrival).any())
+    if objective is not None and stated is not None and case.completed and not early:
         _stated_value(case, found, objective, stated)
     return found.violations()
 
@@ -182,7 +185,7 @@ def _allowance(case: Case, objective: str, total: Fraction, stated: float | Frac
     numbers = (case.completion, instance.arrival, instance.weight, due)
     if objective == UTILITY:  # quotients: no float holds them, and a length of stay carries the rounding of the clock
         exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
-        return Fraction(0) if exact else abs(total) * Fraction(RELATIVE) * 4
+        return Fraction(instance.n, UTILITY_UNIT) if exact else abs(total) * Fraction(RELATIVE) * 4
     if all(bool(whole(x).all()) for x in numbers) and (abs(total) < EXACT or not isinstance(stated, float)):
         return Fraction(0)
     # A flow time is a small difference of large times: each carries the rounding of its clock.

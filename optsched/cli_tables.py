@@ -117,7 +117,8 @@ def _bound_notes(report: Report) -> list[str]:
     notes = []
     for shown in dict.fromkeys(line.bound for line in report.lines):
         if shown is None:
-            notes.append(f"no lower bound on {report.objective} is known: no ratio")
+            without = ", ".join(line.run.policy for line in report.lines if line.bound is None)
+            notes.append(f"no bound on {report.objective} is known for the class of {without}: no ratio")
             continue
         if shown.kind == KNOWN:
             methods = " and ".join((report.instance.optimum or {}).get("proved_by", [])) or "nobody named"
@@ -176,8 +177,9 @@ def solution_view(document: dict[str, Any], instance: Instance, note: str | None
 def certificate_view(certificate: Certificate, instance: Instance) -> Group:
     """What ``bound`` prints."""
     table = Table(header_style="bold", pad_edge=False)
-    for head in ("objective", "lower bound", "kind", "class of schedules"):
-        table.add_column(head, justify="right" if head == "lower bound" else "left", overflow="fold")
+    side = "upper bound" if certificate.gain else "lower bound"
+    for head in ("objective", side, "kind", "class of schedules"):
+        table.add_column(head, justify="right" if head == side else "left", overflow="fold")
     value = number(certificate.exact_float, 12)
     table.add_row(certificate.objective, value, certificate.kind, certificate.schedule_class)
     return Group(table, Text(instance_line(instance)), Text("proved again from the instance, in exact arithmetic"))

@@ -21,7 +21,8 @@ def suited_groups(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """(pattern of every job i64[n], the node groups that suit it bool[K, groups]).
 
-    A job that runs at the speeds of a table may use a type only where the table knows its gang and no rate is zero. Jobs
+    A job that runs at the speeds of a table may use a type only where the table knows its gang and no rate is zero, whether
+    together or spread: where a gang may stand must not decide whether it runs at all. Jobs
     with the same pattern may use the same nodes. O(n) in polars plus one look for each distinct combination.
     """
     if throughputs is None and table["gpu_types"].null_count() == table["gpu_memory"].null_count() == table.height:

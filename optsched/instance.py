@@ -360,7 +360,7 @@ class Instance:
             if self.table[column].null_count() < self.n:
                 h.update(json.dumps(self.table[column].to_list()).encode())
         if self.tabled.any() and self.throughputs is not None:
-            h.update(json.dumps(self.throughputs.to_json(), sort_keys=True).encode())
+            h.update(json.dumps(self.throughputs.numbers).encode())
         if self.staged.any():
             used = sorted(set(self.table["profile"].filter(pl.Series(self.staged)).to_list()))
             known = [[name, self.profiles[name].to_json()] for name in used if name in self.profiles]

@@ -88,7 +88,8 @@ class Utility(Objective):
 
     def of(self, instance: Instance, completion: Floats) -> float:
         """The value of completion times of an instance's jobs; nan when a job has none."""
-        return float(np.sum(instance.weight * instance.work / (completion - instance.arrival)))
+        with np.errstate(divide="ignore"):
+            return float(np.sum(instance.weight * instance.work / (completion - instance.arrival)))
 
     def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
         """The value in fractions, every term rounded down to a multiple of 2**-100."""
@@ -101,7 +102,12 @@ class Utility(Objective):
 
 
 def _no_term(c: Any, r: Any, w: Any, d: Any) -> Any:
-    raise InputError("maximised, and it depends on the jobs' work", field="objective", value="total_utility")
+    raise InputError(
+        "maximised, and it depends on the jobs' work",
+        field="objective",
+        value="total_utility",
+        legal="an objective that is minimised; optsched.models.hadar_offline maximises utility over rounds",
+    )
 
 
 OBJECTIVES: Registry[Objective] = Registry("objective")

@@ -130,10 +130,28 @@ def load_counted(
         recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
         instance = instance.head(limit).replace(recipe=recipe)
     if table is not None:
-        instance = _retimed(instance, where or instance.cluster, SpeedRequest(table, strict_throughputs, say), text)
+        others = frozenset(instance.profiles)
+        request = SpeedRequest(table, strict_throughputs, say, others, "profile")
+        instance = _retimed(instance, where or instance.cluster, request, text)
     elif where is not None and where != instance.cluster:
         instance = instance.with_cluster(where)
+    if strict_throughputs:
+        _require_measured(instance, text)
     return Loaded(instance)
+
+
+def _require_measured(instance: Instance, file: str) -> None:
+    # The jobs of an instance file may run at rates that were derived when it was made.
+    for name, rows in (instance.throughputs.to_json() if instance.throughputs else {}).items():
+        for row in rows:
+            if row.get("measured") is False:
+                raise InputError(
+                    "a rate that was not measured",
+                    file=file,
+                    field="throughputs",
+                    value=f"{name} on {row['gpus']} {row['gpu']}",
+                    legal="measured rates only (strict)",
+                )
 
 
 def _retimed(instance: Instance, cluster: Cluster, request: SpeedRequest, file: str) -> Instance:
@@ -162,7 +180,10 @@ def _load_trace(
         raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
     read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
     read = with_speeds(read, speeds, path, skip_bad=skip_bad)
-    return Loaded(read.instance(), read.skipped_rows)
+    instance = read.instance()
+    if speeds.strict:
+        _require_measured(instance, path)
+    return Loaded(instance, read.skipped_rows)
 
 
 def _instance_of(text: str) -> Instance:

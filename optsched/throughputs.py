@@ -150,6 +150,11 @@ class Throughputs:
             {key: rates for key, rates in self.pairs.items() if key[1][0] in kept and key[2][0] in kept},
         )
 
+    @property
+    def numbers(self) -> list[list[Any]]:
+        """What decides speeds, in an order of its own: [job type, GPU type, gang size, together, spread] of every row."""
+        return sorted([*key, entry.together, entry.over_nodes] for key, entry in self._rates.items())
+
     def to_json(self, *, pairs: bool = False) -> dict[str, list[dict[str, Any]]]:
         """Job type to rows, as it stands in an instance file; absent fields and ``"measured": true`` are left out.
 

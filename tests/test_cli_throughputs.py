@@ -152,3 +152,38 @@ def test_an_instance_file_takes_another_table(
         assert call("run", kept, *more, "-p", "fifo", "--json") == 0
         values.append(json.loads(capsys.readouterr().out)["runs"][0]["value"])
     assert values == [10 + 19, 5 + 9]
+
+
+def test_strict_refuses_what_a_file_derived(
+    trace: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "i.json"
+    where = ("--cluster", "1x2:V100+1x2:P100", "--throughputs", table)
+    assert call("convert", f"gavel:{trace}", *where, "-o", kept) == 0
+    capsys.readouterr()
+    assert call("run", kept, "--strict-throughputs", "-p", "fifo") == 2
+    assert "a rate that was not measured" in one_line(capsys)
+    assert call("run", kept, "--throughputs", table, "-p", "fifo", "--json") == 0
+
+
+def test_an_instance_file_with_an_unknown_model_and_a_stage_profile(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = {"replicas": 1, "forward": 1, "backward": 1}
+    document = {
+        "format": "optsched-instance/1",
+        "cluster": {"nodes": [{"gpus": 1, "gpu": "V100"}]},
+        "profiles": {"staged": {"stages": [stage]}},
+        "jobs": [
+            {"id": "x", "iterations": 5, "profile": "staged"},
+            {"id": "y", "iterations": 5, "profile": "nett"},
+        ],
+    }
+    path = tmp_path / "i.json"
+    path.write_text(json.dumps(document))
+    assert call("run", path, "--throughputs", table, "-p", "fifo") == 2
+    assert "row 2, profile = 'nett': unknown model" in capsys.readouterr().err
+    document["jobs"][1]["profile"] = "net"  # type: ignore[index]
+    path.write_text(json.dumps(document))
+    assert call("run", path, "--throughputs", table, "-p", "fifo", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["value"] == 10 + 10.5

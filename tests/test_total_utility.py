@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 import optsched as osd
 from optsched.bounds.certificate import CertificateError
-from optsched.check import check_schedule, schedule_value
+from optsched.check import check_file, check_schedule, schedule_value
 from optsched.instance import Instance, Job
 from optsched.objectives import get_objective
 from optsched.report import evaluate
@@ -56,3 +58,25 @@ def test_a_stated_optimum_is_refuted_from_both_sides() -> None:
     report = evaluate(Instance(JOBS, "1x1", objective="total_utility", optimum=stated), ["sjf", "fifo"])
     assert report.lines[0].ratio == pytest.approx(1)
     assert report.lines[1].ratio == pytest.approx((3 + 4 / 6 + 1 / 2) / (3 + 4 / 5 + 1 / 6))
+
+
+def test_an_exact_value_is_accepted_and_a_stay_of_no_length_is_no_crash(tmp_path: Path) -> None:
+    instance = Instance([Job("a", duration=1), Job("b", duration=2)], "1x1", objective="total_utility")
+    schedule = osd.simulate(instance, "fifo").schedule
+    assert check_schedule(instance, schedule, value=Fraction(5, 3)) == []
+    assert [v.rule for v in check_schedule(instance, schedule, value=Fraction(5, 3) + Fraction(1, 10**20))] == ["value"]
+    schedule.save(tmp_path / "s.json", objective="total_utility", value=5 / 3)
+    document = json.loads((tmp_path / "s.json").read_text())
+    assert check_file(tmp_path / "s.json", instance).holds
+    document["segments"][0]["end"] = 0
+    (tmp_path / "s.json").write_text(json.dumps(document))
+    assert "rate" in [v.rule for v in check_file(tmp_path / "s.json", instance).violations]
+
+
+def test_no_method_maximises_it_and_weight_0_is_worth_nothing() -> None:
+    instance = Instance([Job("a", duration=1, weight=0), Job("b", duration=2)], "1x1", objective="total_utility")
+    with pytest.raises(osd.InputError, match="minimised"):
+        osd.solve(instance)
+    report = evaluate(instance, ["fifo", "hadar-e:round=4,overhead=0"])
+    assert report.lines[0].value == pytest.approx(2 / 3)
+    assert report.lines[1].bound is None or report.lines[1].run.schedule_class == "gang"

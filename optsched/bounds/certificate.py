@@ -3,6 +3,9 @@
 Every kind of proof registers its verifier (`register_kind`) in the module that tells its theorem. Verifiers are written
 in plain Python integers and fractions and share nothing with the compiled code that finds the bounds.
 
+Seconds of jobs at the speed of a profile or a table are the float64 product of work and pace that engine and referee use,
+too; bounds take that number as exact.
+
 **Classes of schedules**: a bound names the class it holds for. ``gang``: rigid gangs on exclusive GPUs, preemption
 allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, for which a bound of ``gang`` holds too.
 ``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.

@@ -41,6 +41,7 @@ from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, grid_exponent
 from optsched.bounds.sum_costs import TARDINESS, SumCosts, ends_after, sum_costs
 from optsched.instance import Instance
+from optsched.rates.duration import paces
 from optsched.rates.type_speeds import type_speeds
 
 Floats = npt.NDArray[np.float64]
@@ -152,6 +153,7 @@ def _ticks(work: Floats, unit: list[Fraction], exponent: int) -> list[int]:
 
 def typed_jobs(instance: Instance) -> TypedJobs:
     """The kinds of an instance; `InputError` where a profile or a bandwidth is missing. O(n log n)."""
+    paces(instance)  # says which job's seconds are out of range
     speeds = type_speeds(instance)
     together, spread = speeds.reachable
     with np.errstate(divide="ignore"):

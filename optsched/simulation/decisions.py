@@ -19,8 +19,9 @@ from optsched.simulation.state import FREE, NOW, RUNNING, WAITING, State
 class Decisions:
     """Carries decisions out; ``wakes`` is a heap of the times at which the policy wants to be asked."""
 
-    def __init__(self, placement: Placement, instance: Instance, name: str) -> None:
+    def __init__(self, placement: Placement, instance: Instance, name: str, *, names_nodes: bool) -> None:
         self._placement, self._instance, self._name = placement, instance, name
+        self._names_nodes = names_nodes
         self.wakes: list[float] = []
 
     def apply(self, decisions: Any, state: State) -> None:
@@ -47,7 +48,7 @@ class Decisions:
         first, named = [0], list[Any]()
         for decision in decisions:
             kind = type(decision)
-            if kind is Start and decision.on:
+            if kind is Start and decision.on and self._names_nodes:
                 named.extend(decision.on)
             elif kind is not Stop:
                 break
@@ -99,6 +100,8 @@ class Decisions:
 
     def _named(self, on: Any, state: State, j: int) -> int:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
+        if not self._names_nodes:  # then the engine may count alike nodes together
+            raise self._wrong(state, f"{on!r}: a policy that names nodes says so (names_nodes = True)")
         eligible, free, job = state.eligible[state.kind[j]], state.free, self._instance.ids[j]
         most, total = state.out_pool.size, 0
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):

@@ -142,7 +142,8 @@ def _run_python(
 ) -> State:
     policy, instance = asked.policy, asked.instance
     reported = 0
-    decisions = Decisions(placement, instance, policy.name)
+    names_nodes = bool(getattr(policy, "names_nodes", False))
+    decisions = Decisions(placement, instance, policy.name, names_nodes=names_nodes)
     wakes = decisions.wakes
     view = EngineView(state, placement, instance, knowledge, asked.predicted)
     asked.begin(view)

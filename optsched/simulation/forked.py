@@ -21,12 +21,14 @@ from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.forking import Copy, CopyDone, Floats, ForkingPolicy, Ints, Places
 from optsched.instance import Instance
 from optsched.policy import Knowledge
+from optsched.rates.duration import paces
 from optsched.rates.segment_paces import segment_paces
 from optsched.rates.type_speeds import type_speeds
 from optsched.schedule import Schedule, node_first
 from optsched.simulation.run import CONSERVED, Run
 
 Bools = npt.NDArray[np.bool_]
+MOST_ROUNDS = 1e6
 SAME = 1e-12  # relative: a target, or the work left, that is missed by the rounding of a few products is reached
 
 
@@ -80,6 +82,7 @@ def run_forked(
     """
     name = name or policy.name
     _check(policy, name)
+    _check_rounds(instance, policy, name)
     begun = time.process_time()
     replay = _Replay(instance, policy, name)
     policy.begin(replay.view)
@@ -97,6 +100,15 @@ def _check(policy: ForkingPolicy, name: str) -> None:
         raise InputError("not legal", field=f"{name}: overhead", value=overhead, legal=legal)
     if copies < 0:
         raise InputError("not legal", field=f"{name}: copies", value=copies, legal="an integer >= 1; 0: one a node")
+
+
+def _check_rounds(instance: Instance, policy: ForkingPolicy, name: str) -> None:
+    # Every round is played; `paces` says what is wrong with seconds that are out of range.
+    alone = instance.work * paces(instance)[0]
+    longest = float(alone.max(initial=0.0)) / instance.cluster.node_count  # in a copy on every node
+    if longest / policy.round > MOST_ROUNDS:
+        legal = f"at least {longest / MOST_ROUNDS:.3g} s: a run of at most {MOST_ROUNDS:g} rounds"
+        raise InputError("too short for these jobs", field=f"{name}: round", value=policy.round, legal=legal)
 
 
 def copy_rates(instance: Instance) -> Floats:

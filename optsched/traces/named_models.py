@@ -21,12 +21,15 @@ class SpeedRequest:
     """Which speeds a trace is given.
 
     ``table``: None takes the built-in table where it knows all models and the cluster names GPU types that it can be scaled
-    to. ``strict`` refuses rates that are not in the table. ``say`` hears, once a rule, what was derived.
+    to. ``strict`` refuses rates that were not measured. ``say`` hears, once a rule, what was derived. ``others``: names of
+    stage profiles, which are no models; ``field``: what a row calls its model.
     """
 
     table: Throughputs | None = None
     strict: bool = False
     say: Callable[[str], None] | None = None
+    others: frozenset[str] = frozenset()
+    field: str = "job_type"
 
 
 def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: bool = False) -> TraceRead:
@@ -39,7 +42,7 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
     InputError
         A model that runs on no GPU type of the cluster; with ``strict`` a rate that is not in the table.
     """
-    needs = read.table.filter(_needs(read.table)) if "profile" in read.table.columns else read.table.head(0)
+    needs = _needy(read, request)
     cluster = read.cluster
     if needs.is_empty() or cluster is None:
         return read
@@ -52,9 +55,9 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
     unknown = needs.filter(~pl.col("profile").is_in(list(table.job_types)))
     if not unknown.is_empty():
         if not skip_bad:
-            raise RowErrors(file, _problems(unknown, table), read.table.height)
+            raise RowErrors(file, _problems(read, unknown, table, request.field), read.table.height)
         read = _without(read, unknown)
-        needs = read.table.filter(_needs(read.table))
+        needs = _needy(read, request)
         if needs.is_empty():
             raise InputError("no legal row", file=file, legal="at least one job whose model the throughput table knows")
     try:
@@ -65,9 +68,13 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
     return replace(read, throughputs=speeds.restricted(set(needs["profile"].to_list())))
 
 
-def _needs(table: pl.DataFrame) -> pl.Expr:
-    found = pl.col("profile").is_not_null()
-    return found & pl.col("duration").is_null() if "duration" in table.columns else found
+def _needy(read: TraceRead, request: SpeedRequest) -> pl.DataFrame:
+    # The jobs whose speed a table must say, with their positions.
+    table = read.table.with_row_index("__row")
+    if "profile" not in table.columns:
+        return table.head(0)
+    found = pl.col("profile").is_not_null() & ~pl.col("profile").is_in(sorted(request.others))
+    return table.filter(found & pl.col("duration").is_null() if "duration" in table.columns else found)
 
 
 def _comparable(cluster: Cluster) -> bool:
@@ -77,14 +84,14 @@ def _comparable(cluster: Cluster) -> bool:
         return False
 
 
-def _problems(unknown: pl.DataFrame, table: Throughputs) -> list[RowProblem]:
+def _problems(read: TraceRead, unknown: pl.DataFrame, table: Throughputs, field: str) -> list[RowProblem]:
     legal = sorted(table.job_types)
+    lines = read.recipe.get("name") == "gavel"  # there a job bears the number of its line
     return [
-        # a job without an id of its own bears the number of its line
         RowProblem(
-            int(job) if job.isdigit() else 0, "job_type", name, near_matches(name, legal, kind="model"), "unknown model"
+            int(job) if lines else row + 1, field, name, near_matches(name, legal, kind="model"), "unknown model"
         )
-        for job, name in unknown.select("id", "profile").iter_rows()
+        for row, job, name in unknown.select("__row", "id", "profile").iter_rows()
     ]
 
 

@@ -113,3 +113,13 @@ def test_what_is_not_possible_is_named_wherever_it_stands(wrong: Any, words: str
         with pytest.raises(SimulationError) as raised:
             simulate(instance, Says(*decisions))
         assert words in str(raised.value)
+
+
+def test_a_policy_that_names_nodes_says_so() -> None:
+    class Quiet(Says):
+        names_nodes = False
+
+    instance = Instance([Job("a", duration=1, gpus=3)], "2x2")
+    for decisions in ([Start(0, ((0, 2), (1, 1)))], [Start(0, ((0, 2), (1, 1))), Stop(0)]):
+        with pytest.raises(SimulationError, match="says so"):
+            simulate(instance, Quiet(*decisions))
