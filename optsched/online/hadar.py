@@ -13,7 +13,7 @@ from optsched.online.gpu_pools import GpuPools, gpu_pools
 from optsched.online.hadar_auction import Auction
 from optsched.online.hadar_roster import Roster
 from optsched.online.hadar_utility import UTILITIES
-from optsched.online.round_clock import RoundClock
+from optsched.online.round_clock import SHORTEST, RoundClock
 from optsched.policy import Decision, Knowledge, Start, Stop, View, Wake
 from optsched.registry import near_matches
 
@@ -41,8 +41,8 @@ class Hadar:
     ``utility``, x = age at completion: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate;
     d_j is at least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline``
     w_j max(0, 1 - x / D_j), ``fairness`` w_j T_j / x with T_j the time alone on a 1/n share at the arrival.
-    ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises (`optsched.online.hadar_prices`) between the least
-    and the greatest value of a device among the active jobs.
+    ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
+    (`optsched.online.hadar_prices`) between the least and the greatest value of a device among the active jobs.
 
     The defaults are those with a good mean JCT: value per GPU and round of the whole remaining schedule is Smith's rule, so
     that short jobs go first; ``slowdown`` keeps models with many iterations a second from going before all others, as
@@ -85,7 +85,7 @@ class Hadar:
         ):
             _require(value in legal, name, value, near_matches(value, list(legal)))
         _require(1 <= self.window <= WIDEST, "window", self.window, f"an integer from 1 to {WIDEST}")
-        _require(0 < self.round < math.inf, "round", self.round, "a finite number of seconds > 0")
+        _require(SHORTEST <= self.round < math.inf, "round", self.round, f"a finite number of seconds >= {SHORTEST:g}")
         _require(0 <= self.restart < math.inf, "restart", self.restart, "a finite number of seconds >= 0")
         _require(0 <= self.comm < math.inf, "comm", self.comm, "a finite number >= 0")
 
@@ -105,7 +105,8 @@ class Hadar:
         if asleep and self._clock.upcoming(view.now) > view.now:
             yield Wake(self._clock.upcoming(view.now))
             return
-        if not self._clock.due(view.now) or self._roster.about_to_end(view, self.round):
+        boundary = self._clock.boundary(view.now)
+        if not self._clock.due(view.now) or self._roster.about_to_end(view, boundary):
             return
         bidders = self._roster.bidders(view, active, self.restart)
         grants = self._auction_of(active.size).grants(bidders, self._pools)
@@ -116,7 +117,7 @@ class Hadar:
         for grant in grants:
             if not grant.kept:
                 job = int(active[grant.job])
-                self._roster.ran[job] = True
+                self._roster.starts(job, view.now, boundary)
                 yield Start(job, on=grant.on)
         end = self._clock.begin(view.now)
         everyone = len(grants) == active.size

@@ -18,6 +18,7 @@ from optsched.online.hadar_ledger import Ledger, Plan, Request
 from optsched.online.hadar_prices import ABOVE
 from optsched.online.hadar_roster import Roster
 from optsched.online.hadar_utility import UTILITIES
+from optsched.online.round_clock import SHORTEST
 from optsched.policy import Decision, Floats, Ints, Knowledge, Start, Stop, View, Wake
 from optsched.registry import near_matches
 
@@ -92,7 +93,7 @@ class HadarCommit:
             ("price_exponent", self.price_exponent, EXPONENTS),
         ):
             _require(value in legal, name, value, near_matches(value, list(legal)))
-        _require(0 < self.round < math.inf, "round", self.round, "a finite number of seconds > 0")
+        _require(SHORTEST <= self.round < math.inf, "round", self.round, f"a finite number of seconds >= {SHORTEST:g}")
         _require(0 <= self.restart < self.round, "restart", self.restart, "seconds >= 0, less than a round")
         _require(0 <= self.low < math.inf, "low", self.low, "a finite price > 0, or 0: from the first job")
         _require(0 <= self.high < math.inf, "high", self.high, "a finite price > 0, or 0: from the jobs")
@@ -113,21 +114,23 @@ class HadarCommit:
         active = view.active
         self._roster.meet(view, active.size)
         if not active.size:
+            self._late = False
             return
         if math.isnan(self._zero):
             self._zero = view.now
         for j in view.finished:
             self._release(j)
-        if not self._late:
+        if not self._late or self._begins(self._next + 1) <= view.now:
             self._catch_up(view.now)
         for j in view.arrived:
             self._commit(j, self._next if view.arrival(j) <= self._begins(self._next) else self._next + 1)
         if self._begins(self._next) <= view.now:
-            self._late = self._roster.about_to_end(view, self.round)
+            self._late = self._roster.about_to_end(view, self._begins(self._next))
             if self._late:
                 return  # that completion is the next event
             yield from self._carry_out(view, active, self._due.pop(self._next, {}))
             self._next += 1
+            self._catch_up(math.nextafter(view.now, math.inf))
             if self._asleep:
                 return
         if self._asked < self._next:
@@ -135,10 +138,14 @@ class HadarCommit:
             yield Wake(self._begins(self._next))
 
     def _catch_up(self, now: float) -> None:
-        # Rounds that were slept through are gone.
+        # Rounds that were slept through, or that the clock is too coarse for, are gone.
+        if self._begins(self._next) >= now:
+            return
         self._next = max(self._next, math.floor((now - self._zero) / self.round))
         while self._begins(self._next) < now:
             self._next += 1
+        for number in [each for each in self._due if each < self._next]:
+            del self._due[number]
 
     def _release(self, j: int) -> None:
         # A job that is done, maybe before its plan is: its rounds stay sold, so that prices never fall.
@@ -181,7 +188,7 @@ class HadarCommit:
             # A plan knows no nodes: where a type has several, it counts on the slower of the two rates.
             apart = np.where(pools.largest >= gang, np.minimum(alone, shared), shared)
             alone = alone if gang == 1 else np.where(np.bincount(pools.pool) == 1, alone, apart)
-        age = self._begins(first) - float(known.arrival[j])
+        age = max(0.0, first * self.round - (float(known.arrival[j]) - self._zero))  # without the clock's rounding
         return Request(gang, float(known.work[j]), age, alone, shared, float(known.scale[j]), float(known.span[j]))
 
     def _carry_out(self, view: View, active: Ints, due: dict[int, Ints]) -> Iterator[Decision]:
@@ -211,7 +218,7 @@ class HadarCommit:
                 yield Stop(j)
         for j, where in places.items():
             if j not in kept:
-                self._roster.ran[j] = True
+                self._roster.starts(j, view.now, self._begins(self._next))
                 yield Start(j, on=where)
 
     def _is(self, where: Where, take: Ints) -> bool:

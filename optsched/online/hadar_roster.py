@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.online.gpu_pools import GpuPools
+from optsched.online.hadar_allocation import SLACK
 from optsched.online.hadar_auction import Bidders, Where
 from optsched.online.hadar_utility import UtilityTerms
 from optsched.policy import Ints, View
 
-MOMENT = 2e-9  # relative to the clock: so close to a boundary, a job ends at it but for rounding
+# A job ends at a boundary but for rounding if it ends this much later: SLACK of a round, which plans do not count, and
+# some ulps of the clock; with what beginning late has cost it, but never more than a part of a round.
+MOMENT = 2 * SLACK  # of a round
+ULPS = 4
+LONGEST = 0.25  # of a round
 
 
 class Roster:
@@ -26,6 +31,7 @@ class Roster:
         self.scale, self.span = np.zeros(n), np.zeros(n)
         self.gang: Ints = np.ones(n, dtype=np.int64)
         self.ran = np.zeros(n, dtype=bool)
+        self._lost = np.zeros(n)  # seconds that late boundaries and the rounding of the clock may have cost it
 
     def meet(self, view: View, active: int) -> None:
         """Write down the jobs that arrived now; ``active`` jobs share the cluster, they included."""
@@ -55,19 +61,30 @@ class Roster:
             held=[view.held(j) if j in running else () for j in jobs.tolist()],
         )
 
-    def about_to_end(self, view: View, length: float) -> bool:
-        """Does a running job end so soon after now that only rounding kept it from being over?
+    def starts(self, job: int, now: float, boundary: float) -> None:
+        """``job`` starts now, in the round that was to begin at ``boundary`` <= now."""
+        self._lost[job] += max(0.0, now - boundary) + ULPS * float(np.spacing(now))
+        self.ran[job] = True
+
+    def about_to_end(self, view: View, boundary: float) -> bool:
+        """Does a running job end so soon after ``boundary`` <= now that only rounding kept it from being over?
 
         A round that began now would go on holding its GPUs, or stop it; and the event of its completion is the next.
         """
-        running = view.running
-        if not running:
+        now, length = view.now, self._length
+        running = np.array(view.running, dtype=np.int64)
+        if not running.size:
             return False
-        seconds = view.left[running] / self.fastest[running]
-        return bool(np.any(seconds <= MOMENT * max(view.now, length)))
+        moment = MOMENT * length + ULPS * float(np.spacing(max(now, length)))
+        until = boundary - now + np.minimum(moment + self._lost[running], LONGEST * length)  # seconds from now
+        left = view.left[running]
+        near = np.flatnonzero(left / self.fastest[running] <= until).tolist()  # on the GPUs held it may take longer
+        return any(left[k] / self._rate(int(running[k]), view.held(int(running[k]))) <= until[k] for k in near)
 
     def at_best(self, job: int, where: Where) -> bool:
         """Does ``job`` run as fast as it ever can on these nodes?"""
+        return self._rate(job, where) >= self.fastest[job]
+
+    def _rate(self, job: int, where: Where) -> float:
         pool = [self._pools.pool[node] for node, _ in where]
-        rate = self.together[job, pool[0]] if len(where) == 1 else min(self.spread[job, p] for p in pool)
-        return bool(rate >= self.fastest[job])
+        return float(self.together[job, pool[0]] if len(where) == 1 else min(self.spread[job, p] for p in pool))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+SHORTEST = 1e-3  # seconds of a round: shorter ones would be no more than the rounding of late clocks
+
 
 class RoundClock:
     """Boundaries anchor + k * length, k = 0, 1, ...; the anchor is set anew after every `stop`."""
@@ -12,6 +14,10 @@ class RoundClock:
         self.length = length
         self._anchor = math.nan
         self._index = 0  # of the next boundary
+
+    def boundary(self, now: float) -> float:
+        """When the round that is due was to begin; ``now`` in an idle cluster."""
+        return now if math.isnan(self._anchor) else self._anchor + self._index * self.length
 
     def stop(self) -> None:
         """The cluster is idle: the next arrival begins a round."""

@@ -38,7 +38,8 @@ from optsched.simulation.run import Run
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-SLACK = 1e-8  # relative: payoffs, prices and times are floats
+SLACK = 1e-8  # relative: payoffs and prices are floats; of a round: times are
+ULPS = 16  # of the clock
 UNIT_PRICES = 160  # prices of a unit of work that are tried
 
 
@@ -126,26 +127,28 @@ def best_payoffs(solution: DualSolution) -> Floats:
     """
     instance, length = solution.run.instance, float(solution.policy.round)
     rates, price = _rates(instance, solution)  # units a second f64[n, H]; price of a device-second f64[R, H]
-    begin = solution.zero + length * np.arange(price.shape[0] + 1)
+    begin = length * np.arange(price.shape[0] + 1)  # after round 0 began: without the rounding of a late clock
+    since = instance.arrival - solution.zero
     found = np.zeros(instance.n)
     for j in range(instance.n):
         runs = rates[j] > 0
         found[j] = _best_payoff(
             float(instance.weight[j] * instance.work[j]),
             float(instance.work[j]),
-            float(instance.arrival[j]),
             rates[j, runs],
             price[:, runs] * float(instance.gpus[j]),
-            begin,
+            begin - float(since[j]),
         )
     return found
 
 
-def _best_payoff(worth: float, work: float, arrival: float, rate: Floats, cost: Floats, begin: Floats) -> float:
-    """``worth`` / (f - arrival) less the least cost of ``work`` until f: ``rate`` [T], ``cost`` [R, T] a second."""
-    soonest = arrival + work / float(rate.max()) * (1 - SAFE)
-    seconds = np.maximum(0.0, begin[1:] - np.maximum(begin[:-1], arrival))
-    # The price of a unit of work lies between the cheapest and the dearest way to do one.
+def _best_payoff(worth: float, work: float, rate: Floats, cost: Floats, begin: Floats) -> float:
+    """``worth`` / age less the least cost of ``work`` until then: ``rate`` [T], ``cost`` [R, T] a second.
+
+    ``begin`` [R + 1]: ages at which rounds begin, < 0 before the arrival.
+    """
+    soonest = work / float(rate.max()) * (1 - SAFE)
+    seconds = np.maximum(0.0, begin[1:] - np.maximum(begin[:-1], 0.0))
     unit = (cost / rate)[seconds > 0]
     least = np.zeros(seconds.size)
     if unit.size:
@@ -156,7 +159,7 @@ def _best_payoff(worth: float, work: float, arrival: float, rate: Floats, cost: 
     # round everything is free.
     finish = np.maximum(begin, soonest)
     possible = np.append(begin[1:] >= soonest, True)
-    earned = worth / (finish - arrival) * (1 + SAFE) - np.append(least, 0.0)
+    earned = worth / finish * (1 + SAFE) - np.append(least, 0.0)
     return max(0.0, float(earned[possible].max()))
 
 
@@ -204,9 +207,12 @@ def _findings(solution: DualSolution) -> Iterator[str]:
     sold = np.asarray(run.notes["hadar_sold"])
     for i, h in np.argwhere(sold > solution.capacity)[:SHOWN_JOBS].tolist():
         yield f"{sold[i, h]:g} of {solution.capacity[h]} GPUs of resource {h} are sold in round {i}"
-    late = np.flatnonzero(run.schedule.completion > np.asarray(run.notes["hadar_end"]) * (1 + SLACK))
+    # Each start may be late by what a job of the round before ends late, and by the rounding of the clock.
+    completion, segments = run.schedule.completion, np.bincount(run.schedule.job, minlength=run.instance.n)
+    moment = SLACK * float(solution.policy.round) + ULPS * np.spacing(completion)
+    late = np.flatnonzero(completion > np.asarray(run.notes["hadar_end"]) + moment * (1 + segments))
     for j in late[:SHOWN_JOBS].tolist():
-        yield f"job {ids[j]!r} completes at {run.schedule.completion[j]:.9g}, after its plan"
+        yield f"job {ids[j]!r} completes at {completion[j]:.9g}, after its plan"
     price_of = solution.price_of
     if price_of is None:
         return
@@ -231,7 +237,7 @@ def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> 
         request = Request(
             gang=int(run.instance.gpus[j]),
             work=float(run.instance.work[j]),
-            age=solution.zero + number * float(policy.round) - float(run.instance.arrival[j]),
+            age=max(0.0, number * float(policy.round) - (float(run.instance.arrival[j]) - solution.zero)),
             alone=np.asarray(run.notes["hadar_alone"])[j],
             shared=np.asarray(run.notes["hadar_shared"])[j],
             scale=float(run.instance.weight[j] * run.instance.work[j]),

@@ -266,8 +266,8 @@ def test_no_round_is_held_while_nothing_can_become_better(policy: str) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("utility", "speed"), ("queue", "fifo"), ("window", 0), ("window", 17), ("round", 0.0), ("restart", -1.0),
-     ("price_level", "rack"), ("price_exponent", "bold"), ("cost", "none"), ("comm", float("nan"))],
+    [("utility", "speed"), ("queue", "fifo"), ("window", 0), ("window", 17), ("round", 0.0), ("round", 9e-4),
+     ("restart", -1.0), ("price_level", "rack"), ("price_exponent", "bold"), ("cost", "none"), ("comm", float("nan"))],
 )  # fmt: skip
 def test_illegal_parameters_are_named(field: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"hadar: {field}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -219,10 +220,91 @@ def test_an_arrival_in_a_round_waits_for_the_next_one() -> None:
     assert run.schedule.completion.tolist() == [30.0, 390.0]
 
 
+# -- late clocks ----------------------------------------------------------------------------------------------------------
+
+UNIX = 1.6e9  # seconds: float64 tells times apart that are 2.4e-7 s from each other
+
+
+def shifted(instance: Instance, by: float, scale: float = 1.0) -> Instance:
+    """The same, ``by`` seconds later; arrivals in units of 2^-6 s, so that the clock represents them exactly."""
+    made = [
+        replace(job, arrival=by + np.round(job.arrival * scale * 64) / 64, **{
+            field: getattr(job, field) * scale for field in ("duration", "iterations") if getattr(job, field) is not None
+        })
+        for job in instance.jobs
+    ]  # fmt: skip
+    return Instance(made, instance.cluster, instance.name, throughputs=instance.throughputs)
+
+
+def overtaken(length: float, excess: float, clock: float, first: float) -> Instance:
+    """x has ``excess`` units left when y is done at 3 ``length``: a moment on the GPU of y, not on its own; z waits."""
+    table = Throughputs(
+        {("m", "V100", 1): Throughput(20.0), ("m", "K80", 1): Throughput(1.0), ("v", "V100", 1): Throughput(1.0)}
+    )
+    made = [
+        Job("first", arrival=first, iterations=1, profile="v"),
+        Job("y", arrival=clock, iterations=3 * length, profile="v"),
+        Job("x", arrival=clock, iterations=3 * length + excess, profile="m"),
+        Job("z", arrival=clock + 2.5 * length, iterations=length, profile="v"),
+    ]
+    return Instance(made, "1x1:V100+1x1:K80", throughputs=table)
+
+
+@pytest.mark.parametrize("policy", ["hadar-commit", "hadar", "hadar-commit:price_level=machine"])
+@pytest.mark.parametrize("length", [1.0, 10.0])
+def test_the_clock_does_not_matter(policy: str, length: float) -> None:
+    spec = f"{policy}{',' if ':' in policy else ':'}round={length},restart={length / 8}"
+    for instance in (random_instance(5, "2x4"), mixed_speeds(1), mixed_speeds(2)):
+        early, late = (simulate(shifted(instance, by, length / 2), spec) for by in (0.0, UNIX))
+        ages = (each.schedule.completion - each.instance.arrival for each in (late, early))
+        np.testing.assert_allclose(*ages, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [1.0, 10.0, 60.0])
+@pytest.mark.parametrize("clock", [0.0, 1e8, UNIX])
+def test_a_round_does_not_wait_for_a_job_that_would_end_soon_on_other_gpus(clock: float, length: float) -> None:
+    start = clock + 10 * length
+    run = simulate(overtaken(length, length / 4, start, clock), f"hadar-commit:round={length}")
+    end, *_ = promises(run)
+    assert (run.schedule.completion <= end + 1e-5).all()
+    assert run.schedule.completion[2] - start == pytest.approx(3 * length + length / 80, abs=1e-5)
+    boundaries = (run.schedule.start - clock) / length
+    assert np.abs(boundaries - np.round(boundaries)).max() < 1e-5
+
+
+def test_an_arrival_within_a_round_of_a_second() -> None:
+    made = [Job("a", arrival=UNIX, duration=2), Job("b", arrival=UNIX + 0.25, duration=2)]
+    run = simulate(Instance(made, "1x1"), "hadar-commit:round=1")
+    assert (run.schedule.completion - UNIX).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("clock", [0.0, UNIX])
+def test_a_boundary_that_is_put_off_until_the_cluster_is_idle_is_forgotten(clock: float) -> None:
+    length = 1024.0
+    table = Throughputs(
+        {("m", "V100", 1): Throughput(20.0), ("m", "K80", 1): Throughput(1.0), ("v", "V100", 1): Throughput(1.0)}
+    )
+    made = [
+        Job("y", arrival=clock, iterations=length, profile="v"),
+        Job("x", arrival=clock, iterations=length * (1 + 6e-10), profile="m"),  # ends a moment after the boundary
+        Job("z", arrival=clock + 10.5 * length, iterations=length, profile="v"),
+    ]
+    run = simulate(Instance(made, "1x1:V100+1x1:K80", throughputs=table), f"hadar-commit:round={length}")
+    assert run.schedule.completion[1] > clock + length
+    end, *_ = promises(run)
+    assert (end - clock).tolist() == pytest.approx([length, length, 12 * length], abs=1e-5)
+    assert run.schedule.completion[2] == clock + 12 * length
+
+
+def test_a_clock_too_coarse_for_its_rounds_ends_nevertheless() -> None:
+    made = [Job("a", arrival=2.0**44, duration=0.03), Job("b", arrival=2.0**44, duration=0.03)]
+    assert simulate(Instance(made, "1x1"), "hadar-commit:round=0.001").unfinished == []  # an ulp is 0.004 s
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("utility", "speed"), ("price_level", "rack"), ("price_exponent", "bold"), ("round", -1.0), ("restart", 360.0),
-     ("low", -1.0), ("high", math.inf)],
+    [("utility", "speed"), ("price_level", "rack"), ("price_exponent", "bold"), ("round", -1.0), ("round", 9e-4),
+     ("restart", 360.0), ("low", -1.0), ("high", math.inf)],
 )  # fmt: skip
 def test_illegal_parameters_are_named(field: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"hadar-commit: {field}"):

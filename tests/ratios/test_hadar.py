@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from online.test_hadar_commit import mixed_speeds
+from online.test_hadar_commit import UNIX, mixed_speeds, overtaken, shifted
 from scipy.optimize import linprog
 from simulation.instances import MIXED, random_instance
 
@@ -139,6 +139,42 @@ def test_the_audit_finds_what_is_forged() -> None:
     assert "9 of 8 GPUs" in findings(hadar_sold=sold)
     assert "D_0 + J + R_eff P" in findings(hadar_utility=np.array(run.notes["hadar_utility"]) * 1e-9)
     assert "weak duality" in findings(hadar_utility=np.array(run.notes["hadar_utility"]) * 1e6)
+
+
+@pytest.mark.parametrize("length", [1.0, 10.0])
+@pytest.mark.parametrize("restart", [0.0, 0.125])
+def test_it_is_kept_on_late_clocks(length: float, restart: float) -> None:
+    spec = f"hadar-commit:round={length},restart={restart * length}"
+    made = [shifted(instance, UNIX, length / 2) for instance in (random_instance(21, "2x4", 15), mixed_speeds(4))]
+    made += [
+        overtaken(length, length / 4, UNIX, UNIX - 1000 * length),
+        overtaken(length, 0.3 * length, 1e8, 1e8 - 1e4 * length),
+        overtaken(length, length, UNIX, UNIX - 10 * length),
+    ]
+    for instance in made:
+        chosen, run = played(instance, spec)
+        judged = judge(HADAR_COMMIT, chosen.policy, run, Proven(instance, [run]))
+        assert judged.findings == ()
+        assert judged.holds is not False
+
+
+def test_the_audit_sees_a_second_on_late_clocks() -> None:
+    instance = shifted(random_instance(21, "2x4", 15), UNIX)
+    chosen, run = played(instance, "hadar-commit:round=1")
+    end = np.array(run.notes["hadar_end"])
+    tight = np.where(np.isfinite(end), run.schedule.completion, end)
+    assert HADAR_COMMIT.audit(chosen.policy, forged(run, hadar_end=tight)) == []
+    (found, *_) = HADAR_COMMIT.audit(chosen.policy, forged(run, hadar_end=tight - 1.0))
+    assert "after its plan" in found
+
+
+@pytest.mark.parametrize("first", [UNIX - 100, UNIX])
+def test_a_job_shorter_than_the_clock_can_tell(first: float) -> None:
+    made = [Job("first", arrival=first, duration=5.0), Job("short", arrival=UNIX, duration=1e-8)]
+    chosen, run = played(Instance(made, "2x1"), "hadar-commit:round=1")
+    with np.errstate(all="raise"):
+        assert np.isfinite(DualSolution(chosen.policy, run).every_schedule)
+        assert HADAR_COMMIT.audit(chosen.policy, run) == []
 
 
 @pytest.mark.parametrize(
