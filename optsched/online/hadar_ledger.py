@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optsched.errors import InputError
 from optsched.online.hadar_plans import best_finish, cheapest, round_costs, rounds_needed
 from optsched.online.hadar_prices import PriceFunction
 from optsched.policy import Floats, Ints
 
+MOST_ROUNDS = 20_000_000  # rounds x resources whose sales are kept
 LONGEST = 20_000  # rounds that a plan may look ahead: longer jobs make no plan
 
 
@@ -120,6 +122,13 @@ class Ledger:
     def _offers(self, first: int, rounds: int) -> tuple[Floats, Ints, Ints]:
         assert self.price_of is not None
         if first + rounds > self.sold.shape[0]:
+            if (first + rounds) * self.capacity.size > MOST_ROUNDS:
+                legal = (
+                    f"longer rounds: at most {MOST_ROUNDS // self.capacity.size} of them up to the end of the last plan"
+                )
+                raise InputError(
+                    f"{first + rounds} rounds are too many to plan", field="hadar-commit: round", legal=legal
+                )
             more = np.zeros((max(first + rounds, 2 * self.sold.shape[0]), self.capacity.size), dtype=np.int64)
             more[: self.sold.shape[0]] = self.sold
             self.sold = more

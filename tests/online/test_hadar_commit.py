@@ -311,3 +311,10 @@ def test_illegal_parameters_are_named(field: str, value: Any) -> None:
         HadarCommit(**{field: value})
     with pytest.raises(InputError, match="hadar-commit: low"):
         HadarCommit(low=2.0, high=1.0)
+
+
+def test_more_rounds_than_can_be_kept_are_refused() -> None:
+    instance = Instance([Job("a", duration=1), Job("b", arrival=1.6e9, duration=1)], "1x1")
+    with pytest.raises(InputError, match="rounds are too many to plan"):
+        simulate(instance, "hadar-commit:round=10")
+    assert simulate(instance, "hadar-commit").unfinished == []
