@@ -47,6 +47,8 @@ def test_the_philly_trace(data_dir: Path, objective: str) -> None:
     for name in BOUNDS.names():
         if objective in BOUNDS.get(name).objectives:
             certificate = BOUNDS.get(name).build(instance, objective, "gang")
-            assert certificate is not None
+            if certificate is None:
+                assert name.startswith("typed"), name  # prices say nothing where all GPUs are alike
+                continue
             certificate.verify(instance)
             assert certificate.value > 0
