@@ -21,12 +21,14 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.cluster import Cluster, NodeGroup
+from optsched.contention import Contention, IterationTasks
 from optsched.eligibility import suited_groups
 from optsched.errors import InputError, RowErrors
 from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
-from optsched.job_table import COLUMNS, job_problems, normal_table
+from optsched.job_table import COLUMNS, job_problems, normal_table, task_problems
 from optsched.objectives import get_objective
 from optsched.profile import Profile
+from optsched.registry import near_matches
 from optsched.throughputs import Throughputs
 
 __all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
@@ -40,8 +42,8 @@ Bools = npt.NDArray[np.bool_]
 class Job:
     """One job. Seconds and bytes; ``duration`` = seconds alone at full speed on its whole gang.
 
-    Either ``duration`` or ``iterations`` with the name of a ``profile``: a stage profile of the instance, or a job type of
-    its throughput table.
+    Either ``duration`` or ``iterations`` with the name of a ``profile``: a stage profile of the instance, a job type of
+    its throughput table, or the tasks of an iteration.
     ``gpus`` is the gang size g_j, ``weight`` w_j, ``due`` d_j (None: no due date), ``gpu_memory`` bytes on each GPU,
     ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
     """
@@ -79,13 +81,18 @@ class Instance:
         missing (a trace that only names models): such an instance can be converted, and runs once it has its profiles.
     throughputs : iterations/s by job type, GPU type and gang size, for jobs whose ``profile`` is a job type of the table.
         GPU types where it says zero, or nothing, are not for that job. The instance keeps the job types that it uses.
+    tasks : the tasks of an iteration by the name in ``profile``, for jobs that are simulated task by task. Then all jobs
+        of the instance are, ``iterations`` are whole, and GPUs are shared: ``gpu_memory`` says how many jobs one can hold.
+    contention : what all-reduces on one network interface cost each other; needed where a gang with tasks may span nodes.
 
     Raises
     ------
     RowErrors
         Every job that is not legal, at once: duplicate ids, NaN or negative times, gangs larger than what the
         cluster offers them, gangs that are not the number of replicas of their profile, models that no table knows,
-        models that run on no GPU type of the cluster.
+        models that run on no GPU type of the cluster, iterations of tasks that are not whole.
+    InputError
+        Messages without a contention model.
     """
 
     def __init__(
@@ -98,16 +105,18 @@ class Instance:
         optimum: Mapping[str, Any] | None = None,
         profiles: Mapping[str, Profile] | None = None,
         throughputs: Throughputs | None = None,
+        tasks: Mapping[str, IterationTasks] | None = None,
+        contention: Contention | None = None,
         *,
         file: str | os.PathLike[str] | None = None,
     ) -> None:
         table = jobs if isinstance(jobs, pl.DataFrame) else _table_of_jobs(jobs)
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
         table = normal_table(table, file)
-        profiles = dict(profiles or {})
-        _check_names(profiles, throughputs)
+        profiles, tasks = dict(profiles or {}), dict(tasks or {})
+        _check_names(profiles, throughputs, tasks)
         replicas = {key: profile.gpus for key, profile in profiles.items()}
-        problems = job_problems(table, cluster, replicas, throughputs)
+        problems = job_problems(table, cluster, replicas, throughputs) + task_problems(table, cluster, tasks)
         if problems:
             raise RowErrors(file, problems, table.height)
         if throughputs is not None:
@@ -121,8 +130,11 @@ class Instance:
             "optimum": dict(optimum) if optimum else None,
             "profiles": profiles,
             "throughputs": throughputs,
+            "tasks": tasks,
+            "contention": contention,
         }.items():
             self.__dict__[key] = value
+        self._check_contention()
         if objective is not None:
             get_objective(objective)
 
@@ -134,6 +146,8 @@ class Instance:
     optimum: dict[str, Any] | None
     profiles: dict[str, Profile]
     throughputs: Throughputs | None
+    tasks: dict[str, IterationTasks]
+    contention: Contention | None
 
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
@@ -211,9 +225,62 @@ class Instance:
     @cached_property
     def staged(self) -> Bools:
         """Which of them run at the speed of a stage profile on their placement, bool[n]."""
-        array = self.profiled & ~self.tabled
+        array = self.profiled & ~self.tabled & ~self.tasked
         array.flags.writeable = False
         return array
+
+    @cached_property
+    def tasked(self) -> Bools:
+        """Which of them are simulated task by task, bool[n]: all or none."""
+        array = self.profiled if self.tasks and self.n else np.zeros(self.n, dtype=bool)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def at_task_level(self) -> bool:
+        """Are the jobs simulated task by task?"""
+        return bool(self.tasked.any())
+
+    def _of_tasks(self, field: str) -> Floats:
+        values = {name: getattr(each, field) or 0.0 for name, each in self.tasks.items()}
+        array = np.array([values[name] for name in self.table["profile"].to_list()], dtype=np.float64)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def forward(self) -> Floats:
+        """Seconds of a forward task, f64[n]; only at the task level."""
+        return self._of_tasks("forward")
+
+    @cached_property
+    def backward(self) -> Floats:
+        """Seconds of a backward task, f64[n]; only at the task level."""
+        return self._of_tasks("backward")
+
+    @cached_property
+    def message(self) -> Floats:
+        """Bytes that are all-reduced after each iteration when the gang spans nodes, f64[n]; 0: none. Task level only."""
+        return self._of_tasks("message")
+
+    def _check_contention(self) -> None:
+        # Without its cost a transfer has no duration; one node, or gangs of one GPU, transfer nothing.
+        if not self.at_task_level or self.cluster.node_count == 1:
+            return
+        sends = (self.message > 0) & (self.gpus > 1)
+        if not sends.any():
+            return
+        if self.contention is None:
+            raise InputError(
+                f"missing: job {self.ids[int(np.argmax(sends))]!r} may send a message over the network",
+                field="contention",
+                legal="Contention(seconds_per_byte=..., penalty=...), e.g. optsched.contention.ETHERNET_10G",
+            )
+        if self.contention.measured:
+            names = sorted(set(self.table["profile"].filter(pl.Series(sends)).to_list()))
+            for name in names:
+                if name not in self.contention.kinds:
+                    legal = near_matches(name, list(self.contention.kinds), kind="kind")
+                    raise InputError("no measured ratios", field="contention.kinds", value=name, legal=legal)
 
     def profiles_used(self) -> dict[str, Profile]:
         """The stage profiles at whose speed jobs run; `InputError` naming the first job whose profile is not there."""
@@ -312,10 +379,11 @@ class Instance:
         return [self.job(j) for j in range(self.n)]
 
     def replace(self, **changes: Any) -> Instance:
-        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum``, ``profiles`` or
-        ``throughputs``.
+        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum``, ``profiles``,
+        ``throughputs``, ``tasks`` or ``contention``.
         """
-        if "optimum" not in changes and {"jobs", "cluster", "profiles", "throughputs"} & changes.keys():
+        physics = {"jobs", "cluster", "profiles", "throughputs", "tasks", "contention"}
+        if "optimum" not in changes and physics & changes.keys():
             changes["optimum"] = None  # proved for something else
         return Instance(**{**self._parts, **changes})
 
@@ -331,6 +399,8 @@ class Instance:
             "optimum": self.optimum,
             "profiles": self.profiles,
             "throughputs": self.throughputs,
+            "tasks": self.tasks,
+            "contention": self.contention,
         }
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
@@ -365,6 +435,10 @@ class Instance:
             used = sorted(set(self.table["profile"].filter(pl.Series(self.staged)).to_list()))
             known = [[name, self.profiles[name].to_json()] for name in used if name in self.profiles]
             h.update(json.dumps(known).encode() if known else b"")
+        if self.at_task_level:
+            used = sorted(set(self.table["profile"].to_list()))
+            h.update(json.dumps([[name, self.tasks[name].to_json()] for name in used]).encode())
+            h.update(json.dumps(None if self.contention is None else self.contention.to_json()).encode())
         return h.hexdigest()
 
     def to_json(self) -> dict[str, Any]:
@@ -386,7 +460,12 @@ class Instance:
             raise InputError(str(error), file=path) from None
 
 
-def _check_names(profiles: Mapping[str, Profile], throughputs: Throughputs | None) -> None:
+def _check_names(
+    profiles: Mapping[str, Profile], throughputs: Throughputs | None, tasks: Mapping[str, IterationTasks]
+) -> None:
+    if tasks and (profiles or throughputs is not None):
+        legal = "either tasks, or profiles and throughputs"
+        raise InputError("jobs with tasks and jobs at other speeds do not run together", field="tasks", legal=legal)
     for name in profiles:
         if throughputs is not None and name in throughputs.job_types:
             raise InputError(

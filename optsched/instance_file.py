@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from optsched.cluster import Cluster, NodeGroup
+from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.files import atomic_path, read_bytes, write_atomic
 from optsched.job_table import COLUMNS
@@ -102,6 +103,26 @@ class ProfileDocument(_Document):
     micro_batches: int | None = Field(None, ge=1, description="absent: filling the pipeline costs nothing")
 
 
+class TasksDocument(_Document):
+    """One iteration, task by task: forward and backward on each GPU, then an all-reduce. Seconds and bytes."""
+
+    forward: Number = Field(ge=0, description="seconds on each GPU")
+    backward: Number = Field(ge=0)
+    message: Number | None = Field(None, gt=0, description="bytes that are all-reduced; absent: nothing is")
+
+
+class ContentionDocument(_Document):
+    """k all-reduces at once on a network interface take a + k b M + (k - 1) eta M seconds each for M bytes."""
+
+    seconds_per_byte: Number = Field(gt=0, description="b")
+    penalty: Number = Field(0, description="eta, seconds per byte")
+    latency: Number = Field(0, ge=0, description="a, seconds before bytes move")
+    kinds: list[str] = Field(default_factory=list, description="names of profiles with measured ratios")
+    ratios: list[list[Number]] = Field(
+        default_factory=list, description="speed that a transfer of the row's kind keeps beside one of the column's"
+    )
+
+
 def _known_objective(name: str) -> str:
     if name not in OBJECTIVES:
         legal = near_matches(name, OBJECTIVES.names(), kind="objective")
@@ -114,7 +135,7 @@ class OptimumDocument(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
     objective: Annotated[str, AfterValidator(_known_objective)]
-    schedule_class: Literal["gang", "gang-nonpreemptive"] = Field("gang-nonpreemptive", alias="class")
+    schedule_class: Literal["gang", "gang-nonpreemptive", "sharing"] = Field("gang-nonpreemptive", alias="class")
     # an optimum stays the integer it was proven to be
     value: Annotated[int | float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
     proved_by: list[str] = Field(default_factory=list)
@@ -132,6 +153,10 @@ class InstanceDocument(_Document):
     throughputs: dict[str, list[ThroughputDocument]] = Field(
         default_factory=dict, description="speeds by job type and GPU type"
     )
+    tasks: dict[str, TasksDocument] = Field(
+        default_factory=dict, description="what an iteration is made of, by name, for jobs simulated task by task"
+    )
+    contention: ContentionDocument | None = Field(None, description="what transfers on one interface cost each other")
     recipe: dict[str, Any] | None = Field(None, description="how the instance was made")
     optimum: OptimumDocument | None = None
 
@@ -156,13 +181,16 @@ def document(
     optimum: Mapping[str, Any] | None,
     profiles: Mapping[str, Profile],
     throughputs: Throughputs | None = None,
+    tasks: Mapping[str, IterationTasks] | None = None,
+    contention: Contention | None = None,
 ) -> dict[str, Any]:
     """The JSON document of an instance; absent fields and defaults other than ids are left out."""
     silent: dict[str, Any] = {"weight": 1.0}
     rows = []
     for row in jobs.iter_rows(named=True):
         rows.append({k: short_number(v) for k, v in row.items() if v is not None and silent.get(k, ...) != v})
-    parts = {**_header(cluster, name, objective, recipe, optimum, profiles, throughputs), "jobs": rows}
+    header = _header(cluster, name, objective, recipe, optimum, profiles, throughputs, tasks, contention)
+    parts = {**header, "jobs": rows}
     return {"format": FORMAT, **parts}
 
 
@@ -174,6 +202,8 @@ def _header(
     optimum: Mapping[str, Any] | None,
     profiles: Mapping[str, Profile],
     throughputs: Throughputs | None = None,
+    tasks: Mapping[str, IterationTasks] | None = None,
+    contention: Contention | None = None,
 ) -> dict[str, Any]:
     parts = {
         "name": name,
@@ -181,6 +211,8 @@ def _header(
         "cluster": cluster.to_json(),
         "profiles": {key: profile.to_json() for key, profile in profiles.items()},
         "throughputs": None if throughputs is None else throughputs.to_json(),
+        "tasks": {key: each.to_json() for key, each in (tasks or {}).items()},
+        "contention": None if contention is None else contention.to_json(),
         "recipe": recipe,
         "optimum": optimum,
     }
@@ -267,6 +299,8 @@ def _parts(doc: InstanceDocument, table: pl.DataFrame, path: str | os.PathLike[s
         "optimum": doc.optimum.model_dump(by_alias=True) if doc.optimum else None,
         "profiles": {key: _profile(key, value, path) for key, value in doc.profiles.items()},
         "throughputs": _throughputs(doc.throughputs, path) if doc.throughputs else None,
+        "tasks": {key: _tasks(key, value, path) for key, value in doc.tasks.items()},
+        "contention": _contention(doc.contention, path) if doc.contention else None,
     }
 
 
@@ -282,6 +316,20 @@ def _throughputs(documents: Mapping[str, list[ThroughputDocument]], path: str | 
         return Throughputs.from_json({name: [each.model_dump() for each in rows] for name, rows in documents.items()})
     except InputError as error:
         raise InputError(str(error), file=path, field="throughputs") from None
+
+
+def _tasks(name: str, document: TasksDocument, path: str | os.PathLike[str]) -> IterationTasks:
+    try:
+        return IterationTasks(**document.model_dump())
+    except InputError as error:
+        raise InputError(str(error), file=path, field=f"tasks.{name}") from None
+
+
+def _contention(document: ContentionDocument, path: str | os.PathLike[str]) -> Contention:
+    try:
+        return Contention.from_json(document.model_dump())
+    except InputError as error:
+        raise InputError(str(error), file=path) from None
 
 
 def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> InputError:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.cluster import Cluster
+from optsched.contention import IterationTasks
 from optsched.eligibility import suited_groups
 from optsched.errors import InputError, RowProblem
 from optsched.registry import near_matches
@@ -34,6 +35,7 @@ _DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
 # Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
 # arrival. A picosecond and thirty billion years are enough for any cluster.
 SHORTEST, LONGEST = 1e-12, 1e18
+MOST_ITERATIONS = 1e12  # of a job that is simulated task by task
 _REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 
 
@@ -187,3 +189,28 @@ def _too_little(
     suiting = "" if offered == cluster.gpus else " that its types, memory and throughputs allow"
     legal = f"at most {offered}, the GPUs of the cluster {cluster.spec}{suiting}"
     return RowProblem(j + 1, "gpus", gpus, legal, "the gang is larger than the cluster")
+
+
+def task_problems(table: pl.DataFrame, cluster: Cluster, tasks: Mapping[str, IterationTasks]) -> list[RowProblem]:
+    """What is not legal of jobs that are simulated task by task: where there are ``tasks``, every job has some.
+
+    A gang takes one GPU a worker, each with room for the job's memory, and a job does whole iterations.
+    """
+    if not tasks:
+        return []
+    rows = table.with_row_index("__row")
+    unknown = pl.col("profile").is_null() | ~pl.col("profile").is_in(list(tasks))
+    broken = (pl.col("iterations") != pl.col("iterations").floor()) & pl.col("iterations").is_finite()
+    of_time = pl.col("duration").is_not_null()
+    problems = [
+        RowProblem(row + 1, "profile", name, near_matches(str(name), list(tasks), kind="profile"), "no tasks")
+        for row, name in rows.filter(unknown & ~of_time).head(_REPORTED).select("__row", "profile").iter_rows()
+    ]
+    for field, wrong, legal, message in (
+        ("duration", of_time, "iterations with a profile: jobs beside jobs with tasks have tasks", "not legal"),
+        ("iterations", broken, "a whole number", "not legal"),
+        ("iterations", pl.col("iterations") > MOST_ITERATIONS, f"at most {MOST_ITERATIONS:g}", "too many"),
+    ):
+        found = rows.filter(wrong).head(_REPORTED).select("__row", field).iter_rows()
+        problems += [RowProblem(row + 1, field, value, legal, message) for row, value in found]
+    return problems

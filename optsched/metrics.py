@@ -68,6 +68,35 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     }
 
 
+def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
+    """The metrics of a run at the task level, named as those of `metrics`.
+
+    ``gpu_busy`` f64[G]: seconds in which every GPU computed. Queueing = time until a job is placed; utilization = busy GPU-s
+    / (G x makespan); waiting GPU-hours: gang x time arrived and not computing, so queueing, other jobs' tasks and
+    all-reduces; no overhead, since nobody is stopped.
+    """
+    instance = schedule.instance
+    found = metrics(schedule)
+    done = schedule.finished
+    hours = instance.cluster.gpus * float(found["makespan"]) / HOUR
+    busy = float(gpu_busy.sum()) / HOUR
+    placed = np.full(instance.n, np.nan)
+    placed[schedule.job] = schedule.start
+    compute = instance.iterations * (instance.forward + instance.backward)
+    stay = (schedule.completion - instance.arrival)[done]
+    return {
+        **found,
+        "mean_queueing": _mean((placed - instance.arrival)[done]),
+        "utilization": busy / hours if hours > 0 else 0.0,
+        "gpu_hours": {
+            "busy": busy,
+            "overhead": 0.0,
+            "idle": hours - busy,
+            "waiting": float(np.dot(instance.gpus[done], np.maximum(stay - compute[done], 0.0))) / HOUR,
+        },
+    }
+
+
 def seconds_running(schedule: Schedule) -> Floats:
     """Seconds in which every job ran, f64[n]; where copies of it ran at once, these seconds count once.
 

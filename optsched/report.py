@@ -13,8 +13,7 @@ import polars as pl
 from optsched.bounds import Certificate
 from optsched.instance import Instance
 from optsched.objectives import objective_of
-from optsched.online.specification import Specification, specify
-from optsched.policy import OrderedPolicy, Policy
+from optsched.online.specification import AnyPolicy, Specification, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
 from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, stated_optimum, verified_bound
 from optsched.simulation.engine import Progress
@@ -23,7 +22,8 @@ from optsched.simulation.run import Run
 __all__ = ["KNOWN", "BoundShown", "Line", "Report", "compare", "evaluate", "stated_optimum", "verified_bound"]
 
 DEFAULT_POLICIES = ("fifo", "sjf", "srtf")
-PolicyLike = str | Policy | OrderedPolicy | Specification
+TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf")  # where jobs have tasks
+PolicyLike = str | AnyPolicy | Specification
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Line:
 class Report:
     """What policies made of an instance, and how far each is from the best possible.
 
-    ``certificate`` is the verified bound for the class ``gang`` (None: no bound on this objective is known); it holds for
-    every run. A proven optimum that the instance states is used for runs of its own class of schedules. ``bounds`` and
+    ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs have tasks (None: no bound on this
+    objective is known); it holds for every run. A proven optimum that the instance states is used for runs of its own class of schedules. ``bounds`` and
     ``judged`` say for every run what stands beside it, and what the theorems that apply say of it.
     """
 
@@ -124,9 +124,14 @@ class Report:
         return pl.DataFrame(rows, infer_schema_length=None)
 
 
+def default_policies(instance: Instance) -> tuple[str, ...]:
+    """The policies that are compared where none is named."""
+    return TASK_POLICIES if instance.at_task_level else DEFAULT_POLICIES
+
+
 def evaluate(
     instance: Instance,
-    policies: Iterable[PolicyLike] = DEFAULT_POLICIES,
+    policies: Iterable[PolicyLike] | None = None,
     objective: str | None = None,
     *,
     skipped_rows: int = 0,
@@ -146,7 +151,7 @@ def evaluate(
         The referee rejects a schedule (a defect of optsched, or of a policy of one's own).
     """
     name = objective_of(instance, objective).name
-    specifications = [specify(policy) for policy in policies]
+    specifications = [specify(each) for each in (default_policies(instance) if policies is None else policies)]
     runs = [refereed(instance, spec, progress(spec.text) if progress else None) for spec in specifications]
     proven = Proven(instance, runs)
     proven.stated_optimum_stands(name)
@@ -162,7 +167,7 @@ def evaluate(
 
 
 def compare(
-    instance: Instance, policies: Iterable[PolicyLike] = DEFAULT_POLICIES, objective: str | None = None
+    instance: Instance, policies: Iterable[PolicyLike] | None = None, objective: str | None = None
 ) -> pl.DataFrame:
     """Run policies and bound the optimum: `Report.frame` of `evaluate`."""
     return evaluate(instance, policies, objective).frame()

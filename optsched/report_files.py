@@ -10,6 +10,7 @@ from pathlib import Path
 from optsched.errors import InputError
 from optsched.files import write_atomic
 from optsched.report import Report
+from optsched.task_log import TaskSchedule
 
 PARQUET_ABOVE = 10_000  # jobs
 
@@ -31,7 +32,7 @@ def prepare_folder(folder: str | os.PathLike[str]) -> None:
 def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     """Write ``result.json``, ``schedule-NN-<name>.json`` (``.parquet`` above 10,000 jobs) and ``certificate.json``.
 
-    NN is the position of the policy. ``result.json`` comes last: where it stands, everything else does.
+    NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them. ``result.json`` comes last: where it stands, everything else does.
     """
     place = Path(folder)
     written = []
@@ -40,9 +41,12 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         name = re.sub(r"[^A-Za-z0-9._=-]+", "-", line.run.policy).strip("-")
         path = place / f"schedule-{position:02d}-{name}.{suffix}"
         stated = {"objective": report.objective, "value": line.value, "preemptive": line.run.preemptive}
-        kind = {"forking": True} if line.run.schedule_class == "forking" else {}
+        kind = {key: True for key in ("forking", "sharing") if line.run.schedule_class == key}
         line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
+        if isinstance(line.run.schedule, TaskSchedule) and line.run.schedule.tasks is not None:
+            written.append(place / f"tasks-{position:02d}-{name}.parquet")
+            line.run.schedule.save_tasks(written[-1])
     if report.certificate is not None:
         written.append(place / "certificate.json")
         report.certificate.save(written[-1])

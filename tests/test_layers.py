@@ -24,9 +24,14 @@ FLOORS = [
         "throughputs",
         "forking",
         "eligibility",
+        "contention",
+        "transfers",
+        "task_policy",
+        "task_log",
     }
     | {"schedule", "schedule_file"},
-    {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics"},
+    {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics"}
+    | {"task_check", "task_claim", "transferred_bytes"},
     {"simulation", "models"},
     {"placement", "prediction", "offline", "sources"},
     {"online"},

@@ -14,8 +14,8 @@ from optsched.cluster import Cluster, NodeGroup
 from optsched.instance import Instance, Job
 from optsched.offline.list_schedule import best_list_schedule
 from optsched.offline.solve import solve
-from optsched.online import POLICIES
 from optsched.online.simulate import simulate
+from optsched.online.specification import whole_job_policies
 from optsched.placement import PLACEMENTS
 
 OBJECTIVES = (
@@ -61,7 +61,7 @@ def test_certificate_optimum_policies(objective: str, seed: int) -> None:
             assert certificate.value <= preemptive <= best
     low = {kind: bound(instance, objective, kind).value for kind in ("gang", "forking")}
     low["gang-nonpreemptive"] = best
-    for policy in POLICIES.names():
+    for policy in whole_job_policies():
         for placement in ("count", PLACEMENTS.names()[seed % len(PLACEMENTS.names())]):
             run = simulate(instance, policy, placement)
             if run.unfinished:

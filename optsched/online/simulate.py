@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import cast
 
+from optsched.errors import InputError
 from optsched.forking import ForkingPolicy
 from optsched.instance import Instance
-from optsched.online.specification import Specification, specify
+from optsched.online.specification import Specification, at_task_level, specify, task_policies
 from optsched.policy import OrderedPolicy, Policy
 from optsched.simulation.engine import Progress, run_policy
 from optsched.simulation.forked import run_forked
+from optsched.simulation.iterations import run_iterations
 from optsched.simulation.run import Run
+from optsched.task_policy import TaskPolicy
 
 
 def simulate(
     instance: Instance,
-    policy: str | Policy | OrderedPolicy | ForkingPolicy | Specification,
+    policy: str | Policy | OrderedPolicy | ForkingPolicy | TaskPolicy | Specification,
     placement: str | None = None,
     *,
     progress: Progress | None = None,
@@ -25,8 +28,9 @@ def simulate(
     Parameters
     ----------
     policy : ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
-        object (see `optsched.policy`; one with ``assign``, which forks jobs, `optsched.forking`: it names its nodes itself).
-    placement : the placement where ``policy`` names none; default ``count``, any free GPUs.
+        object (see `optsched.policy`; one with ``assign``, which forks jobs, `optsched.forking`: it names its nodes itself;
+        one with ``tasks``, for instances whose jobs have tasks, `optsched.task_policy`).
+    placement : the placement where ``policy`` names none; default: the policy's own, else ``count``, any free GPUs.
     progress : called with (finished jobs, all jobs) now and then.
 
     Returns
@@ -36,9 +40,18 @@ def simulate(
     Raises
     ------
     InputError
-        For an unknown policy, placement or parameter (with near matches), or jobs whose speed is not known.
+        For an unknown policy, placement or parameter (with near matches), jobs whose speed is not known, or a policy for
+        whole jobs where they have tasks.
     """
     chosen = specify(policy, placement)
+    if at_task_level(chosen.policy):
+        return run_iterations(
+            instance, cast("TaskPolicy", chosen.policy), chosen.placement, name=chosen.text, progress=progress
+        )
+    if instance.at_task_level:
+        legal = f"a policy of the task level: {', '.join(task_policies())}"
+        raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
     if hasattr(chosen.policy, "assign"):
         return run_forked(instance, cast("ForkingPolicy", chosen.policy), name=chosen.text, progress=progress)
-    return run_policy(instance, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
+    whole = cast("Policy | OrderedPolicy", chosen.policy)
+    return run_policy(instance, whole, chosen.placement, name=chosen.text, progress=progress)

@@ -11,8 +11,12 @@ from optsched.parameters import made, parameters_of
 from optsched.placement import PLACEMENTS
 from optsched.policy import OrderedPolicy, Policy
 from optsched.simulation.placing import Placement
+from optsched.task_policy import TaskPolicy
 
 DEFAULT_PLACEMENT = "count"  # of a policy that does not name its own
+
+
+AnyPolicy = Policy | OrderedPolicy | ForkingPolicy | TaskPolicy
 
 
 @dataclass(frozen=True)
@@ -20,13 +24,11 @@ class Specification:
     """A policy, a placement, and how the pair is written."""
 
     text: str
-    policy: Policy | OrderedPolicy | ForkingPolicy
+    policy: AnyPolicy
     placement: Placement
 
 
-def specify(
-    spec: str | Policy | OrderedPolicy | ForkingPolicy | Specification, placement: str | None = None
-) -> Specification:
+def specify(spec: str | AnyPolicy | Specification, placement: str | None = None) -> Specification:
     """The policy and placement that ``spec`` names; a policy object takes ``placement``.
 
     Without a placement: the policy's own ``default_placement``, else ``count``.
@@ -36,8 +38,10 @@ def specify(
     if isinstance(spec, Specification):
         return spec
     if not isinstance(spec, str):
-        if isinstance(spec, type) or not any(hasattr(spec, method) for method in ("order", "decide", "assign")):
-            legal = "text, or an object with order(jobs), decide(view) or assign(view)"
+        if isinstance(spec, type) or not any(
+            hasattr(spec, method) for method in ("order", "decide", "assign", "tasks")
+        ):
+            legal = "text, or an object with order(jobs), decide(view), assign(view) or tasks(jobs)"
             raise InputError("not a policy", field="policy", value=spec, legal=legal)
         usual = default_placement(spec)
         place = placement or usual
@@ -55,12 +59,27 @@ def specify(
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
 
 
-def names_nodes(policy: Policy | OrderedPolicy | ForkingPolicy) -> bool:
+def at_task_level(policy: object) -> bool:
+    """Is it (or does the class make) a policy for jobs that have tasks? The others schedule whole jobs."""
+    return hasattr(policy, "tasks")
+
+
+def whole_job_policies() -> list[str]:
+    """Names of the registered policies that schedule whole jobs."""
+    return [name for name, each in POLICIES.items() if not at_task_level(each)]
+
+
+def task_policies() -> list[str]:
+    """Names of the registered policies for jobs that have tasks."""
+    return [name for name, each in POLICIES.items() if at_task_level(each)]
+
+
+def names_nodes(policy: AnyPolicy) -> bool:
     """Does it say itself on which nodes a job runs? Then no placement is asked."""
     return hasattr(policy, "assign") or bool(getattr(policy, "names_nodes", False))
 
 
-def default_placement(policy: Policy | OrderedPolicy | ForkingPolicy) -> str:
+def default_placement(policy: AnyPolicy) -> str:
     """The placement of a policy where none is named."""
     return getattr(policy, "default_placement", DEFAULT_PLACEMENT)
 

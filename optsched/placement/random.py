@@ -8,6 +8,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.placement import PLACEMENTS
+from optsched.simulation.gpu_placing import SharedRule, compiled_shared
 from optsched.simulation.placing import Placement, compiled
 
 
@@ -45,9 +46,38 @@ def _random(
     return entries
 
 
+@compiled_shared
+def _random_open(
+    gpus: int, open: Any, load: Any, gpu_node: Any, node_first: Any, random: Any, numbers: Any, out_gpu: Any
+) -> int:
+    total = 0
+    for g in range(open.size):
+        total += open[g]
+    if total < gpus:
+        return 0
+    found = 0
+    for g in range(open.size):
+        if not open[g]:
+            continue
+        x = random[0]  # xorshift64*
+        x ^= x >> np.uint64(12)
+        x ^= x << np.uint64(25)
+        x ^= x >> np.uint64(27)
+        random[0] = x
+        uniform = ((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+        if uniform * total < gpus - found:
+            out_gpu[found] = g
+            found += 1
+        total -= 1
+    return found
+
+
 @PLACEMENTS.register("random")
 def random(seed: int = 0) -> Placement:
-    """g free eligible GPUs, every set equally likely; the same ``seed`` gives the same run. Complexity O(free GPUs)."""
+    """g free eligible GPUs, every set equally likely; the same ``seed`` gives the same run. Complexity O(free GPUs).
+
+    Where jobs share GPUs: g of those with room for the job's memory.
+    """
     if seed < 0:
         raise InputError("not legal", field="random: seed", value=seed, legal="an integer >= 0")
-    return Placement("random", _random, any_free=True, seed=seed)
+    return Placement("random", _random, any_free=True, seed=seed, shared=SharedRule(_random_open))

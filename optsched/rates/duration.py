@@ -21,6 +21,8 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
 
     1 and 1 for a job with a duration; alpha_min and alpha_max of a stage profile (alpha_min: no placement is
     faster, see `optsched.rates.stage_graph`); for a job at the speeds of a table those of its best and its worst GPU type.
+    For a job with tasks: an iteration alone, with an all-reduce only if no node could hold the gang; and inf, since it shares
+    GPUs and network with any number of others.
     Raises `InputError` when a profile is not there, or needs bandwidths that the cluster does not state.
     """
     fastest, slowest = np.ones(instance.n), np.ones(instance.n)
@@ -29,6 +31,10 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
         fastest[jobs], slowest[jobs] = 1.0 / speeds.fastest[jobs], 1.0 / speeds.slowest[jobs]
         names = instance.table["profile"].to_list()
         _check_seconds(instance, jobs, [names[j] for j in jobs.tolist()], fastest, slowest)
+    if instance.at_task_level:
+        fastest, slowest = _of_tasks(instance), np.full(instance.n, np.inf)
+        every = np.arange(instance.n)
+        _check_seconds(instance, every, instance.table["profile"].to_list(), fastest, fastest)
     rows = np.flatnonzero(instance.staged)
     if rows.size:
         used, network = instance.profiles_used(), Network.of(instance.cluster)
@@ -38,6 +44,16 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
         slowest[rows] = [bounds[name][1] for name in names]
         _check_seconds(instance, rows, names, fastest, slowest)
     return fastest, slowest
+
+
+def _of_tasks(instance: Instance) -> Floats:
+    """t_j, plus a + b M_j where the gang is wider than every node it may use: seconds an iteration takes at least."""
+    seconds = instance.forward + instance.backward
+    if instance.contention is None:
+        return seconds
+    cost, widest = instance.contention, (instance.class_eligible * instance.cluster.node_gpus).max(axis=1)
+    spans = (instance.gpus > widest[instance.job_class]) & (instance.message > 0)
+    return seconds + np.where(spans, cost.latency + cost.seconds_per_byte * instance.message, 0.0)
 
 
 def _check_seconds(instance: Instance, rows: Ints, names: list[str], fastest: Floats, slowest: Floats) -> None:

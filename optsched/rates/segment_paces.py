@@ -17,12 +17,14 @@ Ints = npt.NDArray[np.int64]
 def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints) -> Floats:
     """Seconds a unit of work took in every segment, f64[S]: 1 for jobs with durations, else alpha of the placement.
 
-    For a job at the speeds of a table: that of the slowest type of its GPUs. Segment s runs ``job[s]`` (-1: none) on GPUs
+    For a job at the speeds of a table: that of the slowest type of its GPUs; for one with tasks: its compute. Segment s runs ``job[s]`` (-1: none) on GPUs
     of the nodes ``gpu_node[gpu_offset[s] : gpu_offset[s + 1]]``, which hold the replicas in this order. nan where that is
     not a placement of the job. By the readable formulas, not by those that the engine compiles. `InputError` when a profile
     is missing. Complexity O(S) plus one evaluation a different placement.
     """
     pace = np.ones(job.size)
+    if instance.at_task_level:  # of an iteration's compute: how long its all-reduce takes, no placement says
+        return np.where(job >= 0, (instance.forward + instance.backward)[job], 1.0)
     if instance.tabled.any():
         _at_table(instance, job, gpu_offset, gpu_node, pace)
     if not instance.staged.any():

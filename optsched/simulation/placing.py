@@ -12,6 +12,7 @@ import numpy as np
 from optsched.compiled import njit, types
 from optsched.rates.speed_tables import pack
 from optsched.rates.stage_tables import tables
+from optsched.simulation.gpu_placing import SharedRule
 
 TABLES = numba.typeof(pack(tables([], np.zeros(0, dtype=np.int64), None)))
 # place(job, gpus, free[P], size[P], eligible[P], random[1], tables, out_node[W], out_count[W]) -> entries, 0: no place
@@ -41,6 +42,7 @@ class Placement:
     ``pooled``: the rule never looks at nodes, so that alike nodes are one pool (GPUs get their names after the run), where
     no job's speed depends on its nodes.
     ``any_free``: a gang fits whenever as many eligible GPUs are free: an assumption of theorems on gangs.
+    ``shared``: the same rule at the task level, where jobs share GPUs; None: it knows whole GPUs only.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Placement:
     pooled: bool = False
     any_free: bool = False
     seed: int = 0
+    shared: SharedRule | None = None
 
     def random_state(self) -> Any:
         """Fresh state of a rule's own random numbers, u64[1]: a run starts from the seed, whatever ran before."""

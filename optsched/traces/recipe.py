@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from optsched.cluster import Cluster
+from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError
 from optsched.profile import Profile
 from optsched.registry import Registry, near_matches
@@ -115,7 +116,7 @@ class Draw:
     """What a recipe drew: a job table (columns of `optsched.instance.Job`), a cluster, an objective or None.
 
     ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap);
-    ``profiles`` and ``throughputs`` are the speeds that the jobs name.
+    ``profiles``, ``throughputs`` and ``tasks`` are the speeds that the jobs name, ``contention`` what messages cost.
     """
 
     table: pl.DataFrame
@@ -124,6 +125,8 @@ class Draw:
     derived: dict[str, Any] = field(default_factory=dict)
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     throughputs: Throughputs | None = None
+    tasks: Mapping[str, IterationTasks] = field(default_factory=dict)
+    contention: Contention | None = None
 
 
 Drawing = Callable[[np.random.Generator, Mapping[str, Any]], Draw]

@@ -20,7 +20,7 @@ from optsched.cluster import Cluster
 from optsched.instance import Instance, Job
 from optsched.online import POLICIES
 from optsched.online.simulate import simulate
-from optsched.online.specification import names_nodes, specify
+from optsched.online.specification import names_nodes, specify, whole_job_policies
 from optsched.placement import PLACEMENTS
 from optsched.policy import Knowledge, KnownJobs
 from optsched.simulation.run import Run
@@ -40,10 +40,11 @@ TELLING = {
 }
 # A policy that forks keeps this contract with one copy of a job (see its own tests). Such a policy, like some others, names
 # its nodes itself.
-FORKING = [name for name in POLICIES.names() if hasattr(POLICIES.get(name), "assign")]
+WHOLE = whole_job_policies()  # policies of the task level: tests/online/test_task_contract.py
+FORKING = [name for name in WHOLE if hasattr(POLICIES.get(name), "assign")]
 POLICY_SPECS = [
     spec
-    for name in POLICIES.names()
+    for name in WHOLE
     for spec in dict.fromkeys([*([] if name in FORKING else [name]), name + TELLING.get(name, "")])
 ]
 PAIRS = [
@@ -297,9 +298,9 @@ def test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_na
     policy: Any = kind()
     assert policy.name == name
     assert dataclasses.is_dataclass(kind)
-    assert [hasattr(policy, method) for method in ("order", "decide", "assign")].count(True) == 1
+    assert [hasattr(policy, method) for method in ("order", "decide", "assign", "tasks")].count(True) == 1
     field = next(iter(dataclasses.fields(kind)), None)
-    if field is not None and hasattr(policy, "order"):
+    if field is not None and (hasattr(policy, "order") or hasattr(policy, "tasks")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(policy, field.name, None)
 

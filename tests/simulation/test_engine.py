@@ -14,9 +14,8 @@ import pytest
 
 from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance, Job
-from optsched.online import POLICIES
 from optsched.online.simulate import simulate
-from optsched.online.specification import names_nodes, specify
+from optsched.online.specification import names_nodes, specify, whole_job_policies
 from optsched.placement import PLACEMENTS
 from optsched.policy import Knowledge, KnownJobs, Order
 from optsched.simulation.engine import run_policy
@@ -39,7 +38,7 @@ VARIANTS = {
     ],
     "wspt": ["", ":gpus=true"],
 }
-SPECS = [name + variant for name in POLICIES.names() for variant in VARIANTS.get(name, [""])]
+SPECS = [name + variant for name in whole_job_policies() for variant in VARIANTS.get(name, [""])]
 ORDERED = [spec for spec in SPECS if callable(getattr(specify(spec).policy, "order", None))]
 
 

@@ -12,8 +12,8 @@ from optsched.instance import Instance
 from optsched.offline.list_schedule import best_list_schedule
 from optsched.offline.placed_list import best_placed_schedule
 from optsched.offline.solve import solve
-from optsched.online import POLICIES
 from optsched.online.simulate import simulate
+from optsched.online.specification import whole_job_policies
 from optsched.sources import ShippedInstance, load, shipped
 from optsched.studies.shipped_instances import UNPROVED, prove, recipes
 
@@ -59,7 +59,7 @@ def test_certificate_below_optimum_below_every_policy(name: str) -> None:
         assert certificate.value <= optimum
     low = {kind: bound(instance, entry.objective, kind).value for kind in ("gang", "forking")}
     low["gang-nonpreemptive"] = optimum
-    for policy in POLICIES.names():
+    for policy in whole_job_policies():
         run = simulate(instance, policy)
         forking = run.schedule_class == "forking"
         assert check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking) == []

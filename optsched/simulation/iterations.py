@@ -1,0 +1,279 @@
+"""`run_iterations`: the task level. Jobs that have tasks, a policy and a placement go in, a `TaskRun` comes out.
+
+Every forward, backward and all-reduce is an event at its exact time, there are no ticks. Jobs are placed once, share GPUs as
+far as memory goes, and a GPU runs one whole task at a time; transfers share network interfaces at rates that change with
+every start and end. The loop itself: `optsched.simulation.task_kernel`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from optsched.errors import InputError, KnowledgeError, SimulationError
+from optsched.instance import Instance
+from optsched.metrics import Floats, task_metrics
+from optsched.policy import Knowledge
+from optsched.schedule import node_first
+from optsched.simulation import links as network
+from optsched.simulation.admission import always
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import CONSERVED, Run
+from optsched.simulation.task_kernel import ASKED, NEEDS_ROOM, PAUSED, STUCK, run_tasks, start_waiting
+from optsched.simulation.task_state import (
+    ASK,
+    FINISHED,
+    LOGGED,
+    PLACED,
+    READY,
+    TASKS,
+    TaskState,
+    grown,
+    new_task_state,
+)
+from optsched.task_log import TaskLog, TaskSchedule
+from optsched.task_policy import Communicating, TaskJobs, TaskOrder, TaskPolicy
+
+SLICE = 500_000  # tasks between two reports of progress
+
+
+@dataclass(frozen=True, eq=False)
+class TaskRun(Run):
+    """A `Run` at the task level; ``events`` counts forwards, backwards and all-reduces that ended.
+
+    ``transfers`` all-reduces, of which ``contended`` found another one on one of their nodes; ``gpu_busy`` f64[G] and
+    ``nic_busy`` f64[N] seconds in which a GPU computed and an interface moved bytes; ``spanning`` jobs ran on several nodes.
+    """
+
+    transfers: int = 0
+    contended: int = 0
+    spanning: int = 0
+    gpu_busy: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    nic_busy: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    @property
+    def schedule_class(self) -> str:
+        """``sharing``: GPUs are shared, task by task."""
+        return "sharing"
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """See `optsched.metrics.task_metrics`."""
+        return task_metrics(self.schedule, self.gpu_busy)
+
+    @property
+    def nic_share(self) -> float:
+        """Share of the makespan in which a network interface is busy, mean over the nodes."""
+        makespan = self.metrics["makespan"]
+        return float(self.nic_busy.mean() / makespan) if makespan > 0 else 0.0
+
+
+def run_iterations(
+    instance: Instance,
+    policy: TaskPolicy,
+    placement: Placement,
+    *,
+    name: str | None = None,
+    record: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> TaskRun:
+    """Replay an instance whose jobs have tasks. Continuous time, deterministic.
+
+    Parameters
+    ----------
+    placement : a rule that also knows shared GPUs (``lwf``, ``list``, ``first-fit``, ``random``).
+    record : keep a log of all tasks (24 bytes each), which the referee needs to judge more than who was resident where.
+    progress : called with (finished jobs, all jobs) now and then.
+
+    Raises
+    ------
+    InputError
+        The jobs have no tasks, the placement knows whole GPUs only, or an order has illegal values.
+    SimulationError
+        The policy lets a transfer wait for ever, or a transfer did not move its message exactly.
+
+    Complexity: see `optsched.simulation.task_kernel`.
+    """
+    name = name or policy.name
+    knowledge = Knowledge(policy.knowledge)
+    if not instance.at_task_level:
+        raise InputError(
+            "its jobs have no tasks",
+            field=name,
+            value=instance.name,
+            legal="an instance with tasks, e.g. of the recipe ada-srsf",
+        )
+    if placement.shared is None:
+        legal = "a rule for shared GPUs: lwf, list, first-fit, random"
+        raise InputError("it knows whole GPUs only", field="placement", value=placement.name, legal=legal)
+    begun = time.process_time()
+    order = _legal(policy.tasks(TaskJobs(instance, knowledge)), name, instance.n, policy)
+    state = new_task_state(instance, order, placement, record=record, python=order.admit is None)
+    state = _run(state, order, placement, policy, instance, name, progress)
+    seconds = time.process_time() - begun
+    return _result(state, instance, name, knowledge, seconds, record)
+
+
+def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder:
+    # The compiled loop trusts shapes and values: what is wrong must be found here.
+    queue = np.asarray(order.queue, dtype=np.float64)
+    if queue.shape != (n,) or np.isnan(queue).any():
+        raise InputError("not legal", field=f"{name}: queue", legal=f"one number for each of {n} jobs")
+    for which in ("gpu", "link"):
+        try:
+            getattr(order, which).columns(n)
+        except ValueError as error:
+            raise InputError(f"not legal: {error}", field=f"{name}: {which}", legal=f"keys of {n} jobs") from None
+    if order.admit is None and not callable(getattr(policy, "communicate", None)):
+        raise InputError("nobody decides on transfers", field=name, legal="a rule to admit, or communicate(view)")
+    return order
+
+
+def _run(
+    state: TaskState,
+    order: TaskOrder,
+    placement: Placement,
+    policy: TaskPolicy,
+    instance: Instance,
+    name: str,
+    progress: Callable[[int, int], None] | None,
+) -> TaskState:
+    assert placement.shared is not None
+    view = _View(state, instance, Knowledge(policy.knowledge), name)
+    admit = always if order.admit is None else order.admit
+    while True:
+        status = run_tasks(placement.shared.place, admit, state, SLICE)
+        if status == NEEDS_ROOM:
+            state = grown(state)
+            view.state = state
+        elif status == ASKED:
+            for job in cast(Communicating, policy).communicate(view) or ():
+                view.start(job)
+            state.tally[ASK] = 0
+        elif status == STUCK:
+            job = instance.ids[int(state.links.waiting[0])]
+            now = state.links.clock[network.NOW]
+            raise SimulationError(f"policy {name} at {now:g} s: the all-reduce of job {job!r} waits for ever")
+        elif progress is not None:
+            progress(int(state.tally[FINISHED]), instance.n)
+        if status not in (NEEDS_ROOM, ASKED, PAUSED):
+            return state
+
+
+class _View:
+    """See `optsched.task_policy.LinkView`."""
+
+    def __init__(self, state: TaskState, instance: Instance, knowledge: Knowledge, name: str) -> None:
+        self.state, self._instance, self._knowledge, self._name = state, instance, knowledge, name
+
+    @property
+    def now(self) -> float:
+        return float(self.state.links.clock[network.NOW])
+
+    @property
+    def ready(self) -> tuple[int, ...]:
+        return tuple(self.state.links.waiting[: self.state.tally[READY]].tolist())
+
+    def running(self, node: int) -> tuple[int, ...]:
+        links, found = self.state.links, []
+        e = int(links.head[node])
+        while e >= 0:
+            found.append(int(links.entry_job[e]))
+            e = int(links.after[e])
+        return tuple(sorted(found))
+
+    def nodes(self, job: int) -> tuple[int, ...]:
+        links = self.state.links
+        first = links.first[job]
+        return tuple(links.job_node[first : first + links.span[job]].tolist())
+
+    def message(self, job: int) -> float:
+        return float(self.state.links.message[job])
+
+    def bytes_left(self, job: int) -> float:
+        links = self.state.links
+        if links.state[job] != network.MOVING:
+            return float(links.message[job])
+        done = (links.clock[network.NOW] - links.mark[job]) / links.pace[job]
+        return max(0.0, float(links.left[job] - done))
+
+    def transfers_left(self, job: int) -> int:
+        if self._knowledge is not Knowledge.CLAIRVOYANT:
+            raise KnowledgeError(f"a {self._knowledge} policy asked for the transfers that are left")
+        return int(self.state.links.transfers_left[job])
+
+    def start(self, job: int) -> None:
+        if job not in self.ready:
+            raise SimulationError(
+                f"policy {self._name} at {self.now:g} s: job {job!r} has no all-reduce that waits (legal: {self.ready})"
+            )
+        start_waiting(self.state, job)
+
+
+def _result(
+    state: TaskState, instance: Instance, name: str, knowledge: Knowledge, seconds: float, record: bool
+) -> TaskRun:
+    schedule = _schedule(state, instance, name, record)
+    _check_conservation(state, instance, name)
+    links = state.links
+    return TaskRun(
+        schedule,
+        name,
+        knowledge,
+        preemptive=False,
+        events=int(state.tally[TASKS]),
+        preemptions=0,
+        seconds=seconds,
+        transfers=int(links.count[network.STARTED]),
+        contended=int(links.count[network.CONTENDED]),
+        spanning=int((links.span > 1).sum()),
+        gpu_busy=state.gpu_busy,
+        nic_busy=links.busy,
+    )
+
+
+def _schedule(state: TaskState, instance: Instance, name: str, record: bool) -> TaskSchedule:
+    placed = np.flatnonzero(np.isfinite(state.placed))
+    job = placed[np.lexsort((placed, state.placed[placed]))].astype(np.int64)
+    gangs = state.gpus[job]
+    workers = np.concatenate(
+        [np.arange(state.first[j], state.first[j + 1]) for j in job.tolist()] or [np.zeros(0, np.int64)]
+    )
+    gpu = state.gpu[workers]
+    node = state.gpu_node[gpu]
+    rows = int(state.tally[LOGGED])
+    log = TaskLog(*(column[:rows] for column in (state.log_job, state.log_worker, state.log_start, state.log_end)))
+    return TaskSchedule(
+        instance,
+        job,
+        state.placed[job],
+        state.done[job],
+        state.iteration[job].astype(np.float64),
+        np.concatenate([[0], np.cumsum(gangs)]).astype(np.int64),
+        node,
+        gpu - node_first(instance)[node],
+        name,
+        log if record else None,
+    )
+
+
+def _check_conservation(state: TaskState, instance: Instance, name: str) -> None:
+    """Every transfer moved its message, every job did its tasks, every GPU and interface came back."""
+    links = state.links
+    sent = links.message[links.message > 0]
+    shortest = float(sent.min()) * float(links.cost[network.SECONDS_PER_BYTE]) if sent.size else np.inf
+    rounding = 16 * float(np.spacing(links.clock[network.NOW])) / shortest
+    if links.clock[network.WORST] > CONSERVED + rounding:
+        raise SimulationError(
+            f"{name}: a transfer moved {links.clock[network.WORST]:g} of its bytes too many or too few"
+        )
+    finished = np.isfinite(state.done)
+    if finished.sum() != state.tally[PLACED] or (state.iteration[finished] != state.iterations[finished]).any():
+        raise SimulationError(f"{name}: a job was placed and did not do its iterations")
+    if (state.head >= 0).any() or (state.runs >= 0).any() or (links.head >= 0).any():
+        raise SimulationError(f"{name}: GPUs or interfaces are still held after the last event")

@@ -1,0 +1,253 @@
+"""Transfers on the network interfaces of the nodes, compiled: exact progress at rates that change with every start and end.
+
+A transfer of job j moves M_j bytes and occupies the interfaces of all nodes that the gang spans. With k transfers moving on
+an interface a byte takes k b + (k - 1) eta seconds; a transfer is as slow as on the worst of its nodes. What is left is
+brought up to date only when a rate changes, so asking for it any number of times changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.heap import KERNEL, Floats, Ints
+from optsched.simulation.next_event import new_tree, set_clock
+
+ABSENT, READY, LATENT, MOVING = 0, 1, 2, 3  # Links.state
+SECONDS_PER_BYTE, PENALTY, LATENCY = 0, 1, 2  # Links.cost
+NOW, WORST = 0, 1  # Links.clock: the time, and the largest relative error of what a transfer moved
+STARTED, CONTENDED = 0, 1  # Links.count: transfers that started, and those that found another one on one of their nodes
+
+
+class Links(NamedTuple):
+    """n jobs with W workers in all on N nodes; K kinds of transfers where ratios are measured."""
+
+    message: Floats  # f64[n] bytes
+    kind: Ints  # i64[n]: row of `ratio`
+    ratio: Floats  # f64[K, K]; K = 0: the linear model
+    cost: Floats  # f64[3]
+    state: Ints  # i64[n]
+    began: Floats
+    left: Floats  # bytes left at `mark`
+    mark: Floats
+    pace: Floats  # seconds a byte takes now
+    moved: Floats  # bytes: the integral of the rate, to be compared with the message
+    transfers_left: Ints  # i64[n]: all-reduces that are not finished
+    key: Floats  # f64[n]: who is asked first
+    # the nodes of job j are job_node[first[j] : first[j] + span[j]]; entry e of this array is a place in the list of a node
+    first: Ints
+    span: Ints
+    job_node: Ints
+    entry_job: Ints
+    head: Ints  # i64[N]: first entry of a node, -1: none
+    after: Ints
+    before: Ints
+    running: Ints  # i64[N]: transfers that have started, whether they move yet or not
+    moving: Ints  # i64[N]
+    busy: Floats  # f64[N]: seconds in which something moved, up to `busy_from`
+    busy_from: Floats
+    tree: Floats  # when a transfer begins to move, or ends
+    waiting: Ints  # i64[n]: jobs whose transfer is ready, by (key, index)
+    news: Ints  # i64[n]: has it not been asked about yet?
+    freed: Ints  # i64[N]: has a transfer ended here since the last question?
+    count: Ints
+    clock: Floats
+
+
+def new_links(
+    message: Floats, first: Ints, span: Ints, job_node: Ints, nodes: int, cost: Floats, kind: Ints, ratio: Floats
+) -> Links:
+    """No transfer yet; arrays are taken over as they are. ``span`` and ``job_node`` may be filled in later."""
+    n, entries = message.size, job_node.size
+    return Links(
+        message=message,
+        kind=kind,
+        ratio=ratio,
+        cost=cost,
+        state=np.zeros(n, dtype=np.int64),
+        began=np.zeros(n),
+        left=np.zeros(n),
+        mark=np.zeros(n),
+        pace=np.zeros(n),
+        moved=np.zeros(n),
+        transfers_left=np.zeros(n, dtype=np.int64),
+        key=np.zeros(n),
+        first=first,
+        span=span,
+        job_node=job_node,
+        entry_job=np.repeat(np.arange(n, dtype=np.int64), np.diff(first)),
+        head=np.full(nodes, -1, dtype=np.int64),
+        after=np.full(entries, -1, dtype=np.int64),
+        before=np.full(entries, -1, dtype=np.int64),
+        running=np.zeros(nodes, dtype=np.int64),
+        moving=np.zeros(nodes, dtype=np.int64),
+        busy=np.zeros(nodes),
+        busy_from=np.zeros(nodes),
+        tree=new_tree(n),
+        waiting=np.zeros(n, dtype=np.int64),
+        news=np.zeros(n, dtype=np.int64),
+        freed=np.zeros(nodes, dtype=np.int64),
+        count=np.zeros(3, dtype=np.int64),
+        clock=np.zeros(2),
+    )
+
+
+@njit(**KERNEL)
+def bytes_left(s: Any, j: int) -> float:
+    """What is left now of the transfer of job j; of one that does not move yet, all of it."""
+    if s.state[j] != MOVING:
+        return float(s.message[j])
+    return max(0.0, s.left[j] - (s.clock[NOW] - s.mark[j]) / s.pace[j])
+
+
+@njit(**KERNEL)
+def most_running(s: Any, j: int) -> int:
+    """k_max: the most transfers that run on a node of job j."""
+    most = 0
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        most = max(most, s.running[s.job_node[e]])
+    return most
+
+
+@njit(**KERNEL)
+def _pace(s: Any, j: int) -> float:
+    worst = 0.0
+    if s.ratio.shape[0] == 0:
+        most = 0
+        for e in range(s.first[j], s.first[j] + s.span[j]):
+            most = max(most, s.moving[s.job_node[e]])
+        return most * s.cost[SECONDS_PER_BYTE] + (most - 1) * s.cost[PENALTY]
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        slowness = 1.0
+        other = s.head[s.job_node[e]]
+        while other >= 0:
+            o = s.entry_job[other]
+            if o != j and s.state[o] == MOVING:
+                slowness /= s.ratio[s.kind[j], s.kind[o]]
+            other = s.after[other]
+        worst = max(worst, slowness)
+    return worst * s.cost[SECONDS_PER_BYTE]
+
+
+@njit(**KERNEL)
+def _account(s: Any, j: int) -> None:
+    # Progress since the rate changed last.
+    done = (s.clock[NOW] - s.mark[j]) / s.pace[j]
+    s.moved[j] += done
+    s.left[j] = max(0.0, s.left[j] - done)
+    s.mark[j] = s.clock[NOW]
+
+
+@njit(**KERNEL)
+def _refresh_node(s: Any, node: int) -> None:
+    e = s.head[node]
+    while e >= 0:
+        j = s.entry_job[e]
+        if s.state[j] == MOVING:
+            pace = _pace(s, j)
+            if pace != s.pace[j]:
+                if s.pace[j] > 0.0:
+                    _account(s, j)
+                s.pace[j] = pace
+                set_clock(s.tree, j, s.clock[NOW] + s.left[j] * pace)
+        e = s.after[e]
+
+
+@njit(**KERNEL)
+def begin_moving(s: Any, j: int) -> None:
+    """The latency of the transfer of job j is over."""
+    now = s.clock[NOW]
+    s.state[j] = MOVING
+    s.left[j], s.mark[j], s.pace[j], s.moved[j] = s.message[j], now, 0.0, 0.0
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        node = s.job_node[e]
+        if s.moving[node] == 0:
+            s.busy_from[node] = now
+        s.moving[node] += 1
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        _refresh_node(s, s.job_node[e])
+
+
+@njit(**KERNEL)
+def start_transfer(s: Any, j: int) -> None:
+    """Job j's all-reduce starts now; the caller has taken it out of ``waiting``."""
+    s.began[j] = s.clock[NOW]
+    s.count[STARTED] += 1
+    if most_running(s, j) > 0:
+        s.count[CONTENDED] += 1
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        node = s.job_node[e]
+        s.running[node] += 1
+        s.before[e] = -1
+        s.after[e] = s.head[node]
+        if s.head[node] >= 0:
+            s.before[s.head[node]] = e
+        s.head[node] = e
+    if s.cost[LATENCY] > 0.0:
+        s.state[j] = LATENT
+        set_clock(s.tree, j, s.clock[NOW] + s.cost[LATENCY])
+    else:
+        begin_moving(s, j)
+
+
+@njit(**KERNEL)
+def end_transfer(s: Any, j: int) -> None:
+    """All bytes of job j have moved: its nodes are given back and the others go on at their new rates."""
+    now = s.clock[NOW]
+    _account(s, j)
+    s.clock[WORST] = max(s.clock[WORST], abs(s.moved[j] - s.message[j]) / s.message[j])
+    s.state[j], s.left[j] = ABSENT, 0.0
+    s.transfers_left[j] -= 1
+    set_clock(s.tree, j, np.inf)
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        node = s.job_node[e]
+        s.running[node] -= 1
+        s.moving[node] -= 1
+        s.freed[node] = 1
+        if s.moving[node] == 0:
+            s.busy[node] += now - s.busy_from[node]
+        if s.before[e] >= 0:
+            s.after[s.before[e]] = s.after[e]
+        else:
+            s.head[node] = s.after[e]
+        if s.after[e] >= 0:
+            s.before[s.after[e]] = s.before[e]
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        _refresh_node(s, s.job_node[e])
+
+
+@njit(**KERNEL)
+def join_waiting(s: Any, j: int, size: int) -> int:
+    """Put job j among the ``size`` that wait, by (key, index); the new number. O(size)."""
+    s.state[j], s.news[j] = READY, 1
+    i = size
+    while i > 0:
+        o = s.waiting[i - 1]
+        if s.key[o] < s.key[j] or (s.key[o] == s.key[j] and o < j):
+            break
+        s.waiting[i] = o
+        i -= 1
+    s.waiting[i] = j
+    return size + 1
+
+
+@njit(**KERNEL)
+def leave_waiting(s: Any, i: int, size: int) -> int:
+    """Take the job at place ``i`` out of the list; the new number. O(size)."""
+    for k in range(i, size - 1):
+        s.waiting[k] = s.waiting[k + 1]
+    return size - 1
+
+
+@njit(**KERNEL)
+def is_asked(s: Any, j: int) -> bool:
+    """Is there a reason to ask about the transfer of job j: it is new, or another one has ended on one of its nodes?"""
+    if s.news[j] != 0:
+        s.news[j] = 0
+        return True
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        if s.freed[s.job_node[e]] != 0:
+            return True
+    return False

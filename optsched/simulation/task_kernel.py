@@ -1,0 +1,360 @@
+"""The compiled loop of the task level: forward, backward, barrier, all-reduce, at exact times.
+
+One step: all events of the next moment (tasks that end, transfers that begin to move or end, arrivals); jobs that wait for
+memory are placed in the order of their queue; transfers that are ready are asked about in order and start at once; idle
+GPUs take the ready task of the job with the smallest key. Keys, loads and memory are computed from whole numbers of tasks,
+so nothing drifts. Complexity per task: O(log G + residents of the GPU); per transfer O(log n + nodes x transfers there).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from optsched.cluster import Cluster
+from optsched.compiled import njit, types
+from optsched.contention import IterationTasks
+from optsched.heap import KERNEL
+from optsched.instance import Instance, Job
+from optsched.simulation import admission, gpu_placing
+from optsched.simulation.links import (
+    LATENT,
+    NOW,
+    begin_moving,
+    end_transfer,
+    is_asked,
+    join_waiting,
+    leave_waiting,
+    start_transfer,
+)
+from optsched.simulation.next_event import ringing, set_clock
+from optsched.simulation.placing import Placement
+from optsched.simulation.task_state import (
+    ASK,
+    BACKWARD,
+    BARRIER,
+    DIRTY,
+    FINISHED,
+    FORWARD,
+    FORWARD_RUNS,
+    KEEP_LOG,
+    LOGGED,
+    NEXT,
+    PLACE,
+    PLACED,
+    PYTHON,
+    QUEUED,
+    READY,
+    TASKS,
+    TaskState,
+    new_task_state,
+)
+from optsched.task_policy import Countdown, TaskOrder
+
+FINISHED_RUN, NEEDS_ROOM, PAUSED, ASKED, STUCK = 0, 1, 2, 3, 4
+TRANSFER = -1  # in place of a worker in the log, see `optsched.task_log`
+
+
+def _state_type() -> Any:
+    # The type of a state, taken from a real one.
+    jobs = [Job("a", iterations=1, profile="p")]
+    instance = Instance(jobs, Cluster.machines(1), tasks={"p": IterationTasks(1, 1)})
+    rule = Placement("none", lambda *_: 0, shared=gpu_placing.SharedRule(lambda *_: 0))
+    order = TaskOrder(instance.arrival, Countdown(), Countdown())
+    return numba.typeof(new_task_state(instance, order, rule, record=True))
+
+
+PLACE_TYPE = types.FunctionType(gpu_placing.SIGNATURE)
+ADMIT_TYPE = types.FunctionType(admission.SIGNATURE)
+STATE_TYPE = _state_type()
+
+
+@njit(inline="always", **KERNEL)
+def _soil(s: Any, g: int) -> None:
+    # The GPU may be able to start a task.
+    if s.is_dirty[g] == 0 and s.runs[g] < 0:
+        s.is_dirty[g] = 1
+        s.dirty[s.tally[DIRTY]] = g
+        s.tally[DIRTY] += 1
+
+
+@njit(inline="always", **KERNEL)
+def _log(s: Any, job: int, worker: int, start: float, end: float) -> None:
+    if s.tally[KEEP_LOG] != 0:
+        row = s.tally[LOGGED]
+        s.log_job[row], s.log_worker[row] = job, worker
+        s.log_start[row], s.log_end[row] = start, end
+        s.tally[LOGGED] += 1
+
+
+@njit(inline="always", **KERNEL)
+def _key(rule: Any, s: Any, j: int) -> float:
+    return (
+        rule[j, 0]
+        + rule[j, 1] * s.forward_left[j]
+        + rule[j, 2] * s.backward_left[j]
+        + rule[j, 3] * s.links.transfers_left[j]
+    )
+
+
+@njit(**KERNEL)
+def _begin_iteration(s: Any, j: int) -> None:
+    s.at_barrier[j] = 0
+    for w in range(s.first[j], s.first[j + 1]):
+        s.phase[w] = FORWARD
+        _soil(s, s.gpu[w])
+
+
+@njit(**KERNEL)
+def _leave(s: Any, j: int) -> None:
+    # The job is complete: its workers leave their GPUs.
+    s.done[j] = s.links.clock[NOW]
+    s.tally[FINISHED] += 1
+    s.tally[PLACE] = 1
+    for w in range(s.first[j], s.first[j + 1]):
+        g = s.gpu[w]
+        if s.before[w] >= 0:
+            s.after[s.before[w]] = s.after[w]
+        else:
+            s.head[g] = s.after[w]
+        if s.after[w] >= 0:
+            s.before[s.after[w]] = s.before[w]
+
+
+@njit(**KERNEL)
+def _end_iteration(s: Any, j: int) -> None:
+    s.iteration[j] += 1
+    if s.iteration[j] == s.iterations[j]:
+        _leave(s, j)
+    else:
+        _begin_iteration(s, j)
+
+
+@njit(**KERNEL)
+def _end_task(s: Any, g: int) -> None:
+    w = s.runs[g]
+    j = s.job_of[w]
+    s.runs[g] = -1
+    set_clock(s.tree, g, np.inf)
+    _soil(s, g)
+    s.tally[TASKS] += 1
+    if s.phase[w] == FORWARD_RUNS:
+        s.forward_left[j] -= 1
+        s.phase[w] = BACKWARD
+        s.gpu_busy[g] += s.forward[j]
+        s.gpu_key[j] = _key(s.gpu_rule, s, j)
+        return
+    s.backward_left[j] -= 1
+    s.phase[w] = BARRIER
+    s.gpu_busy[g] += s.backward[j]
+    s.gpu_key[j] = _key(s.gpu_rule, s, j)
+    s.at_barrier[j] += 1
+    if s.at_barrier[j] < s.gpus[j]:
+        return
+    if s.links.transfers_left[j] > 0:
+        s.links.key[j] = _key(s.link_rule, s, j)
+        s.tally[READY] = join_waiting(s.links, j, s.tally[READY])
+        s.tally[ASK] = 1
+    else:
+        _end_iteration(s, j)
+
+
+@njit(**KERNEL)
+def _ring_link(s: Any, j: int) -> None:
+    if s.links.state[j] == LATENT:
+        begin_moving(s.links, j)
+        return
+    end_transfer(s.links, j)
+    s.tally[TASKS] += 1
+    s.tally[ASK] = 1
+    _log(s, j, TRANSFER, s.links.began[j], s.links.clock[NOW])
+    s.gpu_key[j] = _key(s.gpu_rule, s, j)
+    _end_iteration(s, j)
+
+
+@njit(**KERNEL)
+def _arrive(s: Any) -> None:
+    # The job joins the queue, by (key, index).
+    j = s.by_arrival[s.tally[NEXT]]
+    s.tally[NEXT] += 1
+    i = s.tally[QUEUED]
+    while i > 0:
+        o = s.queue[i - 1]
+        if s.queue_key[o] < s.queue_key[j] or (s.queue_key[o] == s.queue_key[j] and o < j):
+            break
+        s.queue[i] = o
+        i -= 1
+    s.queue[i] = j
+    s.tally[QUEUED] += 1
+    s.tally[PLACE] = 1
+
+
+@njit(**KERNEL)
+def _weigh(s: Any) -> None:
+    """Fill ``load``: seconds of work that the residents of every GPU still have, from whole numbers of tasks."""
+    for g in range(s.head.size):
+        total = 0.0
+        w = s.head[g]
+        while w >= 0:
+            j = s.job_of[w]
+            left = s.iterations[j] - s.iteration[j]
+            forwards = left - (1 if s.phase[w] >= BACKWARD else 0)
+            backwards = left - (1 if s.phase[w] == BARRIER else 0)
+            total += forwards * s.forward[j] + backwards * s.backward[j]
+            total += s.links.transfers_left[j] * (s.links.message[j] * s.byte_load[0])
+            w = s.after[w]
+        s.load[g] = total
+
+
+@njit(**KERNEL)
+def _find_room(s: Any, j: int) -> int:
+    """Fill ``open`` for job j; how many GPUs are."""
+    found = 0
+    for g in range(s.head.size):
+        s.open[g] = False
+        if not s.eligible[s.kind[j], s.gpu_node[g]]:
+            continue
+        taken = s.memory[j]
+        w = s.head[g]
+        while w >= 0:
+            taken += s.memory[s.job_of[w]]
+            w = s.after[w]
+        if taken <= s.capacity[g]:
+            s.open[g] = True
+            found += 1
+    return found
+
+
+@njit(**KERNEL)
+def _settle(s: Any, j: int) -> None:
+    """Job j becomes resident on ``out_gpu``, and its first iteration begins."""
+    links, base = s.links, s.first[j]
+    span = 0
+    for i in range(s.gpus[j]):
+        g, w = s.out_gpu[i], base + i
+        s.gpu[w] = g
+        s.before[w] = -1
+        s.after[w] = s.head[g]
+        if s.head[g] >= 0:
+            s.before[s.head[g]] = w
+        s.head[g] = w
+        known = False
+        for e in range(base, base + span):
+            known = known or links.job_node[e] == s.gpu_node[g]
+        if not known:
+            links.job_node[base + span] = s.gpu_node[g]
+            span += 1
+    links.span[j] = span
+    links.transfers_left[j] = s.iterations[j] if span > 1 and links.message[j] > 0.0 else 0
+    s.placed[j] = links.clock[NOW]
+    s.tally[PLACED] += 1
+    s.gpu_key[j] = _key(s.gpu_rule, s, j)
+    _begin_iteration(s, j)
+
+
+@njit(**KERNEL)
+def _place_queue(place: Any, s: Any) -> None:
+    s.tally[PLACE] = 0
+    kept = 0
+    weighed = False
+    for i in range(s.tally[QUEUED]):
+        j = s.queue[i]
+        gpus = 0
+        if _find_room(s, j) >= s.gpus[j]:
+            if not weighed:
+                _weigh(s)
+            gpus = place(s.gpus[j], s.open, s.load, s.gpu_node, s.node_first, s.random, s.numbers, s.out_gpu)
+        if gpus == s.gpus[j]:
+            _settle(s, j)
+            weighed = False
+        else:
+            s.queue[kept] = j
+            kept += 1
+    s.tally[QUEUED] = kept
+
+
+@njit(**KERNEL)
+def _admit(admit: Any, s: Any) -> None:
+    i = 0
+    while i < s.tally[READY]:
+        j = s.links.waiting[i]
+        if is_asked(s.links, j) and admit(j, s.links, s.rule_numbers):
+            s.tally[READY] = leave_waiting(s.links, i, s.tally[READY])
+            start_transfer(s.links, j)
+        else:
+            i += 1
+    s.links.freed[:] = 0
+
+
+@njit(**KERNEL)
+def _start_tasks(s: Any) -> None:
+    now = s.links.clock[NOW]
+    for i in range(s.tally[DIRTY]):
+        g = s.dirty[i]
+        s.is_dirty[g] = 0
+        best, chosen = -1, -1
+        w = s.head[g]
+        while w >= 0:
+            if s.phase[w] == FORWARD or s.phase[w] == BACKWARD:
+                j = s.job_of[w]
+                if best < 0 or s.gpu_key[j] < s.gpu_key[best] or (s.gpu_key[j] == s.gpu_key[best] and j < best):
+                    best, chosen = j, w
+            w = s.after[w]
+        if chosen >= 0:
+            ends = now + (s.forward[best] if s.phase[chosen] == FORWARD else s.backward[best])
+            s.phase[chosen] += 1
+            s.runs[g] = chosen
+            set_clock(s.tree, g, ends)
+            _log(s, best, chosen - s.first[best], now, ends)
+    s.tally[DIRTY] = 0
+
+
+@njit(types.void(STATE_TYPE, types.int64), cache=True, _nrt=False)
+def start_waiting(s: Any, j: int) -> None:
+    """Start the transfer of job j, which waits: for policies in plain Python."""
+    i = 0
+    while s.links.waiting[i] != j:
+        i += 1
+    s.tally[READY] = leave_waiting(s.links, i, s.tally[READY])
+    start_transfer(s.links, j)
+
+
+@njit(types.int64(PLACE_TYPE, ADMIT_TYPE, STATE_TYPE, types.int64), **KERNEL)
+def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
+    """Run for about ``tasks`` tasks.
+
+    Returns `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, `ASKED` (policies in plain Python: transfers are
+    ready; start some, clear ``ASK`` and call again), or `STUCK` (a transfer waits, and nothing will
+    happen any more).
+    """
+    room = s.log_job.size - s.head.size - s.arrival.size - 2
+    pause = s.tally[TASKS] + tasks
+    links = s.links
+    while True:
+        if s.tally[ASK] != 0:
+            if s.tally[READY] > 0:
+                if s.tally[PYTHON] != 0:
+                    return ASKED
+                _admit(admit, s)
+            s.tally[ASK] = 0
+        _start_tasks(s)
+        if s.tally[KEEP_LOG] != 0 and s.tally[LOGGED] > room:
+            return NEEDS_ROOM
+        if s.tally[TASKS] >= pause:
+            return PAUSED
+        t = min(s.tree[1], links.tree[1])
+        if s.tally[NEXT] < s.arrival.size:
+            t = min(t, s.arrival[s.by_arrival[s.tally[NEXT]]])
+        if t == np.inf:
+            return STUCK if s.tally[READY] > 0 else FINISHED_RUN
+        links.clock[NOW] = t
+        while s.tree[1] == t:
+            _end_task(s, ringing(s.tree))
+        while links.tree[1] == t:
+            _ring_link(s, ringing(links.tree))
+        while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] == t:
+            _arrive(s)
+        if s.tally[PLACE] != 0:
+            _place_queue(place, s)

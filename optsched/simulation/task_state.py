@@ -1,0 +1,185 @@
+"""The state of a run at the task level: one array a field, as in `optsched.simulation.state`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.instance import Instance
+from optsched.schedule import node_first
+from optsched.simulation.links import Links, new_links
+from optsched.simulation.next_event import new_tree
+from optsched.simulation.placing import Placement
+from optsched.task_policy import Floats, Ints, TaskOrder
+
+Bools = npt.NDArray[np.bool_]
+Int32s = npt.NDArray[np.int32]
+
+# These numbers are frozen into compiled code (see `optsched.compiled`).
+FORWARD, FORWARD_RUNS, BACKWARD, BACKWARD_RUNS, BARRIER = 0, 1, 2, 3, 4  # TaskState.phase
+# TaskState.tally
+NEXT, QUEUED, READY, LOGGED, TASKS, FINISHED, ASK, PLACE, DIRTY, PLACED, PYTHON, KEEP_LOG = range(12)
+
+
+class TaskState(NamedTuple):
+    """n jobs, W workers of all gangs, N nodes, G GPUs."""
+
+    # jobs, what they ask for
+    arrival: Floats
+    gpus: Ints
+    first: Ints  # i64[n + 1]: the workers of job j are first[j] .. first[j + 1] - 1
+    iterations: Ints
+    forward: Floats
+    backward: Floats
+    memory: Floats
+    kind: Ints  # row of `eligible`
+    by_arrival: Ints
+    # jobs, how far they are
+    placed: Floats
+    done: Floats  # inf: not yet
+    iteration: Ints  # finished iterations
+    at_barrier: Ints
+    forward_left: Ints  # tasks that are not finished, of all workers
+    backward_left: Ints
+    # who goes first
+    queue_key: Floats
+    gpu_rule: Floats  # f64[n, 4], see `Countdown`
+    link_rule: Floats
+    gpu_key: Floats
+    queue: Ints
+    # workers
+    job_of: Ints
+    gpu: Ints
+    phase: Ints
+    after: Ints  # residents of a GPU as a list
+    before: Ints
+    # GPUs
+    gpu_node: Ints
+    node_first: Ints
+    capacity: Floats  # bytes
+    eligible: Bools  # bool[K, N]
+    head: Ints
+    runs: Ints  # worker whose task runs, -1: idle
+    gpu_busy: Floats
+    tree: Floats
+    dirty: Ints
+    is_dirty: Ints
+    # placement
+    open: Bools
+    load: Floats
+    random: npt.NDArray[np.uint64]
+    numbers: Floats
+    out_gpu: Ints
+    byte_load: Floats  # f64[1]: seconds that a byte counts in `load`
+    links: Links
+    rule_numbers: Floats
+    # the log, grown between calls
+    log_job: Int32s
+    log_worker: Int32s
+    log_start: Floats
+    log_end: Floats
+    tally: Ints
+
+
+def log_room(state: TaskState) -> int:
+    """Rows that one event time may add to the log: a task a GPU starts, a transfer a job ends."""
+    return state.head.size + state.arrival.size + 2
+
+
+def new_task_state(
+    instance: Instance, order: TaskOrder, placement: Placement, *, record: bool, python: bool = False
+) -> TaskState:
+    """The state before the first event. ``record``: keep a log of all tasks. ``python``: who decides on transfers."""
+    n, cluster = instance.n, instance.cluster
+    gpus, first_gpu = instance.gpus.copy(), node_first(instance)
+    first = np.concatenate([[0], np.cumsum(gpus)]).astype(np.int64)
+    workers, total = int(first[-1]), cluster.gpus
+    iterations = instance.iterations.astype(np.int64)
+    shared = placement.shared
+    assert shared is not None  # the caller has looked
+    links = _links(instance, first, workers)
+    per_byte = shared.seconds_per_byte if shared.seconds_per_byte is not None else float(links.cost[0])
+    room = (1 << 16) + 2 * (total + n) if record else 0
+    tally = np.zeros(12, dtype=np.int64)
+    tally[PYTHON], tally[KEEP_LOG] = python, record
+
+    def ints(k: int, value: int = 0) -> Ints:
+        return np.full(k, value, dtype=np.int64)
+
+    return TaskState(
+        arrival=instance.arrival.copy(),
+        gpus=gpus,
+        first=first,
+        iterations=iterations,
+        forward=instance.forward.copy(),
+        backward=instance.backward.copy(),
+        memory=instance.gpu_memory.copy(),
+        kind=instance.job_class.copy(),
+        by_arrival=np.argsort(instance.arrival, kind="stable").astype(np.int64),
+        placed=np.full(n, np.inf),
+        done=np.full(n, np.inf),
+        iteration=ints(n),
+        at_barrier=ints(n),
+        forward_left=gpus * iterations,
+        backward_left=gpus * iterations,
+        queue_key=np.array(order.queue, dtype=np.float64),
+        gpu_rule=order.gpu.columns(n),
+        link_rule=order.link.columns(n),
+        gpu_key=np.zeros(n),
+        queue=ints(n),
+        job_of=np.repeat(np.arange(n, dtype=np.int64), gpus),
+        gpu=ints(workers, -1),
+        phase=ints(workers),
+        after=ints(workers, -1),
+        before=ints(workers, -1),
+        gpu_node=np.repeat(np.arange(cluster.node_count, dtype=np.int64), cluster.node_gpus),
+        node_first=first_gpu,
+        capacity=np.repeat(cluster.node_memory, cluster.node_gpus),
+        eligible=np.ascontiguousarray(instance.class_eligible),
+        head=ints(total, -1),
+        runs=ints(total, -1),
+        gpu_busy=np.zeros(total),
+        tree=new_tree(total),
+        dirty=ints(total),
+        is_dirty=ints(total),
+        open=np.zeros(total, dtype=np.bool_),
+        load=np.zeros(total),
+        random=placement.random_state(),
+        numbers=np.array(shared.numbers, dtype=np.float64),
+        out_gpu=ints(int(gpus.max(initial=1))),
+        byte_load=np.array([per_byte]),
+        links=links,
+        rule_numbers=np.array(order.numbers, dtype=np.float64),
+        log_job=np.zeros(room, dtype=np.int32),
+        log_worker=np.zeros(room, dtype=np.int32),
+        log_start=np.zeros(room),
+        log_end=np.zeros(room),
+        tally=tally,
+    )
+
+
+def _links(instance: Instance, first: Ints, workers: int) -> Links:
+    n, contention = instance.n, instance.contention
+    cost, ratio, kind = np.zeros(3), np.zeros((0, 0)), np.zeros(n, dtype=np.int64)
+    if contention is not None:
+        cost[:] = contention.seconds_per_byte, contention.penalty, contention.latency
+        if contention.measured:
+            ratio = np.array(contention.ratios, dtype=np.float64)
+            row = {name: k for k, name in enumerate(contention.kinds)}
+            kind[:] = [row.get(name, 0) for name in instance.table["profile"].to_list()]  # others send nothing
+    span, job_node = np.zeros(n, dtype=np.int64), np.zeros(workers, dtype=np.int64)
+    nodes = instance.cluster.node_count
+    return new_links(instance.message.copy(), first.copy(), span, job_node, nodes, cost, kind, ratio)
+
+
+def grown(state: TaskState) -> TaskState:
+    """The same state with twice the room in the log."""
+    changes = {}
+    for name in ("log_job", "log_worker", "log_start", "log_end"):
+        old = getattr(state, name)
+        new = np.zeros(2 * old.size, dtype=old.dtype)
+        new[: old.size] = old
+        changes[name] = new
+    return state._replace(**changes)

@@ -1,0 +1,318 @@
+"""The compiled task level against a second simulator in exact fractions, and what every run of it keeps."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.check import check_schedule
+from optsched.cluster import Cluster, NodeGroup
+from optsched.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.errors import InputError, SimulationError
+from optsched.instance import Instance, Job
+from optsched.online.shortest_service import shortest_service
+from optsched.online.simulate import simulate
+from optsched.online.srsf import Srsf, fewer_than
+from optsched.policy import Knowledge
+from optsched.simulation.iterations import TaskRun, run_iterations
+from optsched.simulation.next_event import new_tree, ringing, set_clock
+from optsched.task_policy import Countdown, LinkView, TaskJobs, TaskOrder
+from simulation.task_instances import random_task_instance
+from simulation.task_reference import reference_run
+
+RULES: dict[str, Any] = {
+    "srsf:k=1": ("srsf", 1),
+    "srsf:k=2": ("srsf", 2),
+    "srsf:k=3": ("srsf", 3),
+    "ada-srsf": "adadual",
+    "k-way": "k-way",
+}
+PLACES: dict[str, Any] = {
+    "lwf": ("lwf", 1),
+    "lwf:kappa=2": ("lwf", 2),
+    "list": ("lwf", math.inf),
+    "first-fit": "first-fit",
+}
+ROUNDING = 1e-9
+
+
+def ran(instance: Instance, spec: str) -> TaskRun:
+    made = simulate(instance, spec)
+    assert isinstance(made, TaskRun)
+    return made
+
+
+def told(made: TaskRun) -> list[tuple[float, int, int, float]]:
+    """(end, job, worker, start) of every task."""
+    log = made.schedule.tasks
+    assert log is not None
+    rows = zip(log.end.tolist(), log.job.tolist(), log.worker.tolist(), log.start.tolist(), strict=True)
+    return sorted(rows, key=lambda row: (row[1], row[2], row[3], row[0]))
+
+
+def check_against_reference(seed: int, spec: str, place: str) -> None:
+    instance = random_task_instance(seed)
+    cost = instance.contention
+    assert cost is not None
+    if spec in ("ada-srsf", "k-way") and (cost.measured or cost.penalty < 0):
+        with pytest.raises(InputError, match=r"eta >= 0|linear model"):
+            simulate(instance, f"{spec}+{place}")
+        return
+    made = ran(instance, f"{spec}+{place}")
+    segments, tasks = reference_run(instance, PLACES[place], RULES[spec])
+    wanted = sorted(((float(e), j, w, float(s)) for j, w, s, e in tasks), key=lambda r: (r[1], r[2], r[3], r[0]))
+    found = told(made)
+    assert [row[1:3] for row in found] == [row[1:3] for row in wanted]
+    assert np.allclose([(r[0], r[3]) for r in found], [(r[0], r[3]) for r in wanted], rtol=ROUNDING, atol=ROUNDING)
+    gangs = {s.job: s.gpus for s in made.schedule.segments()}
+    assert gangs == {job: gang for job, gang, *_ in segments}
+    assert check_schedule(instance, made.schedule) == []
+
+
+@pytest.mark.parametrize("seed", range(36))
+def test_it_does_what_the_exact_simulator_does(seed: int) -> None:
+    place = list(PLACES)[seed % 4]
+    for spec in RULES:
+        check_against_reference(seed, spec, place)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("seed", range(36, 400))
+def test_it_does_what_the_exact_simulator_does_on_many_more(seed: int) -> None:
+    for place in PLACES:
+        for spec in RULES:
+            check_against_reference(seed, spec, place)
+
+
+# -- by hand ---------------------------------------------------------------------------------------------------------------
+
+PAIR = Cluster((NodeGroup(gpus=1, count=2, gpu_memory=10),))
+
+
+def of_pair(*jobs: Job, **contention: float) -> Instance:
+    tasks = {"p": IterationTasks(1, 2, 4), "q": IterationTasks(0, 0, 2), "w": IterationTasks(1, 1)}
+    return Instance(jobs, PAIR, tasks=tasks, contention=Contention(0.5, **contention))
+
+
+def test_an_iteration_is_forward_backward_barrier_all_reduce() -> None:
+    made = ran(of_pair(Job("a", arrival=1, gpus=2, iterations=2, profile="p")), "srsf")
+    assert told(made) == [
+        (6.0, 0, -1, 4.0),
+        (11.0, 0, -1, 9.0),
+        *((end, 0, w, start) for w in (0, 1) for end, start in ((2.0, 1.0), (4.0, 2.0), (7.0, 6.0), (9.0, 7.0))),
+    ]
+    assert made.schedule.completion.tolist() == [11.0]
+    assert (made.events, made.transfers, made.contended, made.spanning) == (10, 2, 0, 1)
+    assert made.gpu_busy.tolist() == [6.0, 6.0]
+    assert made.nic_busy.tolist() == [4.0, 4.0]
+    assert made.metrics["utilization"] == pytest.approx(12 / 22)
+    assert made.nic_share == pytest.approx(4 / 11)
+
+
+def test_two_transfers_pay_for_contention_and_one_after_the_other_do_not() -> None:
+    jobs = [Job(name, gpus=2, iterations=1, profile="q") for name in "ab"]
+    two = ran(of_pair(*jobs, penalty=0.125), "srsf:k=2")
+    assert two.schedule.completion.tolist() == [2 * (2 * 0.5 + 0.125)] * 2
+    assert two.contended == 1
+    one = ran(of_pair(*jobs, penalty=0.125), "srsf:k=1")
+    assert one.schedule.completion.tolist() == [1.0, 2.0]
+
+
+def test_a_latency_comes_before_the_bytes_and_slows_nobody() -> None:
+    jobs = [
+        Job("a", gpus=2, iterations=1, profile="q"),
+        Job("b", arrival=0.25, gpus=2, iterations=1, profile="q"),
+    ]
+    made = ran(of_pair(*jobs, latency=1.0), "srsf:k=2")
+    # a moves from 1 to 1.25 alone (half a byte), then both move at 1 s a byte: a's 1.5 bytes end at 2.75, b has half a byte
+    assert made.schedule.completion.tolist() == [2.75, 3.0]
+
+
+def test_jobs_wait_for_memory_and_later_ones_pass() -> None:
+    jobs = [
+        Job("big", iterations=4, profile="w", gpu_memory=8),
+        Job("wide", gpus=2, iterations=1, profile="p", gpu_memory=6),
+        Job("small", arrival=1, iterations=1, profile="w", gpu_memory=2),
+    ]
+    made = ran(of_pair(*jobs), "srsf+first-fit")
+    start = dict(zip(made.schedule.job.tolist(), made.schedule.start.tolist(), strict=True))
+    assert start == {1: 0.0, 0: 7.0, 2: 1.0}  # wide before big, and small's tasks before the backward of wide
+
+
+def test_a_gpu_takes_whole_tasks_of_the_job_with_the_least_service_left() -> None:
+    jobs = [Job("long", iterations=3, profile="w"), Job("short", arrival=0.5, iterations=1, profile="w")]
+    cluster = Cluster((NodeGroup(gpus=1),))
+    instance = Instance(jobs, cluster, tasks={"w": IterationTasks(1, 1)})
+    made = ran(instance, "srsf")
+    assert made.schedule.completion.tolist() == [8.0, 3.0]  # the forward that runs at 0.5 is not stopped
+
+
+def test_a_gang_on_one_node_sends_nothing() -> None:
+    instance = Instance(
+        [Job("a", gpus=2, iterations=3, profile="p")],
+        "2x2",
+        tasks={"p": IterationTasks(1, 1, 1e9)},
+        contention=ETHERNET_10G,
+    )
+    made = ran(instance, "ada-srsf")
+    assert made.transfers == 0
+    assert made.schedule.completion.tolist() == [6.0]
+
+
+def test_kappa_decides_between_gpus_and_nodes() -> None:
+    jobs = [
+        Job("x", iterations=2, profile="w"),
+        Job("y", iterations=3, profile="w"),
+        Job("z", arrival=0.5, gpus=2, iterations=9, profile="w"),
+    ]
+    instance = Instance(jobs, "2x2", tasks={"w": IterationTasks(1, 1)})
+    # loads at 0.5: node 0 has x and y, as the first one-GPU jobs take GPU 0 and 1 of the lowest number
+    for spec, nodes in (("srsf+lwf:kappa=1", {1}), ("srsf+lwf:kappa=2", {1}), ("srsf+first-fit", {0})):
+        made = ran(instance, spec)
+        segment = next(s for s in made.schedule.segments() if s.job == 2)
+        assert {node for node, _ in segment.gpus} == nodes, spec
+    spread = Instance(
+        [Job("v", iterations=9, profile="w"), Job("u", arrival=0.5, gpus=2, iterations=1, profile="w")],
+        Cluster((NodeGroup(gpus=2), NodeGroup(gpus=1))),
+        tasks={"w": IterationTasks(1, 1)},
+    )
+    assert {s.gpus for s in ran(spread, "srsf+lwf:kappa=2").schedule.segments() if s.job == 1} == {((0, 1), (1, 0))}
+    assert {s.gpus for s in ran(spread, "srsf+lwf:kappa=1").schedule.segments() if s.job == 1} == {((1, 0), (0, 1))}
+
+
+# -- policies of one's own -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Asked:
+    """SRSF(2) in plain Python."""
+
+    name: str = "asked"
+    knowledge: Knowledge = Knowledge.CLAIRVOYANT
+    default_placement: str = "lwf"
+    seen: int = 0
+
+    def tasks(self, jobs: TaskJobs) -> TaskOrder:
+        return shortest_service(jobs, None)
+
+    def communicate(self, view: LinkView) -> Iterable[int]:
+        self.seen += 1
+        for job in view.ready:
+            beside = [view.running(node) for node in view.nodes(job)]
+            for other in (o for on_node in beside for o in on_node):
+                assert 0 <= view.bytes_left(other) <= view.message(other)
+            assert view.bytes_left(job) == view.message(job)
+            assert view.transfers_left(job) >= 1
+            if max(map(len, beside)) < 2:
+                view.start(job)
+        return ()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_rule_in_plain_python_does_what_the_compiled_one_does(seed: int) -> None:
+    instance = random_task_instance(seed)
+    asked = Asked()
+    made = simulate(instance, asked, "list")
+    assert isinstance(made, TaskRun)
+    assert told(made) == told(ran(instance, "srsf:k=2+list"))
+    assert (asked.seen > 0) == (made.transfers > 0)
+
+
+def test_a_policy_that_lets_a_transfer_wait_for_ever_is_told_so() -> None:
+    class Never(Asked):
+        def communicate(self, view: LinkView) -> Iterable[int]:
+            return ()
+
+    with pytest.raises(SimulationError, match="the all-reduce of job 'a' waits for ever"):
+        simulate(of_pair(Job("a", gpus=2, iterations=1, profile="p")), Never())
+
+
+def test_what_a_policy_may_not_do() -> None:
+    instance = of_pair(Job("a", gpus=2, iterations=1, profile="p"))
+
+    class Wrong(Asked):
+        def communicate(self, view: LinkView) -> Iterable[int]:
+            return (7,)
+
+    class Blind(Asked):
+        knowledge = Knowledge.NON_CLAIRVOYANT
+
+    class Short(Asked):
+        def tasks(self, jobs: TaskJobs) -> TaskOrder:
+            return TaskOrder(np.zeros(5), Countdown(), Countdown(), admit=fewer_than, numbers=(1.0,))
+
+    class Nan(Asked):
+        def tasks(self, jobs: TaskJobs) -> TaskOrder:
+            return TaskOrder(np.zeros(1), Countdown(forward=math.nan), Countdown(), admit=fewer_than, numbers=(1.0,))
+
+    with pytest.raises(SimulationError, match="job 7 has no all-reduce that waits"):
+        simulate(instance, Wrong())
+    with pytest.raises(Exception, match="asked for iterations"):
+        simulate(instance, Blind(knowledge=Knowledge.NON_CLAIRVOYANT))
+    for policy, what in ((Short(), "queue"), (Nan(), "gpu")):
+        with pytest.raises(InputError, match=what):
+            simulate(instance, policy)
+
+
+# -- in every run ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
+    instance = random_task_instance(seed)
+    first, second = ran(instance, "srsf:k=2+random:seed=3"), ran(instance, "srsf:k=2+random:seed=3")
+    assert told(first) == told(second)
+    from optsched.online.specification import specify
+
+    chosen = specify("srsf:k=2+random:seed=3")
+    bare = run_iterations(instance, Srsf(2), chosen.placement, record=False)
+    assert bare.schedule.completion.tolist() == first.schedule.completion.tolist()
+    assert bare.schedule.tasks is None  # type: ignore[attr-defined]
+
+
+def test_times_far_from_zero_lose_nothing_but_the_digits_of_the_clock() -> None:
+    instance = random_task_instance(3)
+    late = Instance(
+        [dataclasses.replace(job, arrival=job.arrival + 2**30) for job in instance.jobs],
+        instance.cluster,
+        tasks=instance.tasks,
+        contention=instance.contention,
+    )
+    for spec in ("srsf:k=2", "srsf:k=3+first-fit"):
+        here, there = ran(instance, spec), ran(late, spec)
+        assert np.allclose(there.schedule.completion - 2**30, here.schedule.completion, atol=1e-5)
+        assert check_schedule(late, there.schedule) == []
+
+
+def test_no_jobs() -> None:
+    instance = Instance([], PAIR, tasks={"p": IterationTasks(1, 1)})
+    assert not instance.at_task_level
+
+
+@pytest.mark.parametrize("spec", ["fifo", "hadar-e", "a-srpt", "gavel"])
+def test_policies_for_whole_jobs_are_told_apart(spec: str) -> None:
+    with pytest.raises(InputError, match=r"schedules whole jobs, these have tasks.*ada-srsf"):
+        simulate(of_pair(Job("a", iterations=1, profile="p")), spec)
+    with pytest.raises(InputError, match="its jobs have no tasks"):
+        simulate(Instance([Job("a", duration=1)], "1x1"), "ada-srsf")
+    with pytest.raises(InputError, match="whole GPUs only"):
+        simulate(of_pair(Job("a", iterations=1, profile="p")), "ada-srsf+consolidated")
+
+
+def test_the_tournament_of_clocks() -> None:
+    rng = np.random.default_rng(4)
+    for clocks in (1, 2, 3, 7, 64, 65):
+        tree, known = new_tree(clocks), [math.inf] * clocks
+        for _ in range(200):
+            clock = int(rng.integers(clocks))
+            known[clock] = math.inf if rng.random() < 0.3 else float(rng.integers(10))
+            set_clock(tree, clock, known[clock])
+            assert tree[1] == min(known)
+            if min(known) < math.inf:
+                assert ringing(tree) == known.index(min(known))
