@@ -1,6 +1,7 @@
 """The referee: re-reads every schedule and certificate, and shares no code with anything that makes them.
 
-What a schedule must obey, and how exactly, stands in `optsched.feasibility`; how a file is read, in `optsched.claim`.
+What a schedule must obey, and how exactly, stands in `optsched.feasibility`, and for jobs with tasks in
+`optsched.task_check`; how a file is read, in `optsched.claim` and `optsched.task_claim`.
 This module adds the rule **value** (what a schedule is said to be worth is what it is worth) and passes the verdict.
 Values are added up as integers in a common unit, hence exact for any floats, by formulas written here anew.
 """
@@ -24,10 +25,13 @@ from optsched.claim import (
     parse_document,
 )
 from optsched.errors import InputError
-from optsched.feasibility import EXACT, RELATIVE, ULPS, Case, Findings, Violation, judge, number, whole
+from optsched.feasibility import EXACT, RELATIVE, ULPS, Case, Findings, Violation, judge, judge_exclusive, number, whole
 from optsched.files import read_bytes
 from optsched.instance import Instance
 from optsched.schedule import Schedule
+from optsched.task_check import judge_residency, judge_tasks
+from optsched.task_claim import TaskClaim, is_task_claim, task_claim_of, task_claim_of_parquet
+from optsched.task_log import TaskSchedule
 
 __all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
 
@@ -71,6 +75,9 @@ def check_schedule(
 ) -> list[Violation]:
     """Every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
 
+    Jobs with tasks share GPUs and are never preempted: a `TaskSchedule` with its log is judged task by task, and any other
+    schedule of theirs by the necessary conditions of `optsched.task_check.check_residency`.
+
     Parameters
     ----------
     preemptive : may a job be stopped and resumed?
@@ -86,18 +93,26 @@ def check_schedule(
     """
     name = None if objective is None and value is None else _known(instance, objective)
     stated = value if value is None or isinstance(value, float) else Fraction(value)
-    return _violations(Case(instance, claim_of(schedule, instance)), preemptive, forking, name, stated)
+    if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
+        tasks = task_claim_of(schedule, instance)
+        case = Case(instance, tasks.gangs)
+        return _violations(case, judge_tasks(case, tasks), name, stated)
+    case = Case(instance, claim_of(schedule, instance))
+    sharing = instance.at_task_level or isinstance(schedule, TaskSchedule)
+    found = judge_residency(case) if sharing else judge(case, preemptive=preemptive, forking=forking)
+    return _violations(case, found, name, stated)
 
 
 def check_file(
     path: str | os.PathLike[str], instance: Instance, *, preemptive: bool = True, forking: bool = True
 ) -> Verdict:
-    """Judge a schedule (JSON or Parquet) or a certificate file.
+    """Judge a schedule (JSON or Parquet), a file of tasks (Parquet) or a certificate file.
 
     What a schedule file states beyond its segments is checked too: ``"objective"`` and ``"value"`` under the rule
     value, ``"preemptive": false`` under preemption. Only a file with ``"forking": true`` is judged as a forking schedule,
-    in which a job may run in several copies at once, and only where ``forking`` allows it. A certificate is proved anew
-    from the instance alone.
+    in which a job may run in several copies at once, and only where ``forking`` allows it. At the task level jobs share GPUs
+    only in a file with ``"sharing": true``; it is judged by necessary conditions (`optsched.task_check.check_residency`),
+    and a file of tasks in full. A certificate is proved anew from the instance alone.
 
     Raises
     ------
@@ -105,8 +120,11 @@ def check_file(
         When the file cannot be read as either: missing, truncated, another format, a field missing or of a wrong type.
     """
     content = read_bytes(path)
+    tasks: TaskClaim | None = None
     if content.startswith(PARQUET_MAGIC):
-        claim = claim_of_parquet(content, instance, path)
+        if is_task_claim(content):
+            tasks = task_claim_of_parquet(content, instance, path)
+        claim = claim_of_parquet(content, instance, path) if tasks is None else tasks.gangs
     else:
         document = parse_document(content, path)
         form = document.get("format")
@@ -117,12 +135,24 @@ def check_file(
             raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
         claim = claim_of_document(document, instance, path)
     case, preemptive = Case(instance, claim), preemptive and claim.preemptive is not False
-    forking = forking and claim.forking is True
+    found = _judge(case, tasks, preemptive, forking and claim.forking is True)
     try:
         name = None if claim.value is None else _known(instance, claim.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
-        return Verdict("schedule", (*_violations(case, preemptive, forking), Violation("value", str(error))))
-    return Verdict("schedule", tuple(_violations(case, preemptive, forking, name, claim.value)))
+        return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
+    return Verdict("schedule", tuple(_violations(case, found, name, claim.value)))
+
+
+def _judge(case: Case, tasks: TaskClaim | None, preemptive: bool, forking: bool) -> Findings:
+    """The rules for what a file claims to be: tasks, residencies on shared GPUs, or segments on exclusive ones."""
+    if tasks is not None:
+        return judge_tasks(case, tasks)
+    if not case.instance.at_task_level:
+        return judge(case, preemptive=preemptive, forking=forking)
+    found = judge_residency(case)
+    if case.claim.sharing is not True:
+        judge_exclusive(case, found)
+    return found
 
 
 def schedule_value(instance: Instance, schedule: Schedule, objective: str | None = None) -> Fraction:
@@ -156,13 +186,8 @@ def _known(instance: Instance, objective: str | None) -> str:
 
 
 def _violations(
-    case: Case,
-    preemptive: bool,
-    forking: bool,
-    objective: str | None = None,
-    stated: float | Fraction | None = None,
+    case: Case, found: Findings, objective: str | None = None, stated: float | Fraction | None = None
 ) -> list[Violation]:
-    found = judge(case, preemptive=preemptive, forking=forking)
     # Without completions, or with one at or before the arrival, there is no value to compare with: other rules say why.
     early = objective == UTILITY and bool((case.completion <= case.instance.arrival).any())
     if objective is not None and stated is not None and case.completed and not early:

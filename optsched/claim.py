@@ -46,7 +46,8 @@ class Claim:
 
     ``job`` i64[S] is -1 where the segment names no job of the instance, and ``unknown`` then says what it names;
     ``start``, ``end``, ``work`` f64[S] seconds; ``offset`` i64[S + 1] into ``node`` and ``index`` i64[K].
-    ``objective``, ``value``, ``preemptive`` and ``forking`` are what the file states beyond its segments (None: nothing).
+    ``objective``, ``value``, ``preemptive``, ``forking`` and ``sharing`` are what the file states beyond its segments (None:
+    nothing).
     """
 
     digest: str
@@ -62,6 +63,7 @@ class Claim:
     value: Fraction | float | None = None
     preemptive: bool | None = None
     forking: bool | None = None
+    sharing: bool | None = None
 
 
 def claim_of(schedule: Schedule, instance: Instance) -> Claim:
@@ -182,7 +184,7 @@ def _header(document: dict[str, Any], path: str | os.PathLike[str]) -> dict[str,
     if not isinstance(digest, str):
         raise InputError("missing, or not text", file=path, field="instance", legal="sha256 of the instance")
     objective = document.get("objective")
-    flags = {field: document.get(field) for field in ("preemptive", "forking")}
+    flags = {field: document.get(field) for field in ("preemptive", "forking", "sharing")}
     if not (objective is None or isinstance(objective, str)):
         raise InputError("not legal", file=path, field="objective", value=objective, legal="a name, or none")
     for field, flag in flags.items():

@@ -1,5 +1,7 @@
 """The rules of a feasible schedule (rigid gangs on exclusive GPUs, rate 1 on any allowed GPU), for `optsched.check`.
 
+At the task level jobs share GPUs; what the rules say there stands in `optsched.task_check`.
+
 ============== =======================================================================================================
 instance       the schedule was made for this instance (sha256 of jobs and cluster)
 completeness   every job runs, every segment names a job of the instance, every number is finite
@@ -47,6 +49,7 @@ RULES = (
     "type",
     "memory",
     "rate",
+    "transfer",
     "work",
     "preemption",
     "value",
@@ -127,6 +130,15 @@ class Case:
         self.gpu: Ints = np.where(self.exists, (np.cumsum(node_gpus) - node_gpus)[self.node] + claim.index, -1)
 
     @cached_property
+    def first(self) -> Bools:
+        """Which pairs, bool[K], name a GPU that exists, and for the first time in their segment."""
+        pairs = np.flatnonzero(self.exists)
+        found = np.zeros(self.exists.size, dtype=np.bool_)
+        key = self.segment[pairs] * self.instance.cluster.gpus + self.gpu[pairs]
+        found[pairs[np.unique(key, return_index=True)[1]]] = True
+        return found
+
+    @cached_property
     def runs(self) -> Bools:
         """Which jobs have a segment, bool[n]."""
         return np.asarray(np.bincount(self.claim.job[self.known], minlength=self.instance.n) > 0)
@@ -186,13 +198,20 @@ def judge(case: Case, *, preemptive: bool, forking: bool = False) -> Findings:
     """
     found = Findings()
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
-        for rule in (_instance, _completeness, _arrival, _gang, _capacity, _type_and_memory, _rate, _work):
-            rule(case, found)
+        judge_gangs(case, found)
+        judge_exclusive(case, found)
+        _rate(case, found)
         if not forking:
             _one_place(case, found)
         if not preemptive:
             _preemption(case, found)
     return found
+
+
+def judge_gangs(case: Case, found: Findings) -> None:
+    """The rules that hold whether or not GPUs are shared: all but who else is there, how fast a job is, and preemption."""
+    for rule in (_instance, _completeness, _arrival, _gang, _existing_gpus, _type_and_memory, _work):
+        rule(case, found)
 
 
 def _instance(case: Case, found: Findings) -> None:
@@ -248,24 +267,25 @@ def _one_place(case: Case, found: Findings) -> None:
     )
 
 
-def _capacity(case: Case, found: Findings) -> None:
-    claim, segment, rule = case.claim, case.segment, "capacity"
-    cluster = case.instance.cluster
+def _existing_gpus(case: Case, found: Findings) -> None:
+    segment, rule, cluster = case.segment, "capacity", case.instance.cluster
     found.add(
         rule,
         np.flatnonzero(~case.exists),
         lambda k: case.of_segment(rule, int(segment[k]), f"names {case.place(k)}", f"GPUs of {cluster.spec}"),
     )
-    pairs = np.flatnonzero(case.exists)
-    first = np.zeros(pairs.size, dtype=np.bool_)
-    first[np.unique(segment[pairs] * cluster.gpus + case.gpu[pairs], return_index=True)[1]] = True
     found.add(
         rule,
-        pairs[~first],
+        np.flatnonzero(case.exists & ~case.first),
         lambda k: case.of_segment(rule, int(segment[k]), f"names {case.place(k)} twice", "once"),
     )
-    pairs = pairs[first & case.finite[segment[pairs]]]
-    rows = segment[pairs]
+
+
+def judge_exclusive(case: Case, found: Findings) -> None:
+    """The rule capacity where GPUs are not shared: a GPU serves one segment at a time."""
+    claim, rule = case.claim, "capacity"
+    pairs = np.flatnonzero(case.first & case.finite[case.segment])
+    rows = case.segment[pairs]
     later, earlier = _overlaps(case.gpu[pairs], claim.start[rows], claim.end[rows])
     # Two gangs meet on many GPUs; that is one violation, told of the first of them.
     clash = np.unique(rows[later] * claim.job.size + rows[earlier], return_index=True)[1]
@@ -351,7 +371,8 @@ def _work(case: Case, found: Findings) -> None:
     rows = np.flatnonzero(case.sound)
     job, work = claim.job[rows], claim.work[rows]
     total = np.bincount(job, weights=work, minlength=n).astype(np.float64)
-    clock = np.spacing(np.abs(claim.end[rows])) / np.nan_to_num(case.pace[rows], nan=1.0)
+    pace = np.where(case.pace[rows] > 0, case.pace[rows], 1.0)  # an iteration without compute: only messages
+    clock = np.spacing(np.abs(claim.end[rows])) / pace
     allowed = RELATIVE * case.need + ULPS * np.bincount(job, weights=clock, minlength=n)
     broken = np.bincount(job[~whole(work)], minlength=n) > 0
     allowed[whole(case.need) & whole(total) & ~broken] = 0.0
