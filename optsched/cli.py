@@ -103,11 +103,12 @@ def run(
     """Replay jobs under online policies; a certified ratio to the best possible beside each."""
     from optsched.online.specification import seeded, specify
     from optsched.progress import bars
-    from optsched.report import DEFAULT_POLICIES, evaluate
+    from optsched.report import default_policies, evaluate
     from optsched.report_files import prepare_folder, save_report
 
-    chosen = [specify(seeded(text, seed)) for text in policy or DEFAULT_POLICIES]
+    named = [specify(seeded(text, seed)) for text in policy or ()]  # a slip in a name is told before a long trace is read
     loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
+    chosen = named or [specify(seeded(text, seed)) for text in default_policies(loaded.instance)]
     if output is not None:
         prepare_folder(output)
     with bars() as shown:
@@ -165,7 +166,10 @@ def solve(
 def bound(
     source: Source,
     objective: ObjectiveOption = None,
-    schedule_class: Annotated[str, typer.Option("--class", help="gang, gang-nonpreemptive, forking")] = "gang",
+    schedule_class: Annotated[
+        str | None,
+        typer.Option("--class", help="gang (default), gang-nonpreemptive, forking; sharing (jobs with tasks)"),
+    ] = None,
     cluster: ClusterOption = None,
     limit: LimitOption = None,
     output: Annotated[Path | None, typer.Option("-o", help="a file for the certificate")] = None,

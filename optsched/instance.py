@@ -241,6 +241,15 @@ class Instance:
         """Are the jobs simulated task by task?"""
         return bool(self.tasked.any())
 
+    def require_whole_jobs(self, what: str) -> None:
+        """`InputError` where jobs have tasks: ``what`` needs jobs that hold their GPUs alone and run at a rate."""
+        if self.at_task_level:
+            raise InputError(
+                f"{what} schedules whole jobs, these have tasks and share GPUs",
+                field="tasks",
+                legal="jobs with durations, stage profiles or throughputs",
+            )
+
     def _of_tasks(self, field: str) -> Floats:
         values = {name: getattr(each, field) or 0.0 for name, each in self.tasks.items()}
         array = np.array([values[name] for name in self.table["profile"].to_list()], dtype=np.float64)

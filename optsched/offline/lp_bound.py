@@ -57,6 +57,7 @@ def lp_bound(
 
     Returns None for the makespan (no sum of costs over jobs) and when even a coarse grid is too large.
     """
+    instance.require_whole_jobs("lp_bound")
     goal = objective_of(instance, objective)
     if goal.maximum or instance.n == 0:
         return None

@@ -75,6 +75,7 @@ def solve(
     goal = objective_of(instance, objective)
     if time_limit is not None and not time_limit > 0:
         raise InputError("not legal", field="time limit", value=time_limit, legal="seconds > 0")
+    instance.require_whole_jobs("solve")
     seconds_alone(instance)
     regular_cost(goal, instance)
     task = Task(instance, goal, time_limit=time_limit, horizon=horizon, progress=progress)

@@ -38,7 +38,7 @@ class AdaDual:
     **Knowledge** clairvoyant. ``theta`` = b / (2 (b + eta)) unless given.
 
     Starting a transfer of M_2 bytes while M_1 are left of another: of all delays only "now" and "when it has ended" can be
-    best, and now is better iff M_2 / M_1 < theta (proof in `optsched.rates.link_contention`).
+    best, and now is better iff M_2 / M_1 < theta (proof in `optsched.rates.two_transfers`).
     **Guarantee** two transfers on one link, the second released just after the first: (2 + theta) / (1 + 2 theta) on
     sum C_j, 1.25 for eta = 0, 2 for eta -> infinity. n transfers: not constant-competitive.
     **Tight family** M_2 / M_1 = theta; the unbounded family: `optsched.ratios.adadual`.

@@ -72,6 +72,7 @@ def run_policy(
     preemptive; see `optsched.simulation.ordered`.
     """
     name = name or policy.name
+    instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
     begun = time.process_time()
     told: dict[str, Any] = {}

@@ -81,6 +81,7 @@ def run_forked(
     Complexity O(n M) for the rates, then O(copies) a round beside the policy's own work (M groups of alike nodes).
     """
     name = name or policy.name
+    instance.require_whole_jobs(name)
     _check(policy, name)
     _check_rounds(instance, policy, name)
     begun = time.process_time()

@@ -156,9 +156,8 @@ def _run(
                 view.start(job)
             state.tally[ASK] = 0
         elif status == STUCK:
-            job = instance.ids[int(state.links.waiting[0])]
-            now = state.links.clock[network.NOW]
-            raise SimulationError(f"policy {name} at {now:g} s: the all-reduce of job {job!r} waits for ever")
+            waits, now = instance.ids[int(state.links.waiting[0])], state.links.clock[network.NOW]
+            raise SimulationError(f"policy {name} at {now:g} s: the all-reduce of job {waits!r} waits for ever")
         elif progress is not None:
             progress(int(state.tally[FINISHED]), instance.n)
         if status not in (NEEDS_ROOM, ASKED, PAUSED):
@@ -247,7 +246,7 @@ def _schedule(state: TaskState, instance: Instance, name: str, record: bool) -> 
     gpu = state.gpu[workers]
     node = state.gpu_node[gpu]
     rows = int(state.tally[LOGGED])
-    log = TaskLog(*(column[:rows] for column in (state.log_job, state.log_worker, state.log_start, state.log_end)))
+    log = TaskLog(state.log_job[:rows], state.log_worker[:rows], state.log_start[:rows], state.log_end[:rows])
     return TaskSchedule(
         instance,
         job,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -176,7 +176,7 @@ def _links(instance: Instance, first: Ints, workers: int) -> Links:
 
 def grown(state: TaskState) -> TaskState:
     """The same state with twice the room in the log."""
-    changes = {}
+    changes: dict[str, Any] = {}
     for name in ("log_job", "log_worker", "log_start", "log_end"):
         old = getattr(state, name)
         new = np.zeros(2 * old.size, dtype=old.dtype)

@@ -1,0 +1,141 @@
+"""Jobs with tasks through the command line: what a run writes can be verified, every mistake is one clear line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.cli import main
+
+DOCUMENT: dict[str, Any] = {
+    "format": "optsched-instance/1",
+    "cluster": {"nodes": [{"count": 2, "gpus": 2, "gpu_memory": 16}]},
+    "tasks": {"vgg": {"forward": 0.5, "backward": 1, "message": 8}, "lone": {"forward": 1, "backward": 1}},
+    "contention": {"seconds_per_byte": 0.5, "penalty": 0.125},
+    "jobs": [
+        {"id": "a", "gpus": 3, "iterations": 2, "profile": "vgg", "gpu_memory": 8},
+        {"id": "b", "gpus": 4, "iterations": 3, "profile": "vgg", "gpu_memory": 8},
+        {"id": "c", "arrival": 1, "gpus": 1, "iterations": 3, "profile": "lone", "gpu_memory": 8},
+    ],
+}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.json"
+    path.write_text(json.dumps(DOCUMENT))
+    return path
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def test_a_run_is_bounded_written_and_verified(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert call("run", source, "--json", "-o", out) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [run["policy"] for run in document["runs"]] == ["srsf:k=1", "srsf:k=2", "ada-srsf"]
+    for run in document["runs"]:
+        assert run["bound"]["class"] == "sharing"
+        assert run["ratio"] >= 1
+        assert run["metrics"]["finished"] == 3
+        assert run["metrics"]["gpu_hours"]["busy"] * 3600 == pytest.approx(1.5 * (6 + 12) + 6)
+    written = sorted(path.name for path in out.iterdir())
+    assert [name.partition("-")[0] for name in written] == [
+        "certificate.json",
+        "result.json",
+        *["schedule"] * 3,
+        *["tasks"] * 3,
+    ]
+    for name in written:
+        if name != "result.json":
+            assert call("verify", out / name, "--instance", source) == 0, name
+    assert call("bound", source, "--json") == 0
+
+
+def changed(change: Callable[[dict[str, Any]], Any], path: Path) -> None:
+    document = json.loads(json.dumps(DOCUMENT))
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def _set(*keys: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        at: Any = document
+        for key in keys[:-1]:
+            at = at[key]
+        if to is ...:
+            del at[keys[-1]]
+        else:
+            at[keys[-1]] = to
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "said"),
+    [
+        (_set("contention", "penalty", to=-0.125), ("-p", "ada-srsf"), ["ada-srsf", "eta >= 0", "-0.125"]),
+        (_set("contention", "penalty", to=-0.125), ("-p", "k-way"), ["k-way", "eta >= 0"]),
+        (_set("contention", "penalty", to=-0.5), (), ["contention.penalty", "> -0.5"]),
+        (_set("contention", "seconds_per_byte", to=0), (), ["seconds_per_byte", "0"]),
+        (_set("contention", to=...), (), ["contention", "missing", "'a'"]),
+        (_set("jobs", 1, "gpu_memory", to=17), (), ["row 2", "gpus = 4", "at most 0", "memory"]),
+        (_set("jobs", 1, "gpus", to=5), (), ["row 2", "gpus = 5", "at most 4"]),
+        (_set("tasks", "vgg", "message", to=0), (), ["tasks.vgg.message", "0", "greater than 0"]),
+        (_set("tasks", "vgg", "forward", to=-1), (), ["tasks.vgg.forward", "-1"]),
+        (_set("jobs", 0, "profile", to="vg"), (), ["row 1", "profile = 'vg'", "did you mean vgg"]),
+        (_set("jobs", 0, "iterations", to=2.5), (), ["row 1", "iterations = 2.5", "a whole number"]),
+        (_set("jobs", 0, "duration", to=2), (), ["row 1", "duration = 2", "iterations with a profile"]),
+        (lambda _: None, ("-p", "srsf+lwf:kappa=0"), ["lwf: kappa", "0", "an integer >= 1"]),
+        (lambda _: None, ("-p", "srsf:k=0"), ["srsf: k", "an integer >= 1"]),
+        (lambda _: None, ("-p", "ada-srsf:theta=-1"), ["theta", "-1"]),
+        (lambda _: None, ("-p", "ada-srsf+consolidated"), ["consolidated", "whole GPUs", "lwf"]),
+        (lambda _: None, ("-p", "srtf"), ["srtf", "whole jobs", "ada-srsf"]),
+        (_set("contention", "kinds", to=["vgg"]), (), ["contention.ratios", "square"]),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    change: Callable[[dict[str, Any]], Any],
+    arguments: tuple[str, ...],
+    said: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "bad.json"
+    changed(change, path)
+    assert call("run", path, *arguments, "-o", tmp_path / "out") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert len(err.splitlines()) <= 2, err  # bad rows: a summary, then a line a row
+    for part in said:
+        assert part in err, err
+    assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
+
+
+def test_eta_below_zero_runs_under_rules_that_need_no_theorem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.json"
+    changed(_set("contention", "penalty", to=-0.125), path)
+    assert call("run", path, "-p", "srsf:k=2", "-p", "ada-srsf:theta=0.4", "--json") == 0
+    assert all(run["ratio"] >= 1 for run in json.loads(capsys.readouterr().out)["runs"])
+
+
+def test_what_is_not_made_for_jobs_with_tasks_says_so(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (("solve", source), ("bound", source, "--class", "gang")):
+        assert call(*arguments) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert "share GPUs" in err
