@@ -28,8 +28,9 @@ from optsched.errors import InputError
 from optsched.feasibility import EXACT, RELATIVE, ULPS, Case, Findings, Violation, judge, judge_exclusive, number, whole
 from optsched.files import read_bytes
 from optsched.instance import Instance
+from optsched.residency_check import judge_residency
 from optsched.schedule import Schedule
-from optsched.task_check import judge_residency, judge_tasks
+from optsched.task_check import judge_tasks
 from optsched.task_claim import TaskClaim, is_task_claim, task_claim_of, task_claim_of_parquet
 from optsched.task_log import TaskSchedule
 
@@ -76,7 +77,7 @@ def check_schedule(
     """Every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
 
     Jobs with tasks share GPUs and are never preempted: a `TaskSchedule` with its log is judged task by task, and any other
-    schedule of theirs by the necessary conditions of `optsched.task_check.check_residency`.
+    schedule of theirs by the necessary conditions of `optsched.residency_check.check_residency`.
 
     Parameters
     ----------
@@ -111,8 +112,9 @@ def check_file(
     What a schedule file states beyond its segments is checked too: ``"objective"`` and ``"value"`` under the rule
     value, ``"preemptive": false`` under preemption. Only a file with ``"forking": true`` is judged as a forking schedule,
     in which a job may run in several copies at once, and only where ``forking`` allows it. At the task level jobs share GPUs
-    only in a file with ``"sharing": true``; it is judged by necessary conditions (`optsched.task_check.check_residency`),
-    and a file of tasks in full. A certificate is proved anew from the instance alone.
+    only in a file with ``"sharing": true``; it is judged by necessary conditions
+    (`optsched.residency_check.check_residency`), and a file of tasks in full. A certificate is proved anew from the instance
+    alone.
 
     Raises
     ------

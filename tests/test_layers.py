@@ -31,7 +31,7 @@ FLOORS = [
     }
     | {"schedule", "schedule_file"},
     {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics"}
-    | {"task_check", "task_claim", "transferred_bytes"},
+    | {"task_check", "task_claim", "residency_check", "transferred_bytes"},
     {"simulation", "models"},
     {"placement", "prediction", "offline", "sources"},
     {"online"},

@@ -22,8 +22,9 @@ from optsched.cluster import Cluster, NodeGroup
 from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError
 from optsched.instance import Instance, Job
+from optsched.residency_check import check_residency
 from optsched.schedule import Schedule, Segment
-from optsched.task_check import check_residency, check_tasks
+from optsched.task_check import check_tasks
 from optsched.task_log import TaskLog, TaskSchedule
 
 PLACEMENTS = ("first-fit", ("lwf", 1), ("lwf", 2), ("lwf", math.inf))
