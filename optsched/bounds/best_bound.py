@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, Certificate
+from optsched.bounds.certificate import EXCLUSIVE_CLASSES, GANG_CLASSES, SCHEDULE_CLASSES, SHARING_CLASSES, Certificate
 from optsched.bounds.gang_machine import GangMachine, machines_to_try
 from optsched.errors import InputError
 from optsched.instance import Instance
@@ -59,7 +59,7 @@ def best_over_machines(instance: Instance, objective: str, schedule_class: str, 
     return Certificate(instance.digest, objective, schedule_class, kind, value, data)
 
 
-def bound(instance: Instance, objective: str | None = None, schedule_class: str = "gang") -> Certificate:
+def bound(instance: Instance, objective: str | None = None, schedule_class: str | None = None) -> Certificate:
     """The largest of all registered lower bounds on the optimum of ``objective`` over a class of schedules.
 
     (Of an objective that is maximised, the smallest upper bound.)
@@ -67,7 +67,8 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
     Parameters
     ----------
     objective : its name; None: the instance's own, else ``total_flow_time``.
-    schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; see `optsched.bounds.certificate`.
+    schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; ``sharing`` for jobs with tasks, and only for
+        them; see `optsched.bounds.certificate`. None: ``sharing`` for jobs with tasks, else ``gang``.
 
     Returns
     -------
@@ -77,17 +78,11 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
     Raises
     ------
     InputError
-        For an unknown objective or class.
+        For an unknown objective or class, or a class in which jobs hold GPUs alone while those of the instance share them.
     NoBoundError
-        For an objective without a bound.
+        For an objective without a bound, and for the class ``sharing`` where jobs have no tasks.
     """
-    if schedule_class not in SCHEDULE_CLASSES:
-        raise InputError(
-            "unknown class of schedules",
-            field="class",
-            value=schedule_class,
-            legal=near_matches(schedule_class, list(SCHEDULE_CLASSES), kind="class"),
-        )
+    schedule_class = _class_of(instance, schedule_class)
     name = objective_of(instance, objective).name
     found = []
     every = [BOUNDS.get(known) for known in BOUNDS.names()]
@@ -106,3 +101,21 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
         )
     sign = -1 if get_objective(name).gain else 1
     return max(found, key=lambda c: (sign * c.value, -len(json.dumps(c.data))))
+
+
+def _class_of(instance: Instance, asked: str | None) -> str:
+    """The class of schedules that is meant; `InputError` where the instance has none of it."""
+    served = SHARING_CLASSES if instance.at_task_level else EXCLUSIVE_CLASSES
+    if asked is None:
+        return served[0]
+    if asked not in SCHEDULE_CLASSES:
+        legal = near_matches(asked, list(SCHEDULE_CLASSES), kind="class")
+        raise InputError("unknown class of schedules", field="class", value=asked, legal=legal)
+    if asked not in served:
+        legal = ", ".join(served)
+        if instance.at_task_level:
+            raise InputError("jobs of this instance share GPUs", field="class", value=asked, legal=legal)
+        raise NoBoundError(
+            "no lower bound: jobs of this instance have no tasks", field="class", value=asked, legal=legal
+        )
+    return asked

@@ -9,6 +9,8 @@ too; bounds take that number as exact.
 **Classes of schedules**: a bound names the class it holds for. ``gang``: rigid gangs on exclusive GPUs, preemption
 allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, for which a bound of ``gang`` holds too.
 ``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.
+``sharing``: jobs with tasks (`optsched.contention`), whose gangs take turns on GPUs and share network interfaces. It is the
+only class of their instances, and of no others.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from optsched.registry import Registry, near_matches
 
 FORMAT = "optsched-certificate/1"
 GANG_CLASSES = ("gang", "gang-nonpreemptive")
-SCHEDULE_CLASSES = (*GANG_CLASSES, "forking")
+EXCLUSIVE_CLASSES = (*GANG_CLASSES, "forking")
+SHARING_CLASSES = ("sharing",)
+SCHEDULE_CLASSES = (*EXCLUSIVE_CLASSES, *SHARING_CLASSES)
 RULES = ("instance", "dual-feasibility", "value", "kind")
 
 _RATIO = re.compile(r"-?\d+(/\d+)?", re.ASCII)
@@ -104,6 +108,8 @@ class Certificate:
             raise CertificateError(
                 "kind", f"{self.kind} holds for {' and '.join(kind.classes)}, not for {self.schedule_class!r}"
             )
+        if (self.schedule_class in SHARING_CLASSES) != instance.at_task_level:
+            raise CertificateError("kind", f"{self.schedule_class!r} is no class of schedules of this instance")
         if not isinstance(self.value, Fraction):
             raise CertificateError("value", f"the value must be a fraction, not {self.value!r}")
         kind.verifier(self, instance)

@@ -98,7 +98,17 @@ def verify(certificate: Certificate, instance: Instance) -> None:
 def proved(times: Times, machine: Machine, multiplier: list[int], exponent: int) -> tuple[Fraction, int | None]:
     """The verifier's `bound_with`: multipliers are 0 for jobs without work or without a cost."""
     used = [j for j, u in enumerate(multiplier) if u > 0]
-    jobs = [(machine.release[j], machine.work[j], multiplier[j]) for j in used]
+    doubled, bits = proved_busy_times([(machine.release[j], machine.work[j], multiplier[j]) for j in used])
+    scale = Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
+    units = 0  # halves of a unit of time, times the scale of the multipliers
+    for j in used:
+        units += multiplier[j] * (times.duration[j] - 2 * (times.counted[j] or 0) - 2 * times.alone(j))
+    value = doubled * machine.tick / 2 + Fraction(units, 2 * times.per_second)
+    return times.cost_alone() + value / scale, bits
+
+
+def proved_busy_times(jobs: list[tuple[int, int, int]]) -> tuple[Fraction, int | None]:
+    """For jobs (release, work > 0, multiplier > 0): (twice the least ``sum u_j M_j`` in ticks, bits kept)."""
     pieces = busy_pieces(jobs)
     # twice the mean busy time is moment / work; it equals 2 C - work exactly where nothing interrupts the job
     early = [
@@ -112,9 +122,4 @@ def proved(times: Times, machine: Machine, multiplier: list[int], exponent: int)
     else:
         rounded = sum(u * -((-gap << bits) // (2 * work)) for u, gap, work in interrupted)
         doubled -= Fraction(2 * rounded, 1 << bits)
-    scale = Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
-    units = 0  # halves of a unit of time, times the scale of the multipliers
-    for j in used:
-        units += multiplier[j] * (times.duration[j] - 2 * (times.counted[j] or 0) - 2 * times.alone(j))
-    value = doubled * machine.tick / 2 + Fraction(units, 2 * times.per_second)
-    return times.cost_alone() + value / scale, bits
+    return doubled, bits

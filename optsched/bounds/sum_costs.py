@@ -62,7 +62,12 @@ class SumCosts:
 
 def sum_costs(instance: Instance, objective: str) -> SumCosts:
     """The costs of a sum objective (one of `COMPLETION`, `FLOW`, `TARDINESS`)."""
-    release, duration = instance.arrival, seconds_alone(instance)
+    return costs_with(instance, objective, seconds_alone(instance))
+
+
+def costs_with(instance: Instance, objective: str, duration: Floats) -> SumCosts:
+    """The same with other seconds, f64[n], that a job takes at least from its release to its completion."""
+    release = instance.arrival
     weight = np.ones(instance.n) if objective in _UNWEIGHTED else instance.weight
     counted = np.zeros(instance.n)
     if objective in FLOW:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import SCHEDULE_CLASSES, Certificate, data_integer, register_kind, require_same
+from optsched.bounds.certificate import EXCLUSIVE_CLASSES, Certificate, data_integer, register_kind, require_same
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
 from optsched.bounds.replay import MAX_EXPONENT
@@ -60,7 +60,7 @@ KIND = "typed-busy-time"
 @lower_bound(
     KIND,
     objectives=OBJECTIVES,
-    classes=SCHEDULE_CLASSES,
+    classes=EXCLUSIVE_CLASSES,
     statement="mean busy times and release plus duration, mixed job by job, GPU types at prices",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -102,7 +102,7 @@ def _shares(costs: SumCosts, grid: GridJobs) -> Floats:
         return best_shares(costs, grid)
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=SCHEDULE_CLASSES)
+@register_kind(KIND, objectives=OBJECTIVES, classes=EXCLUSIVE_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Price every job again in fractions, check 0 <= u <= w, and run preemptive WSPT in Python integers."""
     speeds = speeds_of(instance)

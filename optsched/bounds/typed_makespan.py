@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import (
-    SCHEDULE_CLASSES,
+    EXCLUSIVE_CLASSES,
     Certificate,
     CertificateError,
     parse_ratio,
@@ -61,7 +61,7 @@ class _Dual:
 @lower_bound(
     KIND,
     objectives=["makespan"],
-    classes=SCHEDULE_CLASSES,
+    classes=EXCLUSIVE_CLASSES,
     statement="a moment plus the work left, GPU types at prices",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -137,7 +137,7 @@ def _value(jobs: TypedJobs, dual: _Dual, forking: bool) -> Fraction:
     return moment + worth / (jobs.total(dual.prices) + sum(dual.own.values())) if some else Fraction(0)
 
 
-@register_kind(KIND, objectives=["makespan"], classes=SCHEDULE_CLASSES)
+@register_kind(KIND, objectives=["makespan"], classes=EXCLUSIVE_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Add the worth of the work that is left again, job by job in fractions."""
     speeds, forking = speeds_of(instance), certificate.schedule_class == FORKING

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import SCHEDULE_CLASSES, Certificate, ratio_text, register_kind, require_same
+from optsched.bounds.certificate import EXCLUSIVE_CLASSES, Certificate, ratio_text, register_kind, require_same
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
@@ -33,7 +33,7 @@ KIND = "typed-srpt"
 @lower_bound(
     KIND,
     objectives=OBJECTIVES,
-    classes=SCHEDULE_CLASSES,
+    classes=EXCLUSIVE_CLASSES,
     statement="SRPT on one machine, GPU types at their best prices",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -61,7 +61,7 @@ def _rough_value(costs: SumCosts, grid: GridJobs, levels: list[float]) -> float:
     return value
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=SCHEDULE_CLASSES)
+@register_kind(KIND, objectives=OBJECTIVES, classes=EXCLUSIVE_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Price every job again in fractions, and run SRPT with a heap of Python integers."""
     speeds = speeds_of(instance)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bounds.cases import OBJECTIVES, instance_of, instances, many, section_4_4
 from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, Certificate, NoBoundError, bound
+from optsched.bounds.certificate import EXCLUSIVE_CLASSES
 from optsched.bounds.replay import srpt
 from optsched.errors import InputError
 from optsched.instance import Cluster, Instance, Job, NodeGroup
@@ -118,7 +119,7 @@ def test_the_objective_of_the_instance_is_the_default() -> None:
     assert bound(instance.replace(objective="makespan")).objective == "makespan"
 
 
-@pytest.mark.parametrize("name", SCHEDULE_CLASSES)
+@pytest.mark.parametrize("name", EXCLUSIVE_CLASSES)
 def test_a_bound_names_its_class(name: str) -> None:
     instance = instance_of([(0.0, 2, 3.0), (1.0, 2, 3.0)], 3)
     certificate = bound(instance, "total_flow_time", name)
@@ -132,7 +133,7 @@ def test_unknown_class() -> None:
         bound(instance, schedule_class="gang-nonpreemptiv")
     assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="gang"):
-        bound(instance, schedule_class="sharing")
+        bound(instance, schedule_class="serial")
 
 
 def test_unknown_objective_and_objective_without_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

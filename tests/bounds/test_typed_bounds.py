@@ -12,7 +12,8 @@ from scipy.optimize import linprog
 
 from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many, srpt_in_fractions
 from bounds.typed_cases import objective_value, random_completions, typed_instance
-from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, Certificate, CertificateError, bound
+from optsched.bounds import BOUNDS, Certificate, CertificateError, bound
+from optsched.bounds.certificate import EXCLUSIVE_CLASSES
 from optsched.bounds.mean_busy_time import bound_with, weights_on_grid
 from optsched.bounds.srpt import layered
 from optsched.bounds.typed_machine import first_prices, typed_costs, typed_jobs, whole_prices
@@ -36,7 +37,7 @@ def certificates(instance: Instance, objective: str, schedule_class: str) -> lis
 
 def below_random_schedules(seed: int, schedule_class: str, count: int, schedules: int = 4) -> int:
     """Checks certificates of ``count`` instances, an objective each; the number of certificates."""
-    rng = np.random.default_rng([seed, SCHEDULE_CLASSES.index(schedule_class)])
+    rng = np.random.default_rng([seed, EXCLUSIVE_CLASSES.index(schedule_class)])
     forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
     checked = 0
     for k in range(count):
@@ -54,21 +55,21 @@ def below_random_schedules(seed: int, schedule_class: str, count: int, schedules
     return checked
 
 
-@pytest.mark.parametrize("schedule_class", SCHEDULE_CLASSES)
+@pytest.mark.parametrize("schedule_class", EXCLUSIVE_CLASSES)
 def test_never_above_a_schedule_and_verified(schedule_class: str) -> None:
     assert below_random_schedules(0, schedule_class, 11) > 8
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("schedule_class", SCHEDULE_CLASSES)
+@pytest.mark.parametrize("schedule_class", EXCLUSIVE_CLASSES)
 def test_never_above_many_schedules(schedule_class: str) -> None:
     assert below_random_schedules(1, schedule_class, 300, 8) > 250
 
 
-@pytest.mark.parametrize("schedule_class", SCHEDULE_CLASSES)
+@pytest.mark.parametrize("schedule_class", EXCLUSIVE_CLASSES)
 def test_any_prices_and_multipliers_stay_below(schedule_class: str) -> None:
     """The theorems alone: prices and multipliers drawn at random, some 0, no search."""
-    rng = np.random.default_rng([2, SCHEDULE_CLASSES.index(schedule_class)])
+    rng = np.random.default_rng([2, EXCLUSIVE_CLASSES.index(schedule_class)])
     forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
     for k in range(20):
         instance, objective = typed_instance(rng), SUMS[k % len(SUMS)]

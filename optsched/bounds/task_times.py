@@ -1,0 +1,194 @@
+"""What a job at the task level needs at least, of time, of GPUs and of network interfaces: the ground of the bounds there.
+
+**Model** (`optsched.contention`; class ``sharing``): job j repeats I_j times: t_j = forward + backward seconds of compute on
+each of its n_j GPUs, a barrier, then, if its gang spans nodes, an all-reduce of M_j bytes. GPUs and network interfaces are
+shared. That tasks are not preempted, that placement is final, and how many jobs fit a GPU's memory is not used below.
+
+* q_j: the GPUs of the largest node that suits j. A gang with n_j > q_j must span nodes, at least **m_j** of them: as few of
+  the largest as have n_j GPUs together. A gang with n_j <= q_j may stay on one: m_j = 0.
+* A transfer takes at least **c_j = a + b M_j** seconds: a before the bytes move, then k b + (k - 1) eta >= b seconds a byte
+  (since eta > -b), or b over a measured ratio <= 1. c_j = 0 where m_j = 0 or nothing is sent.
+* **L_j = I_j (t_j + c_j)**, the *path*: C_j >= r_j + L_j, since nothing of one job overlaps but its workers.
+
+**Two resources** serve all jobs; each is a machine of one unit a second once it is divided by its capacity.
+
+* GPUs: j takes n_j I_j t_j GPU-seconds of G, from r_j on; its last compute ends at least c_j before C_j.
+* Interfaces: k transfers over an interface move at most k / (k b + (k - 1) eta) bytes a second together: at most 1 / beta
+  with **beta = b for eta >= 0, b + eta for eta < 0** (the quotient is monotone in k between these two). A transfer moves at
+  the pace of its busiest node, so on each of its nodes beta times the rates of all transfers there is at most 1. Added up
+  over N nodes, with the rate of j counted m_j times (its gang uses m_j nodes or more), that is at most N: j takes
+  m_j I_j beta M_j interface-seconds of N, from r_j + t_j + a on; none while it waits for a. Measured ratios give no such
+  limit (k ratios near 1 move nearly k / b bytes a second): then nothing is said of interfaces.
+
+**Mean busy times**: count iterations from the last, i = 1, 2, ... After the i-th barrier come c_j seconds of its transfer
+and i - 1 whole iterations, so it is at most C_j - c_j - (i - 1)(t_j + c_j); the t_j seconds of every worker before it are on
+average at least t_j / 2 before it. The transfer ends at most at C_j - (i - 1)(t_j + c_j), and its bytes, never faster than
+1 / b, move on average at least b M_j / 2 before that. The average over i = 1 .. I_j gives, for the mean moments M^G_j of
+compute and M^N_j of bytes,
+
+    M^G_j <= C_j - L_j / 2 - c_j / 2,        M^N_j <= C_j - L_j / 2 + (t_j + a) / 2.
+
+All numbers are computed in fractions and rounded **down** to a float64 (works, releases, paths, distances: a bound becomes
+smaller by it), and are exact rationals afterwards. The engine adds up floats: a run may be below by rounding alone.
+
+**Source**: section 4.3 of this project's reference sheet on AdaDUAL, there for alike nodes, a = 0 and eta >= 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.bounds.certificate import Certificate, ratio_text, rounded_down
+from optsched.bounds.gang_machine import GangMachine
+from optsched.bounds.grid import GridJobs, on_grid
+from optsched.bounds.sum_costs import SumCosts, costs_with
+from optsched.contention import Contention
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.job_table import LONGEST
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SHARING = "sharing"
+GPUS, LINKS = "gpus", "links"
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """One resource of ``capacity`` units; arrays [n]. A job with ``width`` or ``seconds`` 0 takes nothing of it.
+
+    ``width`` i64: units that j holds, ``seconds`` f64: for how long in all, from ``release`` f64 on. With E_j the end and
+    M_j the mean moment of that: C_j >= E_j + ``tail``_j and C_j >= M_j + ``reach``_j / 2, f64 seconds.
+    """
+
+    name: str
+    capacity: int
+    width: Ints
+    seconds: Floats
+    release: Floats
+    tail: Floats
+    reach: Floats
+
+    @property
+    def used(self) -> npt.NDArray[np.bool_]:
+        """Which jobs take something of it, bool[n]."""
+        return (self.width > 0) & (self.seconds > 0)
+
+    def grid(self) -> GridJobs:
+        """The jobs of the machine that relaxes it, in ticks."""
+        return on_grid(self.release, self.seconds, GangMachine(0, self.capacity, np.where(self.used, self.width, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class TaskTimes:
+    """``path`` L_j, f64[n] seconds, and the two resources."""
+
+    path: Floats
+    gpus: Resource
+    links: Resource
+
+    def costs(self, instance: Instance, objective: str) -> SumCosts:
+        """The costs of a sum objective, a job's path in place of its duration."""
+        return costs_with(instance, objective, self.path)
+
+    def resource(self, name: str) -> Resource:
+        """One of `GPUS`, `LINKS`."""
+        return self.gpus if name == GPUS else self.links
+
+
+def task_times(instance: Instance) -> TaskTimes:
+    """What every job needs at least. O(n + K N log N) for K classes of jobs and N nodes.
+
+    Raises
+    ------
+    InputError
+        For the first job whose path is longer than times of jobs may be.
+    """
+    spans, gpus_count, node_count = _spans(instance)
+    contention = instance.contention or Contention(1.0)  # without it nobody sends
+    a, b, beta = (Fraction(contention.latency), Fraction(contention.seconds_per_byte), _capacity_cost(contention))
+    columns: list[list[float]] = [[] for _ in range(7)]
+    numbers = zip(*(_list(instance, name) for name in _READ), spans.tolist(), strict=True)
+    for r, iterations, forward, backward, message, nodes in numbers:
+        t, size = Fraction(forward) + Fraction(backward), Fraction(message if nodes else 0.0)
+        c = a + b * size if size else Fraction(0)
+        count, release = Fraction(iterations), Fraction(r)
+        path = count * (t + c)
+        moving = (count * beta * size, release + t + a, path - t - a) if size else (Fraction(0), release, Fraction(0))
+        for column, value in zip(columns, (path, count * t, c, path + c, *moving), strict=True):
+            column.append(rounded_down(value))
+    path_f, compute, tail, gpu_reach, bytes_f, link_release, link_reach = (np.array(column) for column in columns)
+    _check(instance, path_f)
+    gpus = Resource(GPUS, gpus_count, instance.gpus, compute, instance.arrival, tail, gpu_reach)
+    links = Resource(LINKS, node_count, spans, bytes_f, link_release, np.zeros(instance.n), link_reach)
+    return TaskTimes(path_f, gpus, links)
+
+
+_READ = ("arrival", "iterations", "forward", "backward", "message")
+
+
+def _list(instance: Instance, name: str) -> list[float]:
+    values: list[float] = getattr(instance, name).tolist()
+    return values
+
+
+def _capacity_cost(contention: Contention) -> Fraction:
+    # beta, seconds of an interface a byte; 0: unknown
+    if contention.measured:
+        return Fraction(0)
+    return Fraction(contention.seconds_per_byte) + min(Fraction(contention.penalty), Fraction(0))
+
+
+def _spans(instance: Instance) -> tuple[Ints, int, int]:
+    """(m_j i64[n], GPUs that somebody may use, nodes that a gang that must span may use; both at least 1)."""
+    sizes = instance.cluster.node_gpus
+    fewest = np.zeros(instance.class_gpus.size, dtype=np.int64)
+    for position, (gang, eligible) in enumerate(zip(instance.class_gpus, instance.class_eligible, strict=True)):
+        together = np.cumsum(np.sort(sizes[eligible])[::-1])
+        if gang > together[0]:
+            fewest[position] = np.searchsorted(together, gang) + 1
+    usable = instance.class_eligible.any(axis=0)
+    crossed = instance.class_eligible[fewest > 0].any(axis=0)
+    return fewest[instance.job_class], int(sizes[usable].sum()), max(int(crossed.sum()), 1)
+
+
+def _check(instance: Instance, path: Floats) -> None:
+    for j in np.flatnonzero(~(path <= LONGEST))[:1].tolist():
+        raise InputError(
+            f"job {instance.ids[j]!r} takes {path[j]:g} s at least",
+            field="iterations",
+            value=float(instance.iterations[j]),
+            legal=f"at most {LONGEST:g} seconds for all iterations",
+        )
+
+
+def machine_data(resource: str, grid: GridJobs) -> dict[str, Any]:
+    """What a certificate says of the machine of a resource, and of its grid."""
+    return {
+        "resource": resource,
+        "capacity": grid.capacity,
+        "grid_exponent": grid.exponent,
+        "tick": ratio_text(grid.tick),
+    }
+
+
+Prove = Callable[[TaskTimes], tuple[Fraction, dict[str, Any]] | None]
+
+
+def task_certificate(
+    instance: Instance, objective: str, schedule_class: str, kind: str, prove: Prove
+) -> Certificate | None:
+    """The certificate of what ``prove`` gives, (value, data); None where it gives None, or jobs have no tasks."""
+    if not instance.at_task_level or schedule_class != SHARING:
+        return None
+    proof = prove(task_times(instance))
+    if proof is None:
+        return None
+    return Certificate(instance.digest, objective, schedule_class, kind, *proof)

@@ -1,0 +1,424 @@
+"""Bounds for jobs with tasks: below every schedule, tight where they ought to be, refused when somebody touched them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bounds.cases import OBJECTIVES, instance_of
+from bounds.task_cases import TaskRun, all_completions, random_choices, task_instance
+from bounds.typed_cases import objective_value
+from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
+from optsched.bounds.task_busy_time import onto_simplex
+from optsched.bounds.task_times import task_times
+from optsched.cluster import Cluster, NodeGroup
+from optsched.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.errors import InputError
+from optsched.instance import Instance, Job
+from optsched.online.simulate import simulate
+from optsched.traces.generate import generate
+
+SUMS = ("task-srpt", "task-path", "task-busy-time", "link-srpt", "link-busy-time", "split-task-busy-time")
+NAMES = (*SUMS, "task-volume")
+ROUNDING = 1 + Fraction(1, 10**9)  # the engine adds up floats
+
+
+def certificates(instance: Instance, objective: str) -> list[Certificate]:
+    served = [BOUNDS.get(name) for name in NAMES if objective in BOUNDS.get(name).objectives]
+    built = [candidate.build(instance, objective, "sharing") for candidate in served]
+    return [certificate for certificate in built if certificate is not None]
+
+
+def values(instance: Instance, objective: str = "total_completion_time") -> dict[str, Fraction]:
+    return {certificate.kind: certificate.value for certificate in certificates(instance, objective)}
+
+
+def assert_below(instance: Instance, objective: str, schedules: list[list[Fraction]]) -> tuple[Fraction, Fraction]:
+    """(best bound, best schedule)."""
+    found = certificates(instance, objective)
+    best = min(objective_value(instance, objective, schedule) for schedule in schedules)
+    for certificate in found:
+        certificate.verify(instance)
+        assert certificate.value <= best, (certificate.to_json(), instance.to_json())
+    return max(certificate.value for certificate in found), best
+
+
+def with_tasks(
+    rows: list[tuple[float, int, int, str]], cluster: str, tasks: dict[str, IterationTasks], link: Contention
+) -> Instance:
+    jobs = [Job(f"j{k}", r, gang, iterations=i, profile=p) for k, (r, gang, i, p) in enumerate(rows)]
+    return Instance(jobs, cluster, tasks=tasks, contention=link)
+
+
+# --- below every schedule ------------------------------------------------------------------------------------------------
+
+
+def below_random_schedules(seed: int, count: int, schedules: int, *, measured: bool) -> int:
+    rng = np.random.default_rng([seed, measured])
+    reached = 0
+    for k in range(count):
+        instance, objective = task_instance(rng, measured=measured), OBJECTIVES[k % len(OBJECTIVES)]
+        eager = [float(rng.choice([1, 0.9, 0.5])) for _ in range(schedules)]
+        found = [TaskRun(instance, random_choices(rng, each)).completions() for each in eager]
+        lower, upper = assert_below(instance, objective, found)
+        reached += lower == upper
+    return reached
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_never_above_random_schedules(measured: bool) -> None:
+    # and the bounds are not below everything for no reason
+    assert below_random_schedules(0, 18, 4, measured=measured) >= 4
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("measured", [False, True])
+def test_never_above_many_random_schedules(measured: bool) -> None:
+    assert below_random_schedules(1, 300, 12, measured=measured) >= 50
+
+
+def exhausted(seed: int, count: int, most: int) -> list[float]:
+    """Best schedule over best bound of tiny instances, all schedules that start tasks at events gone through."""
+    rng, ratios = np.random.default_rng(seed), []
+    while len(ratios) < count:
+        instance = task_instance(rng, most=3, iterations=2)
+        if instance.cluster.gpus > 3 or instance.n < 2:
+            continue
+        schedules = all_completions(instance, most)
+        if len(schedules) < most:
+            lower, upper = assert_below(instance, "total_completion_time", schedules)
+            assert_below(instance, "makespan", schedules)
+            ratios.append(float(upper / lower) if lower else 1 + float(upper))  # nothing to do: 0
+    return ratios
+
+
+def test_never_above_the_best_of_all_schedules() -> None:
+    ratios = exhausted(2, 6, 150)
+    assert min(ratios) == 1
+    assert max(ratios) < 3
+
+
+@pytest.mark.study
+def test_never_above_the_best_of_many_more_schedules() -> None:
+    assert min(exhausted(3, 60, 1500)) == 1
+
+
+# --- tight, and by hand --------------------------------------------------------------------------------------------------
+
+
+def test_one_gpu_is_srpt() -> None:
+    tasks = {"m": IterationTasks(0.25, 0.75)}
+    instance = with_tasks([(0, 1, 5, "m"), (0, 1, 2, "m"), (7, 1, 1, "m")], "1x1", tasks, ETHERNET_10G)
+    found = values(instance)
+    assert found["task-srpt"] == 2 + 7 + 8
+    assert bound(instance, "makespan").value == 8
+    assert "link-srpt" not in found
+
+
+def test_transfers_alone_are_srpt_on_the_interfaces() -> None:
+    # nothing to compute, all gangs on both nodes: one transfer at a time, shortest first, is optimal
+    tasks = {"long": IterationTasks(0, 0, 6), "short": IterationTasks(0, 0, 2)}
+    instance = with_tasks(
+        [(0, 2, 1, "long"), (0, 2, 1, "short"), (1, 2, 1, "short")], "2x1", tasks, Contention(0.5, 0.25)
+    )
+    assert values(instance)["link-srpt"] == 1 + 2 + 5
+    rng = np.random.default_rng(0)
+    patient = [TaskRun(instance, lambda count: int((count - 1) * (rng.random() < 0.8)), False) for _ in range(150)]
+    assert min(sum(run.completions()) for run in patient) == 8
+    assert bound(instance, "makespan").value == 5
+    assert "task-srpt" not in values(instance)  # no compute
+
+
+def test_numbers_of_the_theorems_by_hand() -> None:
+    """Three jobs on 2 nodes of 2 GPUs and one of 1: q = 2; 3 GPUs need 2 nodes, 5 all three; a = 1/4, b = 1/2."""
+    tasks = {"m": IterationTasks(1, 2, 3), "mute": IterationTasks(1, 2)}
+    link = Contention(0.5, 0.25, 0.25)
+    instance = with_tasks([(1, 3, 2, "m"), (0, 5, 4, "m"), (0, 2, 3, "m"), (0, 4, 1, "mute")], "2x2+1x1", tasks, link)
+    times = task_times(instance)
+    assert times.path.tolist() == [2 * 4.75, 4 * 4.75, 9, 3]
+    assert (times.gpus.capacity, times.links.capacity) == (5, 3)
+    assert times.links.used.tolist() == [True, True, False, False]
+    assert times.links.width[:2].tolist() == [2, 3]
+    assert times.links.seconds[:2].tolist() == [3, 6]
+    assert times.links.release[:2].tolist() == [4.25, 3.25]
+    assert times.gpus.tail.tolist() == [1.75, 1.75, 0, 0]
+    assert values(instance)["task-path"] == 1 + 9.5 + 19 + 9 + 3
+    # N1: works 2 x 3 / 3 and 3 x 6 / 3; the second one is overtaken at 4.25 with 5 seconds left
+    assert values(instance)["link-srpt"] == Fraction(25, 4) + Fraction(45, 4) + 9 + 3
+    # K1: works 18, 60, 18, 12 of 5 GPUs, from 1 for the first; its turn comes at 2.4, with 3.6 seconds to do both times
+    ends = [Fraction(12, 5), Fraction(30, 5), Fraction(48, 5), Fraction(108, 5)]
+    assert values(instance)["task-srpt"] == sum(ends) + Fraction(7, 2)
+
+
+def test_mean_busy_times_by_hand() -> None:
+    """K3 and N3 of two gangs on 2 nodes of one GPU: M^G from works 4 and 1, M^N from 4 and 3 released at t."""
+    tasks = {"a": IterationTasks(1, 1, 4), "b": IterationTasks(0.5, 0.5, 6)}
+    instance = with_tasks([(0, 2, 2, "a"), (0, 2, 1, "b")], "2x1", tasks, Contention(0.5))
+    # L = 8, 4; c = 2, 3. GPUs: b at 0..1, a at 1..5. Interfaces: b at 1..4, a at 4..8.
+    assert values(instance)["task-busy-time"] == Fraction(1, 2) + 3 + (8 + 2 + 4 + 3) / Fraction(2)
+    assert values(instance)["link-busy-time"] == Fraction(5, 2) + 6 + (8 - 2 + 4 - 1) / Fraction(2)
+
+
+def test_a_negative_penalty_needs_the_larger_rate_of_the_link() -> None:
+    """Two transfers at once end before they could one after the other: beta = b would be wrong, b + eta holds."""
+    tasks = {"m": IterationTasks(0, 0, 4)}
+    instance = with_tasks([(0, 2, 1, "m")] * 2, "2x1", tasks, Contention(1, -0.5))
+    together = min(max(each) for each in all_completions(instance, 5000))
+    assert together == 6 < 2 * 4
+    assert bound(instance, "makespan").value == 4 <= together
+    assert values(instance)["link-srpt"] == 2 + 4 <= 12
+
+
+def test_measured_ratios_say_nothing_of_links() -> None:
+    tasks = {"m": IterationTasks(0, 0, 4)}
+    instance = with_tasks([(0, 2, 1, "m")] * 2, "2x1", tasks, Contention(1, kinds=("m",), ratios=((1.0,),)))
+    assert set(values(instance)) == {"task-path", "split-task-busy-time"} - {"split-task-busy-time"}
+    assert bound(instance, "makespan").value == 4 == min(max(each) for each in all_completions(instance, 5000))
+
+
+def test_memory_and_types_decide_who_must_span() -> None:
+    big = NodeGroup(4, 1, gpu="K80", gpu_memory=10.0)
+    cluster = Cluster((big, NodeGroup(2, 3, gpu="V100", gpu_memory=40.0)))
+    tasks = {"m": IterationTasks(1, 0, 1)}
+    needs: list[dict[str, Any]] = [{}, {"gpu_memory": 20.0}, {"gpu_types": ("V100",)}, {"gpu_types": ("K80",)}]
+    jobs = [Job(str(k), gpus=4, iterations=1, profile="m", **need) for k, need in enumerate(needs)]
+    times = task_times(Instance(jobs, cluster, tasks=tasks, contention=Contention(1)))
+    assert times.links.width.tolist() == [0, 2, 2, 0]
+    assert times.links.capacity == 3  # nobody who must span may use the large node
+    assert times.gpus.capacity == 10
+
+
+def test_one_node_sends_nothing() -> None:
+    instance = with_tasks([(0, 4, 3, "m")], "1x4", {"m": IterationTasks(1, 1, 9)}, ETHERNET_10G)
+    assert bound(instance).value == 6
+    assert "link-busy-time" not in values(instance)
+
+
+def test_shares_are_put_back_to_the_nearest_legal_ones() -> None:
+    given = np.array([[0.2, 0.9, 2.0, -1.0, 1.5], [0.3, 0.5, 0.1, 0.4, -0.5]])
+    assert onto_simplex(given).tolist() == [
+        pytest.approx([0.2, 0.7, 1.0, 0.0, 1.0]),
+        pytest.approx([0.3, 0.3, 0.0, 0.4, 0.0]),
+    ]
+
+
+# --- the workload of the sheet -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def workload() -> Instance:
+    return generate("ada-srsf", 1)
+
+
+def test_orders_of_magnitude_of_the_sheet(workload: Instance) -> None:
+    """Section 4.3, mean JCT in ms over five job sets: K1 1919-2576, K2 4342-4872, K3 4005-4891, N1 3772-5071, N3 4780-6253.
+
+    Another random stream draws other sets: the tolerance is 15 %.
+    """
+    found = {name: float(value) / workload.n * 1000 for name, value in values(workload, "total_flow_time").items()}
+    sheet = [(1919, 2576), (4342, 4872), (4005, 4891), (3772, 5071), (4780, 6253)]
+    for name, (low, high) in zip(SUMS, sheet, strict=False):
+        assert 0.85 * low < found[name] < 1.15 * high, name
+    assert found["split-task-busy-time"] > 1.03 * max(found[name] for name in SUMS[:-1])
+    assert bound(workload).kind == "split-task-busy-time"
+
+
+def test_below_the_runs_of_policies(workload: Instance) -> None:
+    small = workload.head(30)
+    runs = [simulate(small, specification) for specification in ("ada-srsf+lwf:kappa=1", "srsf:k=2+first-fit")]
+    for objective in ("total_flow_time", "makespan"):
+        for certificate in certificates(small, objective):
+            assert certificate.value <= min(Fraction(run.value(objective)) for run in runs) * ROUNDING, certificate.kind
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_both_roads_agree_on_the_workload(workload: Instance, objective: str) -> None:
+    rng = np.random.default_rng(OBJECTIVES.index(objective))
+    jobs = workload.table.with_columns(
+        weight=rng.integers(0, 9, workload.n) / 7, due=workload.arrival + rng.uniform(0, 30, workload.n)
+    )
+    instance = workload.replace(jobs=jobs, contention=Contention(0.856e-9, 0.2e-9, 6.69e-4))
+    for certificate in certificates(instance, objective):
+        certificate.verify(instance)
+
+
+# --- classes of schedules ------------------------------------------------------------------------------------------------
+
+
+def test_sharing_is_the_class_of_jobs_with_tasks_and_of_no_others(workload: Instance) -> None:
+    small = workload.head(5)
+    assert bound(small).schedule_class == bound(small, schedule_class="sharing").schedule_class == "sharing"
+    for name in ("gang", "gang-nonpreemptive", "forking"):
+        with pytest.raises(InputError, match="jobs of this instance share GPUs") as error:
+            bound(small, schedule_class=name)
+        assert not isinstance(error.value, NoBoundError)
+        assert "sharing" in str(error.value)
+    exclusive = instance_of([(0.0, 1, 3.0)], 2)
+    assert bound(exclusive).schedule_class == "gang"
+    with pytest.raises(NoBoundError, match="have no tasks"):
+        bound(exclusive, schedule_class="sharing")
+    assert all(BOUNDS.get(name).build(exclusive, "total_flow_time", "sharing") is None for name in NAMES)
+
+
+def test_a_proof_for_gangs_is_none_for_jobs_that_share(workload: Instance) -> None:
+    small = workload.head(5)
+    forged = Certificate(small.digest, "total_flow_time", "gang", "release-plus-duration", Fraction(1), {})
+    with pytest.raises(CertificateError, match="no class of schedules of this instance") as error:
+        forged.verify(small)
+    assert error.value.rule == "kind"
+
+
+def test_paths_beyond_the_times_of_jobs_are_refused() -> None:
+    instance = with_tasks([(0, 1, 10**6, "m")], "1x1", {"m": IterationTasks(1e300, 0)}, ETHERNET_10G)
+    with pytest.raises(InputError, match="'j0' takes") as error:
+        bound(instance)
+    assert "\n" not in str(error.value)
+
+
+# --- touched certificates ------------------------------------------------------------------------------------------------
+
+Document = dict[str, Any]
+SRPT, BUSY = ("task-srpt", "link-srpt"), ("task-busy-time", "link-busy-time", "split-task-busy-time")
+PATH, VOLUME = ("task-path",), ("task-volume",)
+
+
+@pytest.fixture(scope="module")
+def instance() -> Instance:
+    tasks = {"m": IterationTasks(0.5, 1, 2), "x": IterationTasks(0.25, 0.25, 5), "s": IterationTasks(2, 1)}
+    rows = [(0.0, 3, 4, "m"), (0.5, 4, 2, "x"), (1.0, 1, 3, "s"), (2.0, 2, 3, "m"), (2.5, 3, 1, "x")]
+    jobs = [
+        Job(f"j{k}", r, gang, iterations=i, profile=p, weight=k % 3 + 1, due=5)
+        for k, (r, gang, i, p) in enumerate(rows)
+    ]
+    return Instance(jobs, "3x2", tasks=tasks, contention=Contention(0.5, 0.125))
+
+
+def add(delta: Fraction) -> Callable[[Document], None]:
+    def touch(doc: Document) -> None:
+        value = Fraction(doc["value"]) + delta
+        doc["value"] = f"{value.numerator}/{value.denominator}"
+
+    return touch
+
+
+def put(field: str, value: Any) -> Callable[[Document], None]:
+    return lambda doc: doc.update({field: value})
+
+
+def put_data(field: str, value: Any) -> Callable[[Document], None]:
+    return lambda doc: doc["data"].update({field: value})
+
+
+def change(field: str, how: Callable[[Any], Any]) -> Callable[[Document], None]:
+    return lambda doc: doc["data"].update({field: how(doc["data"][field])})
+
+
+def first(field: str, how: Callable[[Any], Any]) -> Callable[[Document], None]:
+    # of the first resource
+    return lambda doc: doc["data"]["resources"][0].update({field: how(doc["data"]["resources"][0][field])})
+
+
+def raised(multipliers: list[int]) -> list[int]:
+    largest = multipliers.index(max(multipliers))
+    return [u + 10**9 * (j == largest) for j, u in enumerate(multipliers)]
+
+
+TAMPERINGS: list[tuple[str, str, Callable[[Document], None], tuple[str, ...]]] = [
+    ("another instance", "instance", put("instance", "0" * 64), NAMES),
+    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), NAMES),
+    ("value lowered", "value", add(Fraction(-1)), NAMES),
+    ("another class", "kind", put("class", "gang"), NAMES),
+    ("a claim added", "value", put_data("optimal", True), NAMES),
+    ("objective unweighted", "value", put("objective", "total_flow_time"), (*SRPT, *PATH)),
+    ("objective unweighted", "dual-feasibility", put("objective", "total_flow_time"), BUSY),
+    ("objective of completion", "value", put("objective", "total_weighted_completion_time"), SUMS),
+    ("objective of another kind", "kind", put("objective", "makespan"), (*SRPT, *BUSY)),
+    ("objective of another kind", "kind", put("objective", "total_flow_time"), VOLUME),
+    ("flow constant dropped", "value", put_data("flow_constant", "0/1"), SUMS),
+    ("more capacity", "value", change("capacity", lambda u: u + 1), SRPT),
+    ("coarser grid", "value", change("grid_exponent", lambda k: k - 3), SRPT),
+    ("absurd grid", "value", put_data("grid_exponent", 10**9), SRPT),
+    ("no such resource", "value", put_data("resource", "disks"), (*SRPT, *VOLUME)),
+    ("a resource that is a list", "value", put_data("resource", ["gpus"]), (*SRPT, *VOLUME)),
+    ("levels descending", "dual-feasibility", change("levels", lambda x: x[::-1]), SRPT),
+    ("other levels", "value", put_data("levels", ["3/2"]), SRPT),
+    ("multiplier above the weight", "dual-feasibility", first("multipliers", raised), BUSY),
+    ("multiplier negative", "dual-feasibility", first("multipliers", lambda u: [-1, *u[1:]]), BUSY),
+    ("multipliers 0", "value", first("multipliers", lambda u: [0] * len(u)), BUSY),
+    ("multiplier missing", "value", first("multipliers", lambda u: u[1:]), BUSY),
+    ("multiplier as a truth value", "value", first("multipliers", lambda u: [True, *u[1:]]), BUSY),
+    ("more of a resource", "value", first("capacity", lambda u: u + 1), BUSY),
+    ("a resource twice", "dual-feasibility", change("resources", lambda x: [x[0], x[0]]), BUSY),
+    ("no resource", "value", put_data("resources", []), BUSY),
+    ("resources as an object", "value", put_data("resources", {}), BUSY),
+    ("an exponent that is a text", "value", put_data("multiplier_exponent", "1"), BUSY),
+    ("a later release", "value", change("release", lambda r: f"{Fraction(r) + Fraction(1, 8)}"), VOLUME),
+    ("a release after all", "value", put_data("release", "1000/1"), VOLUME),
+    ("no fraction", "value", put_data("tail", 0.5), VOLUME),
+    ("another resource", "value", change("resource", lambda x: "links" if x == "gpus" else "gpus"), VOLUME),
+]
+PAIRS = [(name, rule, touch, kind) for name, rule, touch, kinds in TAMPERINGS for kind in kinds]
+built: dict[str, str] = {}
+
+
+def untouched(kind: str, instance: Instance) -> Document:
+    if kind not in built:
+        objective = "makespan" if kind == "task-volume" else "total_weighted_flow_time"
+        certificate = BOUNDS.get(kind).build(instance, objective, "sharing")
+        assert certificate is not None
+        built[kind] = json.dumps(certificate.to_json())
+    return dict(json.loads(built[kind]))
+
+
+def judge(doc: Document, instance: Instance, folder: Path) -> None:
+    path = folder / "certificate.json"
+    path.write_text(json.dumps(doc))
+    Certificate.load(path).verify(instance)
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_untouched(kind: str, instance: Instance, tmp_path: Path) -> None:
+    judge(untouched(kind, instance), instance, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "touch", "kind"), PAIRS, ids=[f"{kind}: {name}" for name, _, _, kind in PAIRS]
+)
+def test_tampered(
+    name: str, rule: str, touch: Callable[[Document], None], kind: str, instance: Instance, tmp_path: Path
+) -> None:
+    doc = untouched(kind, instance)
+    touch(doc)
+    with pytest.raises(CertificateError) as error:
+        judge(doc, instance, tmp_path)
+    assert error.value.rule == rule
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
+
+
+def test_multipliers_of_both_resources_share_the_weight(instance: Instance, tmp_path: Path) -> None:
+    doc = untouched("split-task-busy-time", instance)
+    assert [part["resource"] for part in doc["data"]["resources"]] == ["gpus", "links"]
+    whole = untouched("task-busy-time", instance)["data"]["resources"][0]["multipliers"]
+    scale = doc["data"]["multiplier_exponent"] - untouched("task-busy-time", instance)["data"]["multiplier_exponent"]
+    doc["data"]["resources"][0]["multipliers"] = [u << scale for u in whole]  # each of the two is legal, together not
+    with pytest.raises(CertificateError, match="more than its weight together") as error:
+        judge(doc, instance, tmp_path)
+    assert error.value.rule == "dual-feasibility"
+
+
+def test_the_last_job_is_named(instance: Instance) -> None:
+    certificate = BOUNDS.get("task-path").build(instance, "makespan", "sharing")
+    assert certificate is not None
+    certificate.verify(instance)
+    for job in ("j4", "nobody", None, 3):
+        other = Certificate(instance.digest, "makespan", "sharing", "task-path", certificate.value, {"job": job})
+        with pytest.raises(CertificateError) as error:
+            other.verify(instance)
+        assert error.value.rule == "value"
