@@ -17,7 +17,7 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.files import read_bytes, write_atomic
-from optsched.online.specification import whole_job_policies
+from optsched.online import POLICIES
 from optsched.progress import bars
 from optsched.ratios.evaluate import Measured, PolicyLike, PolicyRatios, RatioTable, ratios
 from optsched.ratios.suites import Suite, suites
@@ -37,7 +37,7 @@ def baseline_path() -> Path:
 
 def measured(policies: Sequence[str] | None = None) -> RatioTable:
     """Every registered policy (or those named) on every shipped instance."""
-    chosen: list[PolicyLike] = list(whole_job_policies() if policies is None else policies)
+    chosen: list[PolicyLike] = list(POLICIES.names() if policies is None else policies)
     with bars() as shown:
         step = shown.step("measuring ratios")
         return ratios("all", chosen, progress=step)

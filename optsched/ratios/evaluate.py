@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.objectives import objective_of
-from optsched.online.specification import Specification, specify
-from optsched.policy import OrderedPolicy, Policy
+from optsched.online.specification import AnyPolicy, Specification, at_task_level, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
 from optsched.ratios.proven import BoundShown, Proven, refereed
 from optsched.ratios.suites import Suite, suite
 
-PolicyLike = str | Policy | OrderedPolicy | Specification
+PolicyLike = str | AnyPolicy | Specification
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,8 @@ def ratios(
 ) -> RatioTable:
     """Run policies on every instance of a suite and hold them against what is proven about the optimum.
 
+    A policy for whole jobs is not run where jobs have tasks, nor the other way round.
+
     Parameters
     ----------
     over : a suite, or its name; a folder of instance files; an instance (see `optsched.ratios.suites.suite`).
@@ -160,7 +162,8 @@ def ratios(
     Raises
     ------
     InputError
-        An unknown suite, policy or objective; a stated optimum that a run refutes.
+        An unknown suite, policy or objective; a stated optimum that a run refutes; a policy that none of the instances is
+        for.
     SimulationError
         The referee rejects a schedule.
     """
@@ -169,11 +172,17 @@ def ratios(
     rows: list[list[Measured]] = [[] for _ in specifications]
     instances = where.instances()
     for done, (name, instance) in enumerate(instances, 1):
-        for row, measured in zip(rows, measure(instance, specifications, objective, name=name), strict=True):
-            row.append(measured)
+        fitting = [k for k, each in enumerate(specifications) if at_task_level(each.policy) == instance.at_task_level]
+        found = measure(instance, [specifications[k] for k in fitting], objective, name=name)
+        for k, measured in zip(fitting, found, strict=True):
+            rows[k].append(measured)
         if progress is not None:
             progress(done, len(instances))
     texts = [specification.text for specification in specifications]
+    for text, row in zip(texts, rows, strict=True):
+        if instances and not row:
+            legal = "policies of the task level where jobs have tasks, policies for whole jobs elsewhere"
+            raise InputError(f"no instance of {where.name} is for it", field="policy", value=text, legal=legal)
     return RatioTable(where.name, tuple(PolicyRatios(t, tuple(row)) for t, row in zip(texts, rows, strict=True)))
 
 

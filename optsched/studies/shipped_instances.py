@@ -186,8 +186,12 @@ DDL_CLUSTER = Recipe(
     (),
     "total_completion_time",
 )
+# Iterations task by task: all-reduces of 160 jobs on the network interfaces of 16 nodes of four GPUs, 10 GbE.
+CONTENTION_CLUSTER = Recipe(
+    "contention-cluster", "P64|r_j,size_j,tasks,contention|sum C_j - r_j", "ada-srsf", 1, {}, (), "total_flow_time"
+)
 # Shipped without a proof: too large for one.
-UNPROVED = (CLUSTER_WEEK, DDL_CLUSTER)
+UNPROVED = (CLUSTER_WEEK, DDL_CLUSTER, CONTENTION_CLUSTER)
 
 
 def prove(instance: Instance, methods: tuple[str, ...]) -> dict[str, float]:
