@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from optsched.bounds import Certificate, bound
     from optsched.check import check_schedule
     from optsched.cluster import Cluster, NodeGroup
+    from optsched.contention import Contention, IterationTasks
     from optsched.errors import InputError, OptschedError
     from optsched.instance import Instance, Job
     from optsched.offline.solve import Solution, solve
@@ -32,18 +33,25 @@ if TYPE_CHECKING:
     from optsched.rates.throughput_table import read_throughputs
     from optsched.report import Report, compare, evaluate
     from optsched.schedule import Schedule, Segment
+    from optsched.simulation.iterations import TaskRun
     from optsched.simulation.run import Run
     from optsched.sources import load
+    from optsched.task_log import TaskSchedule
+    from optsched.task_policy import Countdown, TaskOrder
     from optsched.throughputs import Throughput, Throughputs
     from optsched.traces.generate import generate
+    from optsched.transfers import TransferProblem
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Certificate": "bounds",
     "Cluster": "cluster",
+    "Contention": "contention",
+    "Countdown": "task_policy",
     "InputError": "errors",
     "Instance": "instance",
+    "IterationTasks": "contention",
     "Job": "instance",
     "Knowledge": "policy",
     "Network": "rates.network",
@@ -61,8 +69,12 @@ _HOMES = {
     "Stage": "profile",
     "Start": "policy",
     "Stop": "policy",
+    "TaskOrder": "task_policy",
+    "TaskRun": "simulation.iterations",
+    "TaskSchedule": "task_log",
     "Throughput": "throughputs",
     "Throughputs": "throughputs",
+    "TransferProblem": "transfers",
     "Wake": "policy",
     "bound": "bounds",
     "check_schedule": "check",
@@ -80,8 +92,11 @@ _HOMES = {
 __all__ = [
     "Certificate",
     "Cluster",
+    "Contention",
+    "Countdown",
     "InputError",
     "Instance",
+    "IterationTasks",
     "Job",
     "Knowledge",
     "Network",
@@ -99,8 +114,12 @@ __all__ = [
     "Stage",
     "Start",
     "Stop",
+    "TaskOrder",
+    "TaskRun",
+    "TaskSchedule",
     "Throughput",
     "Throughputs",
+    "TransferProblem",
     "Wake",
     "bound",
     "check_schedule",

@@ -66,9 +66,9 @@ def _guarantees() -> list[tuple[str, str]]:
 
 
 def _suites() -> list[tuple[str, str]]:
-    from optsched.ratios.suites import suites
+    from optsched.ratios.suites import MADE, suites
 
-    return [(name, suite.summary) for name, suite in suites().items()]
+    return [(name, suite.summary) for name, suite in (suites() | MADE).items()]
 
 
 def _objectives() -> list[tuple[str, str]]:

@@ -39,8 +39,8 @@ class AdaDual:
 
     Starting a transfer of M_2 bytes while M_1 are left of another: of all delays only "now" and "when it has ended" can be
     best, and now is better iff M_2 / M_1 < theta (proof in `optsched.rates.two_transfers`).
-    **Guarantee** two transfers on one link, the second released just after the first: (2 + theta) / (1 + 2 theta) on
-    sum C_j, 1.25 for eta = 0, 2 for eta -> infinity. n transfers: not constant-competitive.
+    **Guarantee** two transfers on one link, any releases: (2 + theta) / (1 + 2 theta) on sum C_j and on flow time; that is
+    1.25 for eta = 0, 2 for eta -> infinity. n transfers: not constant-competitive.
     **Tight family** M_2 / M_1 = theta; the unbounded family: `optsched.ratios.adadual`.
     **Complexity** O(nodes of the gang) a test. **Reference** Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
     """

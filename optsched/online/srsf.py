@@ -29,9 +29,9 @@ class Srsf:
     **Knowledge** clairvoyant (iterations). Jobs are placed, GPUs and transfers are served in the order of the remaining
     service; ``service_includes_comm`` counts transfers, too.
 
-    **Guarantee** none known for clusters. On one link, releases 0 and 0+: SRSF(1) is 2-competitive for two transfers of any
-    sizes and no better (a long one first); for n transfers neither is constant (a long one blocks n short ones).
-    **Tight family** `optsched.ratios.adadual`. **Complexity** O(nodes of the gang) a test.
+    **Guarantee** none known for clusters. Two transfers on one link: 2 for k = 1, (4 + 2 eta / b) / 3 for k >= 2, both
+    tight; for n transfers SRSF(1) is not constant-competitive (a long one blocks n short ones).
+    **Tight family** `optsched.ratios.srsf`, `optsched.ratios.adadual`. **Complexity** O(nodes of the gang) a test.
     **Reference** the baselines of Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
     """
 

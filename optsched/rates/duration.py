@@ -21,8 +21,8 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
 
     1 and 1 for a job with a duration; alpha_min and alpha_max of a stage profile (alpha_min: no placement is
     faster, see `optsched.rates.stage_graph`); for a job at the speeds of a table those of its best and its worst GPU type.
-    For a job with tasks: an iteration alone, with an all-reduce only if no node could hold the gang; and inf, since it shares
-    GPUs and network with any number of others.
+    For a job with tasks: an iteration alone, with an all-reduce only if no node could hold the gang; and inf, since it
+    shares GPUs and network with any number of others.
     Raises `InputError` when a profile is not there, or needs bandwidths that the cluster does not state.
     """
     fastest, slowest = np.ones(instance.n), np.ones(instance.n)

@@ -17,7 +17,8 @@ Ints = npt.NDArray[np.int64]
 def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints) -> Floats:
     """Seconds a unit of work took in every segment, f64[S]: 1 for jobs with durations, else alpha of the placement.
 
-    For a job at the speeds of a table: that of the slowest type of its GPUs; for one with tasks: its compute. Segment s runs ``job[s]`` (-1: none) on GPUs
+    For a job at the speeds of a table: that of the slowest type of its GPUs; for one with tasks: its compute alone.
+    Segment s runs ``job[s]`` (-1: none) on GPUs
     of the nodes ``gpu_node[gpu_offset[s] : gpu_offset[s + 1]]``, which hold the replicas in this order. nan where that is
     not a placement of the job. By the readable formulas, not by those that the engine compiles. `InputError` when a profile
     is missing. Complexity O(S) plus one evaluation a different placement.

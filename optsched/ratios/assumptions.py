@@ -51,3 +51,22 @@ def parallel_machines(placement: Placement, instance: Instance) -> Iterable[str 
     yield all_at_once(instance)
     yield known_durations(instance)
     yield any_free_gpus(placement, instance)
+
+
+def two_transfers(instance: Instance) -> Iterable[str | None]:
+    """Two transfers on one link and nothing else: no compute, one all-reduce each, gangs for which there is no choice."""
+    if not instance.at_task_level or instance.n != 2:
+        yield "not two jobs with tasks"
+        return
+    cluster, contention = instance.cluster, instance.contention
+    sends = bool((instance.message > 0).all()) and cluster.node_count > 1
+    yield None if sends else "some job sends nothing over the network"
+    yield None if bool((instance.iterations == 1).all()) else "some job has more than one transfer"
+    yield None if bool((instance.forward + instance.backward == 0).all()) else "some job computes"
+    yield None if bool((instance.gpus == cluster.gpus).all()) else "some gang leaves GPUs free: its placement decides"
+    fits = instance.unrestricted and bool((instance.gpu_memory.sum() <= cluster.node_memory).all())
+    yield None if fits else "the jobs may not be resident at once on every GPU"
+    if contention is not None:
+        yield "contention is measured, not linear" if contention.measured else None
+        yield "eta < 0: contention makes the link faster" if contention.penalty < 0 else None
+        yield "a latency comes before the bytes" if contention.latency > 0 else None

@@ -24,6 +24,7 @@ WITHIN = {
     "gang-nonpreemptive": ("gang-nonpreemptive",),
     "gang": ("gang", "gang-nonpreemptive"),
     "forking": ("forking", "gang", "gang-nonpreemptive"),
+    "sharing": ("sharing",),
 }
 
 
@@ -69,25 +70,34 @@ class Proven:
         self._certificates: dict[tuple[str, str], Certificate | None] = {}
         self._reached: dict[tuple[str, str], bool] = {}
 
-    def certificate(self, objective: str, schedule_class: str = "gang") -> Certificate | None:
-        """The best verified bound for ``gang``, hence for every class of gang schedules; or for ``forking``."""
-        key = objective, "forking" if schedule_class == "forking" else "gang"
+    def certificate(self, objective: str, schedule_class: str | None = None) -> Certificate | None:
+        """The best verified bound for ``gang``, hence for every class of gang schedules; or for ``forking``.
+
+        Where jobs have tasks, for ``sharing``, the only class of their schedules.
+        """
+        key = objective, self._proved_for(schedule_class)
         if key not in self._certificates:
             self._certificates[key] = verified_bound(self.instance, *key)
         return self._certificates[key]
 
-    def lower(self, objective: str, schedule_class: str = "gang") -> Fraction | None:
+    def lower(self, objective: str, schedule_class: str | None = None) -> Fraction | None:
         """A verified lower bound on the optimum (of a gain: an upper one), exact.
 
         A bound on flow time also serves completion time, and back.
         """
+        wanted = self._proved_for(schedule_class)
         for (known, proved_for), certificate in self._certificates.items():
             between = _shift(self.instance, known, objective)
-            same = (proved_for == "forking") == (schedule_class == "forking")
-            if certificate is not None and between is not None and same:
+            if certificate is not None and between is not None and proved_for == wanted:
                 return certificate.value + between
         certificate = self.certificate(objective, schedule_class)
         return None if certificate is None else certificate.value
+
+    def _proved_for(self, schedule_class: str | None) -> str:
+        # The class of the certificate that serves schedules of a class (None: that of whole jobs, or of tasks).
+        if self.instance.at_task_level:
+            return "sharing"
+        return "forking" if schedule_class == "forking" else "gang"
 
     def upper(self, objective: str, schedule_class: str) -> Fraction | None:
         """The best value that a schedule of the class is known to have: of a finished run, or the stated optimum."""
@@ -161,8 +171,11 @@ def refereed(instance: Instance, specification: Specification, progress: Progres
     return run
 
 
-def verified_bound(instance: Instance, objective: str, schedule_class: str = "gang") -> Certificate | None:
-    """The best certificate for an objective, proved again before it is returned; None where no bound is known."""
+def verified_bound(instance: Instance, objective: str, schedule_class: str | None = None) -> Certificate | None:
+    """The best certificate for an objective, proved again before it is returned; None where no bound is known.
+
+    Without a class: ``gang``, and ``sharing`` where jobs have tasks.
+    """
     try:
         certificate = bound(instance, objective, schedule_class)
     except NoBoundError:

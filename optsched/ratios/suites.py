@@ -1,13 +1,18 @@
-"""Suites: named lists of instances. Every family of shipped instances is one; so is a folder, a file, a name."""
+"""Suites: named lists of instances. Every family of shipped instances is one; so is a folder, a file, a name.
+
+Suites of `MADE` consist of instances that are made when they are asked for; they belong to neither ``small`` nor ``all``.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.ratios import transfer_suite
 from optsched.registry import near_matches
 from optsched.sources import INSTANCE_SUFFIXES, ShippedInstance, load, shipped
 
@@ -18,18 +23,31 @@ _NUMBERS = re.compile(r"(-\d+)+$")
 class Suite:
     """``members`` are SOURCEs (names of shipped instances, or files), ``summary`` one line for people.
 
-    ``objective`` is what the index states for a member where its file names none.
+    ``objectives`` are what the index states for members whose file names none. ``make``: members are no SOURCEs, but made by
+    this from their name.
     """
 
     name: str
     members: tuple[str, ...]
     summary: str = ""
     objectives: tuple[str | None, ...] = ()
+    make: Callable[[str], Instance] | None = None
 
     def instances(self) -> list[tuple[str, Instance]]:
         """(member, instance) in order; an instance that names no objective takes the one of the index."""
+        if self.make is not None:
+            return [(member, self.make(member)) for member in self.members]
         stated = self.objectives or (None,) * len(self.members)
         return [(member, _loaded(member, objective)) for member, objective in zip(self.members, stated, strict=True)]
+
+
+_TRANSFERS = Suite(
+    "transfers-small",
+    transfer_suite.MEMBERS,
+    f"{len(transfer_suite.MEMBERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
+    make=transfer_suite.small_transfers,
+)
+MADE = {each.name: each for each in (_TRANSFERS,)}
 
 
 def family(name: str) -> str:
@@ -59,7 +77,7 @@ def suite(text: str) -> Suite:
     InputError
         No such suite, folder, file or instance (with near matches); a folder without instances.
     """
-    known = suites()
+    known = suites() | MADE
     if text in known:
         return known[text]
     path = Path(text)

@@ -228,8 +228,8 @@ def _result(
         events=int(state.tally[TASKS]),
         preemptions=0,
         seconds=seconds,
-        transfers=int(links.count[network.STARTED]),
-        contended=int(links.count[network.CONTENDED]),
+        transfers=int(links.tally[network.STARTED]),
+        contended=int(links.tally[network.CONTENDED]),
         spanning=int((links.span > 1).sum()),
         gpu_busy=state.gpu_busy,
         nic_busy=links.busy,
@@ -265,8 +265,8 @@ def _check_conservation(state: TaskState, instance: Instance, name: str) -> None
     """Every transfer moved its message, every job did its tasks, every GPU and interface came back."""
     links = state.links
     sent = links.message[links.message > 0]
-    shortest = float(sent.min()) * float(links.cost[network.SECONDS_PER_BYTE]) if sent.size else np.inf
-    rounding = 16 * float(np.spacing(links.clock[network.NOW])) / shortest
+    shortest = float(sent.min(initial=np.inf)) * float(links.cost[network.SECONDS_PER_BYTE])  # seconds
+    rounding = 16 * float(np.spacing(links.clock[network.NOW])) / shortest if shortest > 0 else 0.0
     if links.clock[network.WORST] > CONSERVED + rounding:
         raise SimulationError(
             f"{name}: a transfer moved {links.clock[network.WORST]:g} of its bytes too many or too few"

@@ -99,7 +99,7 @@ def simulate_transfers(problem: TransferProblem, policy: TaskPolicy) -> Floats:
     by_release = np.lexsort((np.arange(problem.n), release)).astype(np.int64)
     ended = _run(rules.admit, links, np.array(rules.numbers, dtype=np.float64), release, by_release, done)
     if not ended:
-        j = int(order[np.flatnonzero(np.isnan(done))[0]])
+        j = int(order[np.isnan(done)].min())
         raise SimulationError(f"policy {policy.name}: transfer {j} waits for ever")
     rounding = 16 * np.spacing(done.max()) / problem.alone.min()
     if links.clock[WORST] > CONSERVED + rounding:

@@ -95,6 +95,14 @@ def test_groups_that_are_disjoint_are_all_counted() -> None:
     assert srpt_per_link(problem).value == 1 + 3 + 3 + 7
 
 
+def test_gains_are_looked_at_again_once_transfers_are_taken() -> None:
+    # link 0 is taken first; then link 1, which gained 10, has only transfer 3 left, and link 2 gains 3
+    links = ((0, 1), (0, 1), (0,), (1, 2), (2,))
+    problem = TransferProblem([0] * 5, [4, 4, 4, 3, 5], UNIT, links)
+    bound = srpt_per_link(problem)
+    assert (bound.value, bound.group) == (4 + 8 + 12 + 3 + 8, (0, 0, 0, 2, 2))
+
+
 def test_it_is_tight_without_contention() -> None:
     problem = TransferProblem([0, 0.5, 4], [1, 2, 3], Contention(0.5))
     assert srpt_per_link(problem).value == Fraction(transfer_optimum(problem, exact=True).value)

@@ -1,0 +1,178 @@
+"""Transfers on links that slow each other down: event slots, as a mixed-integer program.
+
+Sets: transfers j = 1..n; events e = 0..2n-1, each the start or the end of one transfer, in order of time; the interval e
+lies between the events e and e+1; links l; L_j the links of j; n_l the number of transfers that use l.
+Data: r_j release, p_j = b M_j seconds alone, eta / b; q_k = k + (k - 1) eta / b, the stretch of each of k transfers; H_j a
+latest completion of j, H = max H_j. In the program times are in units of max p_j, so that tolerances do not depend on the
+unit of the data; the objective is in seconds.
+Variables: t_e >= 0 time of event e; s_je, f_je = 1 if e is the start, the end of j; a_je in [0, 1], is j active in
+interval e; y_lek = 1 if k transfers are active on l in interval e; d_lek >= 0 its length if so, else 0; m_je >= 0 what j
+moves in it, in seconds alone; C_j in [r_j + p_j, H_j].
+
+    min  sum_j C_j                                                                                            (0)
+    s.t. sum_j (s_je + f_je) = 1                                              every e                         (1)  one
+         sum_e s_je = 1, sum_e f_je = 1                                       every j                         (2)  once
+         a_je = sum_{e' <= e} (s_je' - f_je')                                 every j, interval e             (3)  is_active
+         sum_k y_lek = 1, sum_k k y_lek = sum_{j on l} a_je                   every l, interval e             (4)  counts
+         t_{e+1} - t_e = sum_k d_lek                                          every l, interval e             (5)  length
+         d_lek <= H y_lek                                                     every l, interval e, k          (6)  chosen
+         m_je <= sum_{k >= 1} d_lek / q_k                                     every j, l in L_j, interval e   (7)  rate
+         m_je <= p_j a_je                                                     every j, interval e             (8)  if_active
+         sum_e m_je = p_j                                                     every j                         (9)  moved
+         t_e >= r_j s_je                                                      every j, e                      (10) released
+         C_j >= t_e - (H - r_j - p_j) (1 - f_je)                              every j, e                      (11) ended
+         sum_j C_j >= the SRPT bound                                                                          (12) srpt
+
+(7) lets an active transfer idle, which never helps: `optsched.offline.transfer_orders` has the proof. A transfer on several
+links is held to the slowest by its several rows (7). (12) is implied, and cuts the relaxation, which is weak.
+Latest completions: in a schedule of value V or better C_j <= V - sum_{i != j} (r_i + p_i). V is the value of the schedule
+of one transfer at a time, the shortest released one next, unless a better one is known.
+
+Optimum: of sum C_j over all starts, at events or not; sum of flow times plus sum r_j. Not a `Formulation` of an instance.
+Size: 4 n^2 binaries and sum_l 2 n (n_l + 1) more; about 16 n^3 nonzeros on one link. Solved to n = 4 in seconds.
+Reference: 4.1 (C) of the AdaDUAL sheet of this project.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyomo.environ as pyo
+
+from optsched.bounds.transfer_srpt import srpt_per_link
+from optsched.errors import InputError
+from optsched.models.fast_building import collector_paused
+from optsched.transfers import TransferProblem
+
+__all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "starts"]
+
+NAME = "link-contention"
+SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
+
+
+@collector_paused
+def build(problem: TransferProblem, *, value: float | None = None) -> pyo.ConcreteModel:
+    """The model; ``value``: sum C_j of a known schedule, for tighter latest completions.
+
+    Raises `InputError` without transfers and for a ``value`` below a lower bound.
+    """
+    if problem.n == 0:
+        raise InputError(f"{NAME} needs transfers", field="n", value=0, legal="at least 1")
+    unit = float(problem.alone.max())
+    H = [at / unit for at in latest_completions(problem, value)]
+    p, r = (problem.alone / unit).tolist(), (problem.release / unit).tolist()
+    eta = problem.contention.penalty / problem.contention.seconds_per_byte
+    transfers, events, links = range(problem.n), range(2 * problem.n), problem.link_numbers
+    intervals, users = events[:-1], {link: problem.users(link) for link in links}
+    counts = [(link, k) for link in links for k in range(len(users[link]) + 1)]
+
+    m = pyo.ConcreteModel(NAME)
+    m.unit, m.transfers, m.events = unit, transfers, events
+    m.t = pyo.Var(events, bounds=(0, max(H)))
+    m.s, m.f = pyo.Var(transfers, events, domain=pyo.Binary), pyo.Var(transfers, events, domain=pyo.Binary)
+    m.a = pyo.Var(transfers, intervals, bounds=(0, 1))
+    m.y = pyo.Var(counts, intervals, domain=pyo.Binary)
+    m.d = pyo.Var(counts, intervals, domain=pyo.NonNegativeReals)
+    m.m = pyo.Var(transfers, intervals, domain=pyo.NonNegativeReals)
+    m.C = pyo.Var(transfers, bounds=lambda _, j: (r[j] + p[j], H[j]))
+
+    # (0)
+    m.objective = pyo.Objective(expr=unit * sum(m.C[j] for j in transfers), sense=pyo.minimize)
+
+    # (1)
+    @m.Constraint(events)
+    def one(m: Any, e: int) -> Any:
+        return sum(m.s[j, e] + m.f[j, e] for j in transfers) == 1
+
+    # (2)
+    @m.Constraint(transfers, [0, 1])
+    def once(m: Any, j: int, end: int) -> Any:
+        return sum((m.s, m.f)[end][j, e] for e in events) == 1
+
+    # (3)
+    @m.Constraint(transfers, intervals)
+    def is_active(m: Any, j: int, e: int) -> Any:
+        return m.a[j, e] == sum(m.s[j, before] - m.f[j, before] for before in range(e + 1))
+
+    # (4)
+    @m.Constraint(links, intervals)
+    def one_count(m: Any, link: int, e: int) -> Any:
+        return sum(m.y[link, k, e] for k in range(len(users[link]) + 1)) == 1
+
+    @m.Constraint(links, intervals)
+    def count(m: Any, link: int, e: int) -> Any:
+        several = range(1, len(users[link]) + 1)
+        return sum(k * m.y[link, k, e] for k in several) == sum(m.a[j, e] for j in users[link])
+
+    # (5)
+    @m.Constraint(links, intervals)
+    def length(m: Any, link: int, e: int) -> Any:
+        return m.t[e + 1] - m.t[e] == sum(m.d[link, k, e] for k in range(len(users[link]) + 1))
+
+    # (6)
+    @m.Constraint(counts, intervals)
+    def chosen(m: Any, link: int, k: int, e: int) -> Any:
+        return m.d[link, k, e] <= max(H) * m.y[link, k, e]
+
+    # (7)
+    @m.Constraint([(j, link) for j in transfers for link in problem.links[j]], intervals)
+    def rate(m: Any, j: int, link: int, e: int) -> Any:
+        several = range(1, len(users[link]) + 1)
+        return m.m[j, e] <= sum(m.d[link, k, e] / (k + (k - 1) * eta) for k in several)
+
+    # (8)
+    @m.Constraint(transfers, intervals)
+    def if_active(m: Any, j: int, e: int) -> Any:
+        return m.m[j, e] <= p[j] * m.a[j, e]
+
+    # (9)
+    @m.Constraint(transfers)
+    def moved(m: Any, j: int) -> Any:
+        return sum(m.m[j, e] for e in intervals) == p[j]
+
+    # (10)
+    @m.Constraint(transfers, events)
+    def released(m: Any, j: int, e: int) -> Any:
+        return m.t[e] >= r[j] * m.s[j, e]
+
+    # (11)
+    @m.Constraint(transfers, events)
+    def ended(m: Any, j: int, e: int) -> Any:
+        return m.C[j] >= m.t[e] - (max(H) - r[j] - p[j]) * (1 - m.f[j, e])
+
+    # (12)
+    m.srpt = pyo.Constraint(expr=sum(m.C[j] for j in transfers) >= srpt_per_link(problem).exact_float / unit)
+    return m
+
+
+def starts(model: Any) -> list[float]:
+    """S_j in seconds from the values loaded in the model, to its tolerance: a start may lie that much before its release."""
+    chosen = {j: max(model.events, key=lambda e: model.s[j, e].value) for j in model.transfers}
+    return [float(model.t[e].value) * model.unit for _, e in sorted(chosen.items())]
+
+
+def one_at_a_time(problem: TransferProblem) -> float:
+    """sum C_j of the schedule that runs one transfer at a time, whatever its links, the shortest released one next."""
+    now, total, left = 0.0, 0.0, set(range(problem.n))
+    release, alone = problem.release.tolist(), problem.alone.tolist()
+    while left:
+        now = max(now, min(release[j] for j in left))
+        j = min((alone[j], j) for j in left if release[j] <= now)[1]
+        left.remove(j)
+        now += alone[j]
+        total += now
+    return total
+
+
+def latest_completions(problem: TransferProblem, value: float | None = None) -> list[float]:
+    """H_j: no schedule of value ``value`` (default: `one_at_a_time`) or better ends j later, seconds.
+
+    Raises `InputError` for a value that no schedule has.
+    """
+    least = (problem.release + problem.alone).tolist()
+    known = one_at_a_time(problem) if value is None else value
+    if not math.isfinite(known) or known < sum(least) * (1 - SLACK):
+        legal = f"sum C_j of a schedule, at least {sum(least)!r}"
+        raise InputError("no schedule has this value", field="value", value=value, legal=legal)
+    return [known * (1 + SLACK) - (sum(least) - own) for own in least]

@@ -1,0 +1,101 @@
+"""The event-slot program of transfers on links gives the optimum of the other roads, with starts anywhere in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.contention import ETHERNET_10G, Contention
+from optsched.errors import InputError
+from optsched.models.link_contention import build, latest_completions, one_at_a_time, starts
+from optsched.offline.linear_program import compile
+from optsched.offline.session import Session
+from optsched.offline.transfer_search import transfer_optimum
+from optsched.offline.transfer_starts import transfer_completions
+from optsched.offline.two_transfers import two_transfer_optimum
+from optsched.traces.random_transfers import random_transfers
+from optsched.transfers import TransferProblem
+
+CLOSE = 1e-7  # relative; integers are 1e-9 off at most, and weigh as much as the latest completion
+Solve = Callable[[Any], float]
+
+
+def solved(problem: TransferProblem, value: float | None = None) -> float:
+    """The optimum of the program; its starts, seen by the referee, have that value."""
+    model = build(problem, value=value)
+    program = compile(model)
+    outcome = Session(program).solve()
+    assert outcome.status == "optimal"
+    assert outcome.x is not None
+    assert outcome.value is not None
+    program.load(outcome.x)
+    begin = np.maximum(starts(model), problem.release)
+    assert sum(transfer_completions(problem, begin.tolist())) == pytest.approx(outcome.value, rel=CLOSE)
+    return outcome.value
+
+
+@pytest.mark.parametrize(
+    ("n", "count", "links", "eta_ratio"),
+    [
+        (1, 1, 2, 0.2745),
+        (2, 6, 1, 0.2745),
+        (2, 3, 2, 1.0),
+        (2, 2, 1, 0.0),
+        (3, 2, 1, 0.2745),
+        (3, 1, 2, 0.0),
+        (3, 1, 3, 1.0),
+    ],
+)
+def test_it_agrees_with_the_search(n: int, count: int, links: int, eta_ratio: float) -> None:
+    for seed in range(count):
+        problem = random_transfers(n, 300 + seed, eta_ratio, links=links)
+        assert solved(problem) == pytest.approx(transfer_optimum(problem).value, rel=CLOSE)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("eta_ratio", [0.0, 0.2745, 1.0])
+@pytest.mark.parametrize(("n", "count", "links"), [(2, 20, 1), (2, 10, 2), (3, 12, 1), (3, 6, 2), (4, 3, 1), (4, 2, 2)])
+def test_it_agrees_with_the_search_on_many(n: int, count: int, links: int, eta_ratio: float) -> None:
+    for seed in range(count):
+        problem = random_transfers(n, 600 + seed, eta_ratio, links=links)
+        assert solved(problem) == pytest.approx(transfer_optimum(problem).value, rel=CLOSE)
+
+
+def test_the_unit_of_the_data_does_not_matter_and_a_known_value_is_kept() -> None:
+    problem = TransferProblem([0.0, 0.01], [1e8, 1e7], ETHERNET_10G)  # the second one joins the first
+    optimum = float(two_transfer_optimum(problem))
+    assert optimum < one_at_a_time(problem) * 0.8
+    assert solved(problem) == pytest.approx(optimum, rel=CLOSE)
+    assert solved(problem, optimum) == pytest.approx(optimum, rel=CLOSE)
+
+
+def test_pyomos_own_road(solve: Solve) -> None:
+    problem = TransferProblem([0, 0.25], [3, 1], Contention(1.0, 0.25))
+    assert solve(build(problem)) == pytest.approx(float(two_transfer_optimum(problem)), abs=1e-5)
+
+
+def test_latest_completions_are_later_than_those_of_every_optimum() -> None:
+    for seed in range(20):
+        problem = random_transfers(5, seed, links=2)
+        best = transfer_optimum(problem)
+        for value in (None, best.value):
+            for end, latest in zip(best.completion, latest_completions(problem, value), strict=True):
+                assert end <= latest
+
+
+def test_one_at_a_time_is_what_separate_starts_give() -> None:
+    problem = TransferProblem([0, 1, 2], [3, 2, 1], Contention(1.0, 1.0))
+    assert one_at_a_time(problem) == 3 + 4 + 6 == sum(transfer_completions(problem, [0, 4, 3]))
+    assert one_at_a_time(replace(problem, release=np.array([0.0, 1.0, 9.0]))) == 3 + 5 + 10
+
+
+def test_what_is_not_legal_is_named() -> None:
+    with pytest.raises(InputError, match="n = 0"):
+        build(TransferProblem([], [], Contention(1.0)))
+    for value in (1.0, float("nan")):
+        with pytest.raises(InputError, match=r"value = .*at least 3\.0"):
+            build(TransferProblem([0, 0], [1, 2], Contention(1.0)), value=value)

@@ -1,0 +1,143 @@
+"""Transfers alone: the compiled simulation against exact fractions, the task engine, closed forms and bounds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.bounds.transfer_srpt import makespan_bound, srpt_per_link
+from optsched.contention import Contention
+from optsched.errors import InputError, SimulationError
+from optsched.online.shortest_service import shortest_service
+from optsched.online.simulate import simulate
+from optsched.online.specification import specify
+from optsched.simulation.admission import admission
+from optsched.simulation.transfers import simulate_transfers
+from optsched.traces.random_transfers import random_transfers
+from optsched.traces.transfer_instances import transfer_instance
+from optsched.transfers import TransferProblem
+from simulation.transfer_reference import completions
+
+RULES = {
+    "srsf:k=1": "srsf:1",
+    "srsf:k=2": "srsf:2",
+    "srsf:k=3": "srsf:3",
+    "adadual": "adadual",
+    "ada-srsf": "adadual",
+    "k-way": "k-way",
+    "k-way:by_size=true": "k-way",
+}
+PENALTIES = (0.0, 0.2745, 1.0)
+
+
+def by_rule(problem: TransferProblem, spec: str) -> np.ndarray:
+    policy: Any = specify(spec).policy
+    return simulate_transfers(problem, policy)
+
+
+def by_engine(problem: TransferProblem, spec: str) -> np.ndarray:
+    """The same through the task engine: jobs without compute."""
+    instance = transfer_instance(problem)
+    found = np.empty(problem.n)
+    found[[int(j) for j in instance.ids]] = simulate(instance, spec).schedule.completion
+    return found
+
+
+@pytest.mark.parametrize("links", [1, 3])
+@pytest.mark.parametrize("spec", RULES)
+def test_it_is_the_exact_reference_and_bit_for_bit_the_engine(spec: str, links: int) -> None:
+    for seed in range(8):
+        problem = random_transfers(2 + seed % 6, seed, PENALTIES[seed % 3], links=links)
+        exact = [list(map(Fraction, numbers.tolist())) for numbers in (problem.release, problem.size)]
+        b, eta = Fraction(problem.contention.seconds_per_byte), Fraction(problem.contention.penalty)
+        found = by_rule(problem, spec)
+        expected = completions(*exact, problem.links, b, eta, RULES[spec])
+        assert found.tolist() == pytest.approx([float(end) for end in expected], rel=1e-12)
+        assert float(srpt_per_link(problem).value) <= found.sum() * (1 + 1e-12)
+        assert float(makespan_bound(problem)) <= found.max() * (1 + 1e-12)
+        if links == 1:
+            assert found.tolist() == by_engine(problem, spec).tolist()
+            last = problem.release.max() + problem.contention.seconds_per_byte * problem.size.sum()
+            if PENALTIES[seed % 3] == 0:  # contention without a penalty wastes nothing
+                assert found.max() <= last * (1 + 1e-12)
+
+
+def test_releases_and_ends_of_one_moment_come_together() -> None:
+    problem = TransferProblem([0, 1, 4], [4, 3, 1], Contention(1))
+    assert by_rule(problem, "srsf:k=1").tolist() == [4, 8, 5]
+    # In the engine a job computes, even for no time at all, before its transfer is ready: who waits is asked first.
+    assert by_engine(problem, "srsf:k=1").tolist() == [4, 7, 8]
+
+
+def pairs(count: int, seed: int) -> tuple[TransferProblem, np.ndarray, np.ndarray, np.ndarray]:
+    """``count`` links with two transfers each, the second released while the first is under way."""
+    rng = np.random.default_rng(seed)
+    b, eta = float(rng.uniform(0.2, 2)), float(rng.choice([0, 0.1, 0.2745, 0.5, 1, 5]))
+    old, new = np.exp(rng.uniform(-3, 3, (2, count)))
+    tau = rng.random(count) * b * old
+    links = tuple((i,) for i in range(count)) * 2
+    problem = TransferProblem(
+        np.concatenate([np.zeros(count), tau]), np.concatenate([old, new]), Contention(b, eta * b), links
+    )
+    return problem, old, new, tau
+
+
+def delayed(old: np.ndarray, new: np.ndarray, tau: np.ndarray, cost: Contention) -> np.ndarray:
+    """C_1, C_2 when the second transfer starts after ``tau`` seconds, during the first: 5.1 of the AdaDUAL sheet."""
+    b, eta = cost.seconds_per_byte, cost.penalty
+    x = old - tau / b
+    short = new <= x
+    first = np.where(short, b * old + new * (b + eta), tau + x * (2 * b + eta))
+    second = tau + np.where(short, new * (2 * b + eta), x * (b + eta) + b * new)
+    return np.stack([first, second])
+
+
+@pytest.mark.parametrize("chunks", [8, pytest.param(40, marks=pytest.mark.study)])
+def test_the_two_transfer_theorem_on_random_cases(chunks: int) -> None:
+    """No start time beats both ends; AdaDUAL takes the better one, given what is left when the second one comes."""
+    joined = 0
+    for chunk in range(chunks):
+        problem, old, new, tau = pairs(500, chunk)
+        b, theta = problem.contention.seconds_per_byte, problem.contention.theta
+        at_once, adadual = (by_rule(problem, spec).reshape(2, -1) for spec in ("srsf:k=2", "adadual"))
+        np.testing.assert_allclose(at_once, delayed(old, new, tau, problem.contention), rtol=1e-11)
+        now, later = delayed(old, new, 0 * tau, problem.contention).sum(axis=0), b * (2 * old + new)
+        assert (np.minimum(now, later) <= at_once.sum(axis=0) * (1 + 1e-12)).all()
+        assert ((now < later) == (new / old < theta))[abs(new / old / theta - 1) > 1e-9].all()
+        left = old - tau / b
+        rest = np.minimum(delayed(left, new, 0 * tau, problem.contention).sum(axis=0), b * (2 * left + new))
+        np.testing.assert_allclose(adadual.sum(axis=0), 2 * tau + rest, rtol=1e-11)
+        joined += int((new < theta * left).sum())
+    assert 50 * chunks < joined < 450 * chunks  # of 500 a chunk
+
+
+@admission
+def never(job: Any, links: Any, numbers: Any) -> bool:
+    return False
+
+
+class Stubborn:
+    name, knowledge, rule = "stubborn", "clairvoyant", never
+
+    def tasks(self, jobs: Any) -> Any:
+        return shortest_service(jobs, type(self).rule)
+
+
+class Undecided(Stubborn):
+    rule = None
+
+
+def test_what_it_refuses() -> None:
+    problem = TransferProblem([0, 1], [2, 1], Contention(1), ((0,), (1,)))
+    stubborn: Any = Stubborn()
+    undecided: Any = Undecided()
+    with pytest.raises(SimulationError, match="transfer 0 waits for ever"):
+        simulate_transfers(problem, stubborn)
+    with pytest.raises(InputError, match="it decides in plain Python"):
+        simulate_transfers(problem, undecided)
+    with pytest.raises(InputError, match="different links"):
+        transfer_instance(problem)
+    assert simulate_transfers(TransferProblem([], [], Contention(1)), stubborn).size == 0
