@@ -7,8 +7,8 @@ links: of the worst link, the others alone). The first incumbent is the best of 
 **Guarantee**: exact among schedules that start transfers at events only. That these contain an optimal schedule is not
 proved; `optsched.offline.transfer_orders` and `optsched.models.link_contention` let starts lie anywhere, and have agreed
 on every problem tried.
-**Complexity**: exponential. Measured on 30 problems of `random_transfers`, mean and most nodes: n = 5 76 and 642, n = 6 116 and
-558, n = 7 395 and 2,296, n = 8 4,483 and 100,384; a node takes some 70 microseconds, more in fractions.
+**Complexity**: exponential. Measured on 30 problems of `random_transfers`, mean and most nodes: n = 6 116 and 558, n = 7 395
+and 2,296, n = 8 4,483 and 100,384; a node takes some 70 microseconds, more in fractions.
 **Reference**: 4.1 (B) of the AdaDUAL sheet of this project.
 """
 
