@@ -1,4 +1,4 @@
-"""Pictures: Gantt charts, occupancy over time, and how far policies are from the best possible. No pyplot, no display."""
+"""Pictures: Gantt charts of gangs and tasks, occupancy over time, distances from the best. No pyplot, no display."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ from optsched.plot.kinds import PLOTS, Plot
 from optsched.plot.occupancy import occupancy
 from optsched.plot.overview import overview
 from optsched.plot.ratios import ratios
+from optsched.plot.task_gantt import tasks
 
-__all__ = ["PLOTS", "Plot", "gantt", "occupancy", "overview", "plot_file", "ratios", "save"]
+__all__ = ["PLOTS", "Plot", "gantt", "occupancy", "overview", "plot_file", "ratios", "save", "tasks"]

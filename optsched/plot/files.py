@@ -16,6 +16,7 @@ from optsched.instance import Instance
 from optsched.plot.canvas import legal_suffix, save
 from optsched.plot.kinds import PLOTS
 from optsched.schedule_file import METADATA
+from optsched.task_log import METADATA as TASK_METADATA
 
 
 def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instance: Instance | None = None) -> None:
@@ -23,7 +24,8 @@ def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instanc
 
     Parameters
     ----------
-    path : a schedule (``.json`` or ``.parquet``), or the ``result.json`` of ``optsched run -o``.
+    path : a schedule (``.json`` or ``.parquet``), its tasks (``tasks-*.parquet``, with ``instance``), or the ``result.json``
+        of ``optsched run -o``.
     out : the picture, ``.png``, ``.svg`` or ``.pdf``; written whole or not at all.
     instance : what a schedule belongs to. It adds arrivals, waiting jobs and the whole cluster; without it the picture
         shows the nodes and GPUs that appear in the file.
@@ -54,7 +56,8 @@ def _header(path: Path) -> Mapping[str, Any]:
     # The whole JSON document, or what a Parquet file says about itself.
     try:
         if path.suffix.lower() == ".parquet" and path.is_file():
-            header = json.loads(pl.read_parquet_metadata(path).get(METADATA, "{}"))
+            stated = pl.read_parquet_metadata(path)
+            header = json.loads(stated.get(METADATA) or stated.get(TASK_METADATA, "{}"))
         else:
             header = json.loads(read_bytes(path))
     except (ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):

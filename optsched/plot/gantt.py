@@ -115,7 +115,7 @@ def _draw_blocks(ax: Axes, rows: Rows, shown: Bools, start: float, end: float) -
     t = rows.timeline
     band = band_height(t, rows.height)
     ax.set_ylim(rows.height + band, -0.35 if t.arrival is not None else 0.0)
-    _settle(ax)
+    settle(ax)
     x_points, y_points = points_per_unit(ax)
     names, colours = short_ids(t.ids), np.where(shown[:, None], job_colours(t.ids), OTHERS)
     draw_floor(ax, rows, start, end)
@@ -217,8 +217,8 @@ def _key(ax: Axes, restarts: bool, arrivals: bool) -> None:
         )
 
 
-def _settle(ax: Axes) -> None:
-    # Whether an id fits depends on the final size of the axes: let the layout of a figure of our own decide it now.
+def settle(ax: Axes) -> None:
+    """Let the layout of a figure of our own decide the size of its axes now: whether an id fits depends on it."""
     figure = ax.get_figure(root=True)
     engine = figure.get_layout_engine() if figure is not None else None
     if figure is not None and engine is not None:

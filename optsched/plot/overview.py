@@ -15,7 +15,7 @@ from optsched.plot.gantt import WIDTH, gantt, too_large
 from optsched.plot.kinds import PLOTS, Plot
 from optsched.plot.node_image import image_height
 from optsched.plot.occupancy import occupancy
-from optsched.plot.timeline import Timeline
+from optsched.plot.timeline import TASKS_INSTEAD, Timeline
 from optsched.schedule import Schedule
 from optsched.schedule_file import FORMAT
 
@@ -42,6 +42,8 @@ def overview(schedule: Schedule | Timeline) -> Figure:
 def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Figure:
     if instance is not None:
         return overview(Timeline.of(Schedule.load(path, instance), path))
+    if header.get("sharing") is True:
+        raise InputError("jobs share GPUs in it: a chart of gangs cannot show that", file=path, legal=TASKS_INSTEAD)
     timeline = Timeline.read(path, str(header.get("instance")))
     if not timeline.job.size:
         raise InputError("the schedule is empty: nothing can be drawn", file=path, legal="at least one segment")

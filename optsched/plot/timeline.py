@@ -23,6 +23,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+TASKS_INSTEAD = "optsched.plot.tasks(run), or the tasks-*.parquet that run -o wrote"
 ROUNDING = 1e-9  # relative: shorter gaps and overheads than this are rounding, not waiting
 
 
@@ -55,6 +56,10 @@ class Timeline:
         if isinstance(schedule, Timeline):
             return schedule
         instance, cluster = schedule.instance, schedule.instance.cluster
+        if instance.at_task_level:
+            raise InputError(
+                "jobs share GPUs at the task level: a chart of gangs cannot show that", file=file, legal=TASKS_INSTEAD
+            )
         s = schedule
         _check_segments(s.start, s.end, s.work, s.gpu_node, s.gpu_index, s.gpu_offset, file)
         outside = s.gpu_node >= cluster.node_count
