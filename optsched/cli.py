@@ -106,7 +106,9 @@ def run(
     from optsched.report import default_policies, evaluate
     from optsched.report_files import prepare_folder, save_report
 
-    named = [specify(seeded(text, seed)) for text in policy or ()]  # a slip in a name is told before a long trace is read
+    named = [
+        specify(seeded(text, seed)) for text in policy or ()
+    ]  # a slip in a name is told before a long trace is read
     loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(loaded.instance)]
     if output is not None:
@@ -329,7 +331,10 @@ def reproduce(
 
 @app.command()
 def plot(
-    file: Annotated[Path, typer.Argument(help="a schedule, or the result.json of a run", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(help="a schedule, its tasks (with --instance), or the result.json of a run", show_default=False),
+    ],
     output: Annotated[Path, typer.Option("-o", help="a picture (.png, .svg, .pdf)", show_default=False)],
     instance: Annotated[str | None, typer.Option("--instance", help="the SOURCE of a schedule: shows arrivals")] = None,
     cluster: ClusterOption = None,
