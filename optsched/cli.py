@@ -333,7 +333,7 @@ def reproduce(
 def plot(
     file: Annotated[
         Path,
-        typer.Argument(help="a schedule, its tasks (with --instance), or the result.json of a run", show_default=False),
+        typer.Argument(help="a schedule, its tasks, or the result.json of a run", show_default=False),
     ],
     output: Annotated[Path, typer.Option("-o", help="a picture (.png, .svg, .pdf)", show_default=False)],
     instance: Annotated[str | None, typer.Option("--instance", help="the SOURCE of a schedule: shows arrivals")] = None,

@@ -22,7 +22,7 @@ from optsched.simulation.run import Run
 __all__ = ["KNOWN", "BoundShown", "Line", "Report", "compare", "evaluate", "stated_optimum", "verified_bound"]
 
 DEFAULT_POLICIES = ("fifo", "sjf", "srtf")
-TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf")  # where jobs have tasks
+TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first")  # where jobs have tasks
 PolicyLike = str | AnyPolicy | Specification
 
 
@@ -67,8 +67,9 @@ class Report:
     """What policies made of an instance, and how far each is from the best possible.
 
     ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs have tasks (None: no bound on this
-    objective is known); it holds for every run. A proven optimum that the instance states is used for runs of its own class of schedules. ``bounds`` and
-    ``judged`` say for every run what stands beside it, and what the theorems that apply say of it.
+    objective is known); it holds for every run. A proven optimum that the instance states is used for runs of its own class
+    of schedules. ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of
+    it.
     """
 
     instance: Instance

@@ -32,7 +32,8 @@ def prepare_folder(folder: str | os.PathLike[str]) -> None:
 def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     """Write ``result.json``, ``schedule-NN-<name>.json`` (``.parquet`` above 10,000 jobs) and ``certificate.json``.
 
-    NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them. ``result.json`` comes last: where it stands, everything else does.
+    NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them.
+    ``result.json`` comes last: where it stands, everything else does.
     """
     place = Path(folder)
     written = []

@@ -25,7 +25,7 @@ from optsched.simulation.iterations import TaskRun
 from optsched.task_policy import TaskJobs
 
 # Parameters that show more of a policy than its defaults do.
-TELLING = {"srsf": ":k=2,service_includes_comm=true", "k-way": ":by_size=true"}
+TELLING = {"leader-first": ":width=1,caution=0.5", "srsf": ":k=2,service_includes_comm=true", "k-way": ":by_size=true"}
 SPECS = [spec for name in task_policies() for spec in dict.fromkeys([name, name + TELLING.get(name, "")])]
 SHARED = [name for name in PLACEMENTS.names() if PLACEMENTS.get(name)().shared is not None]
 PAIRS = [f"{policy}+{placement}" for policy in SPECS for placement in [*SHARED, "lwf:kappa=2"]]
