@@ -12,7 +12,7 @@ from optsched.studies.findings import change_text, findings
 from optsched.studies.study import Reproduction
 
 HOUR = 3600.0
-SCALES = {"s": (1 / HOUR, " [h]"), "share": (100.0, " [%]"), "factor": (1.0, "")}
+SCALES = {"s": (1 / HOUR, " [h]"), "short": (1.0, " [s]"), "share": (100.0, " [%]"), "factor": (1.0, "")}
 
 
 def reproduction_view(reproduction: Reproduction) -> Group:
@@ -34,7 +34,7 @@ def _experiment(outcome: Outcome) -> list[Text | Table]:
         table.add_column(label, justify="right")
     for name in e.shown:
         measure = e.measurement.measures[name]
-        scale, unit = SCALES[measure.unit]
+        scale, unit = SCALES["short" if measure.short else measure.unit]
         rows = {"any row": e.reference} if measure.of_workload else {row: row for row in e.rows}
         cells = {
             label: [cell(outcome.estimate(row, column, name), scale) for column in e.columns]
@@ -64,7 +64,8 @@ def _workload_line(outcome: Outcome) -> str:
     stated = ", ".join(
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in sorted(shared)
     )
-    return f"recipe {workloads[0].recipe}: {stated}"
+    seeds = "" if outcome.experiment.seeds is None else f"; seeds 1 to {outcome.experiment.seeds}"
+    return f"recipe {workloads[0].recipe}: {stated}{seeds}"
 
 
 def cell(value: Estimate | None, scale: float = 1.0) -> str:

@@ -44,7 +44,7 @@ def test_a_run_is_bounded_written_and_verified(
     out = tmp_path / "out"
     assert call("run", source, "--json", "-o", out) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [run["policy"] for run in document["runs"]] == ["srsf:k=1", "srsf:k=2", "ada-srsf"]
+    assert [run["policy"] for run in document["runs"]] == ["srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first"]
     for run in document["runs"]:
         assert run["bound"]["class"] == "sharing"
         assert run["ratio"] >= 1
@@ -54,8 +54,8 @@ def test_a_run_is_bounded_written_and_verified(
     assert [name.partition("-")[0] for name in written] == [
         "certificate.json",
         "result.json",
-        *["schedule"] * 3,
-        *["tasks"] * 3,
+        *["schedule"] * 4,
+        *["tasks"] * 4,
     ]
     for name in written:
         if name != "result.json":

@@ -18,17 +18,20 @@ Progress = Callable[[int, int], None]
 
 def tasks(experiments: Iterable[Experiment], seeds: Iterable[int]) -> list[Task]:
     """Workload, seed, the policies that any experiment runs on it and what is measured, the largest first."""
-    asked: dict[tuple[Workload, Measurement], dict[str, None]] = {}
+    asked: dict[tuple[Workload, int, Measurement], dict[str, None]] = {}
+    usual = tuple(seeds)
     for experiment in experiments:
-        for workload in experiment.columns.values():
-            key = workload, experiment.measurement
-            asked.setdefault(key, {}).update(dict.fromkeys(experiment.rows.values()))
-    found = [
-        (workload, seed, tuple(policies), measured)
-        for (workload, measured), policies in asked.items()
-        for seed in seeds
-    ]
-    return sorted(found, key=lambda task: -len(task[2]) * int(dict(task[0].parameters).get("jobs", 1)))
+        for column, workload in experiment.columns.items():
+            policies = dict.fromkeys(experiment.policy(row, column) for row in experiment.rows)
+            for seed in experiment.seeds_of(usual):
+                asked.setdefault((workload, seed, experiment.measurement), {}).update(policies)
+    found = [(workload, seed, tuple(policies), measured) for (workload, seed, measured), policies in asked.items()]
+    return sorted(found, key=lambda task: -len(task[2]) * _size(task[0]))
+
+
+def _size(workload: Workload) -> int:
+    parameters = dict(workload.parameters)
+    return int(parameters.get("jobs", 1)) * int(parameters.get("scale", 1))
 
 
 def run_task(task: Task) -> list[tuple[tuple[Workload, int, str], dict[str, float]]]:
@@ -45,9 +48,10 @@ def run_all(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Numbers:
-    """All numbers of a study; the same whatever the number of ``workers`` (processes; default: one a processor).
+    """All numbers of a study, over ``seeds`` where an experiment has no number of its own.
 
-    ``progress`` is called with (finished tasks, all tasks). Raises `InputError` for fewer than one worker.
+    They are the same whatever the number of ``workers`` (processes; default: one a processor). ``progress`` is called with
+    (finished tasks, all tasks). Raises `InputError` for fewer than one worker.
     """
     if workers is not None and workers < 1:
         raise InputError("not legal", field="workers", value=workers, legal="an integer >= 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,8 @@ class Experiment:
     ``across`` says what the columns are; ``shown`` are the measures that a table prints (JSON holds all of them);
     ``reference`` is the label of the row that the others are compared with, on the measure that the ``measurement``
     compares by (mean JCT, unless it says otherwise). ``published`` are results of others to stand beside.
+    ``within``: columns may differ in the policy as well: label -> text in which the row's policy takes the place of ``{}``.
+    ``seeds``: how many workloads a column has, where that is not what the study says.
     """
 
     name: str
@@ -58,6 +60,8 @@ class Experiment:
     shown: tuple[str, ...]
     measurement: Measurement = PLACED_GANGS
     published: tuple[Published, ...] = ()
+    within: Mapping[str, str] = field(default_factory=dict)
+    seeds: int | None = None
 
     def __post_init__(self) -> None:
         if self.reference not in self.rows:
@@ -67,6 +71,17 @@ class Experiment:
         unknown = [name for name in self.shown if name not in self.measurement.measures]
         if unknown:
             raise ValueError(f"experiment {self.name}: no measures {unknown}")
+        lost = [label for label, text in self.within.items() if label not in self.columns or "{}" not in text]
+        if lost:
+            raise ValueError(f"experiment {self.name}: not a column, or no place for the policy: {lost}")
+
+    def policy(self, row: str, column: str) -> str:
+        """The policy of a cell."""
+        return self.within.get(column, "{}").replace("{}", self.rows[row])
+
+    def seeds_of(self, usual: tuple[int, ...]) -> tuple[int, ...]:
+        """The seeds of its workloads: ``usual``, unless it has its own number."""
+        return usual if self.seeds is None else tuple(range(1, self.seeds + 1))
 
 
 @dataclass(frozen=True)
@@ -79,7 +94,7 @@ class Outcome:
 
     def values(self, row: str, column: str, name: str) -> list[float]:
         """What was measured in a cell, one number a seed; nan where it is not defined."""
-        workload, policy = self.experiment.columns[column], self.experiment.rows[row]
+        workload, policy = self.experiment.columns[column], self.experiment.policy(row, column)
         return [self.numbers[workload, seed, policy][name] for seed in self.seeds]
 
     def estimate(self, row: str, column: str, name: str) -> Estimate | None:
@@ -117,7 +132,11 @@ class Outcome:
             "question": e.question,
             "across": e.across,
             "reference": e.reference,
-            "columns": [{"label": label, **workload.to_json()} for label, workload in e.columns.items()],
+            "seeds": list(self.seeds),
+            "columns": [
+                {"label": label, **workload.to_json(), **({"within": e.within[label]} if label in e.within else {})}
+                for label, workload in e.columns.items()
+            ],
             "rows": [{"label": label, "policy": policy} for label, policy in e.rows.items()],
             "cells": [self._cell(row, column) for row in e.rows for column in e.columns],
         }

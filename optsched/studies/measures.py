@@ -24,13 +24,15 @@ OBJECTIVE = "total_completion_time"
 class Measure:
     """A number of a run: how it is headed, its unit (``s``, ``share`` or ``factor``) and what it says.
 
-    ``of_workload``: it says something about the workload and is the same for every policy.
+    ``of_workload``: it says something about the workload and is the same for every policy. ``short``: seconds so few that
+    tables show them as such, not as hours.
     """
 
     head: str
     unit: str
     meaning: str
     of_workload: bool = False
+    short: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from optsched.errors import InputError
@@ -43,18 +43,22 @@ class Study:
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> Reproduction:
-        """Run all experiments on the seeds 1..``seeds`` (default: the usual number).
+        """Run all experiments on the seeds 1..``seeds`` (default: the usual number, or that of the experiment).
 
         The same numbers whenever and on however many ``workers``.
 
         Raises `InputError` unless ``seeds`` and ``workers`` are at least 1.
         """
-        seeds = self.seeds if seeds is None else seeds
-        if seeds < 1:
-            raise InputError("not legal", field="seeds", value=seeds, legal="an integer >= 1")
-        experiments, named = self.declare(small), tuple(range(1, seeds + 1))
+        experiments = self.declare(small)
+        if seeds is not None:
+            if seeds < 1:
+                raise InputError("not legal", field="seeds", value=seeds, legal="an integer >= 1")
+            experiments = tuple(replace(each, seeds=None) for each in experiments)
+        named = tuple(range(1, (self.seeds if seeds is None else seeds) + 1))
         numbers = run_all(experiments, named, workers=workers, progress=progress)
-        return Reproduction(self, small, named, tuple(Outcome(each, named, numbers) for each in experiments))
+        return Reproduction(
+            self, small, named, tuple(Outcome(each, each.seeds_of(named), numbers) for each in experiments)
+        )
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,9 @@ def gangs(jobs: int) -> Ints:
     """The gang sizes of so many jobs, ascending, i64[jobs]."""
     upper = np.cumsum(list(ADADUAL_GPUS.values()))
     place = (2 * np.arange(jobs, dtype=np.int64) + 1) * upper[-1]  # (k + 1/2) / jobs, times 2 jobs and 160
-    return np.array(list(ADADUAL_GPUS), dtype=np.int64)[np.searchsorted(2 * jobs * upper, place, side="right")]
+    of_share = np.searchsorted(2 * jobs * upper, place, side="right")
+    sizes: Ints = np.array(list(ADADUAL_GPUS), dtype=np.int64)[of_share]
+    return sizes
 
 
 def _contention(chosen: TaskModels, values: Mapping[str, Any]) -> Contention:
