@@ -111,11 +111,10 @@ def save(content: Mapping[str, Any], path: str | os.PathLike[str] | None = None)
 
 
 def _by_suite(row: PolicyRatios, shipped: Mapping[str, Suite]) -> dict[str, PolicyRatios]:
+    # Only suites with instances that the policy is for: a policy for whole jobs is not measured where jobs have tasks.
     now = {each.instance: each for each in row.measured}
-    return {
-        name: PolicyRatios(row.policy, tuple(now[member] for member in suite.members if member in now))
-        for name, suite in shipped.items()
-    }
+    found = {name: tuple(now[member] for member in suite.members if member in now) for name, suite in shipped.items()}
+    return {name: PolicyRatios(row.policy, measured) for name, measured in found.items() if measured}
 
 
 def _summary(part: PolicyRatios) -> dict[str, Any]:
