@@ -8,7 +8,6 @@ sends nothing over the network. Rates and closed forms: `optsched.rates.link_con
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +16,13 @@ import numpy as np
 
 from optsched.errors import InputError
 
+LARGEST = 1e18  # seconds, bytes, seconds a byte: beyond it sums overflow
+
 
 def _number(value: Any, field: str, legal: str, least: float = 0.0, *, above: bool = False) -> float:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < least or (above and value == least):
-        raise InputError("not legal", field=field, value=value, legal=legal)
+    if not number or not least <= value <= LARGEST or (above and value == least):
+        raise InputError("not legal", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
     return float(value)
 
 
@@ -38,10 +39,10 @@ class IterationTasks:
 
     def __post_init__(self) -> None:
         for field in ("forward", "backward"):
-            value = _number(getattr(self, field), field, "a finite number of seconds >= 0")
+            value = _number(getattr(self, field), field, "a number of seconds >= 0")
             object.__setattr__(self, field, value)
         if self.message is not None:
-            legal = "a finite number of bytes > 0, or no message at all"
+            legal = "a number of bytes > 0 (or no message at all)"
             object.__setattr__(self, "message", _number(self.message, "message", legal, above=True))
         elif self.compute == 0:
             raise InputError("an iteration takes no time", field="forward", value=0, legal="seconds > 0, or a message")
@@ -77,10 +78,10 @@ class Contention:
     ratios: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        b = _number(self.seconds_per_byte, "contention.seconds_per_byte", "a finite number > 0", above=True)
-        legal = f"a finite number > {-b:g}, minus the seconds a byte"
+        b = _number(self.seconds_per_byte, "contention.seconds_per_byte", "a number > 0", above=True)
+        legal = f"a number > {-b:g} (k at once are never faster than one)"
         eta = _number(self.penalty, "contention.penalty", legal, -b, above=True)
-        a = _number(self.latency, "contention.latency", "a finite number of seconds >= 0")
+        a = _number(self.latency, "contention.latency", "a number of seconds >= 0")
         ratios = _square(self.kinds, self.ratios)
         for field, value in (("seconds_per_byte", b), ("penalty", eta), ("latency", a), ("ratios", ratios)):
             object.__setattr__(self, field, value)

@@ -232,14 +232,14 @@ class Instance:
     @cached_property
     def tasked(self) -> Bools:
         """Which of them are simulated task by task, bool[n]: all or none."""
-        array = self.profiled if self.tasks and self.n else np.zeros(self.n, dtype=bool)
+        array = self.profiled if self.tasks else np.zeros(self.n, dtype=bool)
         array.flags.writeable = False
         return array
 
     @cached_property
     def at_task_level(self) -> bool:
-        """Are the jobs simulated task by task?"""
-        return bool(self.tasked.any())
+        """Are the jobs, if there are any, simulated task by task?"""
+        return bool(self.tasks)
 
     def require_whole_jobs(self, what: str) -> None:
         """`InputError` where jobs have tasks: ``what`` needs jobs that hold their GPUs alone and run at a rate."""

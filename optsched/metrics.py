@@ -150,7 +150,7 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     stay = _active_integral(arrival, completion, completion[done]) - _active_integral(
         arrival, completion, arrival[done]
     )
-    active = stay / jct
+    active = np.divide(stay, jct, out=np.ones_like(jct), where=jct > 0)  # a stay that the clock rounds to nothing
     share = np.maximum(1.0, active * instance.gpus[done] / instance.cluster.gpus)
     return jct / (seconds_alone(instance)[done] * share)
 

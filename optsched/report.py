@@ -127,7 +127,11 @@ class Report:
 
 def default_policies(instance: Instance) -> tuple[str, ...]:
     """The policies that are compared where none is named."""
-    return TASK_POLICIES if instance.at_task_level else DEFAULT_POLICIES
+    if not instance.at_task_level:
+        return DEFAULT_POLICIES
+    cost = instance.contention
+    adadual = cost is None or not (cost.measured or cost.penalty < 0)  # else its theorem does not hold
+    return tuple(name for name in TASK_POLICIES if adadual or name != "ada-srsf")
 
 
 def evaluate(

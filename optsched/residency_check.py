@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.claim import claim_of
-from optsched.feasibility import RELATIVE, Case, Findings, Violation, judge_gangs, number, slack
+from optsched.feasibility import RELATIVE, Case, Findings, Violation, judge_gangs, number, slack, whole
 from optsched.instance import Instance
 from optsched.schedule import Schedule
 
@@ -150,7 +150,8 @@ def _long_enough(residency: Residency, found: Findings) -> None:
         alone = instance.contention.latency + instance.contention.seconds_per_byte * instance.message
         iteration = iteration + np.where(residency.sends, alone, 0.0)
     need, length = iteration * instance.iterations, residency.end - residency.start
-    short = residency.whole & (need - length > slack(need, residency.start, residency.end, need))
+    missing = need - length - _roundings(instance, residency.end)
+    short = residency.whole & (missing > slack(need, residency.start, residency.end, need))
     found.add(
         "rate",
         np.flatnonzero(short),
@@ -163,12 +164,22 @@ def _long_enough(residency: Residency, found: Findings) -> None:
     )
 
 
+def _roundings(instance: Instance, end: Floats) -> Floats:
+    """Seconds that every job may lose because each task ends at a rounded time: half a unit in the last place, f64[n].
+
+    0 where tasks last whole seconds.
+    """
+    exact = whole(instance.forward) & whole(instance.backward) & (instance.message == 0) & whole(end)
+    return np.where(exact, 0.0, 1.5 * instance.iterations * np.spacing(np.abs(end)))
+
+
 def _volume(residency: Residency, found: Findings) -> None:
     """On every GPU: the compute of jobs that lie within [start of one, end of another] is at most its length."""
     case, instance = residency.case, residency.case.instance
     offset, pairs = residency.pairs
     job = np.repeat(np.arange(instance.n), np.diff(offset))
     need = (instance.forward + instance.backward) * instance.iterations
+    lost = _roundings(instance, residency.end)
     order = np.lexsort((residency.end[job], case.gpu[pairs]))
     for own in np.split(order, np.flatnonzero(np.diff(case.gpu[pairs][order])) + 1):
         jobs = job[own]
@@ -177,9 +188,8 @@ def _volume(residency: Residency, found: Findings) -> None:
             start = residency.start[j]
             inside = np.cumsum(np.where(residency.start[jobs] >= start, need[jobs], 0.0))
             room = np.maximum(end - start, 0.0)
-            over = np.flatnonzero(
-                (inside - room > slack(inside, end, np.full(end.size, start), inside)) & (end > start)
-            )
+            missing = inside - room - np.cumsum(np.where(residency.start[jobs] >= start, lost[jobs], 0.0))
+            over = np.flatnonzero((missing > slack(inside, end, np.full(end.size, start), inside)) & (end > start))
             if over.size:
                 _say_volume(residency, found, int(pairs[own[0]]), j, float(inside[over[0]]), float(end[over[0]]))
                 break

@@ -9,7 +9,7 @@ import importlib.resources
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -134,10 +134,32 @@ def load_counted(
         request = SpeedRequest(table, strict_throughputs, say, others, "profile")
         instance = _retimed(instance, where or instance.cluster, request, text)
     elif where is not None and where != instance.cluster:
-        instance = instance.with_cluster(where)
+        instance = instance.with_cluster(_with_memory(where, instance, say) if instance.at_task_level else where)
     if strict_throughputs:
         _require_measured(instance, text)
     return Loaded(instance)
+
+
+def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:
+    # Text for a cluster names no memory, and where jobs share GPUs memory alone says how many do.
+    known = {group.gpu_memory for group in instance.cluster.nodes}
+    if known == {None} or all(group.gpu_memory is not None for group in cluster.nodes):
+        return cluster
+    if len(known) > 1:
+        raise InputError(
+            "what memory its GPUs have is not known: those of the instance differ",
+            field="cluster",
+            value=cluster.spec,
+            legal="an instance file whose nodes state gpu_memory",
+        )
+    memory = known.pop()
+    if say is not None:
+        say(f"GPUs of {cluster.spec} have the memory of those of the instance, {memory:g} bytes")
+    return Cluster(
+        tuple(
+            replace(each, gpu_memory=memory if each.gpu_memory is None else each.gpu_memory) for each in cluster.nodes
+        )
+    )
 
 
 def _require_measured(instance: Instance, file: str) -> None:

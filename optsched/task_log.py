@@ -81,12 +81,14 @@ class TaskSchedule(Schedule):
                 for job, gpus, start, end, work in head["gangs"]
             ]
             pairs = np.array([pair for row in rows for pair in row[1]], dtype=np.int64).reshape(-1, 2)
+            _check_gangs(rows, instance)
             log = TaskLog(
                 table["job"].cast(pl.Int32).to_numpy().copy(),
                 table["worker"].cast(pl.Int32).to_numpy().copy(),
                 table["start"].cast(pl.Float64).to_numpy().copy(),
                 table["end"].cast(pl.Float64).to_numpy().copy(),
             )
+            _check_rows(log, instance)
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise InputError(f"not legal: {error!r}", file=path, legal=FORMAT) from None
         return cls(
@@ -103,12 +105,21 @@ class TaskSchedule(Schedule):
         )
 
 
-def is_task_file(path: str | os.PathLike[str]) -> bool:
-    """Is it a Parquet file of tasks?"""
-    try:
-        return METADATA in pl.read_parquet_metadata(Path(path))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        return False
+def _check_gangs(rows: list[Any], instance: Instance) -> None:
+    sizes = instance.cluster.node_gpus
+    for _, gpus, *times in rows:
+        if not all(0 <= node < sizes.size and 0 <= index < sizes[node] for node, index in gpus):
+            raise ValueError(f"a gang on GPUs that the cluster does not have: {gpus}")
+        if not np.isfinite(times).all():
+            raise ValueError(f"times and work of a gang are {times}")
+
+
+def _check_rows(log: TaskLog, instance: Instance) -> None:
+    known = (log.job >= 0) & (log.job < instance.n)
+    if not known.all():
+        raise ValueError(f"a task of job number {log.job[~known][0]}, of {instance.n} jobs")
+    if not (np.isfinite(log.start) & np.isfinite(log.end)).all():
+        raise ValueError("a task without a start or an end")
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], pl.DataFrame]:

@@ -69,13 +69,24 @@ class TaskJobs:
     An order may use a job's entries only for that job: the engine serves a job after it has arrived.
     """
 
-    def __init__(self, instance: Instance, knowledge: Knowledge | str) -> None:
-        self._knowledge = Knowledge(knowledge)
+    def __init__(self, instance: Instance, knowledge: Knowledge | str, zero: float = 0.0) -> None:
+        self._knowledge, self._zero = Knowledge(knowledge), zero
         self._iterations = instance.iterations
         self.n, self.ids = instance.n, instance.ids
         self.arrival, self.gpus, self.weight = instance.arrival, instance.gpus, instance.weight
         self.forward, self.backward, self.message = instance.forward, instance.backward, instance.message
         self.contention: Contention | None = instance.contention
+        self._nodes = instance.cluster.node_count
+
+    @property
+    def clock_arrival(self) -> Floats:
+        """Arrivals as admission rules see them, f64[n]: by the clock of the run, which began at ``zero``."""
+        return self.arrival - self._zero
+
+    @property
+    def may_send(self) -> npt.NDArray[np.bool_]:
+        """Which jobs can ever have an all-reduce, bool[n]: they have a message, and a gang that can span nodes."""
+        return (self.message > 0) & (self.gpus > 1) & (self._nodes > 1)
 
     @property
     def compute(self) -> Floats:

@@ -156,6 +156,6 @@ class LeaderFirst:
         latency = 0.0 if jobs.contention is None else jobs.contention.latency
         alone = latency + jobs.message * jobs.seconds_per_byte
         per_iteration = jobs.gpus**self.width * (jobs.compute + alone)
-        known = np.stack([per_iteration, jobs.compute, jobs.arrival], axis=1)
+        known = np.stack([per_iteration, jobs.compute, jobs.clock_arrival], axis=1)
         numbers = (self.caution, *known.ravel().tolist())
         return shortest_service(jobs, holds_up_nobody, numbers, link=Countdown(transfer=per_iteration))

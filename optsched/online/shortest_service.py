@@ -19,9 +19,9 @@ def shortest_service(
     """Queue, GPUs and (unless ``link`` says otherwise) transfers by the least remaining service, ties by index.
 
     Service = compute seconds that are left, summed over the workers of the gang. ``includes_comm``: plus n_j b M_j for each
-    all-reduce that is left, as long as every worker waits for it (before placement: as if the gang spanned nodes).
+    all-reduce that is left, as long as every worker waits for it (before placement: as if gangs that can span nodes did).
     """
-    per_transfer = jobs.gpus * jobs.message * jobs.seconds_per_byte if includes_comm else 0.0
+    per_transfer = jobs.may_send * jobs.gpus * jobs.message * jobs.seconds_per_byte if includes_comm else 0.0
     left = Countdown(forward=jobs.forward, backward=jobs.backward, transfer=per_transfer)
     queue = jobs.service + (jobs.iterations * per_transfer if includes_comm else 0.0)
     return TaskOrder(queue=queue, gpu=left, link=left if link is None else link, admit=admit, numbers=numbers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from optsched.contention import LARGEST
 from optsched.errors import InputError
 from optsched.placement import PLACEMENTS
 from optsched.simulation.gpu_placing import SharedRule, compiled_shared
@@ -103,8 +104,8 @@ def lwf(kappa: int = 1, seconds_per_byte: float = 0.0) -> Placement:
     """
     if kappa < 1:
         raise InputError("not legal", field="lwf: kappa", value=kappa, legal="an integer >= 1")
-    if not 0 <= seconds_per_byte < float("inf"):
-        legal = "a finite number >= 0; 0: that of the contention"
+    if not 0 <= seconds_per_byte <= LARGEST:
+        legal = f"0 (that of the contention) .. {LARGEST:g}"
         raise InputError("not legal", field="lwf: seconds_per_byte", value=seconds_per_byte, legal=legal)
     rule = SharedRule(least_workload_first, (float(kappa),), seconds_per_byte or None)
     return Placement("lwf", _fewest_held, any_free=True, shared=rule)

@@ -33,8 +33,7 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
         _check_seconds(instance, jobs, [names[j] for j in jobs.tolist()], fastest, slowest)
     if instance.at_task_level:
         fastest, slowest = _of_tasks(instance), np.full(instance.n, np.inf)
-        every = np.arange(instance.n)
-        _check_seconds(instance, every, instance.table["profile"].to_list(), fastest, fastest)
+        _check_tasks(instance, fastest)
     rows = np.flatnonzero(instance.staged)
     if rows.size:
         used, network = instance.profiles_used(), Network.of(instance.cluster)
@@ -44,6 +43,17 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
         slowest[rows] = [bounds[name][1] for name in names]
         _check_seconds(instance, rows, names, fastest, slowest)
     return fastest, slowest
+
+
+def _check_tasks(instance: Instance, fastest: Floats) -> None:
+    alone = instance.work * fastest
+    for j in np.flatnonzero(~((alone >= SHORTEST) & (alone <= LONGEST)))[:1].tolist():
+        raise InputError(
+            f"job {instance.ids[j]!r} takes {alone[j]:g} s when nothing is in its way",
+            field="tasks",
+            value=instance.table["profile"][j],
+            legal=f"iterations that take {SHORTEST:g} to {LONGEST:g} seconds, also where the gang is on one node",
+        )
 
 
 def _of_tasks(instance: Instance) -> Floats:

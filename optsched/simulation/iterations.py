@@ -8,17 +8,19 @@ every start and end. The loop itself: `optsched.simulation.task_kernel`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.instance import Instance
 from optsched.metrics import Floats, task_metrics
 from optsched.policy import Knowledge
+from optsched.rates.duration import seconds_alone
 from optsched.schedule import node_first
 from optsched.simulation import links as network
 from optsched.simulation.admission import always
@@ -33,6 +35,7 @@ from optsched.simulation.task_state import (
     READY,
     TASKS,
     TaskState,
+    clock_zero,
     grown,
     new_task_state,
 )
@@ -40,6 +43,7 @@ from optsched.task_log import TaskLog, TaskSchedule
 from optsched.task_policy import Communicating, TaskJobs, TaskOrder, TaskPolicy
 
 SLICE = 500_000  # tasks between two reports of progress
+MOST_LOGGED = 20_000_000  # tasks that are written down unless more are asked for: some 40 bytes each, 240 to judge them
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,7 @@ def run_iterations(
     placement: Placement,
     *,
     name: str | None = None,
-    record: bool = True,
+    record: bool | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TaskRun:
     """Replay an instance whose jobs have tasks. Continuous time, deterministic.
@@ -87,13 +91,14 @@ def run_iterations(
     Parameters
     ----------
     placement : a rule that also knows shared GPUs (``lwf``, ``list``, ``first-fit``, ``random``).
-    record : keep a log of all tasks (24 bytes each), which the referee needs to judge more than who was resident where.
+    record : keep a log of all tasks, which the referee needs to judge more than who was resident where. None: unless there
+        are more than `MOST_LOGGED`.
     progress : called with (finished jobs, all jobs) now and then.
 
     Raises
     ------
     InputError
-        The jobs have no tasks, the placement knows whole GPUs only, or an order has illegal values.
+        The jobs have no tasks, or take no time; the placement knows whole GPUs only; an order has illegal values.
     SimulationError
         The policy lets a transfer wait for ever, or a transfer did not move its message exactly.
 
@@ -102,17 +107,16 @@ def run_iterations(
     name = name or policy.name
     knowledge = Knowledge(policy.knowledge)
     if not instance.at_task_level:
-        raise InputError(
-            "its jobs have no tasks",
-            field=name,
-            value=instance.name,
-            legal="an instance with tasks, e.g. of the recipe ada-srsf",
-        )
+        legal = "a policy for whole jobs, or an instance with tasks (e.g. contention-cluster)"
+        raise InputError("it schedules tasks, these jobs have none", field="policy", value=name, legal=legal)
     if placement.shared is None:
         legal = "a rule for shared GPUs: lwf, list, first-fit, random"
         raise InputError("it knows whole GPUs only", field="placement", value=placement.name, legal=legal)
+    seconds_alone(instance)  # says which job takes no time
+    if record is None:
+        record = float((instance.iterations * (2 * instance.gpus + 1)).sum()) <= MOST_LOGGED
     begun = time.process_time()
-    order = _legal(policy.tasks(TaskJobs(instance, knowledge)), name, instance.n, policy)
+    order = _legal(policy.tasks(TaskJobs(instance, knowledge, clock_zero(instance))), name, instance.n, policy)
     state = new_task_state(instance, order, placement, record=record, python=order.admit is None)
     state = _run(state, order, placement, policy, instance, name, progress)
     seconds = time.process_time() - begun
@@ -121,13 +125,20 @@ def run_iterations(
 
 def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder:
     # The compiled loop trusts shapes and values: what is wrong must be found here.
+    if not isinstance(order, TaskOrder):
+        raise InputError("tasks(jobs) gives no order", field=name, value=order, legal="optsched.TaskOrder(...)")
+    if order.admit is not None and not isinstance(order.admit, Dispatcher):
+        legal = "a function under @optsched.simulation.admission.admission, or none and communicate(view)"
+        raise InputError("not compiled", field=f"{name}: admit", value=order.admit, legal=legal)
+    if not all(isinstance(number, int | float | np.number) for number in order.numbers):
+        raise InputError("not legal", field=f"{name}: numbers", value=order.numbers, legal="numbers")
     queue = np.asarray(order.queue, dtype=np.float64)
     if queue.shape != (n,) or np.isnan(queue).any():
         raise InputError("not legal", field=f"{name}: queue", legal=f"one number for each of {n} jobs")
     for which in ("gpu", "link"):
         try:
             getattr(order, which).columns(n)
-        except ValueError as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise InputError(f"not legal: {error}", field=f"{name}: {which}", legal=f"keys of {n} jobs") from None
     if order.admit is None and not callable(getattr(policy, "communicate", None)):
         raise InputError("nobody decides on transfers", field=name, legal="a rule to admit, or communicate(view)")
@@ -152,12 +163,11 @@ def _run(
             state = grown(state)
             view.state = state
         elif status == ASKED:
-            for job in cast(Communicating, policy).communicate(view) or ():
-                view.start(job)
+            view.start_all(cast(Communicating, policy).communicate(view))
             state.tally[ASK] = 0
         elif status == STUCK:
-            waits, now = instance.ids[int(state.links.waiting[0])], state.links.clock[network.NOW]
-            raise SimulationError(f"policy {name} at {now:g} s: the all-reduce of job {waits!r} waits for ever")
+            waits = instance.ids[int(state.links.waiting[0])]
+            raise SimulationError(f"policy {name} at {view.now:g} s: the all-reduce of job {waits!r} waits for ever")
         elif progress is not None:
             progress(int(state.tally[FINISHED]), instance.n)
         if status not in (NEEDS_ROOM, ASKED, PAUSED):
@@ -169,10 +179,11 @@ class _View:
 
     def __init__(self, state: TaskState, instance: Instance, knowledge: Knowledge, name: str) -> None:
         self.state, self._instance, self._knowledge, self._name = state, instance, knowledge, name
+        self._zero = clock_zero(instance)
 
     @property
     def now(self) -> float:
-        return float(self.state.links.clock[network.NOW])
+        return self._zero + float(self.state.links.clock[network.NOW])
 
     @property
     def ready(self) -> tuple[int, ...]:
@@ -180,6 +191,8 @@ class _View:
 
     def running(self, node: int) -> tuple[int, ...]:
         links, found = self.state.links, []
+        if not 0 <= node < links.head.size:
+            raise SimulationError(f"policy {self._name} asks about node {node!r} (legal: 0..{links.head.size - 1})")
         e = int(links.head[node])
         while e >= 0:
             found.append(int(links.entry_job[e]))
@@ -207,11 +220,23 @@ class _View:
         return int(self.state.links.transfers_left[job])
 
     def start(self, job: int) -> None:
-        if job not in self.ready:
+        number = isinstance(job, int | np.integer) and not isinstance(job, bool)
+        if not number or job not in self.ready:
+            known = number and 0 <= job < self._instance.n
+            named = f"job {self._instance.ids[job]!r} ({job})" if known else f"job {job!r}"
+            waiting = ", ".join(f"{each} ({self._instance.ids[each]!r})" for each in self.ready)
             raise SimulationError(
-                f"policy {self._name} at {self.now:g} s: job {job!r} has no all-reduce that waits (legal: {self.ready})"
+                f"policy {self._name} at {self.now:g} s: {named} has no all-reduce that waits (legal: {waiting})"
             )
         start_waiting(self.state, job)
+
+    def start_all(self, jobs: Iterable[int] | None) -> None:
+        if jobs is None:
+            return
+        if not isinstance(jobs, Iterable):
+            raise SimulationError(f"policy {self._name}: communicate gives {jobs!r} (legal: jobs to start, or None)")
+        for job in jobs:
+            self.start(job)
 
 
 def _result(
@@ -244,14 +269,16 @@ def _schedule(state: TaskState, instance: Instance, name: str, record: bool) -> 
         [np.arange(state.first[j], state.first[j + 1]) for j in job.tolist()] or [np.zeros(0, np.int64)]
     )
     gpu = state.gpu[workers]
-    node = state.gpu_node[gpu]
+    node, zero = state.gpu_node[gpu], clock_zero(instance)
     rows = int(state.tally[LOGGED])
-    log = TaskLog(state.log_job[:rows], state.log_worker[:rows], state.log_start[:rows], state.log_end[:rows])
+    log = TaskLog(
+        state.log_job[:rows], state.log_worker[:rows], zero + state.log_start[:rows], zero + state.log_end[:rows]
+    )
     return TaskSchedule(
         instance,
         job,
-        state.placed[job],
-        state.done[job],
+        zero + state.placed[job],
+        zero + state.done[job],
         state.iteration[job].astype(np.float64),
         np.concatenate([[0], np.cumsum(gangs)]).astype(np.int64),
         node,

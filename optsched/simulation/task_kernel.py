@@ -113,6 +113,7 @@ def _leave(s: Any, j: int) -> None:
     s.done[j] = s.links.clock[NOW]
     s.tally[FINISHED] += 1
     s.tally[PLACE] = 1
+    s.hopeless[:] = np.inf
     for w in range(s.first[j], s.first[j + 1]):
         g = s.gpu[w]
         if s.before[w] >= 0:
@@ -203,7 +204,8 @@ def _weigh(s: Any) -> None:
             forwards = left - (1 if s.phase[w] >= BACKWARD else 0)
             backwards = left - (1 if s.phase[w] == BARRIER else 0)
             total += forwards * s.forward[j] + backwards * s.backward[j]
-            total += s.links.transfers_left[j] * (s.links.message[j] * s.byte_load[0])
+            if s.links.transfers_left[j] > 0:
+                total += s.links.transfers_left[j] * (s.links.message[j] * s.byte_load[0])
             w = s.after[w]
         s.load[g] = total
 
@@ -262,7 +264,8 @@ def _place_queue(place: Any, s: Any) -> None:
     for i in range(s.tally[QUEUED]):
         j = s.queue[i]
         gpus = 0
-        if _find_room(s, j) >= s.gpus[j]:
+        # Until a job leaves, room only shrinks: who needs as much as one that did not fit, does not fit either.
+        if s.memory[j] < s.hopeless[s.kind[j]] and _find_room(s, j) >= s.gpus[j]:
             if not weighed:
                 _weigh(s)
             gpus = place(s.gpus[j], s.open, s.load, s.gpu_node, s.node_first, s.random, s.numbers, s.out_gpu)
@@ -270,6 +273,7 @@ def _place_queue(place: Any, s: Any) -> None:
             _settle(s, j)
             weighed = False
         else:
+            s.hopeless[s.kind[j]] = min(s.hopeless[s.kind[j]], s.memory[j])
             s.queue[kept] = j
             kept += 1
     s.tally[QUEUED] = kept
@@ -329,7 +333,9 @@ def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
     ready; start some, clear ``ASK`` and call again), or `STUCK` (a transfer waits, and nothing will
     happen any more).
     """
-    room = s.log_job.size - s.head.size - s.arrival.size - 2
+    room = (
+        s.log_job.size - s.head.size - s.arrival.size - 2
+    )  # what one event time may add: a task a GPU, a transfer a job
     pause = s.tally[TASKS] + tasks
     links = s.links
     while True:

@@ -68,6 +68,7 @@ class TaskState(NamedTuple):
     is_dirty: Ints
     # placement
     open: Bools
+    hopeless: Floats  # f64[K]: the least memory of a job of a kind that did not fit since a job left
     load: Floats
     random: npt.NDArray[np.uint64]
     numbers: Floats
@@ -83,15 +84,27 @@ class TaskState(NamedTuple):
     tally: Ints
 
 
-def log_room(state: TaskState) -> int:
-    """Rows that one event time may add to the log: a task a GPU starts, a transfer a job ends."""
-    return state.head.size + state.arrival.size + 2
+LATE = 2.0**20  # seconds: arrivals from there on are counted from the first of them
+NEVER = (np.nan,) * 4  # a rule that was given too few numbers compares with these, and says no
+
+
+def clock_zero(instance: Instance) -> float:
+    """The time at which the clock of a run begins: a whole number of seconds, 0 unless all jobs arrive late.
+
+    A task ends at a rounded time, and the next one begins there: late clocks (those of Unix, say) would lose a part of
+    every task.
+    """
+    first = float(instance.arrival.min(initial=np.inf))
+    return float(np.floor(first)) if LATE <= first < np.inf else 0.0
 
 
 def new_task_state(
     instance: Instance, order: TaskOrder, placement: Placement, *, record: bool, python: bool = False
 ) -> TaskState:
-    """The state before the first event. ``record``: keep a log of all tasks. ``python``: who decides on transfers."""
+    """The state before the first event, its clock at `clock_zero`.
+
+    ``record``: keep a log of all tasks. ``python``: a policy in plain Python decides on transfers.
+    """
     n, cluster = instance.n, instance.cluster
     gpus, first_gpu = instance.gpus.copy(), node_first(instance)
     first = np.concatenate([[0], np.cumsum(gpus)]).astype(np.int64)
@@ -109,7 +122,7 @@ def new_task_state(
         return np.full(k, value, dtype=np.int64)
 
     return TaskState(
-        arrival=instance.arrival.copy(),
+        arrival=instance.arrival - clock_zero(instance),
         gpus=gpus,
         first=first,
         iterations=iterations,
@@ -145,13 +158,14 @@ def new_task_state(
         dirty=ints(total),
         is_dirty=ints(total),
         open=np.zeros(total, dtype=np.bool_),
+        hopeless=np.full(instance.class_eligible.shape[0], np.inf),
         load=np.zeros(total),
         random=placement.random_state(),
         numbers=np.array(shared.numbers, dtype=np.float64),
         out_gpu=ints(int(gpus.max(initial=1))),
         byte_load=np.array([per_byte]),
         links=links,
-        rule_numbers=np.array(order.numbers, dtype=np.float64),
+        rule_numbers=np.array([*order.numbers, *NEVER], dtype=np.float64),
         log_job=np.zeros(room, dtype=np.int32),
         log_worker=np.zeros(room, dtype=np.int32),
         log_start=np.zeros(room),

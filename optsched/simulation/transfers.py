@@ -1,7 +1,7 @@
 """`simulate_transfers`: transfers alone, on any links, under the admission rule of a task policy; exact event times.
 
 The links themselves are those of the task level (`optsched.simulation.links`); without jobs around them, all releases and
-ends of one moment are applied before anybody is asked, and many links cost no more than one.
+ends of one moment are applied before anybody is asked.
 """
 
 from __future__ import annotations

@@ -290,16 +290,11 @@ def test_times_far_from_zero_lose_nothing_but_the_digits_of_the_clock() -> None:
         assert check_schedule(late, there.schedule) == []
 
 
-def test_no_jobs() -> None:
-    instance = Instance([], PAIR, tasks={"p": IterationTasks(1, 1)})
-    assert not instance.at_task_level
-
-
 @pytest.mark.parametrize("spec", ["fifo", "hadar-e", "a-srpt", "gavel"])
 def test_policies_for_whole_jobs_are_told_apart(spec: str) -> None:
     with pytest.raises(InputError, match=r"schedules whole jobs, these have tasks.*ada-srsf"):
         simulate(of_pair(Job("a", iterations=1, profile="p")), spec)
-    with pytest.raises(InputError, match="its jobs have no tasks"):
+    with pytest.raises(InputError, match="it schedules tasks, these jobs have none"):
         simulate(Instance([Job("a", duration=1)], "1x1"), "ada-srsf")
     with pytest.raises(InputError, match="whole GPUs only"):
         simulate(of_pair(Job("a", iterations=1, profile="p")), "ada-srsf+consolidated")

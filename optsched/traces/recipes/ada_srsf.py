@@ -25,6 +25,7 @@ import polars as pl
 
 from optsched.cluster import Cluster
 from optsched.contention import Contention
+from optsched.errors import InputError
 from optsched.rates.task_models import GPU_MEMORY, TASK_MODELS, TaskModels
 from optsched.traces.laws import ADADUAL_GPUS, Ints
 from optsched.traces.recipe import Draw, choice, cluster, integer, named, non_negative, number, recipe
@@ -52,6 +53,11 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
     jobs, scale, chosen = values["jobs"], values["scale"], TASK_MODELS[values["network"]]
     where = Cluster(tuple(replace(group, gpu_memory=values["memory"]) for group in values["cluster"].nodes))
     names = list(chosen.models)
+    needs = {name: chosen.models[name].memory or 0.0 for name in names}
+    largest = max(names, key=needs.__getitem__)
+    if values["memory"] < needs[largest]:
+        legal = f"at least {needs[largest]:g} bytes, what {largest} needs"
+        raise InputError("too small", field="ada-srsf: memory", value=values["memory"], legal=legal)
     gpus = rng.permutation(np.minimum(gangs(jobs), where.gpus))
     model = [names[m] for m in rng.integers(0, len(names), jobs)]
     iterations = rng.integers(scale, MOST * scale, jobs, endpoint=True)
