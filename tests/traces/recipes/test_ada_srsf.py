@@ -88,5 +88,5 @@ def test_what_is_refused() -> None:
     for key, value in (("scale", 0), ("penalty", -1), ("network", "100g"), ("memory", 0), ("seconds_per_byte", 0)):
         with pytest.raises(InputError, match=f"{key} = .*recipe ada-srsf"):
             generate("ada-srsf", 1, **{key: value})
-    with pytest.raises(InputError, match="memory = .*too small"):
+    with pytest.raises(InputError, match=r"memory = .*too small"):
         generate("ada-srsf", 1, memory=4e9)  # VGG-16 needs more
