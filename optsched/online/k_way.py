@@ -64,11 +64,12 @@ def pays_now(job: Any, links: Any, numbers: Any) -> bool:
 class KWay:
     """The k-way myopic rule in place of AdaDUAL's, which is its case k = 1.
 
-    **Problem** and **Knowledge** as ``ada-srsf``. With k transfers of x_1 <= x_2 <= ... bytes left on a node, one of M bytes
-    starts iff the summed completion times are smaller than when it starts at the next completion, all else drained without
-    further starts; for M <= x_1 and M <= x_2 - x_1 that is M / x_1 < (k b + (k - 1) eta) / (2 (b + eta)). It must pay on
-    each of its nodes; it is asked when it becomes ready, and again when another one has ended on one of its nodes.
-    ``by_size``: transfers are asked about in order of their sizes, not of the service of their jobs.
+    **Problem** and **Knowledge** (clairvoyant) as ``ada-srsf``.
+    With k transfers of x_1 <= x_2 <= ... bytes left on a node, one of M bytes starts iff the summed completion times are
+    smaller than when it starts at the next completion, all else drained without further starts; for M <= x_1 and M <=
+    x_2 - x_1 that is M / x_1 < (k b + (k - 1) eta) / (2 (b + eta)). It must pay on each of its nodes; it is asked when
+    it becomes ready, and again when another one has ended on one of its nodes. ``by_size``: transfers are asked about in
+    order of their sizes, not of the service of their jobs.
 
     **Guarantee** none known. **Complexity** O(k log k) a node and test. **Reference** this project's extension of the
     two-task theorem of Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).

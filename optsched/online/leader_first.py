@@ -119,13 +119,13 @@ def holds_up_nobody(job: Any, links: Any, numbers: Any) -> bool:
 class LeaderFirst:
     """Leader first: never two all-reduces on an interface, and none that holds up more important jobs by too much.
 
-    **Problem** and **Knowledge** as ``ada-srsf``. Placement, queue and GPUs as there, so that only transfers differ.
-    Importance: the smallest n_j^width (t_j + a + b M_j) x iterations left (n_j workers, t_j compute). In this order a job
-    becomes a leader if none of its nodes has one yet. A leader's transfer starts when nothing runs on its nodes. Another
-    one must also pass an exchange with each of its more important leaders whose transfer does not run: if the leader went
-    first in all its iterations, how much would it gain, and how much would this job lose? It waits when the sum of the
-    gains exceeds ``caution`` times the largest loss. So a long all-reduce does not slip into the short computation of a
-    leader, which would have the two take turns and both end late; a short one does.
+    **Problem** and **Knowledge** (clairvoyant) as ``ada-srsf``. Placement, queue and GPUs as there: only transfers differ.
+    Importance: the smallest n_j^``width`` (t_j + a + b M_j) x iterations left (n_j workers, t_j compute). In this order
+    a job becomes a leader if none of its nodes has one yet. A leader's transfer starts when nothing runs on its nodes.
+    Another one must also pass an exchange with each of its more important leaders whose transfer does not run: if the
+    leader went first in all its iterations, how much would it gain, and how much would this job lose? It waits when the
+    sum of the gains exceeds ``caution`` times the largest loss. So a long all-reduce does not slip into the short
+    computation of a leader, which would have the two take turns and both end late; a short one does.
 
     **Guarantee** none known. Every transfer starts: of those that wait the most important one is a leader once the jobs
     before it have ended, and it is asked when the last of their transfers ends.

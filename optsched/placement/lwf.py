@@ -1,4 +1,4 @@
-"""``lwf:kappa=K``: least workload first, small gangs on the least loaded GPUs, large ones on the least loaded nodes."""
+"""``lwf``: least workload first, small gangs on the least loaded GPUs, large ones on the least loaded nodes."""
 
 from __future__ import annotations
 
