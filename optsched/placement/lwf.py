@@ -70,22 +70,21 @@ def _fewest_held(
     if total < gpus:
         return 0
     left, entries = gpus, 0
-    last_share, last = -1.0, -1
-    while left > 0:
-        node, least = -1, 2.0
+    last = -1.0
+    while left > 0:  # one share after another: two looks at the nodes for all that are held equally
+        least = 2.0
         for m in range(free.size):
-            if not eligible[m] or free[m] <= 0:
-                continue
-            share = (size[m] - free[m]) / size[m]
-            if last >= 0 and (share < last_share or (share == last_share and m <= last)):
-                continue
-            if share < least:
-                node, least = m, share
-        last_share, last = least, node
-        out_node[entries] = node
-        out_count[entries] = min(left, free[node])
-        left -= out_count[entries]
-        entries += 1
+            if eligible[m] and free[m] > 0:
+                share = (size[m] - free[m]) / size[m]
+                if last < share < least:
+                    least = share
+        for m in range(free.size):
+            if left > 0 and eligible[m] and free[m] > 0 and (size[m] - free[m]) / size[m] == least:
+                out_node[entries] = m
+                out_count[entries] = min(left, free[m])
+                left -= out_count[entries]
+                entries += 1
+        last = least
     return entries
 
 
