@@ -47,7 +47,7 @@ unit: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
 
 notebooks: $(STAMP)
-	$(BIN)/pytest -q --nbmake --nbmake-timeout=170 notebooks
+	$(BIN)/pytest -q -n $(JOBS) --nbmake --nbmake-timeout=170 notebooks
 
 bench: $(STAMP)
 	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds tests/benchmarks

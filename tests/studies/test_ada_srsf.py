@@ -22,6 +22,7 @@ from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study import STUDIES, Reproduction
 from optsched.traces.generate import generate
 
+pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process compiles the simulator with ticks
 NAMES = {"placements", "rules-by-placement", "placements-accounting", "rules", "accounting", "penalty", "speed"}
 
 

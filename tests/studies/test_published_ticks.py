@@ -20,6 +20,7 @@ from optsched.online.simulate import simulate
 from optsched.studies.published_ticks import ACCOUNTINGS, ticked
 from optsched.traces.generate import generate
 
+pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process compiles the simulator with ticks
 MS = 1e-3
 STEP = 0.125  # seconds: a whole number of milliseconds, and exact in binary
 
