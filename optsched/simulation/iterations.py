@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
+import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
@@ -127,7 +128,7 @@ def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder
     # The compiled loop trusts shapes and values: what is wrong must be found here.
     if not isinstance(order, TaskOrder):
         raise InputError("tasks(jobs) gives no order", field=name, value=order, legal="optsched.TaskOrder(...)")
-    if order.admit is not None and not isinstance(order.admit, Dispatcher):
+    if order.admit is not None and not _is_compiled(order.admit):
         legal = "a function under @optsched.simulation.admission.admission, or none and communicate(view)"
         raise InputError("not compiled", field=f"{name}: admit", value=order.admit, legal=legal)
     if not all(isinstance(number, int | float | np.number) for number in order.numbers):
@@ -174,6 +175,15 @@ def _run(
             return state
 
 
+def _is_compiled(rule: Any) -> bool:
+    # Where numba is switched off, what it would compile is a plain function.
+    return isinstance(rule, Dispatcher) or (bool(numba.config.DISABLE_JIT) and callable(rule))
+
+
+# As plain Python: a call of the compiled form would look up the types of all arrays of the links first.
+_bytes_left = getattr(network.bytes_left, "py_func", network.bytes_left)
+
+
 class _View:
     """See `optsched.task_policy.LinkView`."""
 
@@ -208,11 +218,7 @@ class _View:
         return float(self.state.links.message[job])
 
     def bytes_left(self, job: int) -> float:
-        links = self.state.links
-        if links.state[job] != network.MOVING:
-            return float(links.message[job])
-        done = (links.clock[network.NOW] - links.mark[job]) / links.pace[job]
-        return max(0.0, float(links.left[job] - done))
+        return float(_bytes_left(self.state.links, job))
 
     def transfers_left(self, job: int) -> int:
         if self._knowledge is not Knowledge.CLAIRVOYANT:
