@@ -9,7 +9,7 @@ is an admission rule: compiled (`optsched.simulation.admission`), or ``communica
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from optsched.policy import Knowledge
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+NEVER = (np.nan,) * 4
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,12 @@ class TaskOrder:
     gpu: Countdown
     link: Countdown
     admit: Any = None
-    numbers: tuple[float, ...] = field(default=())
+    numbers: tuple[float, ...] = ()
+
+    @property
+    def rule_numbers(self) -> Floats:
+        """``numbers`` as the rule gets them, f64[]: then a few nan, so that one given too few compares with nan."""
+        return np.array([*self.numbers, *NEVER], dtype=np.float64)
 
 
 class TaskJobs:

@@ -6,10 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from optsched.compiled import njit
 from optsched.errors import InputError
 from optsched.placement import PLACEMENTS
+from optsched.placement.mapping import INNER
 from optsched.simulation.gpu_placing import SharedRule, compiled_shared
 from optsched.simulation.placing import Placement, compiled
+
+
+@njit(**INNER)
+def _uniform(random: Any) -> float:
+    """The next of uniform numbers in [0, 1): xorshift64*, 53 bits."""
+    x = random[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    random[0] = x
+    return ((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @compiled
@@ -29,13 +42,7 @@ def _random(
             continue
         taken = 0
         for _ in range(free[p]):
-            x = random[0]  # xorshift64*
-            x ^= x >> np.uint64(12)
-            x ^= x << np.uint64(25)
-            x ^= x >> np.uint64(27)
-            random[0] = x
-            uniform = ((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-            if uniform * total < left:
+            if _uniform(random) * total < left:
                 taken += 1
                 left -= 1
             total -= 1
@@ -59,13 +66,7 @@ def _random_open(
     for g in range(open.size):
         if not open[g]:
             continue
-        x = random[0]  # xorshift64*
-        x ^= x >> np.uint64(12)
-        x ^= x << np.uint64(25)
-        x ^= x >> np.uint64(27)
-        random[0] = x
-        uniform = ((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-        if uniform * total < gpus - found:
+        if _uniform(random) * total < gpus - found:
             out_gpu[found] = g
             found += 1
         total -= 1

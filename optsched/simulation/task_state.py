@@ -85,7 +85,6 @@ class TaskState(NamedTuple):
 
 
 LATE = 2.0**20  # seconds: arrivals from there on are counted from the first of them
-NEVER = (np.nan,) * 4  # a rule that was given too few numbers compares with these, and says no
 
 
 def clock_zero(instance: Instance) -> float:
@@ -165,7 +164,7 @@ def new_task_state(
         out_gpu=ints(int(gpus.max(initial=1))),
         byte_load=np.array([per_byte]),
         links=links,
-        rule_numbers=np.array([*order.numbers, *NEVER], dtype=np.float64),
+        rule_numbers=order.rule_numbers,
         log_job=np.zeros(room, dtype=np.int32),
         log_worker=np.zeros(room, dtype=np.int32),
         log_start=np.zeros(room),

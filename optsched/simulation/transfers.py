@@ -97,7 +97,7 @@ def simulate_transfers(problem: TransferProblem, policy: TaskPolicy) -> Floats:
     links.transfers_left[:] = 1
     release, done = problem.release[order], np.full(problem.n, np.nan)
     by_release = np.lexsort((np.arange(problem.n), release)).astype(np.int64)
-    ended = _run(rules.admit, links, np.array(rules.numbers, dtype=np.float64), release, by_release, done)
+    ended = _run(rules.admit, links, rules.rule_numbers, release, by_release, done)
     if not ended:
         j = int(order[np.isnan(done)].min())
         raise SimulationError(f"policy {policy.name}: transfer {j} waits for ever")
