@@ -25,10 +25,12 @@ from optsched.contention import Contention, IterationTasks
 from optsched.eligibility import suited_groups
 from optsched.errors import InputError, RowErrors
 from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
-from optsched.job_table import COLUMNS, job_problems, normal_table, task_problems
+from optsched.interference import Interference
+from optsched.job_table import COLUMNS, job_problems, normal_table, scaling_problems, task_problems, with_memory
 from optsched.objectives import get_objective
 from optsched.profile import Profile
 from optsched.registry import near_matches
+from optsched.scaling import Scaling, SubBatch
 from optsched.throughputs import Throughputs
 
 __all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
@@ -44,6 +46,7 @@ class Job:
 
     Either ``duration`` or ``iterations`` with the name of a ``profile``: a stage profile of the instance, a job type of
     its throughput table, or the tasks of an iteration.
+    ``batch_size``: samples of an iteration over the whole gang, for jobs whose ``profile`` is a scaling profile.
     ``gpus`` is the gang size g_j, ``weight`` w_j, ``due`` d_j (None: no due date), ``gpu_memory`` bytes on each GPU,
     ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
     """
@@ -61,6 +64,7 @@ class Job:
     model: str | None = None
     gpu_memory: float | None = None
     gpu_types: tuple[str, ...] | None = None
+    batch_size: int | None = None
 
 
 _JOB_FIELDS = tuple(field.name for field in fields(Job))
@@ -84,6 +88,9 @@ class Instance:
     tasks : the tasks of an iteration by the name in ``profile``, for jobs that are simulated task by task. Then all jobs
         of the instance are, ``iterations`` are whole, and GPUs are shared: ``gpu_memory`` says how many jobs one can hold.
     contention : what all-reduces on one network interface cost each other; needed where a gang with tasks may span nodes.
+    scalings : seconds of an iteration by batch, replicas and placement, for jobs with a ``batch_size`` and such a profile.
+        Where it knows the memory of a sub-batch, jobs that do not state ``gpu_memory`` get it from there.
+    interference : what two jobs on one GPU cost each other; policies of the class ``sharing`` need it.
 
     Raises
     ------
@@ -107,16 +114,21 @@ class Instance:
         throughputs: Throughputs | None = None,
         tasks: Mapping[str, IterationTasks] | None = None,
         contention: Contention | None = None,
+        scalings: Mapping[str, Scaling] | None = None,
+        interference: Interference | None = None,
         *,
         file: str | os.PathLike[str] | None = None,
     ) -> None:
         table = jobs if isinstance(jobs, pl.DataFrame) else _table_of_jobs(jobs)
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
         table = normal_table(table, file)
-        profiles, tasks = dict(profiles or {}), dict(tasks or {})
-        _check_names(profiles, throughputs, tasks)
-        replicas = {key: profile.gpus for key, profile in profiles.items()}
-        problems = job_problems(table, cluster, replicas, throughputs) + task_problems(table, cluster, tasks)
+        profiles, tasks, scalings = dict(profiles or {}), dict(tasks or {}), dict(scalings or {})
+        _check_names(profiles, throughputs, tasks, scalings, interference)
+        problems = scaling_problems(table, cluster, scalings)
+        table = table if problems else with_memory(table, cluster, scalings)
+        gangs: dict[str, int | None] = {key: profile.gpus for key, profile in profiles.items()}
+        gangs.update(dict.fromkeys(scalings))
+        problems += job_problems(table, cluster, gangs, throughputs) + task_problems(table, cluster, tasks)
         if problems:
             raise RowErrors(file, problems, table.height)
         if throughputs is not None:
@@ -132,6 +144,8 @@ class Instance:
             "throughputs": throughputs,
             "tasks": tasks,
             "contention": contention,
+            "scalings": scalings,
+            "interference": interference,
         }.items():
             self.__dict__[key] = value
         self._check_contention()
@@ -148,6 +162,8 @@ class Instance:
     throughputs: Throughputs | None
     tasks: dict[str, IterationTasks]
     contention: Contention | None
+    scalings: dict[str, Scaling]
+    interference: Interference | None
 
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
@@ -225,9 +241,43 @@ class Instance:
     @cached_property
     def staged(self) -> Bools:
         """Which of them run at the speed of a stage profile on their placement, bool[n]."""
-        array = self.profiled & ~self.tabled & ~self.tasked
+        array = self.profiled & ~self.tabled & ~self.tasked & ~self.scaled
         array.flags.writeable = False
         return array
+
+    @cached_property
+    def scaled(self) -> Bools:
+        """Which of them run at the speed of a scaling profile, by batch, gang and placement, bool[n]."""
+        array = np.zeros(self.n, dtype=bool)
+        if self.scalings and self.profiled.any():
+            array = self.profiled & self.table["profile"].is_in(list(self.scalings)).fill_null(False).to_numpy()
+        array.flags.writeable = False
+        return array
+
+    def sub_batches(self, j: int) -> tuple[SubBatch, ...]:
+        """How the batch of job ``j`` may be split, the largest sub-batch that some GPU holds first; () where it is unknown.
+
+        A job that states its ``gpu_memory`` needs that much at the first; fewer samples at a time need less.
+        """
+        if not self.scaled[j]:
+            return ()
+        row = self.table.row(j, named=True)
+        scaling, stated = self.scalings[row["profile"]], float(self.gpu_memory[j])
+        options = scaling.sub_batches(row["batch_size"], row["gpus"])
+        if not scaling.knows_memory:
+            return tuple(SubBatch(each.size, each.steps, stated) for each in options)
+        fits = [each for each in options if each.memory <= stated] or list(options)
+        saved = fits[0].size
+        return tuple(
+            SubBatch(each.size, each.steps, stated - scaling.memory_per_sample * (saved - each.size)) for each in fits
+        )
+
+    @cached_property
+    def kinds(self) -> tuple[str | None, ...]:
+        """What every job is to its partners on a GPU: its profile, or its model, where the table of interference has it."""
+        known = set() if self.interference is None else set(self.interference.kinds)
+        names = zip(self.table["profile"].to_list(), self.table["model"].to_list(), strict=True)
+        return tuple(profile if profile in known else model if model in known else None for profile, model in names)
 
     @cached_property
     def tasked(self) -> Bools:
@@ -389,9 +439,9 @@ class Instance:
 
     def replace(self, **changes: Any) -> Instance:
         """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum``, ``profiles``,
-        ``throughputs``, ``tasks`` or ``contention``.
+        ``throughputs``, ``tasks``, ``contention``, ``scalings`` or ``interference``.
         """
-        physics = {"jobs", "cluster", "profiles", "throughputs", "tasks", "contention"}
+        physics = {"jobs", "cluster", "profiles", "throughputs", "tasks", "contention", "scalings", "interference"}
         if "optimum" not in changes and physics & changes.keys():
             changes["optimum"] = None  # proved for something else
         return Instance(**{**self._parts, **changes})
@@ -410,6 +460,8 @@ class Instance:
             "throughputs": self.throughputs,
             "tasks": self.tasks,
             "contention": self.contention,
+            "scalings": self.scalings,
+            "interference": self.interference,
         }
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
@@ -448,6 +500,14 @@ class Instance:
             used = sorted(set(self.table["profile"].to_list()))
             h.update(json.dumps([[name, self.tasks[name].to_json()] for name in used]).encode())
             h.update(json.dumps(None if self.contention is None else self.contention.to_json()).encode())
+        if self.scaled.any():
+            used = sorted(set(self.table["profile"].filter(pl.Series(self.scaled)).to_list()))
+            h.update(json.dumps([[name, self.scalings[name].to_json()] for name in used]).encode())
+            h.update(json.dumps(self.table["batch_size"].to_list()).encode())
+        if self.interference is not None:
+            kinds = list(dict.fromkeys(self.kinds))
+            table = self.interference.table(kinds)
+            h.update(json.dumps([self.interference.ratio, self.kinds, [row.tolist() for row in table]]).encode())
         return h.hexdigest()
 
     def to_json(self) -> dict[str, Any]:
@@ -470,11 +530,18 @@ class Instance:
 
 
 def _check_names(
-    profiles: Mapping[str, Profile], throughputs: Throughputs | None, tasks: Mapping[str, IterationTasks]
+    profiles: Mapping[str, Profile],
+    throughputs: Throughputs | None,
+    tasks: Mapping[str, IterationTasks],
+    scalings: Mapping[str, Scaling],
+    interference: Interference | None,
 ) -> None:
-    if tasks and (profiles or throughputs is not None):
-        legal = "either tasks, or profiles and throughputs"
+    if tasks and (profiles or scalings or throughputs is not None or interference is not None):
+        legal = "either tasks, or profiles, throughputs, scalings and interference"
         raise InputError("jobs with tasks and jobs at other speeds do not run together", field="tasks", legal=legal)
+    for name in scalings:
+        if name in profiles or (throughputs is not None and name in throughputs.job_types):
+            raise InputError("also a stage profile or a job type of the throughput table", field="scalings", value=name)
     for name in profiles:
         if throughputs is not None and name in throughputs.job_types:
             raise InputError(

@@ -19,10 +19,12 @@ from optsched.cluster import Cluster, NodeGroup
 from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.files import atomic_path, read_bytes, write_atomic
+from optsched.interference import Interference
 from optsched.job_table import COLUMNS
 from optsched.objectives import OBJECTIVES
 from optsched.profile import Profile
 from optsched.registry import near_matches
+from optsched.scaling import Scaling
 from optsched.throughputs import Throughputs
 
 FORMAT = "optsched-instance/1"
@@ -70,6 +72,7 @@ class JobDocument(_Document):
     model: str | None = None
     gpu_memory: Number | None = Field(None, ge=0, description="bytes on each GPU of the gang")
     gpu_types: list[str] | None = Field(None, description="GPU types it may use; absent: all")
+    batch_size: int | None = Field(None, ge=1, le=MAX_INTEGER, description="samples of an iteration, over the gang")
 
 
 class StageDocument(_Document):
@@ -123,6 +126,49 @@ class ContentionDocument(_Document):
     )
 
 
+class MeasuredStepsDocument(_Document):
+    """Measured seconds of a step, of which synchronisation."""
+
+    placements: list[tuple[int, Number, Number, Number]] = Field(
+        default_factory=list, description="[placement, local batch, step, sync]"
+    )
+    scalability: list[tuple[int, int, Number, Number, Number]] = Field(
+        default_factory=list, description="[nodes, replicas, local batch, step, sync]"
+    )
+
+
+class ScalingDocument(_Document):
+    """How long an iteration takes by sub-batch, replicas and placement. Seconds, bytes, samples."""
+
+    compute: Number = Field(ge=0, description="seconds of a step whatever the batch")
+    per_sample: Number = Field(ge=0, description="seconds a sample")
+    within: Number = Field(0, ge=0, description="seconds of communication of 2 replicas on one node")
+    within_growth: Number = Field(0, ge=0, description="and for every further replica")
+    across: Number = Field(0, ge=0, description="the same over several nodes")
+    across_growth: Number = Field(0, ge=0)
+    overlap: Number = Field(
+        1, ge=1, description="1: computing and communication follow each other; larger: they overlap"
+    )
+    most_local: int | None = Field(None, ge=1, description="largest sub-batch of a GPU")
+    memory: Number = Field(0, ge=0, description="bytes on each GPU")
+    memory_per_sample: Number = Field(0, ge=0, description="bytes for a sample of the sub-batch")
+    iterations: list[tuple[int, Number]] = Field(
+        default_factory=list, description="[total batch, iterations to completion]"
+    )
+    measured: MeasuredStepsDocument | None = None
+
+
+class InterferenceDocument(_Document):
+    """A job's iteration beside another job on its GPUs takes xi >= 1 times as long."""
+
+    ratio: Number = Field(2, ge=1, description="xi of pairs that the table does not know")
+    kinds: list[str] = Field(default_factory=list, description="names of profiles or models")
+    ratios: list[list[Number | None]] = Field(
+        default_factory=list, description="xi of the row's kind beside the column's; null: they never share a GPU"
+    )
+    source: str = ""
+
+
 def _known_objective(name: str) -> str:
     if name not in OBJECTIVES:
         legal = near_matches(name, OBJECTIVES.names(), kind="objective")
@@ -157,6 +203,10 @@ class InstanceDocument(_Document):
         default_factory=dict, description="what an iteration is made of, by name, for jobs simulated task by task"
     )
     contention: ContentionDocument | None = Field(None, description="what transfers on one interface cost each other")
+    scalings: dict[str, ScalingDocument] = Field(
+        default_factory=dict, description="seconds of an iteration by batch, replicas and placement, by profile"
+    )
+    interference: InterferenceDocument | None = Field(None, description="what jobs on one GPU cost each other")
     recipe: dict[str, Any] | None = Field(None, description="how the instance was made")
     optimum: OptimumDocument | None = None
 
@@ -183,13 +233,17 @@ def document(
     throughputs: Throughputs | None = None,
     tasks: Mapping[str, IterationTasks] | None = None,
     contention: Contention | None = None,
+    scalings: Mapping[str, Scaling] | None = None,
+    interference: Interference | None = None,
 ) -> dict[str, Any]:
     """The JSON document of an instance; absent fields and defaults other than ids are left out."""
     silent: dict[str, Any] = {"weight": 1.0}
     rows = []
     for row in jobs.iter_rows(named=True):
         rows.append({k: short_number(v) for k, v in row.items() if v is not None and silent.get(k, ...) != v})
-    header = _header(cluster, name, objective, recipe, optimum, profiles, throughputs, tasks, contention)
+    header = _header(
+        cluster, name, objective, recipe, optimum, profiles, throughputs, tasks, contention, scalings, interference
+    )
     parts = {**header, "jobs": rows}
     return {"format": FORMAT, **parts}
 
@@ -204,6 +258,8 @@ def _header(
     throughputs: Throughputs | None = None,
     tasks: Mapping[str, IterationTasks] | None = None,
     contention: Contention | None = None,
+    scalings: Mapping[str, Scaling] | None = None,
+    interference: Interference | None = None,
 ) -> dict[str, Any]:
     parts = {
         "name": name,
@@ -213,6 +269,8 @@ def _header(
         "throughputs": None if throughputs is None else throughputs.to_json(),
         "tasks": {key: each.to_json() for key, each in (tasks or {}).items()},
         "contention": None if contention is None else contention.to_json(),
+        "scalings": {key: each.to_json() for key, each in (scalings or {}).items()},
+        "interference": None if interference is None else interference.to_json(),
         "recipe": recipe,
         "optimum": optimum,
     }
@@ -301,6 +359,8 @@ def _parts(doc: InstanceDocument, table: pl.DataFrame, path: str | os.PathLike[s
         "throughputs": _throughputs(doc.throughputs, path) if doc.throughputs else None,
         "tasks": {key: _tasks(key, value, path) for key, value in doc.tasks.items()},
         "contention": _contention(doc.contention, path) if doc.contention else None,
+        "scalings": {key: _scaling(key, value, path) for key, value in doc.scalings.items()},
+        "interference": _interference(doc.interference, path) if doc.interference else None,
     }
 
 
@@ -328,6 +388,20 @@ def _tasks(name: str, document: TasksDocument, path: str | os.PathLike[str]) -> 
 def _contention(document: ContentionDocument, path: str | os.PathLike[str]) -> Contention:
     try:
         return Contention.from_json(document.model_dump())
+    except InputError as error:
+        raise InputError(str(error), file=path) from None
+
+
+def _scaling(name: str, document: ScalingDocument, path: str | os.PathLike[str]) -> Scaling:
+    try:
+        return Scaling.from_json(document.model_dump())
+    except InputError as error:
+        raise InputError(str(error), file=path, field=f"scalings.{name}") from None
+
+
+def _interference(document: InterferenceDocument, path: str | os.PathLike[str]) -> Interference:
+    try:
+        return Interference.from_json(document.model_dump())
     except InputError as error:
         raise InputError(str(error), file=path) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from optsched.contention import IterationTasks
 from optsched.eligibility import suited_groups
 from optsched.errors import InputError, RowProblem
 from optsched.registry import near_matches
+from optsched.scaling import Scaling
 from optsched.throughputs import Throughputs
 
 COLUMNS: dict[str, pl.DataType] = {
@@ -30,6 +32,7 @@ COLUMNS: dict[str, pl.DataType] = {
     "model": pl.String(),
     "gpu_memory": pl.Float64(),
     "gpu_types": pl.List(pl.String),
+    "batch_size": pl.Int64(),
 }
 _DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
 # Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
@@ -76,19 +79,20 @@ def _require_whole(column: pl.Series, file: str | os.PathLike[str] | None) -> No
 
 
 def job_problems(
-    table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, int], throughputs: Throughputs | None = None
+    table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, int | None], throughputs: Throughputs | None = None
 ) -> list[RowProblem]:
     """Every value of a normal table that is not legal on this cluster, by row (1-based position).
 
-    ``replicas``: the gang that each known profile needs; ``throughputs``: the speeds of other jobs by GPU type. Legal
-    seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most
-    1e18.
+    ``replicas``: the gang that each known profile needs (None: any); ``throughputs``: the speeds of other jobs by GPU type.
+    Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates -1e18..1e18; weights 0 or 1e-18..1e18; iterations at
+    most 1e18.
     """
     problems = _broken_rules(table)
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
-    if replicas:
-        needs = pl.col("profile").replace_strict(dict(replicas), default=None, return_dtype=pl.Int64)
-        problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), replicas)
+    fixed = {name: gang for name, gang in replicas.items() if gang is not None}
+    if fixed:
+        needs = pl.col("profile").replace_strict(fixed, default=None, return_dtype=pl.Int64)
+        problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), fixed)
     if throughputs is not None:
         problems += _unknown_models(table.with_row_index("__row").filter(profiled), replicas, throughputs)
     problems += _too_wide(table, cluster, throughputs)
@@ -126,6 +130,7 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
         ("weight", tiny, f"0, or at least {1 / LONGEST:g}", "too small"),
         ("due", not_finite("due"), "a finite number of seconds", wrong),
         ("due", beyond("due"), f"within {LONGEST:g} seconds of 0", "too far"),
+        ("batch_size", pl.col("batch_size") < 1, "an integer >= 1", wrong),
         ("gpu_memory", not_finite("gpu_memory") | (pl.col("gpu_memory") < 0), "a finite number of bytes >= 0", wrong),
     ]
 
@@ -152,7 +157,9 @@ def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowPro
     ]
 
 
-def _unknown_models(rows: pl.DataFrame, replicas: Mapping[str, int], throughputs: Throughputs) -> list[RowProblem]:
+def _unknown_models(
+    rows: pl.DataFrame, replicas: Mapping[str, int | None], throughputs: Throughputs
+) -> list[RowProblem]:
     # Where a table of speeds is given, a name that is neither in it nor a profile is a slip of the pen.
     known = [*replicas, *throughputs.job_types]
     rows = rows.filter(~pl.col("profile").is_in(known)).head(_REPORTED)
@@ -214,3 +221,40 @@ def task_problems(table: pl.DataFrame, cluster: Cluster, tasks: Mapping[str, Ite
         found = rows.filter(wrong).head(_REPORTED).select("__row", field).iter_rows()
         problems += [RowProblem(row + 1, field, value, legal, message) for row, value in found]
     return problems
+
+
+def scaling_problems(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> list[RowProblem]:
+    """What is not legal of jobs at scaling profiles: they state a batch size, and sub-batch 1 fits some GPU."""
+    problems = []
+    room = float(cluster.node_memory.max())
+    for row, name, batch, gpus, stated in _scaled(table, scalings):
+        if batch is None:
+            legal = "samples of an iteration over the whole gang, an integer >= 1"
+            problems.append(RowProblem(row + 1, "batch_size", None, legal, "missing"))
+        elif batch >= 1 and gpus >= 1 and stated is None:
+            least = scalings[name].sub_batches(batch, gpus)[-1].memory
+            if least > room:
+                legal = f"at most the {room:g} bytes of the largest GPU of {cluster.spec} at sub-batch 1"
+                problems.append(RowProblem(row + 1, "gpu_memory", least, legal, f"{name} does not fit"))
+    return problems[:_REPORTED]
+
+
+def with_memory(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> pl.DataFrame:
+    """``table`` with the ``gpu_memory`` of jobs at scaling profiles: that of the largest sub-batch which some GPU holds."""
+    memory = table["gpu_memory"].to_list()
+    room = float(cluster.node_memory.max())
+    found = False
+    for row, name, batch, gpus, stated in _scaled(table, scalings):
+        if stated is None and scalings[name].knows_memory:
+            options = scalings[name].sub_batches(batch, gpus)
+            memory[row] = next((each.memory for each in options if each.memory <= room), options[-1].memory)
+            found = True
+    return table.with_columns(pl.Series("gpu_memory", memory, dtype=pl.Float64)) if found else table
+
+
+def _scaled(table: pl.DataFrame, scalings: Mapping[str, Scaling]) -> list[tuple[int, str, Any, int, float | None]]:
+    # (position, profile, batch size or None, gang, stated memory) of the jobs at scaling profiles
+    if not scalings:
+        return []
+    rows = table.with_row_index("__row").filter(pl.col("duration").is_null() & pl.col("profile").is_in(list(scalings)))
+    return rows.select("__row", "profile", "batch_size", "gpus", "gpu_memory").rows()

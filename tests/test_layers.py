@@ -28,10 +28,14 @@ FLOORS = [
         "transfers",
         "task_policy",
         "task_log",
+        "interference",
+        "scaling",
+        "sharing_policy",
+        "shared_schedule",
     }
     | {"schedule", "schedule_file"},
     {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics"}
-    | {"task_check", "task_claim", "residency_check", "transferred_bytes"},
+    | {"task_check", "task_claim", "residency_check", "transferred_bytes", "sharing_check"},
     {"simulation", "models"},
     {"placement", "prediction", "offline", "sources"},
     {"online"},
