@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from optsched.contention import Contention, IterationTasks
     from optsched.errors import InputError, OptschedError
     from optsched.instance import Instance, Job
+    from optsched.interference import Interference
     from optsched.offline.solve import Solution, solve
     from optsched.online.simulate import simulate
     from optsched.placement.heavy_edge import map_job
@@ -32,9 +33,13 @@ if TYPE_CHECKING:
     from optsched.rates.network import Network
     from optsched.rates.throughput_table import read_throughputs
     from optsched.report import Report, compare, evaluate
+    from optsched.scaling import MeasuredSteps, Scaling
     from optsched.schedule import Schedule, Segment
+    from optsched.shared_schedule import SharedSchedule
+    from optsched.sharing_policy import Share, SharingOrder
     from optsched.simulation.iterations import TaskRun
     from optsched.simulation.run import Run
+    from optsched.simulation.sharing import SharedRun
     from optsched.sources import load
     from optsched.task_log import TaskSchedule
     from optsched.task_policy import Countdown, TaskOrder
@@ -51,9 +56,11 @@ _HOMES = {
     "Countdown": "task_policy",
     "InputError": "errors",
     "Instance": "instance",
+    "Interference": "interference",
     "IterationTasks": "contention",
     "Job": "instance",
     "Knowledge": "policy",
+    "MeasuredSteps": "scaling",
     "Network": "rates.network",
     "NodeGroup": "cluster",
     "OptschedError": "errors",
@@ -63,8 +70,13 @@ _HOMES = {
     "Profile": "profile",
     "Report": "report",
     "Run": "simulation.run",
+    "Scaling": "scaling",
     "Schedule": "schedule",
     "Segment": "schedule",
+    "Share": "sharing_policy",
+    "SharedRun": "simulation.sharing",
+    "SharedSchedule": "shared_schedule",
+    "SharingOrder": "sharing_policy",
     "Solution": "offline.solve",
     "Stage": "profile",
     "Start": "policy",
@@ -96,9 +108,11 @@ __all__ = [
     "Countdown",
     "InputError",
     "Instance",
+    "Interference",
     "IterationTasks",
     "Job",
     "Knowledge",
+    "MeasuredSteps",
     "Network",
     "NodeGroup",
     "OptschedError",
@@ -108,8 +122,13 @@ __all__ = [
     "Profile",
     "Report",
     "Run",
+    "Scaling",
     "Schedule",
     "Segment",
+    "Share",
+    "SharedRun",
+    "SharedSchedule",
+    "SharingOrder",
     "Solution",
     "Stage",
     "Start",

@@ -22,6 +22,7 @@ from optsched.simulation.run import Run
 __all__ = ["KNOWN", "BoundShown", "Line", "Report", "compare", "evaluate", "stated_optimum", "verified_bound"]
 
 DEFAULT_POLICIES = ("fifo", "sjf", "srtf")
+SHARING_POLICIES = ("sjf", "sjf-ffs", "sjf-bsbf")  # where two jobs may be on a GPU
 TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first")  # where jobs have tasks
 PolicyLike = str | AnyPolicy | Specification
 
@@ -128,7 +129,7 @@ class Report:
 def default_policies(instance: Instance) -> tuple[str, ...]:
     """The policies that are compared where none is named."""
     if not instance.at_task_level:
-        return DEFAULT_POLICIES
+        return DEFAULT_POLICIES if instance.interference is None else SHARING_POLICIES
     cost = instance.contention
     adadual = cost is None or not (cost.measured or cost.penalty < 0)  # else its theorem does not hold
     return tuple(name for name in TASK_POLICIES if adadual or name != "ada-srsf")

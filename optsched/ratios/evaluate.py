@@ -10,7 +10,7 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.objectives import objective_of
-from optsched.online.specification import AnyPolicy, Specification, at_task_level, specify
+from optsched.online.specification import AnyPolicy, Specification, serves, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
 from optsched.ratios.proven import BoundShown, Proven, refereed
 from optsched.ratios.suites import Suite, suite
@@ -172,7 +172,7 @@ def ratios(
     rows: list[list[Measured]] = [[] for _ in specifications]
     instances = where.instances()
     for done, (name, instance) in enumerate(instances, 1):
-        fitting = [k for k, each in enumerate(specifications) if at_task_level(each.policy) == instance.at_task_level]
+        fitting = [k for k, each in enumerate(specifications) if serves(each.policy, instance)]
         found = measure(instance, [specifications[k] for k in fitting], objective, name=name)
         for k, measured in zip(fitting, found, strict=True):
             rows[k].append(measured)
@@ -181,7 +181,7 @@ def ratios(
     texts = [specification.text for specification in specifications]
     for text, row in zip(texts, rows, strict=True):
         if instances and not row:
-            legal = "policies of the task level where jobs have tasks, policies for whole jobs elsewhere"
+            legal = "policies of the task level for tasks, for sharing where there is interference, else for whole jobs"
             raise InputError(f"no instance of {where.name} is for it", field="policy", value=text, legal=legal)
     return RatioTable(where.name, tuple(PolicyRatios(t, tuple(row)) for t, row in zip(texts, rows, strict=True)))
 

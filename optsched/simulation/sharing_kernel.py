@@ -35,7 +35,7 @@ from optsched.simulation.sharing_state import (
 OVER, ASKED, PAUSED, ILLEGAL = range(4)
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def next_event(s: SharingState) -> float:
     """The time of the next completion, arrival or end of an interval; inf: there is none."""
     t = s.clock[TICK]
@@ -46,7 +46,7 @@ def next_event(s: SharingState) -> float:
     return t
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def _worst(s: SharingState, j: int) -> float:
     # the slowest partner rules
     worst = 1.0
@@ -59,7 +59,7 @@ def _worst(s: SharingState, j: int) -> float:
     return worst
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def _set_speed(s: SharingState, j: int, slow: float) -> None:
     now = s.clock[NOW]
     if now > s.paid[j]:
@@ -70,7 +70,7 @@ def _set_speed(s: SharingState, j: int, slow: float) -> None:
     s.finish[j] = max(now + s.left[j] * (s.pace[j] * slow), np.nextafter(now, np.inf))
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def _partners_change(s: SharingState, j: int) -> None:
     # Everybody on the GPUs of j runs at another speed now.
     for i in range(s.first[j], s.first[j + 1]):
@@ -83,7 +83,7 @@ def _partners_change(s: SharingState, j: int) -> None:
                     _set_speed(s, other, slow)
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def _count_nodes(s: SharingState, j: int, sign: int) -> None:
     # Different jobs on every node of the gang of j.
     for i in range(s.first[j], s.first[j + 1]):
@@ -95,7 +95,7 @@ def _count_nodes(s: SharingState, j: int, sign: int) -> None:
             s.node_jobs[m] += sign
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def start(s: SharingState, j: int, option: int) -> None:
     """Start the waiting job ``j`` on the first g_j GPUs of ``out_gpu``. It stays in ``waiting``: see `forget_started`."""
     gpus = s.gpus[j]
@@ -131,7 +131,7 @@ def start(s: SharingState, j: int, option: int) -> None:
     _partners_change(s, j)
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def _complete(s: SharingState, j: int) -> None:
     for i in range(s.first[j], s.first[j + 1]):
         g = s.gang[i]
@@ -148,7 +148,7 @@ def _complete(s: SharingState, j: int) -> None:
     _partners_change(s, j)
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def _enqueue(s: SharingState, j: int) -> None:
     s.status[j] = WAITS
     k = s.tally[WAITING]
@@ -159,7 +159,7 @@ def _enqueue(s: SharingState, j: int) -> None:
     s.tally[WAITING] += 1
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def forget_started(s: SharingState) -> None:
     """Take jobs that have started off the list of those that wait."""
     kept = 0
@@ -170,7 +170,7 @@ def forget_started(s: SharingState) -> None:
     s.tally[WAITING] = kept
 
 
-@njit(**KERNEL)
+@njit(cache=True, inline="always")
 def apply_events(s: SharingState, t: float) -> bool:
     """Apply every event of time ``t``; may jobs be started afterwards?"""
     s.clock[NOW] = t

@@ -69,6 +69,8 @@ class SharingState(NamedTuple):
     out_count: Ints
     out_gpu: Ints  # what a rule chose
     order: Ints  # i64[N]
+    use: Ints  # i64[G]
+    listed: Ints  # i64[G]
     mark: Ints  # i64[n]
     found: Ints  # i64[2 G]
     value: Floats  # f64[2 G]
@@ -130,6 +132,8 @@ def new_sharing_state(
         out_count=ints(total),
         out_gpu=ints(total),
         order=ints(nodes),
+        use=ints(total),
+        listed=ints(total),
         mark=ints(max(n, 1), -1),
         found=ints(2 * total),
         value=np.zeros(2 * total),

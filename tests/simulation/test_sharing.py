@@ -1,0 +1,315 @@
+"""The engine for jobs that share GPUs, and the policies built on it, against a second simulator in fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.check import check_schedule
+from optsched.cluster import Cluster, NodeGroup
+from optsched.errors import InputError, KnowledgeError, SimulationError
+from optsched.instance import Instance, Job
+from optsched.interference import Interference
+from optsched.online.simulate import simulate
+from optsched.scaling import Scaling
+from optsched.sharing_policy import Share, SharingOrder
+from optsched.simulation.sharing import SharedRun
+from simulation.exact_sharing import ExactSharing, Rules
+
+SPECS: dict[str, Rules] = {
+    "sjf-bsbf": Rules(),
+    "sjf-bsbf:joint=true": Rules(joint=True),
+    "sjf-bsbf:consolidated=true": Rules(consolidated=True),
+    "sjf-bsbf:by=saving": Rules(saving=True),
+    "sjf-bsbf:accumulate=false": Rules(accumulate=False),
+    "sjf-bsbf:width=true": Rules(width=True),
+    "sjf-ffs": Rules(test=False, accumulate=False),
+    "sjf-ffs:accumulate=true": Rules(test=False),
+    "sjf-ffs:consolidated=true": Rules(test=False, accumulate=False, consolidated=True),
+}
+KINDS = ("lm", "resnet", "vgg")
+MODELS = {
+    "lm": Scaling(0.125, 0.03125, 0.0625, 0.03125, 0.5, 0.0625, memory=2.0, memory_per_sample=1.0),
+    "resnet": Scaling(0.25, 0.0625, 0.03125, 0.0, 0.25, 0.125, memory=3.0, memory_per_sample=0.5),
+}
+CLUSTERS: tuple[Cluster | str, ...] = (
+    "1x1",
+    "2x2",
+    "3x4",
+    Cluster((NodeGroup(gpus=2, count=2, gpu="P100", gpu_memory=16.0), NodeGroup(gpus=3, gpu="V100", gpu_memory=24.0))),
+)
+
+
+def interference(rng: np.random.Generator) -> Interference:
+    ratios = [[float(rng.choice([1.0, 1.125, 1.25, 1.5, 1.75, 2.5])) for _ in KINDS] for _ in KINDS]
+    if rng.random() < 0.5:
+        ratios[0][2] = None  # type: ignore[call-overload]
+    return Interference(float(rng.choice([1.25, 1.5])), KINDS, tuple(map(tuple, ratios)))
+
+
+def instance(seed: int, jobs: int = 14) -> Instance:
+    """Crowded; jobs with durations and jobs at scaling profiles with sub-batches, kinds that never share, memory."""
+    rng = np.random.default_rng([seed, 6])
+    cluster = CLUSTERS[seed % len(CLUSTERS)]
+    most = (Cluster.parse(cluster) if isinstance(cluster, str) else cluster).gpus
+    rows = []
+    for j in range(jobs):
+        gang = int(rng.integers(1, min(most, 5) + 1))
+        arrival = float(np.round(rng.random() * 12, 3))
+        if rng.random() < 0.4:
+            name = str(rng.choice(list(MODELS)))
+            batch = gang * int(rng.choice([4, 6, 8]))
+            work = float(rng.integers(2, 30))
+            rows.append(Job(f"j{j}", arrival, gang, iterations=work, profile=name, batch_size=batch))
+        else:
+            model = str(rng.choice([*KINDS, "other"]))
+            memory = float(rng.integers(0, 9)) if rng.random() < 0.5 else None
+            rows.append(Job(f"j{j}", arrival, gang, float(rng.exponential(5) + 0.5), model=model, gpu_memory=memory))
+    return Instance(rows, cluster, scalings=MODELS, interference=interference(rng))
+
+
+def same(made: SharedRun, exact: dict[int, Any]) -> None:
+    assert len(exact) == made.instance.n
+    for segment, steps in zip(made.schedule.segments(), made.schedule.steps, strict=True):
+        gpus, option, begun, ended = exact[segment.job]
+        options = made.instance.sub_batches(segment.job)
+        assert set(segment.gpus) == set(gpus), segment
+        assert steps == (options[option].steps if options else 1)
+        assert segment.start == pytest.approx(float(begun), rel=1e-9, abs=1e-9)
+        assert segment.end == pytest.approx(float(ended), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:interference")
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("seed", range(12))
+def test_engine_and_rules_equal_the_exact_simulator(spec: str, seed: int) -> None:
+    made = simulate(instance(seed), spec)
+    same(made, ExactSharing(made.instance, SPECS[spec]).play())
+    assert check_schedule(made.instance, made.schedule) == []
+    assert made.schedule_class == "sharing"
+    assert not made.unfinished
+
+
+@pytest.mark.study
+@pytest.mark.filterwarnings("ignore:interference")
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("seed", range(100, 180))
+def test_engine_and_rules_equal_the_exact_simulator_at_length(spec: str, seed: int) -> None:
+    made = simulate(instance(seed, 40), spec)
+    same(made, ExactSharing(made.instance, SPECS[spec]).play())
+
+
+def test_specs_differ() -> None:
+    # Else the comparison above would not see a switch that does nothing.
+    with pytest.warns(UserWarning, match="interference"):
+        ends = {
+            spec: [simulate(instance(seed), spec).schedule.completion.tolist() for seed in range(12)] for spec in SPECS
+        }
+    assert len({str(each) for each in ends.values()}) == len(SPECS)
+
+
+# -- the instances of the sheet --------------------------------------------------------------------------------------------
+def partners(count: int, xi: float) -> Instance:
+    jobs = [Job(f"r{k}", duration=1) for k in range(count)]
+    return Instance([*jobs, Job("a", gpus=count, duration=10)], f"1x{count}", interference=Interference(xi))
+
+
+@pytest.mark.parametrize(("count", "shares", "waits"), [(2, 13.2, 13.0), (3, 14.6, 14.0)])
+def test_pairwise_tests_are_not_joint_tests(count: int, shares: float, waits: float) -> None:
+    problem = partners(count, 1.4)
+    value: Callable[[str], float] = lambda spec: simulate(problem, spec).value("total_completion_time")  # noqa: E731
+    assert value("sjf-bsbf") == pytest.approx(shares) == value("sjf-ffs")
+    assert value("sjf-bsbf:joint=true") == pytest.approx(waits) == value("sjf")
+
+
+def test_slowest_partner_rules_and_speeds_return() -> None:
+    # Slow-downs 1.25 and 2 of A beside two partners; when the slow one leaves, 1.25 is left, then 1.
+    ratios = ((1.0, 1.25, 2.0), (1.5, 1.0, 1.0), (1.0, 1.0, 1.0))
+    table = Interference(1.0, KINDS, ratios)
+    jobs = [
+        Job("a", gpus=2, duration=12, model="lm"),
+        Job("b", duration=8, model="resnet", arrival=0),
+        Job("c", duration=4, model="vgg", arrival=0),
+    ]
+    made = simulate(Instance(jobs, "1x2", interference=table), "sjf-ffs")
+    ends = made.schedule.completion
+    # c: 4 s (not slowed); until 4 A does 2; b at 1.5: done at 12; A at 1.25 until then: 6.4 more, then 3.6 alone
+    assert ends.tolist() == [pytest.approx(12 + (12 - 2 - 6.4)), 12, 4]
+
+
+def test_remaining_time_of_a_sharing_job_is_counted_alone() -> None:
+    # R shares with B at 1.9; when A arrives it has 3 s alone left, not 5.7. A of 4 s beside it: xi = 1.6 each.
+    table = Interference(1.0, ("r", "b", "a"), ((1.0, 1.9, 1.6), (1.0, 1.0, 3.0), (1.6, 3.0, 1.0)))
+    jobs = [
+        Job("r", gpus=2, duration=4, model="r"),
+        Job("b", duration=9, model="b"),
+        Job("a", arrival=1.9, duration=2.4, model="a"),
+    ]
+    made = simulate(Instance(jobs, "1x2", interference=table), "sjf-bsbf")
+    # share iff e_A / e_R < 1 / (2 xi - 2) = 0.8333: 2.4 / 3 = 0.8: yes; 2.6 / 3: no (though 2.6 / 5.7: yes)
+    starts = {made.instance.ids[s.job]: s.start for s in made.schedule.segments()}
+    assert starts["a"] == 1.9
+    longer = [*jobs[:2], Job("a", arrival=1.9, duration=2.6, model="a")]
+    made = simulate(Instance(longer, "1x2", interference=table), "sjf-bsbf")
+    assert {made.instance.ids[s.job]: s.start for s in made.schedule.segments()}["a"] > 1.9
+
+
+def test_threshold_is_strict() -> None:
+    jobs = [Job("r", duration=1), Job("a", arrival=0.0, duration=3)]
+    starts = {
+        xi: simulate(Instance(jobs, "1x1", interference=Interference(xi)), "sjf-bsbf") for xi in (1.0, 1.4375, 1.5)
+    }
+    assert [run.schedule.start.max() for run in starts.values()] == [0.0, 0.0, 1.0]
+
+
+# -- policies in plain Python ----------------------------------------------------------------------------------------------
+class FirstFit:
+    """`sjf-ffs` written against the view."""
+
+    name, knowledge = "mine", "clairvoyant"
+
+    def sharing(self, jobs: Any) -> SharingOrder:
+        return SharingOrder(jobs.alone)
+
+    def choose(self, view: Any, job: int) -> Share | None:
+        gang, nodes = GANGS[0][job], {}
+        for r in view.running:
+            for m in {m for m, _ in view.held(r)}:
+                nodes[m] = nodes.get(m, 0) + 1
+        order: Callable[[tuple[int, int]], Any] = lambda gpu: (nodes.get(gpu[0], 0), gpu)  # noqa: E731
+        gpus = sorted(view.free(job), key=order) + sorted(view.open(job), key=order)
+        return Share(gpus[:gang]) if len(gpus) >= gang else None
+
+
+GANGS: list[Any] = [None]
+
+
+@pytest.mark.filterwarnings("ignore:interference")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_policy_in_python_equals_the_compiled_one(seed: int) -> None:
+    problem = instance(seed)
+    GANGS[0] = problem.gpus
+    mine, theirs = simulate(problem, FirstFit()), simulate(problem, "sjf-ffs")
+    assert [*mine.schedule.segments()] == [*theirs.schedule.segments()]
+    assert mine.events == theirs.events == 2 * problem.n
+
+
+class Chooses(FirstFit):
+    """Says whatever it is told to."""
+
+    def __init__(self, what: Any, knowledge: str = "clairvoyant") -> None:
+        self.what, self.knowledge = what, knowledge
+
+    def sharing(self, jobs: Any) -> SharingOrder:
+        return SharingOrder(jobs.arrival)
+
+    def choose(self, view: Any, job: int) -> Any:
+        return self.what(view, job)
+
+
+BAD: dict[str, tuple[Callable[[Any, int], Any], str]] = {
+    "no share": (lambda view, job: 3, "chooses 3"),
+    "two of one": (lambda view, job: Share([(0, 0), (0, 0)]), "chooses 1 GPUs"),
+    "too few": (lambda view, job: Share([]), "chooses 0 GPUs"),
+    "no such GPU": (lambda view, job: Share([(0, 7)]), r"names GPU \(0, 7\)"),
+    "no such sub-batch": (lambda view, job: Share([(0, 0)], 1), "chooses sub-batch 1"),
+    "a third job": (lambda view, job: Share([(0, 0)]), r"puts job 'c' on GPU \(0, 0\)"),
+    "for ever": (lambda view, job: None, "waits for ever"),
+}
+
+
+@pytest.mark.parametrize("which", BAD)
+def test_impossible_choices_are_named(which: str) -> None:
+    what, text = BAD[which]
+    problem = Instance([Job(name, duration=1) for name in "abc"], "1x2", interference=Interference(1.25))
+    with pytest.raises(SimulationError, match=text):
+        simulate(problem, Chooses(what))
+
+
+def test_pairs_that_never_share_and_memory_are_kept() -> None:
+    table = Interference(1.0, ("a", "b"), ((1.0, None), (1.0, 1.0)))
+    jobs = [Job("x", duration=2, model="a", gpu_memory=9.0), Job("y", duration=2, model="b", gpu_memory=1.0)]
+    small = Cluster((NodeGroup(gpus=1, gpu_memory=10.0),))
+    with pytest.raises(SimulationError, match="puts job 'y'"):
+        simulate(Instance(jobs, small, interference=table), Chooses(lambda view, job: Share([(0, 0)])))
+    greedy = [Job("x", duration=2, gpu_memory=9.0), Job("y", duration=2, gpu_memory=2.0)]
+    with pytest.raises(SimulationError, match="room"):
+        simulate(Instance(greedy, small, interference=Interference(1.0)), Chooses(lambda view, job: Share([(0, 0)])))
+    for spec in ("sjf-ffs", "sjf-bsbf"):
+        for rows, costs in ((jobs, table), (greedy, Interference(1.0))):
+            assert simulate(Instance(rows, small, interference=costs), spec).schedule.completion.tolist() == [2, 4]
+
+
+def test_knowledge_is_enforced() -> None:
+    problem = Instance([Job("a", duration=1)], "1x1", interference=Interference(1.25))
+    with pytest.raises(KnowledgeError, match="not clairvoyant"):
+        simulate(problem, Chooses(lambda view, job: Share([(0, 0)], int(view.alone(job))), "non-clairvoyant"))
+
+    class Asks(FirstFit):
+        knowledge = "non-clairvoyant"
+
+    with pytest.raises(KnowledgeError, match="how long jobs take"):
+        simulate(problem, Asks())
+
+
+def test_interval_and_strict_order() -> None:
+    jobs = [Job("a", 0.5, duration=2), Job("b", 1, gpus=2, duration=1), Job("c", 1.25, duration=1)]
+    problem = Instance(jobs, "1x2", interference=Interference(1e6))
+    made = simulate(problem, "sjf-bsbf:interval=2")
+    assert {problem.ids[s.job]: s.start for s in made.schedule.segments()} == {"b": 2.0, "c": 4.0, "a": 4.0}
+
+    class Strict(FirstFit):
+        def sharing(self, jobs: Any) -> SharingOrder:
+            return SharingOrder(jobs.arrival, strict=True)
+
+        def choose(self, view: Any, job: int) -> Share | None:
+            free = view.free(job)
+            return Share(free[: problem.gpus[job]]) if len(free) >= problem.gpus[job] else None
+
+    made = simulate(problem, Strict())
+    assert {problem.ids[s.job]: s.start for s in made.schedule.segments()} == {"a": 0.5, "b": 2.5, "c": 3.5}
+
+
+def test_what_is_wrong_is_said_in_one_line() -> None:
+    plain = Instance([Job("a", duration=1)], "1x1")
+    with pytest.raises(InputError, match="interference"):
+        simulate(plain, "sjf-bsbf")
+    problem = plain.replace(interference=Interference())
+    with pytest.raises(InputError, match="by"):
+        simulate(problem, "sjf-bsbf:by=luck")
+
+    def ordered(order: Any) -> Any:
+        policy = FirstFit()
+        policy.sharing = lambda jobs: order  # type: ignore[method-assign]
+        return policy
+
+    for order, text in (
+        (SharingOrder(np.zeros(2)), "one number for each of 1 jobs"),
+        (SharingOrder(np.array([np.nan])), "one number for each of 1 jobs"),
+        (SharingOrder(np.zeros(1), interval=-1.0), "interval"),
+        (SharingOrder(np.zeros(1), rule=len), "not compiled"),
+        (None, "gives no order"),
+    ):
+        with pytest.raises(InputError, match=text):
+            simulate(problem, ordered(order))
+
+
+def test_unknown_kinds_are_said_once() -> None:
+    table = Interference(1.5, ("lm",), ((1.25,),))
+    problem = Instance([Job("a", duration=1, model="lm"), Job("b", duration=1, model="gan")], "1x1", interference=table)
+    with pytest.warns(UserWarning, match=r"no measurements of gan: .* 1\.5 x") as said:
+        made = simulate(problem, "sjf-ffs")
+    assert len(said) == 1
+    assert made.schedule.completion.tolist() == [1.5, 1.5]
+
+
+def test_work_is_exact_where_numbers_are() -> None:
+    # A chain of partners: every start and end changes somebody's speed, all by powers of two.
+    jobs = [Job(f"j{k}", float(k), 1, 8.0) for k in range(6)]
+    made = simulate(Instance(jobs, "1x1", interference=Interference(2.0)), "sjf-ffs")
+    exact = ExactSharing(made.instance, SPECS["sjf-ffs"]).play()
+    assert [Fraction(x) for x in made.schedule.completion.tolist()] == [exact[j][3] for j in range(6)]
