@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from optsched.rates.throughput_table import read_throughputs
     from optsched.report import Report, compare, evaluate
     from optsched.scaling import MeasuredSteps, Scaling
-    from optsched.schedule import Schedule, Segment
-    from optsched.shared_schedule import SharedSchedule
+    from optsched.schedule import Schedule, Segment, SharedSchedule
     from optsched.sharing_policy import Share, SharingOrder
     from optsched.simulation.iterations import TaskRun
     from optsched.simulation.run import Run
@@ -75,7 +74,7 @@ _HOMES = {
     "Segment": "schedule",
     "Share": "sharing_policy",
     "SharedRun": "simulation.sharing",
-    "SharedSchedule": "shared_schedule",
+    "SharedSchedule": "schedule",
     "SharingOrder": "sharing_policy",
     "Solution": "offline.solve",
     "Stage": "profile",

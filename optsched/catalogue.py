@@ -46,8 +46,11 @@ def _with_parameters(text: str, parameters: Any) -> str:
 
 def _models() -> list[tuple[str, str]]:
     from optsched.models import FORMULATIONS
+    from optsched.offline.task import ROADS
 
-    return [(name, f"{f.graham}; {'exact' if f.exact else 'bound'}") for name, f in FORMULATIONS.items()]
+    rows = {name: f"{f.graham}; {'exact' if f.exact else 'bound'}" for name, f in FORMULATIONS.items()}
+    others = {name: _first_line(inspect.getmodule(road.run)) for name, road in ROADS.items() if name not in rows}
+    return sorted((rows | others).items())
 
 
 def _bounds() -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """The referee: re-reads every schedule and certificate, and shares no code with anything that makes them.
 
-What a schedule must obey, and how exactly, stands in `optsched.feasibility`, and for jobs with tasks in
-`optsched.task_check`; how a file is read, in `optsched.claim` and `optsched.task_claim`.
+What a schedule must obey, and how exactly, stands in `optsched.feasibility`, for two jobs on a GPU in
+`optsched.sharing_check`, and for jobs with tasks in `optsched.task_check`; how a file is read, in `optsched.claim` and
+`optsched.task_claim`.
 This module adds the rule **value** (what a schedule is said to be worth is what it is worth) and passes the verdict.
 Values are added up as integers in a common unit, hence exact for any floats, by formulas written here anew.
 """
@@ -24,12 +25,14 @@ from optsched.claim import (
     claim_of_parquet,
     parse_document,
 )
+from optsched.elastic_check import judge_elastic
 from optsched.errors import InputError
 from optsched.feasibility import EXACT, RELATIVE, ULPS, Case, Findings, Violation, judge, judge_exclusive, number, whole
 from optsched.files import read_bytes
 from optsched.instance import Instance
 from optsched.residency_check import judge_residency
-from optsched.schedule import Schedule
+from optsched.schedule import Schedule, SharedSchedule
+from optsched.sharing_check import judge_sharing, judge_whole_batches
 from optsched.task_check import judge_tasks
 from optsched.task_claim import TaskClaim, is_task_claim, task_claim_of, task_claim_of_parquet
 from optsched.task_log import TaskSchedule
@@ -71,19 +74,22 @@ def check_schedule(
     *,
     preemptive: bool = True,
     forking: bool = False,
+    elastic: bool = False,
     objective: str | None = None,
     value: float | Fraction | None = None,
 ) -> list[Violation]:
     """Every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
 
     Jobs with tasks share GPUs and are never preempted: a `TaskSchedule` with its log is judged task by task, and any other
-    schedule of theirs by the necessary conditions of `optsched.residency_check.check_residency`.
+    schedule of theirs by the necessary conditions of `optsched.residency_check.check_residency`. A `SharedSchedule` is
+    judged by `optsched.sharing_check`: without preemption or copies, whatever is allowed here.
 
     Parameters
     ----------
     preemptive : may a job be stopped and resumed?
     forking : may a job run in several copies at once? Each is a segment of its own with the job's whole gang; what they do
         adds up.
+    elastic : may jobs at scaling profiles have other numbers of GPUs than their gang? See `optsched.elastic_check`.
     objective, value : the value stated for an objective (default: the instance's own, else ``total_flow_time``), in
         seconds times weights; without a value there is nothing to compare.
 
@@ -99,8 +105,15 @@ def check_schedule(
         case = Case(instance, tasks.gangs)
         return _violations(case, judge_tasks(case, tasks), name, stated)
     case = Case(instance, claim_of(schedule, instance))
-    sharing = instance.at_task_level or isinstance(schedule, TaskSchedule)
-    found = judge_residency(case) if sharing else judge(case, preemptive=preemptive, forking=forking)
+    if instance.at_task_level or isinstance(schedule, TaskSchedule):
+        found = judge_residency(case)
+    elif isinstance(schedule, SharedSchedule) and instance.interference is not None:
+        found = judge_sharing(case)
+    elif elastic:
+        found = judge_elastic(case, preemptive=preemptive)
+    else:
+        found = judge(case, preemptive=preemptive, forking=forking)
+        judge_whole_batches(case, found)
     return _violations(case, found, name, stated)
 
 
@@ -111,8 +124,9 @@ def check_file(
 
     What a schedule file states beyond its segments is checked too: ``"objective"`` and ``"value"`` under the rule
     value, ``"preemptive": false`` under preemption. Only a file with ``"forking": true`` is judged as a forking schedule,
-    in which a job may run in several copies at once, and only where ``forking`` allows it. At the task level jobs share GPUs
-    only in a file with ``"sharing": true``; it is judged by necessary conditions
+    in which a job may run in several copies at once, and only where ``forking`` allows it. Jobs have other numbers of GPUs
+    than their gang only in a file with ``"elastic": true`` (`optsched.elastic_check`). Jobs share GPUs only in a file
+    with ``"sharing": true``: it is judged by `optsched.sharing_check`; at the task level by necessary conditions
     (`optsched.residency_check.check_residency`), and a file of tasks in full. A certificate is proved anew from the instance
     alone.
 
@@ -150,7 +164,14 @@ def _judge(case: Case, tasks: TaskClaim | None, preemptive: bool, forking: bool)
     if tasks is not None:
         return judge_tasks(case, tasks)
     if not case.instance.at_task_level:
-        return judge(case, preemptive=preemptive, forking=forking)
+        # Without interference jobs cannot share, whatever a file says: they are alone on their GPUs.
+        if case.claim.sharing is True and case.instance.interference is not None:
+            return judge_sharing(case)
+        if case.claim.elastic is True:
+            return judge_elastic(case, preemptive=preemptive)
+        found = judge(case, preemptive=preemptive, forking=forking)
+        judge_whole_batches(case, found)
+        return found
     found = judge_residency(case)
     if case.claim.sharing is not True:
         judge_exclusive(case, found)

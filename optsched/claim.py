@@ -22,7 +22,7 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.instance import Instance
-from optsched.schedule import Schedule
+from optsched.schedule import Schedule, SharedSchedule
 
 FORMAT = "optsched-schedule/1"
 PARQUET_MAGIC = b"PAR1"
@@ -35,6 +35,7 @@ _LEGAL = {
     "end": "a number of seconds",
     "work": "a number of seconds",
 }
+_STEPS = "an integer: sub-steps of gradient accumulation"
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -46,8 +47,9 @@ class Claim:
 
     ``job`` i64[S] is -1 where the segment names no job of the instance, and ``unknown`` then says what it names;
     ``start``, ``end``, ``work`` f64[S] seconds; ``offset`` i64[S + 1] into ``node`` and ``index`` i64[K].
-    ``objective``, ``value``, ``preemptive``, ``forking`` and ``sharing`` are what the file states beyond its segments (None:
-    nothing).
+    ``objective``, ``value``, ``preemptive``, ``forking``, ``sharing`` and ``elastic`` are what the file states beyond
+    its segments (None: nothing). ``steps`` i64[S]: sub-steps of gradient accumulation, 1 where a segment states none;
+    None: no segment does.
     """
 
     digest: str
@@ -64,6 +66,8 @@ class Claim:
     preemptive: bool | None = None
     forking: bool | None = None
     sharing: bool | None = None
+    elastic: bool | None = None
+    steps: Ints | None = None
 
 
 def claim_of(schedule: Schedule, instance: Instance) -> Claim:
@@ -86,6 +90,9 @@ def claim_of(schedule: Schedule, instance: Instance) -> Claim:
     ends = offset[0] == 0 and offset[-1] == node.size == index.size
     if not ends or np.any(np.diff(offset) < 0):
         raise InputError("not legal", field="gpu_offset", legal="ascending from 0 to the number of pairs")
+    steps = np.asarray(schedule.steps, dtype=np.int64) if isinstance(schedule, SharedSchedule) else None
+    if steps is not None and steps.shape != job.shape:
+        raise InputError("the steps of the schedule are not one a segment", field="steps", legal=f"{job.size} integers")
     made_for = schedule.instance
     wrong = (job < 0) | (job >= made_for.n)
     unknown = {int(s): f"number {job[s]}" for s in np.flatnonzero(wrong)}
@@ -94,7 +101,7 @@ def claim_of(schedule: Schedule, instance: Instance) -> Claim:
         names = [unknown.get(s, "") if j < 0 else made_for.ids[j] for s, j in enumerate(job.tolist())]
         job, strangers = _jobs(names, instance)
         unknown = {**strangers, **unknown}
-    return Claim(made_for.digest, job, unknown, start, end, work, offset, node, index)
+    return Claim(made_for.digest, job, unknown, start, end, work, offset, node, index, steps=steps)
 
 
 def parse_document(content: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -131,8 +138,27 @@ def claim_of_document(document: dict[str, Any], instance: Instance, path: str | 
     except OverflowError:
         raise InputError("a number beyond 64 bits", file=path, field="gpus", legal=_LEGAL["gpus"]) from None
     return Claim(
-        job=job, unknown=unknown, start=start, end=end, work=work, offset=offset, node=node, index=index, **header
+        job=job,
+        unknown=unknown,
+        start=start,
+        end=end,
+        work=work,
+        offset=offset,
+        node=node,
+        index=index,
+        steps=_steps(segments, path),
+        **header,
     )
+
+
+def _steps(segments: list[Any], path: str | os.PathLike[str]) -> Ints | None:
+    if not any("steps" in segment for segment in segments):
+        return None
+    column = [segment.get("steps", 1) for segment in segments]
+    for s, each in enumerate(column):
+        if type(each) is not int or abs(each) >= 2**63:
+            raise InputError("not legal", file=path, field=f"segments[{s}].steps", value=each, legal=_STEPS)
+    return np.array(column, dtype=np.int64)
 
 
 def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> Claim:
@@ -155,6 +181,9 @@ def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike
             )
         if table[field].null_count():
             raise InputError("a segment without this field", file=path, field=field, legal=_LEGAL.get(field))
+    steps = table.schema.get("steps")
+    if steps is not None and (not steps.is_integer() or table["steps"].null_count()):
+        raise InputError("a column of the wrong type, or with gaps", file=path, field="steps", legal=_STEPS)
     width = table["node"].list.len()
     gpus = table.select("node", "index").filter(width > 0)
     if not (width == table["index"].list.len()).all():
@@ -174,6 +203,7 @@ def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike
         offset=offset,
         node=node.to_numpy().astype(np.int64),
         index=index.to_numpy().astype(np.int64),
+        steps=None if steps is None else table["steps"].to_numpy().astype(np.int64),
         **header,
     )
 
@@ -184,7 +214,7 @@ def _header(document: dict[str, Any], path: str | os.PathLike[str]) -> dict[str,
     if not isinstance(digest, str):
         raise InputError("missing, or not text", file=path, field="instance", legal="sha256 of the instance")
     objective = document.get("objective")
-    flags = {field: document.get(field) for field in ("preemptive", "forking", "sharing")}
+    flags = {field: document.get(field) for field in ("preemptive", "forking", "sharing", "elastic")}
     if not (objective is None or isinstance(objective, str)):
         raise InputError("not legal", file=path, field="objective", value=objective, legal="a name, or none")
     for field, flag in flags.items():

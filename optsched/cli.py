@@ -5,8 +5,11 @@ Exit codes: 0, 1 for a result that does not hold, 2 for a user's mistake (one cl
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +45,18 @@ ThroughputsOption = Annotated[
 StrictOption = Annotated[
     bool, typer.Option("--strict-throughputs", help="refuse rates that the table does not hold, instead of scaling")
 ]
+InterferenceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--interference",
+        metavar="XI|NAME|FILE",
+        help="slow-down of two jobs on one GPU: a number >= 1; k80, p100, v100 (measured); resources; a file",
+    ),
+]
+ProfilesOption = Annotated[
+    Path | None,
+    typer.Option("--profiles", help="folder of measured scaling profiles (pollux); default: the built-in ones"),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="exactly one JSON document on stdout")]
 SeedOption = Annotated[int, typer.Option("--seed", help="seed of everything random")]
 
@@ -54,6 +69,8 @@ def _load(
     skip_bad: bool,
     throughputs: Path | None,
     strict: bool,
+    interference: str | None,
+    profiles: Path | None,
 ) -> Any:
     from optsched.sources import load_counted
     from optsched.traces.generate import settings
@@ -67,6 +84,8 @@ def _load(
         skip_bad=skip_bad,
         throughputs=throughputs,
         strict_throughputs=strict,
+        interference=interference,
+        profiles=profiles,
         say=_say,
     )
 
@@ -98,22 +117,22 @@ def run(
     skip_bad: SkipBadOption = False,
     throughputs: ThroughputsOption = None,
     strict_throughputs: StrictOption = False,
+    interference: InterferenceOption = None,
+    profiles: ProfilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Replay jobs under online policies; a certified ratio to the best possible beside each."""
     from optsched.online.specification import seeded, specify
     from optsched.progress import bars
     from optsched.report import default_policies, evaluate
-    from optsched.report_files import prepare_folder, save_report
+    from optsched.report_files import save_report
 
     named = [
         specify(seeded(text, seed)) for text in policy or ()
     ]  # a slip in a name is told before a long trace is read
-    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
+    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles)
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(loaded.instance)]
-    if output is not None:
-        prepare_folder(output)
-    with bars() as shown:
+    with _folder(output), bars() as shown:
         report = evaluate(loaded.instance, chosen, objective, skipped_rows=loaded.skipped_rows, progress=shown.step)
     if output is not None:
         save_report(report, output)
@@ -141,6 +160,8 @@ def solve(
     skip_bad: SkipBadOption = False,
     throughputs: ThroughputsOption = None,
     strict_throughputs: StrictOption = False,
+    interference: InterferenceOption = None,
+    profiles: ProfilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """The proven optimum, or at the time limit a proven interval."""
@@ -150,7 +171,7 @@ def solve(
 
     if output is not None:
         check_writable(output, "a schedule")
-    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
+    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles)
     with bars() as shown:
         say = shown.say("solving")
         solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=lambda p: say(str(p)))
@@ -170,7 +191,10 @@ def bound(
     objective: ObjectiveOption = None,
     schedule_class: Annotated[
         str | None,
-        typer.Option("--class", help="gang (default), gang-nonpreemptive, forking; sharing (jobs with tasks)"),
+        typer.Option(
+            "--class",
+            help="gang, gang-nonpreemptive, forking, sharing, elastic; default: sharing where jobs may",
+        ),
     ] = None,
     cluster: ClusterOption = None,
     limit: LimitOption = None,
@@ -179,6 +203,8 @@ def bound(
     skip_bad: SkipBadOption = False,
     throughputs: ThroughputsOption = None,
     strict_throughputs: StrictOption = False,
+    interference: InterferenceOption = None,
+    profiles: ProfilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """A certified lower bound: no schedule of the class is better."""
@@ -186,7 +212,7 @@ def bound(
     from optsched.files import check_writable
     from optsched.progress import bars
 
-    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
+    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles)
     if output is not None:
         check_writable(output)
     with bars() as shown:
@@ -214,12 +240,14 @@ def verify(
     skip_bad: SkipBadOption = False,
     throughputs: ThroughputsOption = None,
     strict_throughputs: StrictOption = False,
+    interference: InterferenceOption = None,
+    profiles: ProfilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check a schedule or a certificate; exit 1, naming the rule, when it does not hold."""
     from optsched.check import check_file
 
-    loaded = _load(instance, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
+    loaded = _load(instance, cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles)
     verdict = check_file(file, loaded.instance)
     if as_json:
         found = [{"rule": v.rule, "message": v.message} for v in verdict.violations]
@@ -293,13 +321,15 @@ def convert(
     skip_bad: SkipBadOption = False,
     throughputs: ThroughputsOption = None,
     strict_throughputs: StrictOption = False,
+    interference: InterferenceOption = None,
+    profiles: ProfilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Turn any dialect into an instance file."""
     from optsched.files import check_writable
 
     check_writable(output, "an instance")
-    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs)
+    loaded = _load(source, cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles)
     loaded.instance.save(output)
     _say_written(output, loaded.instance, loaded.skipped_rows, as_json)
 
@@ -343,13 +373,17 @@ def plot(
     skip_bad: SkipBadOption = False,
     throughputs: ThroughputsOption = None,
     strict_throughputs: StrictOption = False,
+    interference: InterferenceOption = None,
+    profiles: ProfilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Draw a schedule by GPU and node, or a run's values and ratios."""
     from optsched.plot.files import plot_file
 
     about = (
-        _load(instance, cluster, limit, columns, skip_bad, throughputs, strict_throughputs).instance
+        _load(
+            instance, cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles
+        ).instance
         if instance
         else None
     )
@@ -377,6 +411,25 @@ def list_names(
     _show(names_view(kind, rows))
 
 
+@contextlib.contextmanager
+def _folder(path: Path | None) -> Iterator[None]:
+    # Made before a long run, not after it; where the run fails, a new one is not left behind.
+    if path is None:
+        yield
+        return
+    from optsched.report_files import prepare_folder
+
+    new = not path.exists()
+    prepare_folder(path)
+    try:
+        yield
+    except BaseException:
+        if new:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
+
+
 def _require_kept(violations: list[tuple[Any, Any]], folder: Path | None) -> None:
     """Exit 1 when a guarantee is violated: a line each on stderr, the instances saved for replay."""
     from optsched.ratios.replay import save_violation
@@ -401,7 +454,9 @@ def _say_written(path: Path, instance: Any, skipped: int, as_json: bool) -> None
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: runs a command and turns errors into one line and an exit code."""
     try:
-        code = app(arguments, standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="interference: ")  # said when the source was read
+            code = app(arguments, standalone_mode=False)
     except InputError as error:
         sys.stderr.write(f"optsched: {error}\n")
         code = 2

@@ -67,8 +67,21 @@ def report_view(report: Report) -> Group:
             number(line.saved),
             *([_guarantee_cell(line.guarantee, report.objective)] if theorems else []),
         )
-    notes = [instance_line(report.instance, report.skipped_rows), *_bound_notes(report), *_unfinished_notes(report)]
+    notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
+    notes += [*_bound_notes(report), *_unfinished_notes(report)]
     return Group(table, *(Text(note) for note in notes))
+
+
+def _interference_notes(instance: Instance) -> list[str]:
+    # Every result under sharing stands and falls with it.
+    interference = instance.interference
+    if interference is None:
+        return []
+    if interference.kinds:
+        told = f"slow-downs from a table of {len(interference.kinds)} kinds of jobs, {interference.ratio:g} for others"
+    else:
+        told = f"beside another job on its GPUs a job runs {interference.ratio:g} x as long"
+    return [f"interference: {told}" + (f" ({interference.source})" if interference.source else "")]
 
 
 def _guarantee_cell(judgement: Judgement | None, objective: str) -> str:

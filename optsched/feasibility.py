@@ -1,6 +1,7 @@
 """The rules of a feasible schedule (rigid gangs on exclusive GPUs, rate 1 on any allowed GPU), for `optsched.check`.
 
-At the task level jobs share GPUs; what the rules say there stands in `optsched.task_check`.
+At the task level jobs share GPUs; what the rules say there stands in `optsched.task_check`, and for two jobs on a GPU in
+`optsched.sharing_check`.
 
 ============== =======================================================================================================
 instance       the schedule was made for this instance (sha256 of jobs and cluster)
@@ -47,6 +48,7 @@ RULES = (
     "gang",
     "capacity",
     "type",
+    "batch",
     "memory",
     "rate",
     "transfer",
@@ -112,7 +114,8 @@ class Case:
     Masks over segments, bool[S]: ``known`` (names a job), ``finite`` (all its numbers), ``sound`` (both). Of every
     (segment, GPU) pair, [K]: its ``segment``, its ``node``, and ``gpu``, the number of the GPU in the cluster, where
     it ``exists``. ``need`` f64[n] is the work of every job, ``pace`` f64[S] the seconds that a unit of it takes on the
-    GPUs of a segment (1 for jobs with durations; nan where the GPUs are no placement of the job).
+    GPUs of a segment (1 for jobs with durations; nan where the GPUs are no placement of the job), ``gang`` i64[S] the
+    number of GPUs that its job must have.
     """
 
     def __init__(self, instance: Instance, claim: Claim) -> None:
@@ -127,6 +130,7 @@ class Case:
         inside = (claim.index >= 0) & (claim.index < node_gpus[self.node])
         self.exists: Bools = (self.node == claim.node) & inside
         self.pace: Floats = segment_paces(instance, claim.job, claim.offset, claim.node)
+        self.gang: Ints = self.per_segment(instance.gpus)
         self.gpu: Ints = np.where(self.exists, (np.cumsum(node_gpus) - node_gpus)[self.node] + claim.index, -1)
 
     @cached_property
@@ -246,7 +250,7 @@ def _arrival(case: Case, found: Findings) -> None:
 
 def _gang(case: Case, found: Findings) -> None:
     claim, rule = case.claim, "gang"
-    width, gang = np.diff(claim.offset), case.per_segment(case.instance.gpus)
+    width, gang = np.diff(claim.offset), case.gang
     found.add(
         rule,
         np.flatnonzero(case.known & (width != gang)),

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from optsched.objectives import get_objective
 from optsched.rates.duration import seconds_alone
 from optsched.rates.segment_paces import segment_paces
-from optsched.schedule import Schedule
+from optsched.rates.sub_steps import segment_sub_steps
+from optsched.schedule import Schedule, SharedSchedule, node_first
 
 Floats = npt.NDArray[np.float64]
 HOUR = 3600.0
@@ -97,6 +98,58 @@ def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
     }
 
 
+def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
+    """The metrics of a run in which two jobs may be on a GPU, named as those of `metrics`, and three more.
+
+    ``utilization`` = GPU-s with a job / (G x makespan), a GPU counted once however many jobs are on it, as in the busy
+    GPU-hours; what partners cost is no overhead, so there is none. ``shared_jobs``: the share of jobs that ever had a
+    partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
+    ``effective_utilization``: the sum of gang x seconds alone with the whole batch / (G x makespan), which is what
+    `metrics` calls utilization where jobs run alone, and beyond 1 where sharing does more than G GPUs could one job at a
+    time. O(n log n + K log K).
+    """
+    instance, found = schedule.instance, metrics(schedule)
+    held, partnered = _presence(schedule)
+    hours = instance.cluster.gpus * float(found["makespan"]) / HOUR
+    busy = held / HOUR
+    pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
+    placed = schedule.job, schedule.steps, schedule.gpu_offset, schedule.gpu_node
+    alone = schedule.work * pace
+    stretched = alone * segment_sub_steps(instance, *placed).stretch
+    slowdown = np.divide(schedule.end - schedule.start, stretched, out=np.ones_like(alone), where=stretched > 0)
+    return {
+        **found,
+        "utilization": busy / hours if hours > 0 else 0.0,
+        "effective_utilization": float(np.dot(schedule.gangs, alone)) / HOUR / hours if hours > 0 else 0.0,
+        "shared_jobs": np.unique(schedule.job[partnered]).size / instance.n if instance.n else 0.0,
+        "mean_slowdown": _mean(np.maximum(slowdown, 1.0)),  # below 1 only by the rounding of a large clock
+        "gpu_hours": {
+            "busy": busy,
+            "overhead": 0.0,
+            "idle": hours - busy,
+            "waiting": found["gpu_hours"]["waiting"],
+        },
+    }
+
+
+def _presence(schedule: Schedule) -> tuple[float, npt.NDArray[np.bool_]]:
+    """(GPU-s with a segment on the GPU, which segments ever had another one beside them, bool[S]). O(K log K)."""
+    segment = np.repeat(np.arange(len(schedule)), schedule.gangs)
+    gpu = node_first(schedule.instance)[schedule.gpu_node] + schedule.gpu_index
+    moment = np.concatenate([schedule.start[segment], schedule.end[segment]])
+    change = np.repeat([1, -1], segment.size)
+    order = np.lexsort((change, moment, np.concatenate([gpu, gpu])))  # on a GPU; at one moment, ends first
+    present = np.cumsum(change[order])  # 0 after the last event of every GPU
+    lasting = np.append(np.diff(moment[order]), 0.0)
+    crowded = np.concatenate([[0], np.cumsum((present > 1) & (lasting > 0))])
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    beside = crowded[place[segment.size :]] > crowded[place[: segment.size]]
+    partnered = np.zeros(len(schedule), dtype=np.bool_)
+    partnered[segment[beside]] = True
+    return float(lasting[present > 0].sum()), partnered
+
+
 def seconds_running(schedule: Schedule) -> Floats:
     """Seconds in which every job ran, f64[n]; where copies of it ran at once, these seconds count once.
 
@@ -129,6 +182,8 @@ def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
     span = instance.cluster.gpus * (float(schedule.end.max()) - float(instance.arrival.min()))
     pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
     held = float(np.dot(schedule.gangs, schedule.end - schedule.start))
+    if isinstance(schedule, SharedSchedule):
+        held = _presence(schedule)[0]  # a GPU counts once
     return held / span, float(np.dot(schedule.gangs, schedule.work * pace)) / span
 
 

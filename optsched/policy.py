@@ -304,6 +304,10 @@ class Order:
     ``key`` f64[n] at arrival; it grows by ``slope[j]`` per second of work that job j does (srtf: -1). A job enters at
     level 0 and drops a level each time its attained service reaches the next of ``thresholds`` (GPU-seconds).
     ``starvation`` > 0: a job that has waited ``starvation`` times as long as it ran returns to level 0.
+    ``restart``: seconds of overhead whenever a job resumes; with ``first`` also when it starts. ``by_time``: service is the
+    time for which a job held its gang, whatever its size, and thresholds are seconds. ``requeue``: a job that changes its
+    level goes behind the jobs that are there (its key becomes the time, with ``round`` that of the end of the round); only
+    where the key is a time and has no slope.
     """
 
     key: Floats
@@ -314,6 +318,9 @@ class Order:
     starvation: float = 0.0
     round: float = 0.0
     restart: float = 0.0
+    first: bool = False
+    by_time: bool = False
+    requeue: bool = False
 
 
 class OrderedPolicy(Protocol):

@@ -13,7 +13,8 @@ import polars as pl
 from optsched.bounds import Certificate
 from optsched.instance import Instance
 from optsched.objectives import objective_of
-from optsched.online.specification import AnyPolicy, Specification, specify
+from optsched.online import AnyPolicy
+from optsched.online.specification import Specification, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
 from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, stated_optimum, verified_bound
 from optsched.simulation.engine import Progress

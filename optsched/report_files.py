@@ -42,7 +42,7 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         name = re.sub(r"[^A-Za-z0-9._=-]+", "-", line.run.policy).strip("-")
         path = place / f"schedule-{position:02d}-{name}.{suffix}"
         stated = {"objective": report.objective, "value": line.value, "preemptive": line.run.preemptive}
-        kind = {key: True for key in ("forking", "sharing") if line.run.schedule_class == key}
+        kind = {key: True for key in ("forking", "sharing", "elastic") if line.run.schedule_class == key}
         line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
         if isinstance(line.run.schedule, TaskSchedule) and line.run.schedule.tasks is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MEETING = 4  # units in the last place between a completion and a start that mean the same moment
+JOBS_PER_GPU = 2  # at most, where they share
 FINISHED = 1e-9  # relative: a job whose summed work misses what it asks for by rounding alone has finished
 
 
@@ -181,8 +182,33 @@ class Schedule:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], instance: Instance) -> Schedule:
-        """Read a schedule of ``instance``; `InputError` when the file is not one or belongs to another instance."""
-        return cls(instance, *read_segments(path, instance.digest, instance.index))
+        """Read a schedule of ``instance``; `InputError` when the file is not one or belongs to another instance.
+
+        A file with ``"sharing": true`` of jobs that are no tasks gives a `SharedSchedule`.
+        """
+        job, start, end, work, offset, node, index, policy, steps = read_segments(path, instance.digest, instance.index)
+        if steps is None or instance.at_task_level:
+            return cls(instance, job, start, end, work, offset, node, index, policy)
+        return SharedSchedule(instance, job, start, end, work, offset, node, index, policy, steps)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSchedule(Schedule):
+    """One segment a job; segments of different jobs may overlap on a GPU, at most two at a time.
+
+    ``steps`` i64[S]: sub-steps of gradient accumulation in an iteration of the segment (1: the whole batch at once). They
+    decide memory and speed (`optsched.scaling`), together with the partners of every moment (`optsched.interference`).
+    """
+
+    steps: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
+        """As `Schedule.save`; the file says ``"sharing": true``, so that the referee judges it as what it is."""
+        columns = (self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index)
+        facts = {"sharing": True, "jobs_per_gpu": JOBS_PER_GPU, **stated}
+        write_segments(
+            path, self.instance.digest, self.policy, self.instance.ids, *columns, stated=facts, steps=self.steps
+        )
 
 
 def _meeting(start: Floats, end: Floats) -> Floats:

@@ -1,4 +1,8 @@
-"""Schedule files: JSON (``"format": "optsched-schedule/1"``) or Parquet, one row a segment."""
+"""Schedule files: JSON (``"format": "optsched-schedule/1"``) or Parquet, one row a segment.
+
+Where jobs share GPUs a segment has ``steps``, its sub-steps of gradient accumulation: in JSON where they are more than 1, in
+Parquet as a column.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,9 @@ def write_segments(
     gpu_index: Array,
     *,
     stated: Mapping[str, Any],
+    steps: Array | None = None,
 ) -> None:
-    """Write segments to ``.json`` or ``.parquet``, whole or not at all."""
+    """Write segments to ``.json`` or ``.parquet``, whole or not at all; ``steps`` i64[S] where jobs share GPUs."""
     header = {"format": FORMAT, "instance": digest, "policy": policy, **stated}
     suffix = Path(path).suffix.lower()
     names = [ids[j] for j in job.tolist()]
@@ -63,6 +68,8 @@ def write_segments(
             },
             schema=_COLUMNS,
         )
+        if steps is not None:
+            table = table.with_columns(pl.Series("steps", steps, dtype=pl.Int64))
         with atomic_path(path) as temporary:
             table.write_parquet(temporary, metadata={METADATA: json.dumps(header)})
         return
@@ -74,6 +81,8 @@ def write_segments(
         row = {"job": name, "gpus": pairs[gpu_offset[s] : gpu_offset[s + 1]]}
         for field, column in (("start", start), ("end", end), ("work", work)):
             row[field] = short_number(float(column[s]))
+        if steps is not None and steps[s] != 1:
+            row["steps"] = int(steps[s])
         rows.append("  " + json.dumps(row))
     head = json.dumps(header, indent=1)[:-2]
     body = ",\n".join(rows)
@@ -81,8 +90,9 @@ def write_segments(
 
 
 def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> tuple[Any, ...]:
-    """(job, start, end, work, gpu_offset, gpu_node, gpu_index, policy) of a schedule of the instance ``digest``.
+    """(job, start, end, work, gpu_offset, gpu_node, gpu_index, policy, steps) of a schedule of the instance ``digest``.
 
+    ``steps`` i64[S] in a file with ``"sharing": true``, else None.
     Raises `InputError` when the file is not a schedule, or one of another instance.
     """
     header, rows = _read_parquet(path) if Path(path).suffix.lower() == ".parquet" else _read_json(path)
@@ -94,12 +104,21 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
         times = np.array([[row[f] for f in ("start", "end", "work")] for row in rows], dtype=np.float64).reshape(-1, 3)
         if times.shape[0] != len(rows) or not np.isfinite(times).all():
             raise ValueError("start, end and work are finite numbers of seconds")
+        steps = _steps(rows) if header.get("sharing") is True else None
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"a segment is not legal: {error!r}", file=path, legal=FORMAT) from None
     offset = np.cumsum([0, *(len(gang) for gang in gangs)], dtype=np.int64)
     flat = np.concatenate([*gangs, np.zeros((0, 2), dtype=np.int64)])
     start, end, work = np.ascontiguousarray(times.T)
-    return job, start, end, work, offset, flat[:, 0].copy(), flat[:, 1].copy(), str(header.get("policy", ""))
+    pairs = flat[:, 0].copy(), flat[:, 1].copy()
+    return job, start, end, work, offset, *pairs, str(header.get("policy", "")), steps
+
+
+def _steps(rows: list[dict[str, Any]]) -> Array:
+    steps = [row.get("steps", 1) for row in rows]
+    if any(type(each) is not int or each < 1 for each in steps):
+        raise ValueError("steps is an integer >= 1")
+    return np.array(steps, dtype=np.int64)
 
 
 def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

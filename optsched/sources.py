@@ -17,11 +17,15 @@ from typing import Any
 from optsched.cluster import Cluster
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.rates.interference_sources import Asked, with_interference
+from optsched.rates.interference_sources import interference as interference_of
 from optsched.rates.throughput_table import read_throughputs
 from optsched.registry import near_matches
+from optsched.scaling import Scaling
 from optsched.throughputs import Throughputs
 from optsched.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, check_limit
 from optsched.traces.named_models import SpeedRequest, with_speeds
+from optsched.traces.scaled_models import with_scalings
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
 INDEX = "index.toml"
@@ -67,6 +71,8 @@ def load(
     skip_bad: bool = False,
     throughputs: str | os.PathLike[str] | Throughputs | None = None,
     strict_throughputs: bool = False,
+    interference: Asked | None = None,
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Instance:
     """The instance that ``source`` names.
@@ -82,7 +88,12 @@ def load(
     skip_bad : leave out rows of a trace that are not legal. An instance file is read whole or not at all.
     throughputs : iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
         form. Default: the built-in one where it serves. ``strict_throughputs`` refuses rates that the table does not hold.
-    say : hears a line about every rule by which a rate was derived.
+    interference : what two jobs on one GPU cost each other: a number >= 1, the name of a table or a file
+        (`optsched.rates.interference_sources`), or the thing itself. It replaces that of an instance file, whose proven
+        optimum is then dropped. Default: what the source states.
+    profiles : how iterations scale, for a trace of the dialect ``pollux``: a folder of its measurements, or scaling
+        profiles by application. Default: the built-in ones.
+    say : hears a line about every rule by which a rate was derived, and about models whose interference nobody measured.
 
     Raises
     ------
@@ -99,6 +110,8 @@ def load(
         skip_bad=skip_bad,
         throughputs=throughputs,
         strict_throughputs=strict_throughputs,
+        interference=interference,
+        profiles=profiles,
         say=say,
     ).instance
 
@@ -112,6 +125,8 @@ def load_counted(
     skip_bad: bool = False,
     throughputs: str | os.PathLike[str] | Throughputs | None = None,
     strict_throughputs: bool = False,
+    interference: Asked | None = None,
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Loaded:
     """As `load`, and says how many rows were left out."""
@@ -119,25 +134,33 @@ def load_counted(
     check_limit(limit)
     text = os.fspath(source)
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
+    if interference is not None and where is not None:  # a slip is told before a long trace is read
+        interference = interference_of(interference, where, say=say)
     prefix, colon, place = text.partition(":")
     if colon and prefix in DIALECTS:
         speeds = SpeedRequest(table, strict_throughputs, say)
-        return _load_trace(DIALECTS.get(prefix), place, where, limit, columns, skip_bad, speeds)
+        loaded = _load_trace(DIALECTS.get(prefix), place, where, limit, columns, skip_bad, speeds, profiles)
+        return replace(loaded, instance=with_interference(loaded.instance, interference, say=say))
     if columns:
         raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
+    if profiles is not None:
+        raise InputError("scaling profiles are for jobs of a trace", field="profiles", legal="with pollux:PATH only")
     instance = _instance_of(text)
     if limit is not None and limit < instance.n:
         recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
         instance = instance.head(limit).replace(recipe=recipe)
+    shares = instance.at_task_level or instance.interference is not None or interference is not None
+    if where is not None and where != instance.cluster and shares:
+        where = _with_memory(where, instance, say)
     if table is not None:
         others = frozenset(instance.profiles)
         request = SpeedRequest(table, strict_throughputs, say, others, "profile")
         instance = _retimed(instance, where or instance.cluster, request, text)
     elif where is not None and where != instance.cluster:
-        instance = instance.with_cluster(_with_memory(where, instance, say) if instance.at_task_level else where)
+        instance = instance.with_cluster(where)
     if strict_throughputs:
         _require_measured(instance, text)
-    return Loaded(instance)
+    return Loaded(with_interference(instance, interference, say=say))
 
 
 def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:
@@ -192,6 +215,7 @@ def _load_trace(
     columns: Mapping[str, str] | None,
     skip_bad: bool,
     speeds: SpeedRequest,
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None,
 ) -> Loaded:
     path, fragment = place, None
     if dialect.fragment and "#" in place:
@@ -201,11 +225,31 @@ def _load_trace(
     if cluster is None and not dialect.brings_cluster and Path(path).is_file():
         raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
     read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
-    read = with_speeds(read, speeds, path, skip_bad=skip_bad)
+    read, scaled = _scaled(read, profiles, path, speeds)
+    read = with_speeds(read, replace(speeds, others=scaled), path, skip_bad=skip_bad)
     instance = read.instance()
     if speeds.strict:
         _require_measured(instance, path)
     return Loaded(instance, read.skipped_rows)
+
+
+def _scaled(
+    read: TraceRead,
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None,
+    file: str,
+    speeds: SpeedRequest,
+) -> tuple[TraceRead, frozenset[str]]:
+    # Jobs that state a batch size run at scaling profiles, unless a table of throughputs was asked for instead.
+    if profiles is None and speeds.table is not None:
+        return read, frozenset()
+    if isinstance(profiles, Mapping | None):
+        named = profiles
+    else:
+        from optsched.rates.measured_scaling import read_scalings  # and with it the interpolation
+
+        named = read_scalings(profiles)
+    read = with_scalings(read, named, file, say=speeds.say)
+    return read, frozenset(read.scalings)
 
 
 def _instance_of(text: str) -> Instance:

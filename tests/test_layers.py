@@ -31,11 +31,11 @@ FLOORS = [
         "interference",
         "scaling",
         "sharing_policy",
-        "shared_schedule",
+        "elastic",
     }
     | {"schedule", "schedule_file"},
     {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics"}
-    | {"task_check", "task_claim", "residency_check", "transferred_bytes", "sharing_check"},
+    | {"task_check", "task_claim", "residency_check", "transferred_bytes", "sharing_check", "elastic_check"},
     {"simulation", "models"},
     {"placement", "prediction", "offline", "sources"},
     {"online"},

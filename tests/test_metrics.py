@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -9,11 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 from simulation.instances import HOMOGENEOUS, MIXED, random_instance
+from simulation.shared_world import SharedWorld, random_shared_instance
 
+from optsched.check import check_schedule
 from optsched.instance import Instance, Job
-from optsched.metrics import cluster_utilization, finish_time_fairness, metrics, seconds_running
+from optsched.interference import Interference
+from optsched.metrics import cluster_utilization, finish_time_fairness, metrics, seconds_running, sharing_metrics
 from optsched.online.specification import specify
-from optsched.schedule import Schedule, Segment
+from optsched.scaling import Scaling
+from optsched.schedule import Schedule, Segment, SharedSchedule
 from optsched.simulation.engine import run_policy
 
 
@@ -186,3 +192,67 @@ def test_cluster_utilization_counts_from_the_first_arrival() -> None:
     hours = metrics(schedule)["gpu_hours"]
     assert [hours[key] * 3600 for key in ("busy", "overhead", "waiting")] == pytest.approx([12, 8, 0])
     assert metrics(schedule)["mean_queueing"] == 0
+
+
+def shared_by_hand() -> SharedSchedule:
+    """Two GPUs; ``a`` (10 s) beside ``b`` (4 s) at 2 and 1.25 from 0 to 5 on one of its two, ``c`` later and alone."""
+    xi = Interference(3, ("A", "B"), ((1, 2), (1.25, 1)))
+    jobs = [
+        Job("a", gpus=2, duration=10, model="A"),
+        Job("b", duration=4, model="B"),
+        Job("c", arrival=10, iterations=2, profile="n", batch_size=2),
+    ]
+    instance = Instance(jobs, "1x2", interference=xi, scalings={"n": Scaling(1, 1)})
+    # a: 2.5 of 10 s by 5, then 7.5 alone; c: 2 iterations of 2 sub-steps of 2 s instead of 3 s
+    rows = [
+        Segment(0, ((0, 0), (0, 1)), 0, 12.5, 10),
+        Segment(1, ((0, 1),), 0, 5, 4),
+        Segment(2, ((0, 0),), 12.5, 20.5, 2),
+    ]
+    return dataclasses.replace(SharedSchedule.from_segments(instance, rows), steps=np.array([1, 1, 2]))
+
+
+def test_a_shared_gpu_is_busy_once() -> None:
+    schedule = shared_by_hand()
+    assert check_schedule(schedule.instance, schedule) == []
+    found = sharing_metrics(schedule)
+    held, total = 2 * 12.5 + 8, 2 * 20.5
+    assert found["utilization"] == pytest.approx(held / total)
+    assert found["gpu_hours"] == pytest.approx(
+        {"busy": held / 3600, "overhead": 0, "idle": (total - held) / 3600, "waiting": 2.5 / 3600}
+    )
+    assert found["shared_jobs"] == pytest.approx(2 / 3)
+    assert found["mean_slowdown"] == pytest.approx((12.5 / 10 + 5 / 4 + 1) / 3)
+    assert found["effective_utilization"] == pytest.approx((20 + 4 + 6) / total)
+    assert cluster_utilization(schedule) == pytest.approx((held / total, 30 / total))
+    assert found["mean_jct"] == pytest.approx((12.5 + 5 + 10.5) / 3)
+    assert found["jobs"] == found["finished"] == 3
+
+
+def test_sharing_metrics_of_random_runs_by_a_second_look() -> None:
+    """Presence on every GPU between any two events, added up in fractions."""
+    for seed in range(6):
+        schedule = SharedWorld(random_shared_instance(seed), seed).schedule()
+        found, segments = sharing_metrics(schedule), list(schedule.segments())
+        cuts = sorted({t for each in segments for t in (each.start, each.end)})
+        held, sharing = Fraction(0), set()
+        for low, high in itertools.pairwise(cuts):
+            on: dict[tuple[int, int], list[int]] = {}
+            for each in segments:
+                for gpu in each.gpus if each.start <= low < each.end else ():
+                    on.setdefault(gpu, []).append(each.job)
+            held += (Fraction(high) - Fraction(low)) * len(on)
+            sharing |= {job for jobs in on.values() if len(jobs) > 1 for job in jobs}
+        hours = found["gpu_hours"]
+        assert hours["busy"] == pytest.approx(float(held) / 3600, rel=1e-9)
+        total = schedule.instance.cluster.gpus * found["makespan"] / 3600
+        assert hours["busy"] + hours["overhead"] + hours["idle"] == pytest.approx(total)
+        assert 0 <= found["utilization"] <= 1
+        assert found["shared_jobs"] == len(sharing) / schedule.instance.n
+        assert found["mean_slowdown"] >= 1
+
+
+def test_sharing_metrics_of_nothing() -> None:
+    instance = Instance([], "1x2", interference=Interference())
+    found = sharing_metrics(SharedSchedule.from_segments(instance, []))
+    assert found["utilization"] == found["shared_jobs"] == found["mean_slowdown"] == found["effective_utilization"] == 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optsched.bounds.certificate import EXCLUSIVE_CLASSES, GANG_CLASSES, SCHEDULE_CLASSES, SHARING_CLASSES, Certificate
+from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, SHARING_CLASSES, Certificate, classes_of
 from optsched.bounds.gang_machine import GangMachine, machines_to_try
 from optsched.errors import InputError
 from optsched.instance import Instance
@@ -28,24 +28,33 @@ Prove = Callable[[GangMachine], tuple[Fraction, dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound: what it bounds, the classes of schedules it holds for, one line for people."""
+    """A lower bound: what it bounds, the classes of schedules it holds for, one line for people.
+
+    ``tasks``: for jobs with tasks and only for them; else for whole jobs and only for them.
+    """
 
     build: Build
     objectives: frozenset[str]
     classes: tuple[str, ...]
     statement: str
+    tasks: bool = False
 
 
 BOUNDS: Registry[Bound] = Registry("bound", package="optsched.bounds")
 
 
 def lower_bound(
-    name: str, *, objectives: Iterable[str], statement: str, classes: Iterable[str] = GANG_CLASSES
+    name: str,
+    *,
+    objectives: Iterable[str],
+    statement: str,
+    classes: Iterable[str] = GANG_CLASSES,
+    tasks: bool = False,
 ) -> Callable[[Build], Build]:
     """Decorator that files the builder of a bound under its name."""
 
     def add(build: Build) -> Build:
-        BOUNDS.register(name)(Bound(build, frozenset(objectives), tuple(classes), statement))
+        BOUNDS.register(name)(Bound(build, frozenset(objectives), tuple(classes), statement, tasks))
         return build
 
     return add
@@ -67,8 +76,8 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
     Parameters
     ----------
     objective : its name; None: the instance's own, else ``total_flow_time``.
-    schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; ``sharing`` for jobs with tasks, and only for
-        them; see `optsched.bounds.certificate`. None: ``sharing`` for jobs with tasks, else ``gang``.
+    schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; ``sharing`` where jobs may share GPUs (interference
+        or tasks; with tasks it is the only one); see `optsched.bounds.certificate`. None: ``sharing`` there, else ``gang``.
 
     Returns
     -------
@@ -80,19 +89,20 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
     InputError
         For an unknown objective or class, or a class in which jobs hold GPUs alone while those of the instance share them.
     NoBoundError
-        For an objective without a bound, and for the class ``sharing`` where jobs have no tasks.
+        For an objective without a bound, and for the class ``sharing`` where jobs have neither tasks nor interference.
     """
     schedule_class = _class_of(instance, schedule_class)
     name = objective_of(instance, objective).name
     found = []
     every = [BOUNDS.get(known) for known in BOUNDS.names()]
+    every = [b for b in every if schedule_class in b.classes and b.tasks == instance.at_task_level]
     for candidate in every:
-        if name in candidate.objectives and schedule_class in candidate.classes:
+        if name in candidate.objectives:
             certificate = candidate.build(instance, name, schedule_class)
             if certificate is not None:
                 found.append(certificate)
     if not found:
-        served = sorted({o for b in every if schedule_class in b.classes for o in b.objectives})
+        served = sorted({o for b in every for o in b.objectives})
         raise NoBoundError(
             f"no lower bound on this objective for the class {schedule_class}",
             field="objective",
@@ -105,7 +115,7 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
 
 def _class_of(instance: Instance, asked: str | None) -> str:
     """The class of schedules that is meant; `InputError` where the instance has none of it."""
-    served = SHARING_CLASSES if instance.at_task_level else EXCLUSIVE_CLASSES
+    served = classes_of(instance)
     if asked is None:
         return served[0]
     if asked not in SCHEDULE_CLASSES:
@@ -115,7 +125,8 @@ def _class_of(instance: Instance, asked: str | None) -> str:
         legal = ", ".join(served)
         if instance.at_task_level:
             raise InputError("jobs of this instance share GPUs", field="class", value=asked, legal=legal)
+        lacking = "tasks, and no interference" if asked in SHARING_CLASSES else "scaling profile"
         raise NoBoundError(
-            "no lower bound: jobs of this instance have no tasks", field="class", value=asked, legal=legal
+            f"no lower bound: jobs of this instance have no {lacking}", field="class", value=asked, legal=legal
         )
     return asked

@@ -9,8 +9,10 @@ too; bounds take that number as exact.
 **Classes of schedules**: a bound names the class it holds for. ``gang``: rigid gangs on exclusive GPUs, preemption
 allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, for which a bound of ``gang`` holds too.
 ``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.
-``sharing``: jobs with tasks (`optsched.contention`), whose gangs take turns on GPUs and share network interfaces. It is the
-only class of their instances, and of no others.
+``sharing``: jobs share GPUs. With interference (`optsched.interference`) two jobs on a GPU slow each other down: the class
+is larger than ``gang``, since a job may be alone on its GPUs. With tasks (`optsched.contention`) gangs take turns on GPUs
+and share network interfaces; it is the only class of such instances. Proofs for the one are none for the other. Instances
+with neither have no such schedules: `classes_of`.
 """
 
 from __future__ import annotations
@@ -34,11 +36,21 @@ FORMAT = "optsched-certificate/1"
 GANG_CLASSES = ("gang", "gang-nonpreemptive")
 EXCLUSIVE_CLASSES = (*GANG_CLASSES, "forking")
 SHARING_CLASSES = ("sharing",)
-SCHEDULE_CLASSES = (*EXCLUSIVE_CLASSES, *SHARING_CLASSES)
+ELASTIC_CLASSES = ("elastic",)
+SCHEDULE_CLASSES = (*EXCLUSIVE_CLASSES, *SHARING_CLASSES, *ELASTIC_CLASSES)
+SHARED_CLASSES = (*GANG_CLASSES, *SHARING_CLASSES)  # of proofs that only say how fast a job is alone
 RULES = ("instance", "dual-feasibility", "value", "kind")
 
 _RATIO = re.compile(r"-?\d+(/\d+)?", re.ASCII)
 _FIELDS = {"instance": str, "objective": str, "class": str, "kind": str, "data": dict}
+
+
+def classes_of(instance: Instance) -> tuple[str, ...]:
+    """The classes of schedules that an instance has; the first is the one that is meant when none is named."""
+    if instance.at_task_level:
+        return SHARING_CLASSES
+    sharing = SHARING_CLASSES if instance.interference is not None else ()
+    return (*sharing, *EXCLUSIVE_CLASSES, *(ELASTIC_CLASSES if instance.scaled.any() else ()))
 
 
 class CertificateError(OptschedError):
@@ -108,8 +120,11 @@ class Certificate:
             raise CertificateError(
                 "kind", f"{self.kind} holds for {' and '.join(kind.classes)}, not for {self.schedule_class!r}"
             )
-        if (self.schedule_class in SHARING_CLASSES) != instance.at_task_level:
+        if self.schedule_class not in classes_of(instance):
             raise CertificateError("kind", f"{self.schedule_class!r} is no class of schedules of this instance")
+        if kind.tasks != instance.at_task_level:
+            has = "" if instance.at_task_level else "no "
+            raise CertificateError("kind", f"{self.kind} is no bound for this instance: its jobs have {has}tasks")
         if not isinstance(self.value, Fraction):
             raise CertificateError("value", f"the value must be a fraction, not {self.value!r}")
         kind.verifier(self, instance)
@@ -159,11 +174,15 @@ Verifier = Callable[[Certificate, Instance], None]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of proof: its verifier, and what it is a proof for (no objectives: the verifier decides)."""
+    """A kind of proof: its verifier, and what it is a proof for (no objectives: the verifier decides).
+
+    ``tasks``: for jobs with tasks and only for them; else for whole jobs and only for them.
+    """
 
     verifier: Verifier
     objectives: frozenset[str] | None
     classes: tuple[str, ...]
+    tasks: bool = False
 
     def serves(self, objective: str) -> bool:
         """May a certificate of this kind bound that objective?"""
@@ -178,17 +197,19 @@ def register_kind(
     *,
     objectives: Iterable[str] | None = None,
     classes: Iterable[str] = GANG_CLASSES,
+    tasks: bool = False,
 ) -> Callable[[Verifier], Verifier]:
     """Decorator that files the verifier of a kind of certificate under its name.
 
     The verifier ``(certificate, instance) -> None`` is called for certificates of the right instance, for an objective
-    in ``objectives`` (None: any) and a class in ``classes``; it raises `CertificateError` when the bound does not follow.
+    in ``objectives`` (None: any) and a class in ``classes``, with ``tasks`` where jobs have tasks, without where they have
+    none; it raises `CertificateError` when the bound does not follow.
     Any module of this package may register kinds: the package is searched on first use.
     """
 
     def add(verifier: Verifier) -> Verifier:
         served = None if objectives is None else frozenset(objectives)
-        KINDS.register(name)(Kind(verifier, served, tuple(classes)))
+        KINDS.register(name)(Kind(verifier, served, tuple(classes), tasks))
         return verifier
 
     return add

@@ -1,6 +1,7 @@
 """The job that is alone the last to end: the makespan is at least its release plus its duration.
 
-**Problem**: P | r_j, size_j, pmtn | C_max. **Bound**: ``max (r_j + p_j)``, exact in the float64 data.
+**Problem**: P | r_j, size_j, pmtn | C_max; also where jobs with interference share GPUs.
+**Bound**: ``max (r_j + p_j)``, exact in the float64 data.
 **Proof**: C_max >= C_j >= r_j + p_j for every j. **Complexity** O(n).
 """
 
@@ -11,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import Certificate, CertificateError, register_kind, require_same
+from optsched.bounds.certificate import SHARED_CLASSES, Certificate, CertificateError, register_kind, require_same
 from optsched.bounds.sum_costs import two_sum
 from optsched.instance import Instance
 from optsched.rates.duration import seconds_alone
@@ -19,7 +20,7 @@ from optsched.rates.duration import seconds_alone
 KIND = "critical-job"
 
 
-@lower_bound(KIND, objectives=["makespan"], statement="C_max >= r_j + p_j for every j")
+@lower_bound(KIND, objectives=["makespan"], classes=SHARED_CLASSES, statement="C_max >= r_j + p_j for every j")
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate:
     """The certificate; data: the job's id (None without jobs)."""
     value, job = Fraction(0), None
@@ -33,7 +34,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return Certificate(instance.digest, objective, schedule_class, KIND, value, {"job": job})
 
 
-@register_kind(KIND, objectives=["makespan"])
+@register_kind(KIND, objectives=["makespan"], classes=SHARED_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """One job is proof enough; whichever is named, its own end must be the value."""
     job = certificate.data.get("job")

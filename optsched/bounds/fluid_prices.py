@@ -46,7 +46,7 @@ def fluid_prices(
     pace = jobs.pace[kind, t] / fastest[row]  # u in units of a job's fastest pace: numbers near 1
     line = np.arange(row.size)
     with_z = row >= kinds
-    entries = np.concatenate([np.ones(row.size), -pace * jobs.gang[kind], -pace[with_z]])
+    entries = np.concatenate([np.ones(row.size), -pace * jobs.width[kind, t], -pace[with_z]])
     columns = np.concatenate([types + own + row, t, types + row[with_z] - kinds])
     lines = np.concatenate([line, line, line[with_z]])
     norm = np.concatenate([jobs.capacity.astype(np.float64), np.ones(own)])

@@ -32,7 +32,11 @@ OBJECTIVES = (*COMPLETION, *FLOW, *TARDINESS, MAKESPAN)
 
 
 @lower_bound(
-    KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES, statement="every C_j >= r_j + I_j (compute + transfer)"
+    KIND,
+    objectives=OBJECTIVES,
+    classes=SHARING_CLASSES,
+    tasks=True,
+    statement="every C_j >= r_j + I_j (compute + transfer)",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
     """The certificate; data: the flow constant, for flow-time objectives; the last job's id, for the makespan."""
@@ -49,7 +53,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return task_certificate(instance, objective, schedule_class, KIND, prove)
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES)
+@register_kind(KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Add the paths again in integers; of the makespan one job is proof enough, whichever is named."""
     needs = needs_of(instance)

@@ -35,7 +35,11 @@ ON_GPUS, ON_LINKS = "task-srpt", "link-srpt"
 
 
 @lower_bound(
-    ON_GPUS, objectives=OBJECTIVES, classes=SHARING_CLASSES, statement="SRPT on one machine as fast as all GPUs"
+    ON_GPUS,
+    objectives=OBJECTIVES,
+    classes=SHARING_CLASSES,
+    tasks=True,
+    statement="SRPT on one machine as fast as all GPUs",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
     """K1; data: machine, grid, levels of weight, flow constant."""
@@ -46,6 +50,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     ON_LINKS,
     objectives=OBJECTIVES,
     classes=SHARING_CLASSES,
+    tasks=True,
     statement="SRPT on one machine as fast as all network interfaces, for gangs that must span nodes",
 )
 def build_links(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -68,8 +73,8 @@ def _build(instance: Instance, objective: str, schedule_class: str, kind: str, n
     return task_certificate(instance, objective, schedule_class, kind, prove)
 
 
-@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=SHARING_CLASSES)
-@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=SHARING_CLASSES)
+@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
+@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again, and run SRPT with a heap of Python integers; either resource is a proof."""
     needs = needs_of(instance)

@@ -42,6 +42,7 @@ OBJECTIVES = ("makespan",)
     KIND,
     objectives=OBJECTIVES,
     classes=SHARING_CLASSES,
+    tasks=True,
     statement="a moment plus compute or bytes still to come, over all GPUs or interfaces",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -74,7 +75,7 @@ def _best(resource: Resource) -> tuple[Fraction, dict[str, Any]]:
     return start + volume + end, data
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES)
+@register_kind(KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again; whichever jobs are named by release and tail, they prove their own value."""
     needs = needs_of(instance)

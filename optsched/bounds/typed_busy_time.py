@@ -73,9 +73,9 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     found = []
     share = np.ones(instance.n)
     for _ in range(1 if len(jobs.types) == 1 else 2):
-        prices = best_prices(jobs, partial(_rough_gain, costs, jobs, share * costs.weight))
+        prices = best_prices(jobs, partial(_rough_gain_at, costs, jobs, share * costs.weight))
         grid = jobs.grid(prices)
-        share = _shares(costs, grid)
+        share = shares_on(costs, grid)
         multiplier = np.where(grid.work > 0, np.floor(weight * share), 0).astype(np.int64)
         found.append((*bound_with(costs, grid, multiplier, exponent), prices, grid, multiplier))
     value, bits, prices, grid, multiplier = max(found, key=lambda each: each[0])
@@ -84,9 +84,12 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return Certificate(instance.digest, objective, schedule_class, KIND, value, data)
 
 
-def _rough_gain(costs: SumCosts, jobs: TypedJobs, part: Floats, prices: Prices) -> float:
-    # what the bound with multipliers ``part`` is above that of nobody waiting, in floats
-    grid = jobs.rough_grid(prices)
+def _rough_gain_at(costs: SumCosts, jobs: TypedJobs, part: Floats, prices: Prices) -> float:
+    return rough_gain(costs, jobs.rough_grid(prices), part)
+
+
+def rough_gain(costs: SumCosts, grid: GridJobs, part: Floats) -> float:
+    """What the bound with multipliers ``part`` is above that of nobody waiting, in floats."""
     used = np.flatnonzero((grid.work > 0) & (part > 0))
     used = used[np.argsort(grid.release[used], kind="stable")]
     with np.errstate(all="ignore"):
@@ -95,7 +98,8 @@ def _rough_gain(costs: SumCosts, jobs: TypedJobs, part: Floats, prices: Prices) 
         return float(part[used] @ (busy + (costs.duration / 2 - costs.counted - never)[used]))
 
 
-def _shares(costs: SumCosts, grid: GridJobs) -> Floats:
+def shares_on(costs: SumCosts, grid: GridJobs) -> Floats:
+    """u_j / w_j, f64[n]: the best that an ascent meets; all ones for very many jobs."""
     if costs.weight.size > TOO_MANY:
         return np.ones(costs.weight.size)
     with np.errstate(all="ignore"):  # of times near the ends of the floats nothing but the direction suffers

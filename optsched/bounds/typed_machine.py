@@ -107,18 +107,25 @@ class TypedJobs:
         """U, the price of all GPUs."""
         return sum(price * int(count) for price, count in zip(prices, self.capacity, strict=True))
 
+    def unit_cost(self, kind: int, prices: Prices, own: int = 0) -> Fraction:
+        """``min_t a_t (own + g omega_t)`` of a kind, exactly: its GPUs, and its own seconds at the price ``own``."""
+        gang = int(self.gang[kind])
+        return min(seconds * (own + gang * prices[t]) for t, seconds in self.exact_pace[kind].items())
+
     def unit_costs(self, prices: Prices) -> list[Fraction]:
         """``g min_t omega_t a_t`` of every kind, exactly."""
-        return [
-            gang * min(prices[t] * seconds for t, seconds in row.items())
-            for gang, row in zip(self.gang.tolist(), self.exact_pace, strict=True)
-        ]
+        return [self.unit_cost(kind, prices) for kind in range(self.gang.size)]
+
+    @property
+    def width(self) -> Floats:
+        """GPUs that a second of every kind on every type is charged for, f64[K, T]."""
+        return np.repeat(self.gang[:, None].astype(np.float64), len(self.types), axis=1)
 
     def rough_costs(self, prices: Prices) -> Floats:
         """``v_j`` in floats, f64[n]."""
         with np.errstate(invalid="ignore"):
-            priced = np.where(np.isfinite(self.pace), self.pace * np.array(prices, dtype=np.float64), np.inf)
-        unit = self.gang * priced.min(axis=1, initial=np.inf)
+            priced = self.pace * np.array(prices, dtype=np.float64) * self.width
+        unit = np.where(np.isfinite(self.pace), priced, np.inf).min(axis=1, initial=np.inf)
         return self.work * unit[self.kind]
 
     def rough_grid(self, prices: Prices) -> GridJobs:

@@ -39,7 +39,7 @@ from optsched.bounds.certificate import (
 )
 from optsched.bounds.exact_sum import exact_sum
 from optsched.bounds.typed_machine import FORKING, Prices, TypedJobs, typed_jobs, worth_pricing
-from optsched.bounds.typed_replay import LARGEST_PRICE, Speeds, claimed_prices, speeds_of
+from optsched.bounds.typed_replay import LARGEST_PRICE, claimed_prices, speeds_of
 from optsched.instance import Instance
 
 Floats = npt.NDArray[np.float64]
@@ -52,10 +52,20 @@ ROUNDS = 4  # of (moment, prices)
 
 
 @dataclass(frozen=True)
-class _Dual:
+class Dual:
+    """t0, q, and for some jobs (positions) z_j > 0."""
+
     moment: float
     prices: Prices
-    own: dict[int, int]  # job to z_j > 0
+    own: dict[int, int]
+
+    def data(self, instance: Instance, jobs: TypedJobs) -> dict[str, Any]:
+        """As a certificate states it."""
+        return {
+            "moment": ratio_text(Fraction(self.moment)),
+            "prices": dict(zip(jobs.types, self.prices, strict=True)),
+            "own_prices": {instance.ids[j]: price for j, price in self.own.items()},
+        }
 
 
 @lower_bound(
@@ -69,17 +79,17 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     if not worth_pricing(instance, schedule_class):
         return None
     jobs, forking = typed_jobs(instance), schedule_class == FORKING
-    duals = _candidates(jobs, forking) if instance.n else [_Dual(0.0, (1,) * len(jobs.types), {})]
-    value, dual = max(((_value(jobs, dual, forking), dual) for dual in duals), key=lambda pair: pair[0])
-    data = {
-        "moment": ratio_text(Fraction(dual.moment)),
-        "prices": dict(zip(jobs.types, dual.prices, strict=True)),
-        "own_prices": {instance.ids[j]: price for j, price in dual.own.items()},
-    }
-    return Certificate(instance.digest, objective, schedule_class, KIND, value, data)
+    value, dual = best_dual(jobs, forking)
+    return Certificate(instance.digest, objective, schedule_class, KIND, value, dual.data(instance, jobs))
 
 
-def _candidates(jobs: TypedJobs, forking: bool) -> list[_Dual]:
+def best_dual(jobs: TypedJobs, forking: bool) -> tuple[Fraction, Dual]:
+    """(bound, the moment and prices that give it), of a few."""
+    duals = _candidates(jobs, forking) if jobs.work.size else [Dual(0.0, (1,) * len(jobs.types), {})]
+    return max(((_value(jobs, dual, forking), dual) for dual in duals), key=lambda pair: pair[0])
+
+
+def _candidates(jobs: TypedJobs, forking: bool) -> list[Dual]:
     # Prices for a moment, then the release date from which on work costs most at these prices, and so on; beside it
     # the release of the job that ends last if none waits, and the last release of all.
     pace = np.array([float(seconds) for seconds in jobs.alone(forking)])[jobs.kind]
@@ -94,7 +104,7 @@ def _candidates(jobs: TypedJobs, forking: bool) -> list[_Dual]:
     return list(found.values())
 
 
-def _dual_at(jobs: TypedJobs, moment: float, forking: bool, pace: Floats) -> _Dual:
+def _dual_at(jobs: TypedJobs, moment: float, forking: bool, pace: Floats) -> Dual:
     from optsched.bounds.fluid_prices import fluid_prices  # scipy.optimize takes a while to import
 
     left = np.maximum(jobs.work - np.maximum(moment - jobs.release, 0.0) / pace, 0.0)
@@ -107,7 +117,7 @@ def _dual_at(jobs: TypedJobs, moment: float, forking: bool, pace: Floats) -> _Du
     scale = float(1 << FINENESS) / largest
     own = {int(j): int(price * scale) for j, price in zip(longest, z, strict=True) if int(price * scale) > 0}
     prices = tuple(round(float(price) * scale) for price in q)
-    return _Dual(moment, prices, own)
+    return Dual(moment, prices, own)
 
 
 def _best_release(jobs: TypedJobs, prices: Prices) -> float:
@@ -117,7 +127,7 @@ def _best_release(jobs: TypedJobs, prices: Prices) -> float:
     return float(release[np.argmax(release + np.cumsum(cost[::-1])[::-1])])
 
 
-def _value(jobs: TypedJobs, dual: _Dual, forking: bool) -> Fraction:
+def _value(jobs: TypedJobs, dual: Dual, forking: bool) -> Fraction:
     # Sums of works by kind; one by one only jobs released before the moment, and those with a price of their own.
     moment, alone = Fraction(dual.moment), jobs.alone(forking)
     came, single = jobs.release >= dual.moment, np.zeros(jobs.work.size, dtype=bool)
@@ -131,8 +141,7 @@ def _value(jobs: TypedJobs, dual: _Dual, forking: bool) -> Fraction:
         if not came[j]:
             left -= (moment - Fraction(float(jobs.release[j]))) / alone[kind]
         if left > 0:
-            own, gang = dual.own.get(j, 0), int(jobs.gang[kind])
-            worth += left * min(a * (own + gang * dual.prices[t]) for t, a in jobs.exact_pace[kind].items())
+            worth += left * jobs.unit_cost(kind, dual.prices, dual.own.get(j, 0))
             some = True
     return moment + worth / (jobs.total(dual.prices) + sum(dual.own.values())) if some else Fraction(0)
 
@@ -142,7 +151,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     """Add the worth of the work that is left again, job by job in fractions."""
     speeds, forking = speeds_of(instance), certificate.schedule_class == FORKING
     moment = parse_ratio(certificate.data.get("moment"), "data.moment")
-    prices, own = _claimed(certificate, instance, speeds)
+    prices, own = claimed_prices(certificate, speeds), claimed_own_prices(certificate, instance)
     if own and forking:
         raise CertificateError("dual-feasibility", "a forked job has more than a second of its own in a second")
     worth, latest = Fraction(0), None
@@ -164,10 +173,11 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     require_same(certificate, value, {"moment": ratio_text(moment), **named})
 
 
-def _claimed(certificate: Certificate, instance: Instance, speeds: Speeds) -> tuple[list[int], dict[int, int]]:
+def claimed_own_prices(certificate: Certificate, instance: Instance) -> dict[int, int]:
+    """``data["own_prices"]`` by position of the job, integers > 0."""
     own = certificate.data.get("own_prices")
     if not isinstance(own, dict) or not all(name in instance.index for name in own):
         raise CertificateError("value", "data.own_prices must name jobs of the instance")
     if any(type(price) is not int or not 0 < price < LARGEST_PRICE for price in own.values()):
         raise CertificateError("dual-feasibility", "data.own_prices must be integers > 0, below 2**64")
-    return claimed_prices(certificate, speeds), {instance.index[name]: price for name, price in own.items()}
+    return {instance.index[name]: price for name, price in own.items()}

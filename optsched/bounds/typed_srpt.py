@@ -43,15 +43,15 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     jobs = typed_jobs(instance)
     costs = typed_costs(instance, objective, schedule_class, jobs)
     levels = levels_of(costs.weight)
-    prices = best_prices(jobs, lambda prices: _rough_value(costs, jobs.rough_grid(prices), levels))
+    prices = best_prices(jobs, lambda prices: rough_value(costs, jobs.rough_grid(prices), levels))
     grid = jobs.grid(prices)
     texts = [ratio_text(Fraction(level)) for level in levels]
     data = {**price_data(jobs, prices, grid), **costs.data(), "levels": texts}
     return Certificate(instance.digest, objective, schedule_class, KIND, layered(costs, grid, levels), data)
 
 
-def _rough_value(costs: SumCosts, grid: GridJobs, levels: list[float]) -> float:
-    # `layered` in floats, but for the flow constant
+def rough_value(costs: SumCosts, grid: GridJobs, levels: list[float]) -> float:
+    """`layered` in floats, but for the flow constant."""
     weight = np.where(grid.work > 0, reduced(costs.weight, levels), 0.0)
     value = float((costs.weight - weight) @ (costs.release + costs.duration))
     for level, height in steps(levels):

@@ -35,12 +35,12 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
 
     def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
         jobs = on_grid(instance.arrival, duration, machine)
-        return jobs.tick * (_latest_end(jobs) + jobs.origin), jobs.data()
+        return jobs.tick * (latest_end(jobs) + jobs.origin), jobs.data()
 
     return best_over_machines(instance, objective, schedule_class, KIND, prove)
 
 
-def _latest_end(jobs: GridJobs) -> int:
+def latest_end(jobs: GridJobs) -> int:
     if jobs.release.size == 0:
         return 0
     order = by_release(jobs.release)

@@ -14,7 +14,7 @@ from optsched.offline.formulation_road import formulation_road
 from optsched.offline.lp_bound import lp_bound
 from optsched.offline.session import Progress
 from optsched.offline.solution import Solution
-from optsched.offline.task import ROADS, Report, Road, Task
+from optsched.offline.task import EXCLUSIVE, ROADS, Report, Road, Task
 from optsched.rates.duration import seconds_alone
 from optsched.registry import near_matches
 
@@ -51,6 +51,9 @@ def solve(
 ) -> Solution:
     """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or say how near one came.
 
+    The models ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching`` minimise over schedules in which jobs may share
+    GPUs (``sharing``).
+
     Parameters
     ----------
     objective : its name; None: the instance's own, else ``total_flow_time``.
@@ -78,8 +81,9 @@ def solve(
     instance.require_whole_jobs("solve")
     seconds_alone(instance)
     regular_cost(goal, instance)
-    task = Task(instance, goal, time_limit=time_limit, horizon=horizon, progress=progress)
     named = None if model is None else _road(model)
+    wanted = EXCLUSIVE if named is None else named.schedule_class
+    task = Task(instance, goal, time_limit=time_limit, horizon=horizon, progress=progress, schedule_class=wanted)
     task.search(0)
     task.combinatorial()
     if not task.closed:

@@ -35,12 +35,13 @@ from optsched.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
 
-__all__ = ["PLACED", "ROADS", "Report", "Road", "Task", "common_step"]
+__all__ = ["EXCLUSIVE", "PLACED", "ROADS", "SHARING", "Report", "Road", "Task", "common_step"]
 
 # Where float64 holds values on no grid, a bound this close to the value proves it: relative to the value, and in units in
 # the last place of the completion times (of which a value near 0 may be a difference).
 CLOSE, ULPS = 1e-9, 16
 PLACED = "the speed of its jobs depends on their placement"
+EXCLUSIVE, SHARING = "gang-nonpreemptive", "sharing"
 FINEST = 1e-6  # of the value: a finer grid of values than this tells a float bound nothing
 
 
@@ -58,11 +59,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Road:
-    """One way to solve. ``applies(task)`` is None, or one sentence why not; ``run(task)`` brings the bounds together."""
+    """One way to solve. ``applies(task)`` is None, or one sentence why not; ``run(task)`` brings the bounds together.
+
+    ``schedule_class``: over which schedules it minimises; a task has the class of the road that was asked for.
+    """
 
     name: str
     applies: Callable[[Task], str | None]
     run: Callable[[Task], Report]
+    schedule_class: str = EXCLUSIVE
 
 
 ROADS: Registry[Road] = Registry("model", package="optsched.offline")
@@ -88,8 +93,10 @@ class Task:
         time_limit: float | None = None,
         horizon: float | None = None,
         progress: Callable[[Progress], None] | None = None,
+        schedule_class: str = EXCLUSIVE,
     ) -> None:
         self.instance, self.goal, self.horizon = instance, goal, horizon
+        self.schedule_class = schedule_class
         self.began = time.perf_counter()
         self.deadline = None if time_limit is None else self.began + time_limit
         self.schedule: Schedule | None = None
@@ -235,10 +242,12 @@ class Task:
 
     @cached_property
     def grid(self) -> TimeGrid | None:
-        """The grid of times; None when they have no common unit.
+        """The grid of times; None when they have no common unit, or jobs share GPUs.
 
         Where speed depends on the placement: of all modes, with the longest duration of every job.
         """
+        if self.schedule_class == SHARING:
+            return None  # a job beside another one ends at no multiple of anything
         try:
             if not self.placed:
                 return time_grid(self.instance)
@@ -275,8 +284,11 @@ class Task:
     def search(self, budget: int, orders: Iterable[Ints] = ()) -> bool:
         """List schedules and local search with a budget of work; True if a better schedule was found.
 
-        Where speed depends on the placement there is no local search: the list schedules are made once.
+        Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
+        GPUs there are none: their roads begin with schedules of their own.
         """
+        if self.schedule_class == SHARING and self.instance.n:
+            return False
         if self.placed:
             if self.schedule is not None:
                 return False
@@ -288,6 +300,6 @@ class Task:
     def combinatorial(self) -> None:
         """The best combinatorial certificate, where there is one for this objective."""
         try:
-            self.offer_certificate(combinatorial_bound(self.instance, self.goal.name, "gang-nonpreemptive"))
+            self.offer_certificate(combinatorial_bound(self.instance, self.goal.name, self.schedule_class))
         except InputError:
             return  # no such bound is registered: other bounds must do

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import cast
 
+from optsched.elastic import ElasticPolicy
 from optsched.errors import InputError
 from optsched.forking import ForkingPolicy
 from optsched.instance import Instance
-from optsched.online.specification import Specification, at_task_level, specify, task_policies
+from optsched.online.specification import Specification, at_task_level, shares_gpus, specify, task_policies
 from optsched.policy import OrderedPolicy, Policy
+from optsched.sharing_policy import SharingPolicy
+from optsched.simulation.elastic import run_elastic
 from optsched.simulation.engine import Progress, run_policy
 from optsched.simulation.forked import run_forked
 from optsched.simulation.iterations import run_iterations
 from optsched.simulation.run import Run
+from optsched.simulation.sharing import run_sharing_policy
 from optsched.task_policy import TaskPolicy
 
 
 def simulate(
     instance: Instance,
-    policy: str | Policy | OrderedPolicy | ForkingPolicy | TaskPolicy | Specification,
+    policy: str | Policy | OrderedPolicy | ForkingPolicy | TaskPolicy | SharingPolicy | ElasticPolicy | Specification,
     placement: str | None = None,
     *,
     progress: Progress | None = None,
@@ -29,7 +33,8 @@ def simulate(
     ----------
     policy : ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
         object (see `optsched.policy`; one with ``assign``, which forks jobs, `optsched.forking`: it names its nodes itself;
-        one with ``tasks``, for instances whose jobs have tasks, `optsched.task_policy`).
+        one with ``tasks``, for instances whose jobs have tasks, `optsched.task_policy`; one with ``sharing``, for instances
+        with interference, `optsched.sharing_policy`; one with ``allocate``, which resizes jobs, `optsched.elastic`).
     placement : the placement where ``policy`` names none; default: the policy's own, else ``count``, any free GPUs.
     progress : called with (finished jobs, all jobs) now and then.
 
@@ -51,7 +56,11 @@ def simulate(
     if instance.at_task_level:
         legal = f"a policy of the task level: {', '.join(task_policies())}"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
+    if shares_gpus(chosen.policy):
+        return run_sharing_policy(instance, cast("SharingPolicy", chosen.policy), name=chosen.text, progress=progress)
     if hasattr(chosen.policy, "assign"):
         return run_forked(instance, cast("ForkingPolicy", chosen.policy), name=chosen.text, progress=progress)
+    if hasattr(chosen.policy, "allocate"):
+        return run_elastic(instance, cast("ElasticPolicy", chosen.policy), name=chosen.text, progress=progress)
     whole = cast("Policy | OrderedPolicy", chosen.policy)
     return run_policy(instance, whole, chosen.placement, name=chosen.text, progress=progress)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optsched.errors import InputError
-from optsched.forking import ForkingPolicy
-from optsched.online import POLICIES
+from optsched.instance import Instance
+from optsched.online import POLICIES, AnyPolicy
 from optsched.parameters import made, parameters_of
 from optsched.placement import PLACEMENTS
-from optsched.policy import OrderedPolicy, Policy
 from optsched.simulation.placing import Placement
-from optsched.task_policy import TaskPolicy
 
 DEFAULT_PLACEMENT = "count"  # of a policy that does not name its own
-
-
-AnyPolicy = Policy | OrderedPolicy | ForkingPolicy | TaskPolicy
 
 
 @dataclass(frozen=True)
@@ -39,9 +34,10 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
         return spec
     if not isinstance(spec, str):
         if isinstance(spec, type) or not any(
-            hasattr(spec, method) for method in ("order", "decide", "assign", "tasks")
+            hasattr(spec, method) for method in ("order", "decide", "assign", "tasks", "sharing", "allocate")
         ):
-            legal = "text, or an object with order(jobs), decide(view), assign(view) or tasks(jobs)"
+            methods = "order(jobs), decide(view), assign(view), allocate(view), tasks(jobs) or sharing(jobs)"
+            legal = f"text, or an object with {methods}"
             raise InputError("not a policy", field="policy", value=spec, legal=legal)
         usual = default_placement(spec)
         place = placement or usual
@@ -64,9 +60,33 @@ def at_task_level(policy: object) -> bool:
     return hasattr(policy, "tasks")
 
 
+def shares_gpus(policy: object) -> bool:
+    """Is it (or does the class make) a policy under which two jobs may be on a GPU? Its instances state interference."""
+    return hasattr(policy, "sharing")
+
+
+def serves(policy: object, instance: Instance) -> bool:
+    """Is the policy one for jobs such as these? Tasks, interference and scaling profiles are for policies that use them."""
+    if at_task_level(policy) or instance.at_task_level:
+        return at_task_level(policy) and instance.at_task_level
+    if shares_gpus(policy):
+        return instance.interference is not None
+    return bool(instance.scaled.all()) if resizes(policy) else True
+
+
+def resizes(policy: object) -> bool:
+    """Is it (or does the class make) a policy that changes the gangs of jobs? Its jobs have scaling profiles."""
+    return hasattr(policy, "allocate")
+
+
 def whole_job_policies() -> list[str]:
-    """Names of the registered policies that schedule whole jobs."""
-    return [name for name, each in POLICIES.items() if not at_task_level(each)]
+    """Names of the registered policies that give whole gangs to whole jobs, each its own GPUs."""
+    return [name for name, each in POLICIES.items() if not (at_task_level(each) or shares_gpus(each) or resizes(each))]
+
+
+def sharing_policies() -> list[str]:
+    """Names of the registered policies under which two jobs may be on a GPU."""
+    return [name for name, each in POLICIES.items() if shares_gpus(each)]
 
 
 def task_policies() -> list[str]:
@@ -76,7 +96,8 @@ def task_policies() -> list[str]:
 
 def names_nodes(policy: AnyPolicy) -> bool:
     """Does it say itself on which nodes a job runs? Then no placement is asked."""
-    return hasattr(policy, "assign") or bool(getattr(policy, "names_nodes", False))
+    itself = shares_gpus(policy) or hasattr(policy, "assign") or hasattr(policy, "allocate")
+    return itself or bool(getattr(policy, "names_nodes", False))
 
 
 def default_placement(policy: AnyPolicy) -> str:

@@ -18,7 +18,14 @@ class Tiresias:
     Two queues, each in order of arrival; a job drops to the second when its attained service (GPUs x time held, restarts
     included) reaches ``threshold`` (default 57600 GPU-s). ``starvation`` > 0: a job of the second queue that has waited
     ``starvation`` times as long as it ran starts afresh in the first. ``round`` > 0: decisions only at multiples of that
-    many seconds. ``restart``: seconds of overhead at every resumption.
+    many seconds. ``restart``: seconds of overhead at every resumption, with ``first`` at the first start too. ``by_time``:
+    service is the time held alone, ``threshold`` in seconds. ``requeue``: a job that changes queues stands behind those that
+    are there, instead of in order of arrival.
+
+    **Settings.** The simulator of the Pollux artifact: ``round=60,restart=30,first=true,requeue=true+most-free`` (threshold
+    57600, starvation 0). The authors of SJF-BSBF run theirs with a threshold of 700 s by time and starvation 1:
+    ``threshold=700,by_time=true,requeue=true,starvation=1``; two of its rules are not here: jobs with at most 100 iterations
+    left are not stopped, and waiting jobs go behind the running ones of their queue after every decision.
 
     **Guarantee** none known: FIFO within a queue already has none. **Complexity** O(running jobs) an event.
     **Reference** Gu et al., Tiresias, NSDI 2019 (Discretized 2D-LAS).
@@ -28,6 +35,9 @@ class Tiresias:
     starvation: float = 0.0
     round: float = 0.0
     restart: float = 0.0
+    first: bool = False
+    by_time: bool = False
+    requeue: bool = False
     name: ClassVar[str] = "tiresias"
     knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
 
@@ -40,4 +50,7 @@ class Tiresias:
             starvation=self.starvation,
             round=self.round,
             restart=self.restart,
+            first=self.first,
+            by_time=self.by_time,
+            requeue=self.requeue,
         )

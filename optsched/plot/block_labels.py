@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,6 +27,12 @@ def short_ids(ids: Sequence[str]) -> list[str]:
     shared = first[: same.index(False) if False in same else len(same)]
     cut = max(shared.rfind(mark) for mark in "_-/:.# ") + 1
     return [name[cut:] or name for name in ids]
+
+
+def block_label(name: str, xi: float, wide: float, font: float) -> str:
+    """``name``, with the slow-down ``xi`` (nan: none) where ``wide`` points have room for it across."""
+    label = f"{name} x{xi:.3g}"
+    return label if math.isfinite(xi) and len(label) * font * CHARACTER + 2 <= wide else name
 
 
 def points_per_unit(ax: Axes) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from optsched.errors import InputError
-from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
+from optsched.plot.block_labels import LARGEST_FONT, block_label, label_blocks, points_per_unit, short_ids
 from optsched.plot.canvas import INK, QUIET, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import job_colours, paler
@@ -46,8 +46,9 @@ def gantt(
     """Draw a schedule.
 
     One block a gang and run of neighbouring GPUs, one colour and id a job; grey is idle; hatched is time that a job held
-    its GPUs without progress (a restart); ticks at the top are arrivals; the band at the bottom shows who waits. The
-    axes are in seconds, labelled in s, min, h or d.
+    its GPUs without progress (a restart); ticks at the top are arrivals; the band at the bottom shows who waits. While two
+    jobs share a GPU each has half of its row, in the first half that is free, with its slow-down xi there where it fits
+    (the worst xi on any GPU of a gang rules). The axes are in seconds, labelled in s, min, h or d.
 
     Parameters
     ----------
@@ -108,7 +109,8 @@ def _figure_for(timeline: Timeline, rows: Rows, by: By) -> Figure:
     if by == "node":
         return new_figure(WIDTH, image_height(timeline))
     units = rows.height + band_height(timeline, rows.height)
-    return new_figure(WIDTH, 1.0 + float(np.clip(0.3 * units, 1.2, 8.5)))
+    row = 0.42 if timeline.sharing else 0.3  # inches; half of a row holds an id, too
+    return new_figure(WIDTH, 1.0 + float(np.clip(row * units, 1.2, 8.5)))
 
 
 def _draw_blocks(ax: Axes, rows: Rows, shown: Bools, start: float, end: float) -> None:
@@ -119,14 +121,14 @@ def _draw_blocks(ax: Axes, rows: Rows, shown: Bools, start: float, end: float) -
     x_points, y_points = points_per_unit(ax)
     names, colours = short_ids(t.ids), np.where(shown[:, None], job_colours(t.ids), OTHERS)
     draw_floor(ax, rows, start, end)
-    segment, top, gpus = rows.blocks
-    seen = (t.start[segment] < end) & (t.end[segment] >= start)
-    segment, top, gpus = segment[seen], top[seen], gpus[seen]
-    left, right, job = t.start[segment], t.end[segment], t.job[segment]
+    blocks = rows.blocks
+    seen = (blocks.left < end) & (blocks.right >= start)
+    segment, left, right, xi = blocks.segment[seen], blocks.left[seen], blocks.right[seen], blocks.xi[seen]
+    job = t.job[segment]
     # White edges part neighbours, but must not eat a block that is hardly wider than they are.
     edges = np.clip((right - left) * x_points * 0.1, 0.0, 0.7) * min(1.0, y_points / 8)
     margin = 0.05 if y_points >= 5 else 0.0
-    upper, lower = top + margin, top + gpus - margin
+    upper, lower = blocks.upper[seen] + margin, blocks.lower[seen] - margin
     many = segment.size > RASTER_BLOCKS
     draw_rectangles(
         ax,
@@ -139,18 +141,19 @@ def _draw_blocks(ax: Axes, rows: Rows, shown: Bools, start: float, end: float) -
         label="_blocks",
     )
     restarts = _draw_overhead(ax, t, segment, upper, lower, colours, many)
-    font = min(LARGEST_FONT, 0.72 * y_points)
+    font = min(LARGEST_FONT, (0.38 if t.sharing else 0.72) * y_points)
     mine = shown[job]
+    wide = (right[mine] - left[mine]) * x_points
     label_blocks(
         ax,
-        [names[j] for j in job[mine]],
+        [block_label(names[j], x, room, font) for j, x, room in zip(job[mine], xi[mine], wide, strict=True)],
         *(left[mine] + t.overhead[segment[mine]], right[mine], upper[mine], lower[mine], colours[job[mine]]),
         font,
     )
     if band:
         draw_waiting(ax, t, rows.height, rows.height + band, colours, names)
     label_rows(ax, rows, y_points)
-    _key(ax, restarts, _draw_arrivals(ax, t, colours, shown))
+    _key(ax, restarts, _draw_arrivals(ax, t, colours, shown), sharing_key(t, xi))
 
 
 def _draw_overhead(
@@ -193,7 +196,7 @@ def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> bool
     return True
 
 
-def _key(ax: Axes, restarts: bool, arrivals: bool) -> None:
+def _key(ax: Axes, restarts: bool, arrivals: bool, sharing: str) -> None:
     # Only what is not said by an id or a label: the marks that occur in this picture.
     handles: list[Line2D | Patch] = []
     if arrivals:
@@ -202,6 +205,8 @@ def _key(ax: Axes, restarts: bool, arrivals: bool) -> None:
         handles.append(
             Patch(facecolor="#dddddd", edgecolor=INK, lw=0, hatch="//////", label="restart: held, no progress")
         )
+    if sharing:
+        handles.append(Line2D([], [], marker="_", ls="", ms=7, color=INK, label=sharing))
     if handles:
         # Under the tick labels, beside the name of the axis: titles can be long.
         ax.legend(
@@ -215,6 +220,13 @@ def _key(ax: Axes, restarts: bool, arrivals: bool) -> None:
             labelcolor=QUIET,
             handletextpad=0.4,
         )
+
+
+def sharing_key(timeline: Timeline, xi: Floats) -> str:
+    """What two blocks on one row mean; empty where no GPU is shared."""
+    if not timeline.sharing or not timeline.cells.shared.any():
+        return ""
+    return "two on a row: a shared GPU" + (", x1.5: slower" if np.isfinite(xi).any() else "")
 
 
 def settle(ax: Axes) -> None:

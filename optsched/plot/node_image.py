@@ -31,9 +31,14 @@ def busy_share(timeline: Timeline, start: float, end: float, bins: int = BINS) -
     together = -(-nodes // MOST_IMAGE_ROWS)
     rows = -(-nodes // together)
     size = np.bincount(np.arange(nodes) // together, weights=timeline.node_gpus, minlength=rows)
-    segment, node, count = timeline.pieces
+    if timeline.sharing:  # a GPU is busy once, however many jobs are on it
+        cells = timeline.cells
+        node, begin, finish, count = cells.node, cells.left, cells.right, np.ones(cells.node.size, dtype=np.int64)
+    else:
+        segment, node, count = timeline.pieces
+        begin, finish = timeline.start[segment], timeline.end[segment]
     row = np.concatenate([node, node]) // together
-    when = np.concatenate([timeline.start[segment], timeline.end[segment]])
+    when = np.concatenate([begin, finish])
     change = np.concatenate([count, -count]).astype(np.float64)
     return bin_means(row, when, change, rows, start, end, bins) / size[:, None], together
 

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 BINS = 1200  # about one a pixel
 EXACT = 4000  # up to this many changes a curve is drawn as it is, beyond as means over bins
-BUSY, OVERHEAD, WAITING = "#0072B2", "#E69F00", "#767676"
+BUSY, OVERHEAD, WAITING, SHARED = "#0072B2", "#E69F00", "#767676", "#004a75"
 
 
 def occupancy(
@@ -29,7 +29,8 @@ def occupancy(
 ) -> tuple[Axes, ...]:
     """Draw busy GPUs and, below, waiting jobs over time.
 
-    Busy GPUs are split into work and overhead (held without progress: restarts). Curves with many changes are means over
+    Busy GPUs are split into work and overhead (held without progress: restarts), or where jobs share GPUs into those with
+    one job and those with two. Curves with many changes are means over
     1200 equal parts of the time shown, and their labels say so; the largest number of waiting jobs is exact.
 
     Parameters
@@ -58,8 +59,9 @@ def occupancy(
         if ax is not drawn[-1]:
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
+    keyed = timeline.overhead.any() or (timeline.sharing and timeline.cells.shared.any())
     if title != "":
-        set_title(drawn[0], timeline.name if title is None else title, pad=20.0 if timeline.overhead.any() else 6.0)
+        set_title(drawn[0], timeline.name if title is None else title, pad=20.0 if keyed else 6.0)
     _draw_busy(drawn[0], timeline, start, end)
     if len(drawn) == 2:
         _draw_waiting(drawn[1], timeline, start, end)
@@ -67,10 +69,17 @@ def occupancy(
 
 
 def _draw_busy(ax: Axes, t: Timeline, start: float, end: float) -> None:
-    gangs = np.diff(t.gpu_offset).astype(np.float64)
+    begin, finish, gangs = t.start, t.end, np.diff(t.gpu_offset).astype(np.float64)
+    if t.sharing:  # a GPU is busy once, however many jobs are on it
+        begin, finish, gangs = t.cells.left, t.cells.right, np.ones(t.cells.left.size)
     exact = 2 * gangs.size <= EXACT
-    when, held, width = _curve(t.start, t.end, gangs, start, end, exact)
-    ax.fill_between(when, held, step="post", color=BUSY, lw=0, label="working")
+    when, held, width = _curve(begin, finish, gangs, start, end, exact)
+    ax.fill_between(when, held, step="post", color=BUSY, lw=0, label="one job" if t.sharing else "working")
+    if t.sharing and t.cells.shared.any():
+        both = t.cells.shared
+        when, shared, _ = _curve(begin[both], finish[both], gangs[both], start, end, exact)
+        ax.fill_between(when, shared, step="post", color=SHARED, lw=0, label="two jobs")
+        key_above(ax)
     lost = t.overhead > 0
     if lost.any():
         begin = t.start[lost]

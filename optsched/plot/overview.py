@@ -16,7 +16,7 @@ from optsched.plot.kinds import PLOTS, Plot
 from optsched.plot.node_image import image_height
 from optsched.plot.occupancy import occupancy
 from optsched.plot.timeline import TASKS_INSTEAD, Timeline
-from optsched.schedule import Schedule
+from optsched.schedule import JOBS_PER_GPU, Schedule
 from optsched.schedule_file import FORMAT
 
 PANEL = 1.5  # inches of each curve under the image
@@ -42,7 +42,7 @@ def overview(schedule: Schedule | Timeline) -> Figure:
 def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Figure:
     if instance is not None:
         return overview(Timeline.of(Schedule.load(path, instance), path))
-    if header.get("sharing") is True:
+    if header.get("sharing") is True and header.get("jobs_per_gpu") != JOBS_PER_GPU:
         raise InputError("jobs share GPUs in it: a chart of gangs cannot show that", file=path, legal=TASKS_INSTEAD)
     timeline = Timeline.read(path, str(header.get("instance")))
     if not timeline.job.size:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from optsched.plot.canvas import FLOOR, INK, QUIET
 from optsched.plot.rectangles import draw_rectangles
+from optsched.plot.shared_cells import NOBODY
 from optsched.plot.timeline import Timeline
 
 Floats = npt.NDArray[np.float64]
@@ -19,6 +20,22 @@ Ints = npt.NDArray[np.int64]
 NODE_GAP = 0.5  # between nodes of several GPUs, in rows
 NUMBERED = 7.0  # points: rows at least this high carry the index of their GPU
 LABEL_HEIGHT = 11.0  # points that a label of a node needs
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """B blocks: ``segment`` i64[B] from ``left`` to ``right`` seconds, between the edges ``upper`` and ``lower`` f64[B].
+
+    ``xi`` f64[B]: how many times slower a partner on the same GPUs makes the job; nan where there is none, or it is not
+    known.
+    """
+
+    segment: Ints
+    left: Floats
+    right: Floats
+    upper: Floats
+    lower: Floats
+    xi: Floats
 
 
 @dataclass(frozen=True)
@@ -45,16 +62,47 @@ class Rows:
         return float(self.top[-1] + self.timeline.node_gpus[-1]) if self.top.size else 1.0
 
     @cached_property
-    def blocks(self) -> tuple[Ints, Floats, Ints]:
-        """(segment, upper edge, GPUs) of every block: neighbouring GPUs of a gang are one block. O(K log K)."""
+    def blocks(self) -> Blocks:
+        """Neighbouring GPUs of a gang are one block; where two jobs are on a GPU, each has half of its row. O(K log K)."""
         t = self.timeline
+        if t.sharing:
+            return self._shared_blocks()
         segment = np.repeat(np.arange(t.job.size), np.diff(t.gpu_offset))
         order = np.lexsort((t.index, t.node, segment))
         segment, node, index = segment[order], t.node[order], t.index[order]
         same = (np.diff(segment) == 0) & (np.diff(node) == 0) & (np.diff(index) == 1)
         first = np.flatnonzero(np.concatenate([[True], ~same])) if segment.size else np.zeros(0, dtype=np.int64)
         gpus = np.diff(np.append(first, segment.size))
-        return segment[first], self.top[node[first]] + index[first], gpus
+        segment, top = segment[first], self.top[node[first]] + index[first]
+        return Blocks(segment, t.start[segment], t.end[segment], top, top + gpus, np.full(segment.size, np.nan))
+
+    def _shared_blocks(self) -> Blocks:
+        cells = self.timeline.cells
+        keys = cells.index, cells.node, cells.right, cells.left, cells.lower, cells.upper
+        order = np.lexsort(keys)
+        index, *same = (key[order] for key in keys)
+        joined = (np.diff(index) == 1) & np.logical_and.reduce([np.diff(key) == 0 for key in same])
+        joined &= ~cells.shared[order][:-1]  # halves of two rows would read as one job on each
+        first = np.flatnonzero(np.concatenate([[True], ~joined])) if index.size else np.zeros(0, dtype=np.int64)
+        gpus = np.diff(np.append(first, index.size))
+        chosen = order[first]
+        top = self.top[cells.node[chosen]] + cells.index[chosen]
+        both = cells.shared[chosen]
+        parts = []
+        for mine, other, lane in ((cells.upper, cells.lower, 0), (cells.lower, cells.upper, 1)):
+            here = np.flatnonzero(mine[chosen] != NOBODY)
+            row, half = chosen[here], np.where(both[here], 0.5, 1.0) * gpus[here]
+            upper = top[here] + np.where(both[here], lane * half, 0.0)
+            xi = self._xi(mine[row], other[row])
+            parts.append((mine[row], cells.left[row], cells.right[row], upper, upper + half, xi))
+        return Blocks(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _xi(self, segment: Ints, other: Ints) -> Floats:
+        t = self.timeline
+        if t.xi is None or not segment.size:
+            return np.full(segment.size, np.nan)
+        kind, table = t.xi
+        return np.where(other == NOBODY, np.nan, table[kind[t.job[segment]], kind[t.job[other]]])
 
 
 def draw_floor(ax: Axes, rows: Rows, start: float, end: float) -> None:

@@ -15,8 +15,10 @@ import polars as pl
 
 from optsched.cluster import MAX_GPUS
 from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.plot.shared_cells import Cells, shared_cells
 from optsched.rates.segment_paces import segment_paces
-from optsched.schedule import Schedule
+from optsched.schedule import Schedule, SharedSchedule
 from optsched.schedule_file import read_segments
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +35,8 @@ class Timeline:
 
     S segments, K (segment, GPU) pairs, N nodes, n jobs. ``node`` i64[K] is a position in ``node_gpus`` i64[N];
     ``node_names`` are the labels of the nodes. ``arrival`` f64[n] and ``open`` bool[n] (jobs that did not finish) are
-    None when only the schedule file is at hand.
+    None when only the schedule file is at hand. ``sharing``: two jobs may be on a GPU; ``xi``: (kind of every job i64[n],
+    slow-down of each kind beside each f64[C, C]), None where it is not known.
     """
 
     ids: tuple[str, ...]
@@ -49,6 +52,8 @@ class Timeline:
     arrival: Floats | None
     open: Bools | None
     name: str
+    sharing: bool = False
+    xi: tuple[Ints, Floats] | None = None
 
     @classmethod
     def of(cls, schedule: Schedule | Timeline, file: str | os.PathLike[str] | None = None) -> Timeline:
@@ -67,20 +72,25 @@ class Timeline:
         _refuse(np.flatnonzero(outside), s.gpu_offset, f"a GPU that the cluster {cluster.spec} does not have", file)
         types = [cluster.nodes[g].gpu for g in cluster.node_group]
         names = tuple(f"node {k}" + ("" if gpu == "GPU" else f" {gpu}") for k, gpu in enumerate(types))
-        seconds = s.work * segment_paces(instance, s.job, s.gpu_offset, s.gpu_node)
+        sharing = isinstance(s, SharedSchedule)
+        # Slowed by a partner is not the same as held without progress.
+        seconds = s.end - s.start if sharing else s.work * segment_paces(instance, s.job, s.gpu_offset, s.gpu_node)
         still_open = ~s.finished & np.isfinite(instance.work)
         return cls(
             instance.ids,
             *(s.job, s.start, s.end, seconds, s.gpu_offset, s.gpu_node, s.gpu_index),
             *(cluster.node_gpus, names, instance.arrival, still_open),
             _named(s.policy, instance.name, instance.n, cluster.gpus),
+            *(sharing, _slowdowns(instance) if sharing else None),
         )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], digest: str) -> Timeline:
         """The timeline of a schedule file alone: the jobs, nodes and GPUs that appear in it, without arrivals."""
         seen: defaultdict[str, int] = defaultdict(itertools.count().__next__)
-        job, start, end, work, offset, node, index, policy = read_segments(path, digest, seen)
+        job, start, end, work, offset, node, index, policy, steps = read_segments(path, digest, seen)
+        sharing = steps is not None
+        seconds = end - start if sharing else np.minimum(work, end - start)
         _check_segments(start, end, work, node, index, offset, path)
         nodes, position = np.unique(node, return_inverse=True)
         node_gpus = np.zeros(nodes.size, dtype=np.int64)
@@ -89,9 +99,10 @@ class Timeline:
             raise InputError("GPU indices are too large to draw", file=path, value=int(index.max()))
         return cls(
             tuple(str(name) for name in seen),
-            *(job, start, end, np.minimum(work, end - start), offset, position.astype(np.int64), index),
+            *(job, start, end, seconds, offset, position.astype(np.int64), index),
             *(node_gpus, tuple(f"node {k}" for k in nodes), None, None),
             _named(policy, "", len(seen), int(node_gpus.sum())),
+            sharing=sharing,
         )
 
     @property
@@ -125,6 +136,11 @@ class Timeline:
         nodes = max(self.node_gpus.size, 1)
         both, count = np.unique(segment * nodes + self.node, return_counts=True)
         return both // nodes, both % nodes, count.astype(np.int64)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Who is on which GPU with whom, where jobs share them."""
+        return shared_cells(self.start, self.end, self.gpu_offset, self.node, self.index)
 
     @cached_property
     def waits(self) -> tuple[Ints, Floats, Floats]:
@@ -161,6 +177,14 @@ class Timeline:
             np.minimum.at(begun, self.job, self.start)
         chosen[np.argsort(begun, kind="stable")[limit:]] = False
         return chosen
+
+
+def _slowdowns(instance: Instance) -> tuple[Ints, Floats] | None:
+    if instance.interference is None:
+        return None
+    names = list(dict.fromkeys(instance.kinds))
+    kind = np.array([names.index(name) for name in instance.kinds], dtype=np.int64)
+    return kind, instance.interference.table(names)
 
 
 def _named(policy: str, instance: str, jobs: int, gpus: int) -> str:

@@ -9,6 +9,7 @@ from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.job_table import LONGEST, SHORTEST
 from optsched.rates.network import Network
+from optsched.rates.scaled_jobs import reached, scaled_jobs
 from optsched.rates.stage_graph import alpha_max, alpha_min
 from optsched.rates.type_speeds import type_speeds
 
@@ -20,7 +21,8 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
     """(fastest, slowest) seconds a unit of work can take on this cluster, f64[n] each.
 
     1 and 1 for a job with a duration; alpha_min and alpha_max of a stage profile (alpha_min: no placement is
-    faster, see `optsched.rates.stage_graph`); for a job at the speeds of a table those of its best and its worst GPU type.
+    faster, see `optsched.rates.stage_graph`); for a job at the speeds of a table those of its best and its worst GPU type;
+    for one at a scaling profile those of its best and its worst placement.
     For a job with tasks: an iteration alone, with an all-reduce only if no node could hold the gang; and inf, since it
     shares GPUs and network with any number of others.
     Raises `InputError` when a profile is not there, or needs bandwidths that the cluster does not state.
@@ -31,6 +33,12 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
         fastest[jobs], slowest[jobs] = 1.0 / speeds.fastest[jobs], 1.0 / speeds.slowest[jobs]
         names = instance.table["profile"].to_list()
         _check_seconds(instance, jobs, [names[j] for j in jobs.tolist()], fastest, slowest)
+    if instance.scaled.any():
+        scaled = scaled_jobs(instance)
+        every = [together + spread for together, spread in reached(instance, scaled)]
+        fastest[scaled.jobs], slowest[scaled.jobs] = [min(each) for each in every], [max(each) for each in every]
+        names = instance.table["profile"].gather(scaled.jobs).to_list()
+        _check_seconds(instance, scaled.jobs, names, fastest, slowest)
     if instance.at_task_level:
         fastest, slowest = _of_tasks(instance), np.full(instance.n, np.inf)
         _check_tasks(instance, fastest)

@@ -26,7 +26,8 @@ class SharingRates:
 
     ``options`` i64[n] >= 1; ``steps`` i64[n, O] sub-steps; ``memory`` f64[n, O] bytes on each GPU; ``stretch``
     f64[n, O, 2] >= 1, on one node and over several; ``kind`` i64[n]; ``xi`` f64[K, K] (inf: never together); ``alone``
-    f64[n] e_j, seconds alone with the first option at best; ``spans`` i64[n]: 1 where no node that suits it could hold the gang.
+    f64[n] e_j, seconds alone with the first option at best; ``spans`` i64[n]: 1 where no node that suits the job could hold
+    its gang.
     """
 
     options: Ints

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from optsched.instance import Instance
 from optsched.rates.network import Network
+from optsched.rates.scaled_jobs import scaled_jobs
 from optsched.rates.stage_graph import iteration_time
 from optsched.rates.type_speeds import type_speeds
 
@@ -17,8 +18,8 @@ Ints = npt.NDArray[np.int64]
 def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints) -> Floats:
     """Seconds a unit of work took in every segment, f64[S]: 1 for jobs with durations, else alpha of the placement.
 
-    For a job at the speeds of a table: that of the slowest type of its GPUs; for one with tasks: its compute alone.
-    Segment s runs ``job[s]`` (-1: none) on GPUs
+    For a job at the speeds of a table: that of the slowest type of its GPUs; for one at a scaling profile: T of its largest
+    sub-batch on these nodes; for one with tasks: its compute alone. Segment s runs ``job[s]`` (-1: none) on GPUs
     of the nodes ``gpu_node[gpu_offset[s] : gpu_offset[s + 1]]``, which hold the replicas in this order. nan where that is
     not a placement of the job. By the readable formulas, not by those that the engine compiles. `InputError` when a profile
     is missing. Complexity O(S) plus one evaluation a different placement.
@@ -28,6 +29,8 @@ def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Int
         return np.where(job >= 0, (instance.forward + instance.backward)[job], 1.0)
     if instance.tabled.any():
         _at_table(instance, job, gpu_offset, gpu_node, pace)
+    if instance.scaled.any():
+        _at_scaling(instance, job, gpu_offset, gpu_node, pace)
     if not instance.staged.any():
         return pace
     used, network = instance.profiles_used(), Network.of(instance.cluster)
@@ -58,3 +61,18 @@ def _at_table(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints, p
             rate = speeds.rate(j, key[1])
             known[key] = 1.0 / rate if rate > 0 else np.inf
         pace[s] = known[key]
+
+
+def _at_scaling(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints, pace: Floats) -> None:
+    scaled = scaled_jobs(instance)
+    kind_of = dict(zip(scaled.jobs.tolist(), scaled.kind.tolist(), strict=True))
+    known: dict[tuple[int, tuple[int, ...]], float] = {}
+    for s in np.flatnonzero((job >= 0) & instance.scaled[job]).tolist():
+        kind = kind_of[int(job[s])]
+        nodes = tuple(sorted(gpu_node[gpu_offset[s] : gpu_offset[s + 1]].tolist()))
+        if len(nodes) != scaled.kinds[kind].gang or not (nodes[0] >= 0 and nodes[-1] < instance.cluster.node_count):
+            pace[s] = np.nan
+            continue
+        if (kind, nodes) not in known:
+            known[kind, nodes] = scaled.kinds[kind].seconds(nodes)
+        pace[s] = known[kind, nodes]

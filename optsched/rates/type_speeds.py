@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from optsched.instance import Instance
 from optsched.rates.network import Network
+from optsched.rates.scaled_jobs import reached, scaled_jobs
 from optsched.rates.stage_graph import alpha_min
 
 Floats = npt.NDArray[np.float64]
@@ -90,7 +91,9 @@ class TypeSpeeds:
 def type_speeds(instance: Instance) -> TypeSpeeds:
     """The speeds of all jobs: from the throughput table, 1 for jobs with durations, 1/alpha_min for stage profiles.
 
-    Raises `InputError` where a profile or a bandwidth that it needs is missing. O(n T) after one look a distinct job kind.
+    Of a job at a scaling profile those of its fastest placements on one node and over several, alike for all types (in a
+    cluster of one-GPU nodes that of a spread gang is what `rate` reads). Raises `InputError` where a profile or a bandwidth
+    that it needs is missing. O(n T) after one look a distinct job kind.
     """
     cluster = instance.cluster
     types = cluster.gpu_types
@@ -107,10 +110,21 @@ def type_speeds(instance: Instance) -> TypeSpeeds:
         factor = np.array([speed[name] for name in instance.table["profile"].gather(rows).to_list()])
         together[rows] *= factor[:, None]
         spread[rows] *= factor[:, None]
+    if instance.scaled.any():
+        _at_scaling(instance, together, spread)
     rows, row_of, row_together, row_spread = table_rows(instance)
     together[rows] = np.where(may[rows], row_together[row_of], 0.0)
     spread[rows] = np.where(may[rows], row_spread[row_of], 0.0)
     return TypeSpeeds(types, cluster.node_type, cluster.node_gpus, instance.gpus, together, spread)
+
+
+def _at_scaling(instance: Instance, together: Floats, spread: Floats) -> None:
+    # Scales the rows of jobs at scaling profiles; a side that no placement reaches has the rate of the other.
+    scaled = scaled_jobs(instance)
+    one_gpu_nodes = bool((instance.cluster.node_gpus == 1).all())
+    for j, (near, far) in zip(scaled.jobs.tolist(), reached(instance, scaled), strict=True):
+        together[j] /= min(far or near) if one_gpu_nodes else min(near or far)
+        spread[j] /= min(far or near)
 
 
 def table_rows(instance: Instance) -> tuple[Ints, Ints, Floats, Floats]:

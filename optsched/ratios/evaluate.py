@@ -10,7 +10,8 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.objectives import objective_of
-from optsched.online.specification import AnyPolicy, Specification, serves, specify
+from optsched.online import AnyPolicy
+from optsched.online.specification import Specification, serves, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
 from optsched.ratios.proven import BoundShown, Proven, refereed
 from optsched.ratios.suites import Suite, suite

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.bounds import Certificate, NoBoundError, bound
+from optsched.bounds.certificate import GANG_CLASSES, classes_of
 from optsched.check import check_schedule, schedule_value
 from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance
@@ -24,7 +25,8 @@ WITHIN = {
     "gang-nonpreemptive": ("gang-nonpreemptive",),
     "gang": ("gang", "gang-nonpreemptive"),
     "forking": ("forking", "gang", "gang-nonpreemptive"),
-    "sharing": ("sharing",),
+    "sharing": ("sharing", "gang", "gang-nonpreemptive"),
+    "elastic": ("elastic", "gang", "gang-nonpreemptive"),
 }
 
 
@@ -71,9 +73,9 @@ class Proven:
         self._reached: dict[tuple[str, str], bool] = {}
 
     def certificate(self, objective: str, schedule_class: str | None = None) -> Certificate | None:
-        """The best verified bound for ``gang``, hence for every class of gang schedules; or for ``forking``.
+        """The best verified bound for a class of schedules; one for ``gang`` serves every class of gang schedules.
 
-        Where jobs have tasks, for ``sharing``, the only class of their schedules.
+        Without a class for the one that the instance means: ``sharing`` where jobs may share GPUs, else ``gang``.
         """
         key = objective, self._proved_for(schedule_class)
         if key not in self._certificates:
@@ -94,10 +96,11 @@ class Proven:
         return None if certificate is None else certificate.value
 
     def _proved_for(self, schedule_class: str | None) -> str:
-        # The class of the certificate that serves schedules of a class (None: that of whole jobs, or of tasks).
-        if self.instance.at_task_level:
-            return "sharing"
-        return "forking" if schedule_class == "forking" else "gang"
+        # The class of the certificate that serves schedules of a class.
+        meant = classes_of(self.instance)[0]
+        if schedule_class is None or self.instance.at_task_level:
+            return meant
+        return "gang" if schedule_class in GANG_CLASSES else schedule_class
 
     def upper(self, objective: str, schedule_class: str) -> Fraction | None:
         """The best value that a schedule of the class is known to have: of a finished run, or the stated optimum."""
@@ -144,7 +147,7 @@ class Proven:
         sign = -1 if get_objective(objective).gain else 1
         served = [r for r in self.runs if r.schedule_class == schedule_class]
         better = [r for r in served if sign * (r.value(objective) - value) < -slack]
-        certificate = self.certificate(objective)
+        certificate = self.certificate(objective, schedule_class)
         if better or (certificate is not None and sign * (certificate.exact_float - value) > slack):
             bounded = "" if certificate is None else f"a bound is {certificate.exact_float:g}"
             found = f"{better[0].policy} reaches {better[0].value(objective):g}" if better else bounded
@@ -162,8 +165,8 @@ def refereed(instance: Instance, specification: Specification, progress: Progres
     Raises `SimulationError` when the schedule is rejected: a defect of optsched, or of a policy of one's own.
     """
     run = simulate(instance, specification, progress=progress)
-    forking = run.schedule_class == "forking"
-    violations = check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking)
+    forking, elastic = run.schedule_class == "forking", run.schedule_class == "elastic"
+    violations = check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking, elastic=elastic)
     # Jobs that never finished are named in the report; what they miss is not the schedule's fault.
     wrong = [v for v in violations if not (v.rule in ("completeness", "work") and run.unfinished)]
     if wrong:
@@ -174,7 +177,7 @@ def refereed(instance: Instance, specification: Specification, progress: Progres
 def verified_bound(instance: Instance, objective: str, schedule_class: str | None = None) -> Certificate | None:
     """The best certificate for an objective, proved again before it is returned; None where no bound is known.
 
-    Without a class: ``gang``, and ``sharing`` where jobs have tasks.
+    Without a class: ``sharing`` where jobs may share GPUs, else ``gang``.
     """
     try:
         certificate = bound(instance, objective, schedule_class)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from optsched.errors import InputError
 from optsched.instance import Instance
-from optsched.ratios import transfer_suite
+from optsched.ratios import sharing_suite, transfer_suite
 from optsched.registry import near_matches
 from optsched.sources import INSTANCE_SUFFIXES, ShippedInstance, load, shipped
 
@@ -47,7 +47,13 @@ _TRANSFERS = Suite(
     f"{len(transfer_suite.MEMBERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
     make=transfer_suite.small_transfers,
 )
-MADE = {each.name: each for each in (_TRANSFERS,)}
+_SHARING = Suite(
+    "sharing-small",
+    sharing_suite.MEMBERS,
+    f"{len(sharing_suite.MEMBERS)} instances: three or four jobs that may share one GPU, r_j | sum C_j - r_j",
+    make=sharing_suite.small_sharing,
+)
+MADE = {each.name: each for each in (_TRANSFERS, _SHARING)}
 
 
 def family(name: str) -> str:

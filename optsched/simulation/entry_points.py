@@ -74,6 +74,6 @@ def place(rule: Any, state: State, job: int, free: Ints) -> int:
 def pace(state: State, job: int) -> float:
     """Seconds that a unit of work of ``job`` takes on the entries in ``out_pool``."""
     s = state
-    if s.tables.profile[job] < 0 and s.tables.row[job] < 0:
+    if s.tables.profile[job] < 0 and s.tables.row[job] == -1:
         return 1.0
     return float(_entry(speed_tables.pace)(s.tables, job, s.gpus[job], s.out_pool, s.out_count))

@@ -16,16 +16,20 @@ from optsched.heap import insert, remove
 from optsched.rates.speed_tables import pace
 from optsched.simulation.state import (
     ACTIVE,
+    BY_TIME,
     DONE,
     EVENTS,
     FINISHED,
+    FIRST_START,
     FREE,
     FRUITLESS,
     LOGGED,
     NEXT,
     NOW,
     QUEUED,
+    REQUEUE,
     RESTART,
+    ROUND,
     RUNNING,
     SEGMENTS,
     STARTS,
@@ -97,11 +101,26 @@ def _dequeue(s: State, j: int) -> None:
 
 
 @njit(cache=True, inline="always")
+def _width(s: State, j: int) -> int:
+    # What a second of a running job counts for as service.
+    return 1 if s.rule[BY_TIME] != 0 else s.gpus[j]
+
+
+@njit(cache=True, inline="always")
+def _to_the_end(s: State, j: int) -> None:
+    # Behind the others of the level that the job enters: those that came before the round, or the instant, that ends now.
+    if s.rule[REQUEUE] != 0:
+        now = s.clock[NOW]
+        s.base[j] = np.ceil(now / s.cost[ROUND]) * s.cost[ROUND] if s.cost[ROUND] > 0.0 else now
+        s.key[j] = s.base[j]
+
+
+@njit(cache=True, inline="always")
 def _running_wake(s: State, j: int) -> float:
     # The next change of a running job: it finishes, or its service reaches the next threshold.
     t = s.finish[j]
     if s.level[j] < s.thresholds.size:
-        t = min(t, s.mark[j] + (s.thresholds[s.level[j]] - s.attained[j]) / s.gpus[j])
+        t = min(t, s.mark[j] + (s.thresholds[s.level[j]] - s.attained[j]) / _width(s, j))
     return float(max(t, s.clock[NOW]))  # rounding must not turn time back
 
 
@@ -110,7 +129,7 @@ def _waiting_wake(s: State, j: int) -> float:
     # Starvation: back to level 0 after waiting `starvation` times as long as it ran.
     if s.cost[STARVATION] <= 0.0 or s.level[j] == 0:
         return np.inf
-    return float(s.ceased[j] + s.cost[STARVATION] * s.attained[j] / s.gpus[j])
+    return float(s.ceased[j] + s.cost[STARVATION] * s.attained[j] / _width(s, j))
 
 
 @njit(cache=True, inline="always")
@@ -118,6 +137,7 @@ def _demote(s: State, j: int) -> None:
     s.attained[j] = s.thresholds[s.level[j]]
     s.mark[j] = s.clock[NOW]
     s.level[j] += 1
+    _to_the_end(s, j)
     _set_wake(s, j, _running_wake(s, j))
 
 
@@ -126,6 +146,7 @@ def _promote(s: State, j: int) -> None:
     _dequeue(s, j)
     s.level[j] = 0
     s.attained[j] = 0.0
+    _to_the_end(s, j)
     _set_wake(s, j, np.inf)
     _enqueue(s, j)
 
@@ -151,10 +172,10 @@ def start(s: State, j: int, entries: int) -> None:
     s.tally[STARTS] += 1
     s.begun[j] = now
     s.mark[j] = now
-    s.paid[j] = now + (s.cost[RESTART] if s.ran[j] > 0 else 0.0)
+    s.paid[j] = now + (s.cost[RESTART] if s.ran[j] > 0 else s.cost[FIRST_START])
     least = np.nextafter(now, np.inf)  # work that is shorter than the rounding of time still takes time
     # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
-    timed = s.tables.profile[j] < 0 and s.tables.row[j] < 0
+    timed = s.tables.profile[j] < 0 and s.tables.row[j] == -1
     s.pace[j] = 1.0 if timed else pace(s.tables, j, s.gpus[j], s.out_pool, s.out_count)
     s.finish[j] = max(s.paid[j] + s.remaining[j] * s.pace[j], least)
     s.ran[j] += 1
@@ -192,7 +213,7 @@ def _release(s: State, j: int, work: float) -> None:
     s.vacant[s.tally[ACTIVE]] = slot
     s.holding[j] = -1
     s.in_order[j] = 0
-    s.attained[j] += s.gpus[j] * (now - s.mark[j])
+    s.attained[j] += _width(s, j) * (now - s.mark[j])
     s.mark[j] = now
 
 

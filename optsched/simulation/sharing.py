@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numba
@@ -15,10 +16,11 @@ import numpy.typing as npt
 
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.instance import Instance
+from optsched.metrics import sharing_metrics
 from optsched.policy import Knowledge
 from optsched.rates.gpu_sharing import SharingRates, sharing_rates
-from optsched.schedule import node_first
-from optsched.shared_schedule import SharedSchedule
+from optsched.rates.interference_sources import unmeasured_note
+from optsched.schedule import SharedSchedule, node_first
 from optsched.sharing_policy import Choosing, Share, SharingJobs, SharingOrder, SharingPolicy
 from optsched.simulation import sharing_state as at
 from optsched.simulation.run import Run
@@ -40,6 +42,11 @@ class SharedRun(Run):
     def schedule_class(self) -> str:
         """``sharing``."""
         return "sharing"
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """See `optsched.metrics.sharing_metrics`."""
+        return sharing_metrics(cast(SharedSchedule, self.schedule))
 
 
 def run_sharing_policy(
@@ -67,7 +74,7 @@ def run_sharing_policy(
     if instance.interference is None:
         legal = "Instance(interference=...), or --interference XI|TABLE"
         raise InputError(f"{name} shares GPUs, and nothing says what that costs", field="interference", legal=legal)
-    _say_unknown(instance)
+    _say_unmeasured(instance)
     knowledge = Knowledge(policy.knowledge)
     begun = time.process_time()
     rates = sharing_rates(instance)
@@ -87,20 +94,10 @@ def run_sharing_policy(
     return _result(state, instance, rates, name, knowledge, seconds)
 
 
-def unknown_kinds(instance: Instance) -> list[str]:
-    """Names of models (profiles, else models, else "jobs without a model") that the table of interference does not have."""
-    if instance.interference is None or not instance.interference.kinds or None not in instance.kinds:
-        return []
-    rows = zip(instance.kinds, instance.table["profile"].to_list(), instance.table["model"].to_list(), strict=True)
-    return list(dict.fromkeys(profile or model or "jobs without a model" for kind, profile, model in rows if not kind))
-
-
-def _say_unknown(instance: Instance) -> None:
-    names = unknown_kinds(instance)
-    if names and instance.interference is not None:
-        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        text = f"interference: no measurements of {shown}: beside others they run {instance.interference.ratio:g} x as long"
-        warnings.warn(text, UserWarning, stacklevel=3)
+def _say_unmeasured(instance: Instance) -> None:
+    note = unmeasured_note(instance)
+    if note:
+        warnings.warn(note, UserWarning, stacklevel=4)
 
 
 def _legal(order: SharingOrder, name: str, n: int, policy: SharingPolicy) -> SharingOrder:

@@ -25,9 +25,9 @@ THRASHING = 1_000_000
 # State.clock
 NOW, TICK = 0, 1
 # State.rule
-SKIP, PREEMPTIVE = 0, 1
+SKIP, PREEMPTIVE, BY_TIME, REQUEUE = range(4)
 # State.cost
-RESTART, ROUND, STARVATION = 0, 1, 2
+RESTART, ROUND, STARVATION, FIRST_START = range(4)
 
 
 class State(NamedTuple):
@@ -43,7 +43,7 @@ class State(NamedTuple):
     status: Ints
     remaining: Floats  # units of work: seconds at full speed, or iterations
     pace: Floats  # seconds that a unit of work takes on the GPUs held
-    attained: Floats  # GPU-seconds held, up to `mark`
+    attained: Floats  # GPU-seconds held, or seconds where service is time alone, up to `mark`
     mark: Floats
     begun: Floats  # start of the running segment
     paid: Floats  # when its overhead is over
@@ -113,7 +113,8 @@ def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
     node_gpus = instance.cluster.node_gpus
     first = np.concatenate([[0], np.cumsum(node_gpus)]).astype(np.int64)
     one_gpu_nodes = bool((node_gpus == 1).all())
-    if not pooled or instance.staged.any() or (instance.tabled.any() and not one_gpu_nodes):
+    by_node = instance.staged.any() or instance.scaled.any()
+    if not pooled or by_node or (instance.tabled.any() and not one_gpu_nodes):
         return first, np.arange(node_gpus.size, dtype=np.int64)
     eligible = instance.class_eligible
     new = np.ones(node_gpus.size, dtype=bool)
@@ -191,8 +192,8 @@ def new_state(instance: Instance, order: Order, placement: Placement, *, pooled:
         "log_count": ints(capacity),
         "tally": tally,
         "clock": np.array([0.0, np.inf]),
-        "rule": np.array([order.skip, order.preemptive], dtype=np.int64),
-        "cost": np.array([order.restart, order.round, order.starvation]),
+        "rule": np.array([order.skip, order.preemptive, order.by_time, order.requeue], dtype=np.int64),
+        "cost": np.array([order.restart, order.round, order.starvation, order.restart if order.first else 0.0]),
     }
     for name in ("attained", "mark", "begun", "paid", "ceased"):
         fields[name] = floats(n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -49,6 +49,7 @@ class Experiment:
     compares by (mean JCT, unless it says otherwise). ``published`` are results of others to stand beside.
     ``within``: columns may differ in the policy as well: label -> text in which the row's policy takes the place of ``{}``.
     ``seeds``: how many workloads a column has, where that is not what the study says.
+    ``remarks``: more that an outcome says, besides what `optsched.studies.findings` finds in every experiment.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Experiment:
     published: tuple[Published, ...] = ()
     within: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None
+    remarks: tuple[Callable[[Outcome], list[str]], ...] = ()
 
     def __post_init__(self) -> None:
         if self.reference not in self.rows:

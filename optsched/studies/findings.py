@@ -14,8 +14,9 @@ FIVEFOLD = 4.0
 
 
 def findings(outcome: Outcome) -> list[str]:
-    """Who is lowest where, how the rows compare with the reference, what became of guarantees and of published results."""
-    return [*_winners(outcome), *_comparisons(outcome), *_guarantee(outcome), *beside_published(outcome)]
+    """Who is lowest where, how the rows compare with the reference, theorems, published results and remarks."""
+    remarks = [sentence for remark in outcome.experiment.remarks for sentence in remark(outcome)]
+    return [*_winners(outcome), *_comparisons(outcome), *_guarantee(outcome), *beside_published(outcome), *remarks]
 
 
 def best(outcome: Outcome, column: str) -> tuple[list[str], list[str]]:

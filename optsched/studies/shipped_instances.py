@@ -190,8 +190,18 @@ DDL_CLUSTER = Recipe(
 CONTENTION_CLUSTER = Recipe(
     "contention-cluster", "P64|r_j,size_j,tasks,contention|sum C_j - r_j", "ada-srsf", 1, {}, (), "total_flow_time"
 )
+# Training jobs with batch sizes on 16 GPUs of 11 GB that two jobs may share, each then 1.3 times as long.
+SHARING_CLUSTER = Recipe(
+    "sharing-cluster",
+    "P16|r_j,size_j,two a GPU|sum C_j - r_j",
+    "sharing-cluster",
+    1,
+    {"jobs": 60, "nodes": 4, "mix": "testbed", "memory": 11e9, "load": 2.0},
+    (),
+    "total_flow_time",
+)
 # Shipped without a proof: too large for one.
-UNPROVED = (CLUSTER_WEEK, DDL_CLUSTER, CONTENTION_CLUSTER)
+UNPROVED = (CLUSTER_WEEK, DDL_CLUSTER, CONTENTION_CLUSTER, SHARING_CLUSTER)
 
 
 def prove(instance: Instance, methods: tuple[str, ...]) -> dict[str, float]:

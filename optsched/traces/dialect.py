@@ -19,6 +19,7 @@ from optsched.cluster import Cluster
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.registry import Registry
+from optsched.scaling import Scaling
 from optsched.throughputs import Throughputs
 from optsched.traces.rows import Rows
 
@@ -58,13 +59,14 @@ class TraceRead:
     optimum: dict[str, Any] | None = None
     recipe: dict[str, Any] = field(default_factory=dict)
     throughputs: Throughputs | None = None
+    scalings: Mapping[str, Scaling] = field(default_factory=dict)
 
     def instance(self) -> Instance:
         """The instance; `InputError` when neither the source nor the request named a cluster."""
         if self.cluster is None:
             raise InputError(f"{self.name} needs a cluster", field="cluster", legal=CLUSTER_LEGAL)
         parts = (self.table, self.cluster, self.name, self.objective, self.recipe, self.optimum)
-        return Instance(*parts, throughputs=self.throughputs)
+        return Instance(*parts, throughputs=self.throughputs, scalings=self.scalings)
 
 
 Reader = Callable[[TraceRequest], TraceRead]

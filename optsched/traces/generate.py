@@ -45,8 +45,8 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
     }
     name = f"{recipe}-{seed}"
     parts = (drawn.table, drawn.cluster, name, drawn.objective, record)
-    speeds = {name: getattr(drawn, name) for name in ("profiles", "throughputs", "tasks", "contention")}
-    return Instance(*parts, **speeds)
+    speeds = ("profiles", "throughputs", "tasks", "contention", "scalings", "interference")
+    return Instance(*parts, **{name: getattr(drawn, name) for name in speeds})
 
 
 def settings(texts: Iterable[str], option: str = "--set") -> dict[str, str]:

@@ -10,9 +10,10 @@ column        unit               becomes
 ============  =================  ==================================================================================
 name          text, unique       ``id``
 time          seconds >= 0       ``arrival``, as it stands
-application   text               ``model``, and with the batch size ``profile``: ``cifar10 (batch size 2048)``
+application   text               ``model``, and with the batch size ``profile``: ``cifar10 (batch size 2048)``; where a
+                                 scaling profile knows the application, ``profile`` is its name (`scaled_models`)
 num_replicas  integer >= 1       ``gpus``
-batch_size    samples >= 1       total batch size of one iteration, over all replicas
+batch_size    samples >= 1       ``batch_size``: of one iteration, over all replicas
 ============  =================  ==================================================================================
 
 ``iterations`` come from the file ``iterations.csv`` in the same folder (``application,batch_size,iterations``): at
@@ -53,6 +54,7 @@ def read(request: TraceRequest) -> TraceRead:
         "gpus": rows.gang("num_replicas"),
         "model": application,
         "profile": profile,
+        "batch_size": batch.cast(pl.Int64),
         "iterations": _iterations(rows, application, batch, request.path.with_name(ITERATIONS_FILE)),
     }
     notes = {"iterations_file": ITERATIONS_FILE}

@@ -17,8 +17,10 @@ import polars as pl
 from optsched.cluster import Cluster
 from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError
+from optsched.interference import Interference
 from optsched.profile import Profile
 from optsched.registry import Registry, near_matches
+from optsched.scaling import Scaling
 from optsched.throughputs import Throughputs
 from optsched.traces.laws import DurationLaw, GangLaw, duration_law, gang_law
 
@@ -116,7 +118,8 @@ class Draw:
     """What a recipe drew: a job table (columns of `optsched.instance.Job`), a cluster, an objective or None.
 
     ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap);
-    ``profiles``, ``throughputs`` and ``tasks`` are the speeds that the jobs name, ``contention`` what messages cost.
+    ``profiles``, ``throughputs``, ``tasks`` and ``scalings`` are the speeds that the jobs name, ``contention`` what messages
+    cost, ``interference`` what two jobs on a GPU cost each other.
     """
 
     table: pl.DataFrame
@@ -127,6 +130,8 @@ class Draw:
     throughputs: Throughputs | None = None
     tasks: Mapping[str, IterationTasks] = field(default_factory=dict)
     contention: Contention | None = None
+    scalings: Mapping[str, Scaling] = field(default_factory=dict)
+    interference: Interference | None = None
 
 
 Drawing = Callable[[np.random.Generator, Mapping[str, Any]], Draw]

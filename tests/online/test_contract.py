@@ -298,7 +298,8 @@ def test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_na
     policy: Any = kind()
     assert policy.name == name
     assert dataclasses.is_dataclass(kind)
-    assert [hasattr(policy, method) for method in ("order", "decide", "assign", "tasks")].count(True) == 1
+    methods = ("order", "decide", "assign", "tasks", "sharing", "allocate")
+    assert [hasattr(policy, method) for method in methods].count(True) == 1
     field = next(iter(dataclasses.fields(kind)), None)
     if field is not None and (hasattr(policy, "order") or hasattr(policy, "tasks")):
         with pytest.raises(dataclasses.FrozenInstanceError):

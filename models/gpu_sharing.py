@@ -1,0 +1,203 @@
+"""Jobs that may share one set of GPUs in pairs: event slots, as a mixed-integer program.
+
+For jobs of which every two meet on some GPU and no three fit (`optsched.models.gang_set`): which two share, when, and with
+which sub-batches.
+
+Sets: jobs j = 1..n; options o of j (its sub-batches); events q = 0..2n-1, each the start or the end of one job, in order of
+time; the interval q lies between the events q and q+1; states S: nobody, {jo}, {jo, kp} for pairs that may share and fit.
+Data: r_j release; e_jo seconds alone; x_jS = xi_{j|k} in {jo, kp}, 1 in {jo}; H_j a latest completion of j, H = max H_j. In
+the program times are in units of max e_jo, so that tolerances do not depend on the unit of the data; the objective is in
+seconds.
+Variables: t_q >= 0 time of event q; s_jq, f_jq = 1 if q is the start, the end of j; y_qS = 1 if S are the active jobs in
+interval q, d_qS >= 0 its length if so, else 0; z_jo = 1 if j runs with option o; C_j in [r_j + e_j, H_j], e_j = min_o e_jo.
+
+    min  sum_j C_j                                                                                            (0)
+    s.t. sum_j (s_jq + f_jq) = 1                                              every q                         (1)  one
+         sum_q s_jq = 1, sum_q f_jq = 1                                       every j                         (2)  once
+         sum_S y_qS = 1                                                       every interval q                (3)  state
+         sum_{S with j} y_qS = sum_{q' <= q} (s_jq' - f_jq')                  every j, interval q             (4)  is_active
+         t_{q+1} - t_q = sum_S d_qS                                           every interval q                (5)  length
+         d_qS <= H y_qS                                                       every interval q, S             (6)  chosen
+         sum_q sum_{S with jo} d_qS / x_jS = e_jo z_jo                        every j, o                      (7)  done
+         sum_o z_jo = 1                                                       every j                         (8)  option
+         t_q >= r_j s_jq                                                      every j, q                      (9)  released
+         C_j >= t_q - (H - r_j - e_j) (1 - f_jq)                              every j, q                      (10) ended
+         sum_j C_j >= sum C_j of SRPT at rate S, and others                   (`least_total`)                 (11) least
+
+(11) is implied, and cuts the relaxation, which is weak. Latest completions: in a schedule of value V or better
+C_j <= V - sum_{i != j} (r_i + e_i). V is the value of the schedule of one job at a time, the shortest released one next,
+unless a better one is known.
+
+Optimum: of sum C_j over all starts, at events or not (class sharing); sum of flow times plus sum r_j.
+Size: 4 n^2 binaries and about n^3 more; some 8 n^3 nonzeros. Solved to n = 4 in seconds.
+Reference: 4.1 (C) of the SJF-BSBF sheet of this project.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyomo.environ as pyo
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.models.fast_building import collector_paused
+from optsched.models.gang_set import first_gangs, one_gang_set
+from optsched.models.shared_jobs import SharedJobs, on_events, shared_completions
+from optsched.models.sharing_least import least_total, work_rate
+from optsched.schedule import SharedSchedule
+
+__all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "schedule"]
+
+NAME = "gpu-sharing"
+SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
+NEAR = 1e-7  # relative to the value: a start of the solver this near to an event is at the event
+
+State = tuple[tuple[int, int], ...]  # (job, option) of those that are active
+
+
+@collector_paused
+def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo.ConcreteModel:
+    """The model; ``value``: sum C_j of a known schedule, for tighter latest completions.
+
+    Raises `InputError` without jobs, for jobs that are not one gang set, and for a ``value`` below a lower bound.
+    """
+    jobs = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
+    reason = "there are no jobs" if jobs.n == 0 else one_gang_set(jobs)
+    if reason is not None:
+        raise InputError(reason, field="model", value=NAME)
+    gangs, states = first_gangs(jobs), _states(jobs)
+    options = [(j, o) for j, own in enumerate(jobs.options) for o in own]
+    unit = max(jobs.seconds(j, o, gangs[j]) for j, o in options)
+    e = {(j, o): jobs.seconds(j, o, gangs[j]) / unit for j, o in options}
+    least, r = [a / unit for a in jobs.least_seconds], [at / unit for at in jobs.release]
+    H = [at / unit for at in latest_completions(jobs, value)]
+    everyone, events = range(jobs.n), range(2 * jobs.n)
+    intervals, states_of = events[:-1], {j: [k for k, S in enumerate(states) if j in dict(S)] for j in everyone}
+
+    m = pyo.ConcreteModel(NAME)
+    m.jobs, m.unit, m.everyone, m.events, m.options, m.states = jobs, unit, everyone, events, options, states
+    m.t = pyo.Var(events, bounds=(0, max(H)))
+    m.s, m.f = pyo.Var(everyone, events, domain=pyo.Binary), pyo.Var(everyone, events, domain=pyo.Binary)
+    m.y = pyo.Var(intervals, range(len(states)), domain=pyo.Binary)
+    m.d = pyo.Var(intervals, range(len(states)), domain=pyo.NonNegativeReals)
+    m.z = pyo.Var(options, domain=pyo.Binary)
+    m.C = pyo.Var(everyone, bounds=lambda _, j: (r[j] + least[j], H[j]))
+
+    # (0)
+    m.objective = pyo.Objective(expr=unit * sum(m.C[j] for j in everyone), sense=pyo.minimize)
+
+    # (1)
+    @m.Constraint(events)
+    def one(m: Any, q: int) -> Any:
+        return sum(m.s[j, q] + m.f[j, q] for j in everyone) == 1
+
+    # (2)
+    @m.Constraint(everyone, [0, 1])
+    def once(m: Any, j: int, end: int) -> Any:
+        return sum((m.s, m.f)[end][j, q] for q in events) == 1
+
+    # (3)
+    @m.Constraint(intervals)
+    def state(m: Any, q: int) -> Any:
+        return sum(m.y[q, k] for k in range(len(states))) == 1
+
+    # (4)
+    @m.Constraint(everyone, intervals)
+    def is_active(m: Any, j: int, q: int) -> Any:
+        begun = sum(m.s[j, before] - m.f[j, before] for before in range(q + 1))
+        return sum(m.y[q, k] for k in states_of[j]) == begun
+
+    # (5)
+    @m.Constraint(intervals)
+    def length(m: Any, q: int) -> Any:
+        return m.t[q + 1] - m.t[q] == sum(m.d[q, k] for k in range(len(states)))
+
+    # (6)
+    @m.Constraint(intervals, range(len(states)))
+    def chosen(m: Any, q: int, k: int) -> Any:
+        return m.d[q, k] <= max(H) * m.y[q, k]
+
+    # (7)
+    @m.Constraint(options)
+    def done(m: Any, j: int, o: int) -> Any:
+        rates = {k: 1 / _slowdown(jobs, j, states[k]) for k in states_of[j] if dict(states[k])[j] == o}
+        return sum(rate * m.d[q, k] for q in intervals for k, rate in rates.items()) == e[j, o] * m.z[j, o]
+
+    # (8)
+    @m.Constraint(everyone)
+    def option(m: Any, j: int) -> Any:
+        return sum(m.z[j, o] for o in jobs.options[j]) == 1
+
+    # (9)
+    @m.Constraint(everyone, events)
+    def released(m: Any, j: int, q: int) -> Any:
+        return m.t[q] >= r[j] * m.s[j, q]
+
+    # (10)
+    @m.Constraint(everyone, events)
+    def ended(m: Any, j: int, q: int) -> Any:
+        return m.C[j] >= m.t[q] - (max(H) - r[j] - least[j]) * (1 - m.f[j, q])
+
+    # (11)
+    m.least = pyo.Constraint(expr=sum(m.C[j] for j in everyone) >= _least_value(jobs) / unit)
+    return m
+
+
+def schedule(model: Any) -> SharedSchedule:
+    """The schedule of the values loaded in the model; its starts are on events that they miss by the tolerance only."""
+    jobs: SharedJobs = model.jobs
+    at = [max(model.events, key=lambda q: model.s[j, q].value) for j in model.everyone]
+    options = [max(jobs.options[j], key=lambda o: model.z[j, o].value) for j in model.everyone]
+    start, gangs = [float(model.t[q].value) * model.unit for q in at], first_gangs(jobs)
+    span = max(float(model.t[q].value) for q in model.events) * model.unit
+    start = on_events(jobs, start, gangs, options, NEAR * span)
+    return jobs.schedule(start, shared_completions(jobs, start, gangs, options), gangs, options, NAME)
+
+
+def one_at_a_time(jobs: SharedJobs) -> float:
+    """sum C_j of the schedule that runs one job at a time, the shortest released one next."""
+    now, total, left = 0.0, 0.0, set(range(jobs.n))
+    while left:
+        now = max(now, min(jobs.release[j] for j in left))
+        seconds, j = min((jobs.least_seconds[j], j) for j in left if jobs.release[j] <= now)
+        left.remove(j)
+        now += seconds
+        total += now
+    return total
+
+
+def latest_completions(jobs: SharedJobs, value: float | None = None) -> list[float]:
+    """H_j: no schedule of value ``value`` (default: `one_at_a_time`) or better ends j later, seconds.
+
+    Raises `InputError` for a value that no schedule has.
+    """
+    least = [r + a for r, a in zip(jobs.release, jobs.least_seconds, strict=True)]
+    known = one_at_a_time(jobs) if value is None else value
+    if not math.isfinite(known) or known < sum(least) * (1 - SLACK):
+        legal = f"sum C_j of a schedule, at least {sum(least)!r}"
+        raise InputError("no schedule has this value", field="value", value=value, legal=legal)
+    return [known * (1 + SLACK) - (sum(least) - own) for own in least]
+
+
+def _states(jobs: SharedJobs) -> list[State]:
+    options = [(j, o) for j, own in enumerate(jobs.options) for o in own]
+    room = min(jobs.node_memory)
+    pairs = [
+        (one, other)
+        for one in options
+        for other in options
+        if one[0] < other[0] and jobs.pairs(one[0], other[0]) and jobs.memory(*one) + jobs.memory(*other) <= room
+    ]
+    return [(), *((each,) for each in options), *pairs]
+
+
+def _slowdown(jobs: SharedJobs, j: int, state: State) -> float:
+    return max([1.0, *(jobs.xi[j][k] for k, _ in state if k != j)])
+
+
+def _least_value(jobs: SharedJobs) -> float:
+    rate = work_rate(jobs, range(jobs.n), [list(row) for row in jobs.xi]) * len(jobs.gpu_node)
+    rows = zip(jobs.release, jobs.least_seconds, jobs.gang, strict=True)
+    return float(least_total(0.0, [(r, a, gang * a / rate) for r, a, gang in rows]))

@@ -1,0 +1,265 @@
+"""Jobs that may share GPUs in pairs, as exact methods see them; and what given starts lead to.
+
+**Notation**: job j needs n_j GPUs at once from its start S_j to its end C_j >= r_j; option o of j is a sub-batch, with
+``memory`` on each of its GPUs and e_jo seconds alone. Beside k on some GPU its work advances at 1 / xi_{j|k}, with several
+partners at the slowest of these speeds; at most two jobs are on a GPU, and their memory fits.
+
+**Options left out**: one that is slower than another and leaves room for no further partner. Such an option never lowers
+the optimum: with the faster one, and the same starts, every job is always at least as far.
+
+`shared_completions` is the referee of every exact method here: it shares nothing with the searches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.instance import Instance
+from optsched.rates.gpu_sharing import SharingRates, sharing_rates
+from optsched.rates.segment_paces import segment_paces
+from optsched.schedule import SharedSchedule, node_first
+
+__all__ = ["Gang", "SharedJobs", "may_be_on", "on_events", "shared_completions"]
+
+ROUNDING = 1e-13  # relative
+
+Number = Any  # float or Fraction
+Gang = tuple[int, ...]  # GPUs, numbered through all nodes
+
+
+@dataclass(frozen=True, eq=False)
+class SharedJobs:
+    """n jobs, N nodes, G GPUs. Seconds and bytes; ``options`` of a job are positions in `Instance.sub_batches`.
+
+    ``xi[j][k]``: slow-down of j beside k, inf where the two never share; ``suits[j][v]``: may j use node v?
+    """
+
+    instance: Instance
+    rates: SharingRates
+    release: tuple[float, ...]
+    gang: tuple[int, ...]
+    options: tuple[tuple[int, ...], ...]
+    xi: tuple[tuple[float, ...], ...]
+    suits: tuple[tuple[bool, ...], ...]
+    node_memory: tuple[float, ...]
+    gpu_node: tuple[int, ...]
+    _seconds: dict[tuple[int, int, tuple[int, ...]], float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, instance: Instance) -> SharedJobs:
+        """The jobs of an instance. Raises `InputError` without interference, and for jobs with tasks or stages."""
+        instance.require_whole_jobs("an exact method for shared GPUs")
+        if instance.interference is None:
+            raise InputError(
+                "nothing says what sharing costs", field="interference", legal="Instance(interference=...)"
+            )
+        if instance.staged.any():
+            j = int(np.flatnonzero(instance.staged)[0])
+            legal = "jobs with durations, throughputs or scaling profiles"
+            raise InputError(f"job {instance.ids[j]!r} has stages", field="profile", legal=legal)
+        rates, cluster = sharing_rates(instance), instance.cluster
+        kinds, nodes = rates.kind.tolist(), range(cluster.node_count)
+        jobs = cls(
+            instance,
+            rates,
+            tuple(instance.arrival.tolist()),
+            tuple(instance.gpus.tolist()),
+            tuple(tuple(range(count)) for count in rates.options.tolist()),
+            tuple(tuple(float(rates.xi[a, b]) for b in kinds) for a in kinds),
+            tuple(tuple(bool(row[v]) for v in nodes) for row in instance.class_eligible[instance.job_class]),
+            tuple(cluster.node_memory.tolist()),
+            tuple(v for v, count in enumerate(cluster.node_gpus.tolist()) for _ in range(count)),
+        )
+        kept = tuple(tuple(_useful(jobs, j)) for j in range(jobs.n))
+        for j, options in enumerate(kept):
+            if not options:
+                raise InputError(f"job {instance.ids[j]!r} fits on no GPU", field="gpu_memory")
+        return cls(**{**_fields(jobs), "options": kept})
+
+    @property
+    def n(self) -> int:
+        """Number of jobs."""
+        return len(self.release)
+
+    def memory(self, j: int, option: int) -> float:
+        """Bytes on each GPU."""
+        return float(self.rates.memory[j, option])
+
+    def pairs(self, j: int, k: int) -> bool:
+        """May the two share a GPU, if their memory fits?"""
+        return math.isfinite(self.xi[j][k]) and math.isfinite(self.xi[k][j])
+
+    def seconds(self, j: int, option: int, gang: Gang) -> float:
+        """e_jo on these GPUs."""
+        nodes = tuple(self.gpu_node[g] for g in gang)
+        used = tuple(sorted(set(nodes)))
+        if (j, option, used) not in self._seconds:
+            job, offset = np.array([j]), np.array([0, len(nodes)])
+            pace = float(segment_paces(self.instance, job, offset, np.array(nodes))[0])
+            stretch = float(self.rates.stretch[j, option, int(len(used) > 1)])
+            self._seconds[j, option, used] = float(self.instance.work[j]) * (pace * stretch)
+        return self._seconds[j, option, used]
+
+    @cached_property
+    def least_seconds(self) -> tuple[float, ...]:
+        """The fewest seconds that each job can take alone, on any GPUs."""
+        return tuple(
+            min(self.seconds(j, o, gang) for o in self.options[j] for gang in self._gangs(j)) for j in range(self.n)
+        )
+
+    def _gangs(self, j: int) -> list[Gang]:
+        """One gang for every set of nodes that it may be spread over."""
+        nodes = [v for v, suits in enumerate(self.suits[j]) if suits]
+        own = {v: [g for g, node in enumerate(self.gpu_node) if node == v] for v in nodes}
+        gangs = []
+        for bits in range(1, 1 << len(nodes)):
+            chosen = [v for b, v in enumerate(nodes) if bits >> b & 1]
+            if len(chosen) > self.gang[j] or sum(len(own[v]) for v in chosen) < self.gang[j]:
+                continue
+            first = [own[v][0] for v in chosen]
+            rest = [g for v in chosen for g in own[v][1:]]
+            gangs.append(tuple(sorted(first + rest[: self.gang[j] - len(first)])))
+        return gangs
+
+    def schedule(
+        self, start: Sequence[float], end: Sequence[float], gangs: Sequence[Gang], options: Sequence[int], policy: str
+    ) -> SharedSchedule:
+        """The schedule with these starts, ends, GPUs and options; nothing is checked."""
+        first, node_of = node_first(self.instance), np.array(self.gpu_node, dtype=np.int64)
+        gpu = np.array([g for gang in gangs for g in gang], dtype=np.int64)
+        node = node_of[gpu] if gpu.size else gpu
+        return SharedSchedule(
+            self.instance,
+            np.arange(self.n, dtype=np.int64),
+            np.array([float(s) for s in start]),
+            np.array([float(c) for c in end]),
+            self.instance.work.astype(np.float64),
+            np.concatenate([[0], np.cumsum(self.gang)]).astype(np.int64),
+            node,
+            gpu - first[node],
+            policy,
+            np.array([self.rates.steps[j, o] for j, o in enumerate(options)], dtype=np.int64),
+        )
+
+
+def _fields(jobs: SharedJobs) -> dict[str, Any]:
+    return {name: getattr(jobs, name) for name in jobs.__dataclass_fields__}
+
+
+def _useful(jobs: SharedJobs, j: int) -> list[int]:
+    """Options that fit somewhere, each slower one only if it leaves room for a partner that no faster one has."""
+    kept: list[int] = []
+    seen: list[set[tuple[int, int, float]]] = []
+    for o in jobs.options[j]:
+        rooms = {
+            m for m, suits in zip(jobs.node_memory, jobs.suits[j], strict=True) if suits and jobs.memory(j, o) <= m
+        }
+        if not rooms:
+            continue
+        partners = {
+            (k, p, m)
+            for k in range(jobs.n)
+            if k != j and jobs.pairs(j, k)
+            for p in jobs.options[k]
+            for m in rooms
+            if jobs.memory(j, o) + jobs.memory(k, p) <= m
+        } | {(j, -1, m) for m in rooms}
+        if not any(partners <= before for before in seen):
+            kept.append(o)
+            seen.append(partners)
+    return kept
+
+
+def on_events(
+    jobs: SharedJobs, start: Sequence[float], gangs: Sequence[Gang], options: Sequence[int], within: float
+) -> list[float]:
+    """The same starts, each on the release, start or completion (of jobs that start before) that it misses by ``within`` s.
+
+    None is left before its release. A solver says when a job starts only up to its tolerance, and a job that starts a
+    moment before another one ends is a third one on the GPU. O(n) calls of `shared_completions`.
+    """
+    order = sorted(range(jobs.n), key=lambda j: start[j])
+    moved = list(start)
+    for k, j in enumerate(order):
+        ends = _completions(jobs, {i: moved[i] for i in order[:k]}, gangs, options, float)
+        events = [*ends.values(), *(moved[i] for i in order[:k]), *jobs.release]
+        nearest = min(events, key=lambda at: abs(at - start[j]))
+        if abs(nearest - start[j]) <= within:
+            # events that rounding alone keeps apart are one: the last of them, when everybody has left
+            moved[j] = max(at for at in events if at - nearest <= ROUNDING * abs(nearest))
+        moved[j] = max(moved[j], jobs.release[j])
+    return moved
+
+
+def shared_completions(
+    jobs: SharedJobs,
+    start: Sequence[Number],
+    gangs: Sequence[Gang],
+    options: Sequence[int] | None = None,
+    *,
+    exact: bool = False,
+) -> list[Number]:
+    """C_j when job j starts at ``start[j]`` on the GPUs ``gangs[j]``; fractions with ``exact``. O(n^2 (n + sum n_j)).
+
+    Raises `InputError` for a start before the release, a third job on a GPU, a pair that never shares, memory that is short.
+    """
+    number: Any = Fraction if exact else float
+    chosen = [own[0] for own in jobs.options] if options is None else list(options)
+    begin = [number(s) for s in start]
+    for j, s in enumerate(begin):
+        if s < number(jobs.release[j]):
+            raise InputError("not legal", field=f"job {j}, start", value=float(s), legal="at least its release")
+    ends = _completions(jobs, dict(enumerate(begin)), gangs, chosen, number)
+    return [ends[j] for j in range(jobs.n)]
+
+
+def _completions(
+    jobs: SharedJobs, begin: dict[int, Number], gangs: Sequence[Gang], options: Sequence[int], number: Any
+) -> dict[int, Number]:
+    """C_j of the jobs that start at ``begin``, and of no others."""
+    left: dict[int, Number] = {j: number(jobs.seconds(j, options[j], gangs[j])) for j in begin}
+    upcoming = sorted(begin, key=lambda j: begin[j], reverse=True)
+    running: set[int] = set()
+    end: dict[int, Number] = {}
+    now: Number = number(0)
+    while upcoming or running:
+        slow = {j: number(max([1.0, *(jobs.xi[j][k] for k in _beside(j, running, gangs))])) for j in running}
+        ends = {j: now + left[j] * slow[j] for j in sorted(running)}
+        then = min([*ends.values(), *([begin[upcoming[-1]]] if upcoming else [])])
+        for j, at in ends.items():
+            if at <= then:
+                end[j] = then
+                running.remove(j)
+            else:
+                left[j] = left[j] - (then - now) / slow[j]
+        while upcoming and begin[upcoming[-1]] <= then:
+            running.add(upcoming.pop())
+        now = then
+        _check_residents(jobs, running, gangs, options)
+    return end
+
+
+def _beside(j: int, running: set[int], gangs: Sequence[Gang]) -> list[int]:
+    return [k for k in running if k != j and not set(gangs[j]).isdisjoint(gangs[k])]
+
+
+def may_be_on(jobs: SharedJobs, here: Sequence[int], g: int, options: Sequence[int]) -> bool:
+    """May these jobs, with these options, be on GPU ``g`` at once: at most two, that share, with room for both?"""
+    fits = sum(jobs.memory(j, options[j]) for j in here) <= jobs.node_memory[jobs.gpu_node[g]]
+    return fits and len(here) <= 2 and (len(here) < 2 or jobs.pairs(here[0], here[1]))
+
+
+def _check_residents(jobs: SharedJobs, running: set[int], gangs: Sequence[Gang], options: Sequence[int]) -> None:
+    for g in sorted({g for j in running for g in gangs[j]}):
+        here = [j for j in sorted(running) if g in gangs[j]]
+        if not may_be_on(jobs, here, g, options):
+            legal = "at most two jobs that may share, with room for both"
+            raise InputError(f"GPU {g} cannot hold these jobs", field="jobs", value=here, legal=legal)

@@ -1,0 +1,164 @@
+"""The verifiers' road where jobs share GPUs: charges are tried on every pair again, and the machine is built in fractions.
+
+Nothing is shared with `shared_machine` and `shared_pairs`, whose docstrings tell the theorem, but the numbers of the
+physics: ratios, stretches, speeds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text
+from optsched.bounds.replay import MAX_EXPONENT, Machine, Times
+from optsched.bounds.typed_replay import Speeds, claimed_prices, speeds_of
+from optsched.instance import Instance
+from optsched.rates.gpu_sharing import sharing_rates
+
+CHARGE_UNIT = 1 << 30
+ROOM = 1 + Fraction(1, 1 << 30)  # memory that rounding lets pass
+
+
+@dataclass(frozen=True)
+class Charges:
+    """Proved charges: ``of[j]`` type to c_jt, ``data`` as certificates state them."""
+
+    speeds: Speeds
+    of: list[dict[int, Fraction]]
+    data: dict[str, Any]
+
+    def unit_cost(self, j: int, prices: list[int], own: int = 0) -> Fraction:
+        """The least that a unit of work of j costs on one type."""
+        gang, paces = self.speeds.gang[j], self.speeds.pace[j]
+        return min(paces[t] * (own + gang * charge * prices[t]) for t, charge in self.of[j].items())
+
+
+@dataclass
+class _Class:
+    kind: str | None
+    jobs: int
+    node_groups: set[int]
+    needs: set[tuple[Fraction, Fraction]]  # memory, stretch
+
+
+def charges_of(certificate: Certificate, instance: Instance) -> Charges:
+    """The charges that a certificate names; `CertificateError` unless no two jobs on a GPU can be paid too little."""
+    if instance.interference is None:
+        raise CertificateError("kind", f"{certificate.kind} is no bound for this instance: it has no interference")
+    speeds = speeds_of(instance)
+    class_of, charges = _claimed(certificate, instance, speeds)
+    classes = _read_classes(instance, speeds, class_of)
+    for t, name in enumerate(speeds.types):
+        _try_pairs(instance, classes, t, charges[name])
+    of = [
+        {t: Fraction(charges[speeds.types[t]][c], CHARGE_UNIT) for t in speeds.pace[j]} for j, c in enumerate(class_of)
+    ]
+    return Charges(speeds, of, {name: certificate.data[name] for name in ("classes", "charges")})
+
+
+def shared_machine_of(certificate: Certificate, charges: Charges, times: Times) -> tuple[Machine, dict[str, Any]]:
+    """(the machine that prices, charges and the grid of a certificate give, its data as certificates state them)."""
+    speeds = charges.speeds
+    prices = claimed_prices(certificate, speeds)
+    exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)
+    capacity = sum(price * count for price, count in zip(prices, speeds.capacity, strict=True))
+    if capacity == 0:
+        raise CertificateError("dual-feasibility", "data.prices are all 0")
+    scale = Fraction(2) ** exponent
+    release = [math.floor(Fraction(r, times.per_second) * scale) * capacity for r in times.release]
+    known: dict[tuple[Any, ...], Fraction] = {}
+    work = []
+    for j, amount in enumerate(speeds.work):
+        key = (speeds.gang[j], *speeds.pace[j].items(), *charges.of[j].items())
+        if key not in known:
+            known[key] = charges.unit_cost(j, prices) * scale
+        work.append(math.floor(amount * known[key]))
+    machine = Machine(0, capacity, exponent, release, work)
+    data = {"prices": certificate.data["prices"], "capacity": capacity}
+    return machine, {**data, "grid_exponent": exponent, "tick": ratio_text(machine.tick), **charges.data}
+
+
+def _claimed(certificate: Certificate, instance: Instance, speeds: Speeds) -> tuple[list[int], dict[str, list[int]]]:
+    class_of, charges = certificate.data.get("classes"), certificate.data.get("charges")
+    if not isinstance(charges, dict) or sorted(charges) != sorted(speeds.types):
+        raise CertificateError("dual-feasibility", f"data.charges must name the GPU types {', '.join(speeds.types)}")
+    lengths = {len(row) if isinstance(row, list) else -1 for row in charges.values()}
+    count = lengths.pop()
+    if lengths or count < 0:
+        raise CertificateError("dual-feasibility", "data.charges must be lists of the same length")
+    for name, row in charges.items():
+        for k, charge in enumerate(row):
+            if type(charge) is not int or not 0 <= charge <= CHARGE_UNIT:
+                found = str(charge)[:80]
+                raise CertificateError(
+                    "dual-feasibility",
+                    f"data.charges[{name!r}][{k}] must be an integer in 0..{CHARGE_UNIT}, not {found}",
+                )
+    if (
+        not isinstance(class_of, list)
+        or len(class_of) != instance.n
+        or any(type(c) is not int or not 0 <= c < count for c in class_of)
+    ):
+        legal = f"a list of {instance.n} positions in data.charges"
+        raise CertificateError("dual-feasibility", f"data.classes must be {legal}")
+    return class_of, charges
+
+
+def _read_classes(instance: Instance, speeds: Speeds, class_of: list[int]) -> dict[int, _Class]:
+    rates, groups = sharing_rates(instance), instance.cluster.nodes
+    names = [name.casefold() for name in speeds.types]
+    type_of = [names.index(group.gpu.casefold()) for group in groups]
+    limited = any(group.gpu_memory is not None for group in groups)
+    found: dict[int, _Class] = {}
+    suiting: dict[tuple[Any, ...], set[int]] = {}
+    columns = (instance.table["gpu_types"].to_list(), instance.table["gpu_memory"].to_list())
+    for j, c in enumerate(class_of):
+        types, memory = columns[0][j], columns[1][j]
+        key = (None if types is None else tuple(types), memory)
+        if key not in suiting:
+            suiting[key] = {g for g, group in enumerate(groups) if group.suits(types, memory)}
+        kind = instance.kinds[j]
+        mine = found.setdefault(c, _Class(kind, 0, set(), set()))
+        if mine.kind != kind:
+            raise CertificateError(
+                "dual-feasibility", f"data.classes: class {c} mixes the kinds {mine.kind} and {kind}"
+            )
+        mine.jobs += 1
+        mine.node_groups |= {g for g in suiting[key] if type_of[g] in speeds.pace[j]}
+        for o in range(int(rates.options[j]) if limited else 1):
+            needs = float(rates.memory[j, o]) if limited else 0.0
+            mine.needs.add((Fraction(needs), Fraction(float(rates.stretch[j, o].min()))))
+    return found
+
+
+def _try_pairs(instance: Instance, classes: dict[int, _Class], t: int, charge: list[int]) -> None:
+    cluster, interference = instance.cluster, instance.interference
+    assert interference is not None  # `charges_of` looked
+    name = cluster.gpu_types[t]
+    rooms = {g: group.gpu_memory for g, group in enumerate(cluster.nodes) if group.gpu.casefold() == name.casefold()}
+    for a, one in classes.items():
+        for b, other in classes.items():
+            slow, slowed = interference.slowdown(one.kind, other.kind), interference.slowdown(other.kind, one.kind)
+            both = rooms.keys() & one.node_groups & other.node_groups
+            if b < a or not both or math.inf in (slow, slowed) or (a == b and one.jobs < 2):
+                continue
+            unlimited = any(rooms[g] is None for g in both)
+            room = None if unlimited else max(Fraction(rooms[g] or 0) for g in both) * ROOM
+            paid = _most_paid(one, other, room, (charge[a] / Fraction(slow), charge[b] / Fraction(slowed)))
+            if paid > CHARGE_UNIT:
+                raise CertificateError(
+                    "dual-feasibility",
+                    f"data.charges: classes {a} and {b} pay {float(paid / CHARGE_UNIT):.12g} > 1 on a shared GPU {name}",
+                )
+
+
+def _most_paid(one: _Class, other: _Class, room: Fraction | None, paid: tuple[Fraction, Fraction]) -> Fraction:
+    # over all sub-batches that fit together
+    most = Fraction(0)
+    for m, s in one.needs:
+        rest = [r for k, r in other.needs if room is None or m + k <= room]
+        if rest:
+            most = max(most, paid[0] / s + paid[1] / min(rest))
+    return most

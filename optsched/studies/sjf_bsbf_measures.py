@@ -1,0 +1,164 @@
+"""What the study of SJF-BSBF measures: JCT, the certified bound beside it, who shared, what it cost, what GPUs did.
+
+G GPUs, g_j gang, e_j seconds alone at best, all from time 0 to the makespan. The bound is that of the class ``sharing``,
+to which exclusive schedules belong too, since a job may be alone on its GPUs; elastic runs have a class of their own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.errors import SimulationError
+from optsched.instance import Instance
+from optsched.offline.sharing_search import sharing_optimum
+from optsched.online.specification import specify
+from optsched.rates.duration import seconds_alone
+from optsched.ratios.proven import Proven, refereed
+from optsched.schedule import Schedule, SharedSchedule
+from optsched.studies.measures import Measure, Measurement
+
+MEASURES = {
+    "mean_jct": Measure("mean JCT", "s", "mean of completion less arrival"),
+    "p50_jct": Measure("median JCT", "s", "median of completion less arrival"),
+    "p95_jct": Measure("p95 JCT", "s", "95th percentile of completion less arrival"),
+    "jct_ratio": Measure(
+        "mean JCT / bound",
+        "factor",
+        "mean JCT over the certified lower bound for jobs that share GPUs (elastic: for elastic ones)",
+    ),
+    "queueing": Measure("queueing", "s", "mean of first start less arrival"),
+    "shared": Measure("jobs that shared", "share", "share of the jobs that were on a GPU with another one"),
+    "accumulated": Measure(
+        "smaller sub-batch", "share", "share of the jobs that ran in more sub-steps than they would alone"
+    ),
+    "stretch": Measure(
+        "held / alone", "factor", "mean over jobs of the time on GPUs over e_j: what sharing or restarts cost"
+    ),
+    "makespan": Measure("makespan", "s", "last completion"),
+    "utilization": Measure("GPUs held", "share", "GPU-seconds in which a GPU is held by some job, over G x makespan"),
+    "effective": Measure("effective", "factor", "sum of g_j e_j over G x makespan: above 1 where sharing gains work"),
+    "preemptions": Measure("preemptions", "factor", "stops before the end, a job"),
+}
+
+
+def measure(policy: str, proven: Proven) -> dict[str, float]:
+    """Run a policy and measure: the names of `MEASURES`, and ``kept`` (no theorem applies: nan).
+
+    The referee accepts the schedule, the bound is proved again, or an error is raised.
+    """
+    run = refereed(proven.instance, specify(policy))
+    instance, schedule = proven.instance, run.schedule
+    names = ("mean_jct", "p50_jct", "p95_jct", "makespan")
+    found = {name: float(run.metrics[name]) for name in names}
+    alone = seconds_alone(instance)
+    total = instance.cluster.gpus * found["makespan"]
+    held = held_gpus(schedule)
+    on_gpus = np.bincount(schedule.job, weights=schedule.end - schedule.start, minlength=instance.n)
+    return found | {
+        "jct_ratio": found["mean_jct"]
+        / certified_mean(proven, "elastic" if run.schedule_class == "elastic" else "sharing"),
+        "queueing": float((first_starts(schedule) - instance.arrival).mean()),
+        "shared": float(held.shared.mean()),
+        "accumulated": accumulated(schedule),
+        "stretch": float((on_gpus / alone).mean()),
+        "utilization": held.seconds / total,
+        "effective": float(instance.gpus @ alone) / total,
+        "preemptions": run.preemptions / instance.n,
+        "kept": np.nan,
+    }
+
+
+SMALL_MEASURES = {
+    "ratio": Measure("sum of flow times / optimum", "factor", "over the best schedule that starts jobs at events"),
+    "optimum_ratio": Measure(
+        "optimum / bound", "factor", "that optimum over the certified lower bound", of_workload=True
+    ),
+    "shared": MEASURES["shared"],
+}
+
+
+def measure_small(policy: str, proven: Proven) -> dict[str, float]:
+    """The same for `SMALL_MEASURES` on an instance that is small enough for an exact search.
+
+    The optimum is that of schedules that start jobs at arrivals and completions: on one GPU no other start times are known
+    to do better, on several it is the best that is known (`optsched.offline.sharing_search`).
+    """
+    run = refereed(proven.instance, specify(policy))
+    best = _optimum(proven.instance)
+    value = float(run.metrics["total_flow_time"])
+    return {
+        "ratio": value / best,
+        "optimum_ratio": best / (certified_mean(proven) * proven.instance.n),
+        "shared": float(held_gpus(run.schedule).shared.mean()),
+        "kept": np.nan,
+    }
+
+
+@lru_cache(maxsize=2)  # the policies of an instance follow each other
+def _optimum(instance: Instance) -> float:
+    found = sharing_optimum(instance)
+    if not found.complete:
+        raise SimulationError(f"{instance.name}: the search for the optimum was not complete")
+    return float(found.value) - float(instance.arrival.sum())
+
+
+def certified_mean(proven: Proven, schedule_class: str = "sharing") -> float:
+    """The certified lower bound on the mean JCT of a class of schedules, seconds; nan: none is known."""
+    lower = proven.lower("total_flow_time", schedule_class)
+    return np.nan if lower is None else float(lower) / proven.instance.n
+
+
+def first_starts(schedule: Schedule) -> np.ndarray:
+    """When every job first holds its GPUs, f64[n]; inf: never."""
+    found = np.full(schedule.instance.n, np.inf)
+    np.minimum.at(found, schedule.job, schedule.start)
+    return found
+
+
+class Held(NamedTuple):
+    """``seconds``: GPU-seconds with at least one job; ``shared`` bool[n]: who was on a GPU together with another job."""
+
+    seconds: float
+    shared: np.ndarray
+
+
+def held_gpus(schedule: Schedule) -> Held:
+    """Sweep over the intervals of every GPU in the order of their starts. O(K log K) for K (segment, GPU) pairs."""
+    segment = np.repeat(np.arange(len(schedule)), np.diff(schedule.gpu_offset))
+    start, end = schedule.start[segment], schedule.end[segment]
+    shared = np.zeros(schedule.instance.n, dtype=bool)
+    seconds, here, until, last = 0.0, (-1, -1), -np.inf, -1
+    for k in np.lexsort((start, schedule.gpu_index, schedule.gpu_node)).tolist():
+        gpu, job = (int(schedule.gpu_node[k]), int(schedule.gpu_index[k])), int(schedule.job[segment[k]])
+        if gpu != here:
+            here, until, last = gpu, -np.inf, -1
+        if start[k] < until and end[k] > start[k]:
+            shared[job] = shared[last] = True
+        seconds += max(0.0, end[k] - max(start[k], until))
+        if end[k] > until:
+            until, last = end[k], job
+    return Held(float(seconds), shared)
+
+
+def accumulated(schedule: Schedule) -> float:
+    """Share of the jobs that run in more sub-steps than the whole batch needs; 0 where jobs are alone."""
+    if not isinstance(schedule, SharedSchedule):
+        return 0.0
+    instance, known = schedule.instance, {}
+    columns = ("profile", "batch_size", "gpus", "gpu_memory")  # jobs that agree in them are split alike
+    rows = list(zip(*(instance.table[name].to_list() for name in columns), strict=True))
+    for j in schedule.job.tolist():
+        if rows[j] not in known:
+            chain = instance.sub_batches(j)
+            known[rows[j]] = chain[0].steps if chain else 1
+    whole = np.array([known[rows[j]] for j in schedule.job.tolist()])
+    return float((schedule.steps > whole).mean())
+
+
+SMALL_RATIOS = Measurement(SMALL_MEASURES, measure_small, "ratio")
+SHARING = Measurement(MEASURES, measure, "mean_jct")
+_SHORT = {name: Measure(m.head, m.unit, m.meaning, m.of_workload, m.unit == "s") for name, m in MEASURES.items()}
+SHARING_OF_SECONDS = Measurement(_SHORT, measure, "mean_jct")

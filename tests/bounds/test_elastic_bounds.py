@@ -1,0 +1,153 @@
+"""Bounds for elastic jobs: below exact optima of small instances, and below every run; forged certificates are refused."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from simulation.elastic_instances import elastic_instance
+
+from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
+from optsched.bounds.elastic_machine import elastic_numbers, proved_numbers
+from optsched.instance import Instance, Job
+from optsched.online.simulate import simulate
+from optsched.rates.goodput import Goodputs
+from optsched.scaling import Scaling
+
+KINDS = ("elastic-alone", "elastic-srpt", "elastic-busy-time", "elastic-volume")
+SUM = "total_weighted_completion_time"
+
+
+def least_sum(instance: Instance) -> float:
+    """The least sum of w_j C_j of jobs released at 0, resized at will at no cost, placed as if all GPUs were on one node.
+
+    A linear program for every order of completion: in the interval before the k-th completion the cluster spends some time
+    in each choice of numbers of GPUs for the jobs that are left. Exact for one node, where any numbers fit.
+    """
+    gpus, n = instance.cluster.gpus, instance.n
+    rates = [Goodputs(instance).table(j)[:, 0] for j in range(n)]
+    best = np.inf
+    for order in itertools.permutations(range(n)):
+        columns = []
+        for k in range(n):
+            here = [j for j in range(n) if j in order[k:]]
+            for counts in itertools.product(range(gpus + 1), repeat=len(here)):
+                if sum(counts) <= gpus and all(r == 0 or rates[j][r] > 0 for j, r in zip(here, counts, strict=True)):
+                    columns.append((k, dict(zip(here, counts, strict=True))))
+        done = np.array([[rates[j][chosen.get(j, 0)] for _, chosen in columns] for j in range(n)])
+        weight = [sum(float(instance.weight[j]) for j in order[k:]) for k, _ in columns]
+        answer = linprog(weight, A_ub=-done, b_ub=-instance.work)
+        if answer.success:
+            best = min(best, float(answer.fun))
+    return best
+
+
+def small(seed: int) -> Instance:
+    base = elastic_instance(seed, jobs=3, cluster="1x3", rigid=seed % 2 == 0)
+    return base.replace(jobs=[replace(job, arrival=0.0, gpus=min(job.gpus, 3)) for job in base.jobs])
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_not_above_the_optimum(seed: int) -> None:
+    instance = small(seed)
+    optimum = least_sum(instance)
+    for objective in (SUM, "total_weighted_flow_time"):
+        for name in KINDS[:3]:
+            certificate = BOUNDS.get(name).build(instance, objective, "elastic")
+            assert certificate is not None
+            certificate.verify(instance)
+            assert float(certificate.value) <= optimum * (1 + 1e-9)
+    assert float(bound(instance, SUM, "elastic").value) >= optimum / 2
+
+
+def test_exact_where_all_scale_perfectly() -> None:
+    # on r GPUs r times as fast: one machine, and SRPT is the optimum
+    scalings = {"m": Scaling(0.0, 1.0)}
+    jobs = [
+        Job(f"j{k}", r, 1, iterations=work, profile="m", batch_size=4)
+        for k, (r, work) in enumerate([(0, 8), (1, 2), (2, 1), (3, 4)])
+    ]
+    instance = Instance(jobs, "1x4", scalings=scalings)
+    # one iteration a second on four GPUs: SRPT ends at 3 (2), 4 (1), 8 (4), 15 (8)
+    certificate = bound(instance, "total_completion_time", "elastic")
+    assert certificate.value == 3 + 4 + 8 + 15
+    certificate.verify(instance)
+    assert bound(instance, "makespan", "elastic").value == 15
+
+
+def test_a_bound_on_elastic_schedules_is_one_on_gangs() -> None:
+    for seed in range(2):
+        instance = elastic_instance(seed, jobs=10)
+        for objective in ("total_flow_time", "total_weighted_completion_time", "makespan"):
+            elastic = bound(instance, objective, "elastic")
+            assert elastic.schedule_class == "elastic"
+            for policy in ("fifo:skip=true", "srtf", "sjf"):
+                run = simulate(instance, policy)
+                assert run.unfinished or run.value(objective) >= float(elastic.value) * (1 - 1e-9)
+            run = simulate(instance, "goodput:round=3,restart=0")
+            assert run.value(objective) >= float(elastic.value) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_two_roads_to_the_numbers(measured: bool) -> None:
+    for seed in range(2):
+        instance = elastic_instance(seed, jobs=12, measured=measured)
+        numbers = elastic_numbers(instance)
+        alone, volume = proved_numbers(instance)
+        assert (numbers.alone.tolist(), numbers.volume.tolist()) == (alone, volume)
+        for j in range(instance.n):
+            rates = Goodputs(instance).table(j).max(axis=1)
+            can = np.flatnonzero(rates)
+            work = Fraction(float(instance.work[j]))
+            assert Fraction(alone[j]) <= min(work / Fraction(float(rates[r])) for r in can)
+            assert Fraction(volume[j]) <= min(int(r) * work / Fraction(float(rates[r])) for r in can)
+
+
+def test_who_has_the_class() -> None:
+    rigid = Instance([Job("a", duration=5)], "1x2")
+    with pytest.raises(NoBoundError):
+        bound(rigid, None, "elastic")
+    instance = elastic_instance(1)
+    assert bound(instance).schedule_class == "gang"
+    for name in BOUNDS.names():
+        if "elastic" in BOUNDS.get(name).classes:
+            assert name in KINDS
+    for name in KINDS:
+        objective = "makespan" if name == "elastic-volume" else "total_flow_time"
+        certificate = BOUNDS.get(name).build(instance, objective, "elastic")
+        assert certificate is not None
+        with pytest.raises(CertificateError):
+            replace(certificate, instance=rigid.digest).verify(rigid)
+        with pytest.raises(CertificateError):
+            replace(certificate, schedule_class="gang").verify(instance)
+
+
+FORGED = {
+    "value": lambda c: replace(c, value=c.value + Fraction(1, 10**6)),
+    "less": lambda c: replace(c, value=c.value - 1),
+    "capacity": lambda c: replace(c, data={**c.data, "capacity": c.data.get("capacity", 1) - 1}),
+    "grid": lambda c: replace(c, data={**c.data, "grid_exponent": c.data.get("grid_exponent", 0) + 1}),
+    "more data": lambda c: replace(c, data={**c.data, "note": 1}),
+    "flow constant": lambda c: replace(c, data={**c.data, "flow_constant": "0/1"}),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("forged", FORGED)
+def test_forged_certificates(name: str, forged: str) -> None:
+    instance = elastic_instance(3)
+    objective = "makespan" if name == "elastic-volume" else "total_weighted_flow_time"
+    certificate = BOUNDS.get(name).build(instance, objective, "elastic")
+    assert isinstance(certificate, Certificate)
+    certificate.verify(instance)
+    with pytest.raises(CertificateError):
+        FORGED[forged](certificate).verify(instance)
+    other = elastic_instance(4)
+    with pytest.raises(CertificateError):
+        certificate.verify(other)
+    with pytest.raises(CertificateError):
+        replace(certificate, instance=other.digest).verify(other)

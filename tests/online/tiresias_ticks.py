@@ -1,0 +1,123 @@
+"""Tiresias in the Pollux artifact as its public description has it, once more and in small: plain Python, tick by tick.
+
+Nothing of optsched is used. At the end of every tick: jobs that ended leave, jobs that came stand behind the first queue,
+running jobs whose service (time held x GPUs) has reached the threshold go behind the second. Then both queues are walked:
+a job runs where its gang is no larger than the number of GPUs that are left, else it waits, and loses what it holds. Jobs
+that keep running keep their GPUs; then the new ones, in order, fill the node with most free GPUs, then the next. Every
+change of GPUs, the first start too, costs a restart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+Seconds = Callable[[tuple[int, ...]], float]  # of an iteration, by the replicas on the nodes
+
+
+@dataclass
+class TickJob:
+    name: str
+    arrival: float
+    gpus: int
+    iterations: float
+    seconds: Seconds
+    epochs: int = 0  # > 0: the time of every epoch is rounded to whole seconds, as in the artifact
+    done: float = 0.0
+    delay: float = 0.0
+    held: float = 0.0
+    nodes: list[int] = field(default_factory=list)  # of every GPU, in the order in which they were given
+    completion: float | None = None
+    starts: int = 0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an account of the semantics may leave open."""
+
+    tick: float = 60.0
+    threshold: float = 57600.0
+    restart: float = 30.0
+    first: bool = True  # the restart is paid at the first start, too
+    requeue: bool = True  # the second queue is in the order in which jobs came to it, else in that of arrival
+    given: bool = True  # a placement is read in the order in which its nodes were given, else in that of the nodes
+
+
+def run(jobs: list[TickJob], nodes: int, gpus: int, rules: Rules) -> list[TickJob]:
+    """Simulate; the jobs get their ``completion``."""
+    first: list[TickJob] = []
+    second: list[TickJob] = []
+    coming = sorted(jobs, key=lambda job: job.arrival)
+    now = 0.0
+    while coming or first or second:
+        first = [job for job in first if job.completion is None]
+        second = [job for job in second if job.completion is None]
+        while coming and coming[0].arrival <= now:
+            first.append(coming.pop(0))
+        for job in [job for job in first if job.held * job.gpus >= rules.threshold]:
+            first.remove(job)
+            second.append(job)
+        if not rules.requeue:
+            second.sort(key=lambda job: job.arrival)
+        _allot(first + second, nodes, gpus, rules)
+        for job in first + second:
+            if job.nodes:
+                _advance(job, now, rules)
+        now += rules.tick
+    return jobs
+
+
+def _allot(queue: list[TickJob], nodes: int, gpus: int, rules: Rules) -> None:
+    left = nodes * gpus
+    chosen = []
+    for job in queue:
+        if job.gpus <= left:
+            left -= job.gpus
+            chosen.append(job)
+        else:
+            job.nodes = []
+    free = [gpus] * nodes
+    for job in queue:
+        for node in job.nodes:
+            free[node] -= 1
+    for job in chosen:
+        if job.nodes:
+            continue
+        while len(job.nodes) < job.gpus:
+            node = max(range(nodes), key=lambda v: (free[v], -v))
+            taken = min(free[node], job.gpus - len(job.nodes))
+            job.nodes += [node] * taken
+            free[node] -= taken
+        job.delay = rules.restart if rules.first or job.starts else 0.0
+        job.starts += 1
+
+
+def _advance(job: TickJob, now: float, rules: Rules) -> None:
+    order = list(dict.fromkeys(job.nodes)) if rules.given else sorted(set(job.nodes))
+    pace = job.seconds(tuple(job.nodes.count(node) for node in order))
+    paid = min(job.delay, rules.tick)
+    job.delay -= paid
+    left = rules.tick - paid
+    step = job.iterations / job.epochs if job.epochs else job.iterations
+    while left > 0 and job.completion is None:
+        # the end of the epoch that is being trained
+        goal = min((math.floor(job.done / step * (1 + 1e-12)) + 1) * step, job.iterations)
+        needed = (goal - job.done) * pace
+        if needed > left:
+            job.done += left / pace
+            left = 0.0
+            break
+        spent = float(round(needed)) if job.epochs else needed
+        job.done = goal
+        left -= spent
+        if goal >= job.iterations * (1 - 1e-12):
+            job.completion = now + rules.tick - left
+    job.held += rules.tick - left
+    if job.completion is not None:
+        job.nodes = []
+
+
+def mean_jct(jobs: list[TickJob]) -> float:
+    """Mean of completion - arrival."""
+    return sum((job.completion or math.nan) - job.arrival for job in jobs) / len(jobs)

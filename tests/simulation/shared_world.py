@@ -1,0 +1,185 @@
+"""Random instances whose jobs may share GPUs, and a small simulator of them with defects to choose from.
+
+In plain Python, all jobs at every event, apart from the engine and from the referee.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optsched.cluster import Cluster, NodeGroup
+from optsched.instance import Instance, Job
+from optsched.interference import Interference
+from optsched.scaling import Scaling
+from optsched.schedule import Segment
+from optsched.shared_schedule import SharedSchedule
+
+SCALINGS = {
+    "wide": Scaling(0.5, 0.25, within=0.3, across=2.0, overlap=1.5, memory=1, memory_per_sample=0.5),
+    "small": Scaling(1.0, 0.125, within=0.1, across=0.5, most_local=8, memory=2, memory_per_sample=0.25),
+}
+KINDS = ("wide", "small", "vision", "text")
+
+Gpu = tuple[int, int]
+
+
+def random_shared_instance(seed: int, jobs: int = 14) -> Instance:
+    """Two kinds of nodes, jobs with durations and jobs with batches, a table with gaps and pairs that never share."""
+    rng = random.Random(seed)
+    cluster = Cluster(
+        (
+            NodeGroup(count=2, gpus=rng.choice([1, 2, 3]), gpu="V100", gpu_memory=16),
+            NodeGroup(count=rng.choice([1, 2]), gpus=2, gpu="K80", gpu_memory=10),
+        )
+    )
+    # every other table: fast clocks, large slow-downs
+    spread = rng.choice([0.3, 1.0, 4.0])
+    ratios = [
+        [None if rng.random() < 0.08 else 1 + rng.choice([0.0, 0.25, rng.expovariate(1 / spread)]) for _ in KINDS]
+        for _ in KINDS
+    ]
+    listed = []
+    late = rng.choice([0, 10.0, 1e6])
+    for j in range(jobs):
+        arrival = late + round(rng.uniform(0, 60), rng.choice([0, 3, 9]))
+        gpus = rng.choice([1, 1, 1, 2, 2, 3])
+        if rng.random() < 0.5:
+            each = {"profile": rng.choice(["wide", "small"]), "batch_size": gpus * rng.choice([6, 12, 16])}
+            listed.append(Job(f"j{j}", arrival=arrival, gpus=gpus, iterations=rng.randint(1, 12), **each))
+        else:
+            kind = rng.choice(["vision", "text", "nobody knows", None])
+            seconds = rng.choice([rng.randint(1, 40), rng.expovariate(1 / 15) + 0.01])
+            memory = rng.choice([None, 3.0, 6.5, 9.0])
+            listed.append(Job(f"j{j}", arrival=arrival, gpus=gpus, duration=seconds, model=kind, gpu_memory=memory))
+    return Instance(listed, cluster, scalings=SCALINGS, interference=Interference(rng.choice([1.5, 2]), KINDS, ratios))
+
+
+@dataclass
+class _Running:
+    job: int
+    gang: tuple[Gpu, ...]
+    steps: int
+    memory: float
+    pace: float  # seconds a unit of work, with nobody beside it
+    left: float
+    begun: float
+    slow: float = 1.0
+
+
+@dataclass
+class SharedWorld:
+    """A run; every ``defect`` is a way to get it wrong, "" is right. Choices are random, among those that are possible."""
+
+    instance: Instance
+    seed: int
+    defect: str = ""
+    now: float = 0.0
+    running: dict[int, _Running] = field(default_factory=dict)
+    done: list[tuple[_Running, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.eager = self.rng.choice([0.3, 0.7, 1.0])
+        sizes = self.instance.cluster.node_gpus.tolist()
+        self.gpus = [(node, index) for node, count in enumerate(sizes) for index in range(count)]
+
+    def on(self, gpu: Gpu) -> list[_Running]:
+        return [each for each in self.running.values() if gpu in each.gang]
+
+    def xi(self, a: int, b: int) -> float:
+        kinds, table = self.instance.kinds, self.instance.interference
+        assert table is not None
+        if self.defect == "transposed":
+            a, b = b, a
+        if self.defect == "no table":
+            return table.ratio
+        value = table.slowdown(kinds[a], kinds[b])
+        if self.defect == "pairs that never share" and math.isinf(value):
+            return table.ratio
+        return value
+
+    def slow(self, run: _Running) -> float:
+        beside = [self.xi(run.job, each.job) for gpu in run.gang for each in self.on(gpu) if each is not run]
+        if self.defect == "nobody slows" or not beside:
+            return 1.0
+        if self.defect == "first GPU only":
+            beside = [self.xi(run.job, each.job) for each in self.on(run.gang[0]) if each is not run] or [1.0]
+        if self.defect == "mean":
+            return sum(beside) / len(beside)
+        return min(beside) if self.defect == "min" else max(beside)
+
+    def pace(self, job: int, option: int, gang: tuple[Gpu, ...]) -> float:
+        if not self.instance.scaled[job]:
+            return 1.0
+        s = self.instance.scalings[str(self.instance.table["profile"][job])]
+        sub = self.instance.sub_batches(job)[0 if self.defect == "sub-steps are free" else option]
+        computing = s.compute + s.per_sample * sub.size
+        spans = len({node for node, _ in gang}) > 1 and self.defect != "the network is free"
+        network = (s.across if spans else s.within) if len(gang) > 1 else 0.0
+        network += (s.across_growth if spans else s.within_growth) * max(len(gang) - 2, 0)
+        return (sub.steps - 1) * computing + (computing**s.overlap + network**s.overlap) ** (1 / s.overlap)
+
+    def possible(self, job: int, memory: float) -> list[Gpu]:
+        suits = self.instance.eligible(job)
+        found = []
+        for gpu in self.gpus:
+            beside = self.on(gpu)
+            held = sum(each.memory for each in beside)
+            if self.defect == "memory of partners":
+                held = 0
+            room = held + memory <= float(self.instance.cluster.node_memory[gpu[0]])
+            never = any(math.isinf(max(self.xi(job, each.job), self.xi(each.job, job))) for each in beside)
+            if suits[gpu[0]] and room and not never and len(beside) <= (2 if self.defect == "three" else 1):
+                found.append(gpu)
+        return found
+
+    def start(self, job: int) -> bool:
+        options = self.instance.sub_batches(job)
+        option = self.rng.randrange(len(options)) if options else 0
+        memory = options[option].memory if options else float(self.instance.gpu_memory[job])
+        open_gpus = self.possible(job, memory)
+        wanted = int(self.instance.gpus[job])
+        if len(open_gpus) < wanted or (self.running and self.rng.random() > self.eager):
+            return False
+        gang = tuple(self.rng.sample(open_gpus, wanted))
+        steps = options[option].steps if options else 1
+        work = float(self.instance.work[job])
+        self.running[job] = _Running(job, gang, steps, memory, self.pace(job, option, gang), work, self.now)
+        return True
+
+    def advance(self, until: float) -> None:
+        for run in self.running.values():
+            run.left -= (until - self.now) / (run.pace * run.slow)
+        self.now = until
+
+    def schedule(self) -> SharedSchedule:
+        """Run it all."""
+        waiting: list[int] = []
+        future = sorted(range(self.instance.n), key=lambda j: (self.instance.arrival[j], j))
+        while future or waiting or self.running:
+            ends = {j: self.now + run.left * run.pace * run.slow for j, run in self.running.items()}
+            self.advance(min([*ends.values(), *(self.instance.arrival[j] for j in future[:1])]))
+            for j in [j for j, end in ends.items() if end <= self.now]:
+                self.done.append((self.running.pop(j), self.now))
+            while future and self.instance.arrival[future[0]] <= self.now:
+                waiting.append(future.pop(0))
+            before = set(self.running)
+            waiting = [j for j in waiting if not self.start(j)]
+            for j, run in self.running.items():
+                if not (self.defect == "old speeds" and j in before):
+                    run.slow = self.slow(run)
+        segments = [
+            Segment(run.job, run.gang, run.begun, end, float(self.instance.work[run.job])) for run, end in self.done
+        ]
+        plain = SharedSchedule.from_segments(self.instance, segments, self.defect or "right")
+        return with_steps(plain, [run.steps for run, _ in self.done])
+
+
+def with_steps(schedule: SharedSchedule, steps: list[int]) -> SharedSchedule:
+    """The schedule with these sub-steps."""
+    return dataclasses.replace(schedule, steps=np.array(steps, dtype=np.int64))

@@ -1,0 +1,284 @@
+"""Two jobs on one GPU through the command line: where interference comes from, what is said once, every mistake one line."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.cli import main
+from optsched.instance import Instance
+from optsched.sources import load
+
+ROW = "{}\tpython3 x\tdir\t--n\t1\t{}\t1\t1\t-1\t{}"
+LM, RESNET = "LM (batch size 5)", "ResNet-50 (batch size 16)"
+TWO: dict[str, Any] = {
+    "format": "optsched-instance/1",
+    "name": "two",
+    "cluster": {"nodes": [{"gpus": 1, "gpu_memory": 10}]},
+    "jobs": [
+        {"id": "a", "duration": 10, "gpu_memory": 4, "model": "A"},
+        {"id": "b", "duration": 10, "gpu_memory": 6, "model": "B"},
+    ],
+}
+
+
+def call(*arguments: object) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what the command line has to say, it says itself
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.count("\n") == 1, err
+    return err
+
+
+def written(folder: Path, document: Any, name: str = "two.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(document))
+    return path
+
+
+def value(capsys: pytest.CaptureFixture[str]) -> float:
+    found = json.loads(capsys.readouterr().out)["runs"][0]["value"]
+    assert isinstance(found, int | float)
+    return float(found)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    return written(tmp_path, TWO)
+
+
+# --- what it is worth -------------------------------------------------------------------------------------------------
+
+
+def test_a_ratio_decides_whether_sharing_pays(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for policy, xi, worth in [
+        ("sjf-ffs", 1.25, 25),  # both at once: 12.5 each
+        ("sjf-bsbf", 1.25, 25),
+        ("sjf-ffs", 4, 80),
+        ("sjf-bsbf", 4, 30),  # one after the other
+        ("fifo", 1.25, 30),  # alone on its GPU
+    ]:
+        assert call("run", two, "-p", policy, "--interference", xi, "--json") == 0
+        assert value(capsys) == worth, (policy, xi)
+
+
+def test_each_direction_of_a_table_counts(tmp_path: Path, two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = {"kinds": ["A", "B"], "ratios": [[1, 1.5], [3, 1]]}
+    file = written(tmp_path, table, "table.json")
+    assert call("run", two, "-p", "sjf-ffs", "--interference", file, "--json") == 0
+    # A ends at 15, by then B has done 5 of its 10 seconds
+    assert value(capsys) == 15 + 20
+    table["ratios"] = [[1, None], [3, 1]]  # apart, whatever the other direction says
+    file = written(tmp_path, table, "table.json")
+    assert call("run", two, "-p", "sjf-ffs", "--interference", file, "--json") == 0
+    assert value(capsys) == 30
+
+
+def test_an_instance_keeps_its_interference_until_another_is_named(
+    tmp_path: Path, two: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept.parquet"
+    assert call("convert", two, "--interference", 1.25, "-o", kept) == 0
+    for more, worth in ((["--interference", 1.5], 30), ([], 25)):
+        capsys.readouterr()
+        assert call("run", kept, "-p", "sjf-ffs", "--json", "-o", tmp_path / "out", *more) == 0
+        assert value(capsys) == worth
+    schedule = next((tmp_path / "out").glob("schedule-01*"))
+    assert call("verify", schedule, "--instance", kept) == 0
+    assert call("verify", schedule, "--instance", two, "--interference", 1.25) == 0
+    capsys.readouterr()
+    assert call("verify", schedule, "--instance", kept, "--interference", 1.5) != 0
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_gavel_trace_beside_measured_interference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "t.trace"
+    trace.write_text("\n".join([ROW.format(LM, 7000, 0), ROW.format(RESNET, 700, 0)]) + "\n")
+    where = (f"gavel:{trace}", "--cluster", "1x1:P100")
+    alone = load(f"gavel:{trace}", cluster="1x1:P100")
+    assert call("run", *where, "--interference", "p100", "-p", "sjf-ffs", "--json") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    speeds = alone.throughputs
+    assert speeds is not None
+    lm, resnet = (float(speeds.get(name, "P100", 1).together) for name in (LM, RESNET))  # type: ignore[union-attr]
+    seconds = {LM: 7000 / lm, RESNET: 700 / resnet}
+    # both start at 0; who ends first at its slow pace, and what the other has left then
+    ends = {LM: seconds[LM] * 3.37, RESNET: seconds[RESNET] * 1.20}
+    first, last = sorted(ends, key=ends.__getitem__)
+    left = seconds[last] * (1 - ends[first] / ends[last])
+    assert json.loads(out)["runs"][0]["value"] == pytest.approx(2 * ends[first] + left)
+
+
+def test_another_cluster_keeps_the_memory_of_the_gpus(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def memory(**options: Any) -> tuple[set[float | None], list[str]]:
+        said: list[str] = []
+        found = load(two, cluster="2x1", say=said.append, **options)
+        return {group.gpu_memory for group in found.cluster.nodes}, said
+
+    assert memory(interference=1.25) == ({10.0}, ["GPUs of 2x1 have the memory of those of the instance, 10 bytes"])
+    assert memory() == ({None}, [])  # nobody shares: memory is a matter of who fits where
+    tight = {**TWO, "jobs": [{**job, "gpu_memory": 6} for job in TWO["jobs"]], "interference": {"ratio": 1.25}}
+    file = written(two.parent, tight)
+    assert call("run", file, "-p", "sjf-ffs", "--cluster", "1x1", "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["runs"][0]["value"] == 30  # 6 + 6 > 10 bytes
+    assert "have the memory of those of the instance" in err
+    mixed = {**tight, "cluster": {"nodes": [{"gpus": 1, "gpu_memory": 10}, {"gpus": 1, "gpu_memory": 20}]}}
+    assert call("run", written(two.parent, mixed), "-p", "sjf-ffs", "--cluster", "1x1") == 2
+    assert "those of the instance differ" in one_line(capsys)
+
+
+# --- what is said once ------------------------------------------------------------------------------------------------
+
+
+def test_models_that_nobody_measured_are_named_once(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policies = ("-p", "sjf-ffs", "-p", "sjf-bsbf", "-p", "fifo")
+    assert call("run", two, *policies, "--interference", "p100", "--json") == 0
+    out, err = capsys.readouterr()
+    assert err == "optsched: interference: no measurements of A, B: beside others they run 2 x as long\n"
+    assert json.loads(out)["runs"][0]["value"] == 40  # at the ratio 2 of pairs that the table does not know
+
+
+def test_python_hears_it_through_say(two: Path) -> None:
+    said: list[str] = []
+    found = load(two, interference="p100", say=said.append)
+    assert isinstance(found, Instance)
+    assert said == ["interference: no measurements of A, B: beside others they run 2 x as long"]
+
+
+def test_a_report_says_where_its_interference_comes_from(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for xi, told in [
+        ("1.25", "interference: beside another job on its GPUs a job runs 1.25 x as long\n"),
+        ("p100", "26 kinds of jobs, 2 for others (stanford-futuredata/gavel (MIT), co-located on one P100)"),
+    ]:
+        assert call("run", two, "-p", "fifo", "--interference", xi) == 0
+        assert told in capsys.readouterr().out
+    assert call("run", two, "-p", "fifo") == 0
+    assert "interference" not in capsys.readouterr().out
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("xi", "told"),
+    [
+        ("0.9", "interference.ratio = 0.9: not legal (legal: a number from 1"),
+        ("nan", "interference.ratio = nan"),
+        ("p10", "did you mean p100"),
+        ("nowhere.json", "nowhere.json: no such file"),
+        ({"kinds": ["A", "B"], "ratios": [[1, 1]]}, "not a square table"),
+        ({"kinds": ["A"], "ratios": [[0.5]]}, "interference.ratios['A', 'A'] = 0.5"),
+        ({"ratio": float("nan")}, "interference.ratio = nan: Input should be a finite number"),
+        ({"ratio": 0}, "interference.ratio = 0"),
+    ],
+)
+def test_interference_that_is_not_legal(
+    xi: Any, told: str, two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    option = xi if isinstance(xi, str) else written(tmp_path, xi, "xi.json")
+    for arguments in (
+        ("run", two, "-p", "fifo", "-o", tmp_path / "out"),
+        ("convert", two, "-o", tmp_path / "new.json"),
+    ):
+        assert call(*arguments, "--interference", option) == 2
+        assert told in one_line(capsys)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "new.json").exists()
+
+
+def test_a_policy_that_shares_needs_interference(two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("run", two, "-p", "sjf-bsbf", "-o", tmp_path / "out") == 2
+    assert "sjf-bsbf shares GPUs, and nothing says what that costs" in one_line(capsys)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "out").mkdir()  # a folder that was there before stays
+    assert call("run", two, "-p", "sjf-bsbf", "-o", tmp_path / "out") == 2
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_memory_that_cannot_fit_at_sub_batch_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = {
+        **TWO,
+        "jobs": [{"id": "a", "iterations": 3, "profile": "net", "batch_size": 4}],
+        "scalings": {"net": {"compute": 1, "per_sample": 1, "memory": 9.5, "memory_per_sample": 1}},
+        "interference": {"ratio": 1.5},
+    }
+    path = written(tmp_path, document)
+    assert call("run", path, "-p", "sjf-bsbf", "-o", tmp_path / "out") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "row 1, gpu_memory = 10.5: net does not fit" in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_gavels_table_for_several_gpu_types(tmp_path: Path, two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair = {"null": 2.0, "('A', 1)": [1.0, 1.0]}
+    file = written(tmp_path, {"p100": {"('A', 1)": pair}, "v100": {"('A', 1)": pair}}, "rates.json")
+    assert call("run", two, "-p", "fifo", "--cluster", "1x1:P100+1x1:V100", "--interference", file) == 2
+    assert "rates of which GPU type?" in one_line(capsys)
+    assert call("run", two, "-p", "fifo", "--interference", file) == 2  # a GPU without a type
+    assert "no rates of two jobs on one GPU" in one_line(capsys)
+
+
+def test_jobs_with_tasks_do_not_take_interference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = {
+        **TWO,
+        "jobs": [{"id": "a", "iterations": 3, "profile": "net", "gpu_memory": 1}],
+        "tasks": {"net": {"forward": 1, "backward": 1}},
+    }
+    assert call("run", written(tmp_path, document), "--interference", 1.5) == 2
+    assert "jobs with tasks and jobs at other speeds do not run together" in one_line(capsys)
+
+
+def test_profiles_are_for_jobs_with_batch_sizes(tmp_path: Path, two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "t.trace"
+    trace.write_text(ROW.format(LM, 100, 0) + "\n")
+    for source in (two, f"gavel:{trace}"):
+        assert call("run", source, "--cluster", "1x1:P100", "-p", "fifo", "--profiles", tmp_path) == 2
+        assert "profiles" in one_line(capsys)
+
+
+# --- scaling profiles -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    (tmp_path / "w.csv").write_text("name,time,application,num_replicas,batch_size\nx-0,5,cifar10,2,256\n")
+    (tmp_path / "iterations.csv").write_text("application,batch_size,iterations\ncifar10,128,1000\ncifar10,256,500\n")
+    return tmp_path / "w.csv"
+
+
+def test_a_pollux_trace_runs_at_built_in_profiles(workload: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("run", f"pollux:{workload}", "--cluster", "1x4", "-p", "fifo", "--json") == 0
+    found = value(capsys)
+    assert found > 0
+    read = load(f"pollux:{workload}", cluster="1x4", interference=1.5)
+    assert read.scaled.all()
+    assert read.jobs[0].batch_size == 256
+    given = load(f"pollux:{workload}", cluster="1x4", profiles=read.scalings)
+    assert given.replace(interference=read.interference).digest == read.digest
+    assert (
+        call("run", f"pollux:{workload}", "--cluster", "1x4", "-p", "fifo", "--profiles", workload.parent / "no") == 2
+    )
+    assert "no" in one_line(capsys)
+
+
+def test_measured_profiles(data_dir: Path, workload: Path) -> None:
+    measured = load(f"pollux:{workload}", cluster="1x4", profiles=data_dir / "pollux")
+    assert measured.scaled.all()
+    assert measured.scalings["cifar10"].measured is not None
