@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -170,4 +170,5 @@ def fit_scaling(measured: MeasuredSteps, *, prior: float = 1.0) -> Scaling:
     Parameters that no row bears on (no gang on one node, none over several) stay at their start.
     """
     parameters, _ = JointFit(step_rows(measured), prior).minimum()
-    return Scaling(**{name: float(value) for name, value in zip(NAMES, parameters, strict=True)})
+    fitted: dict[str, Any] = dict(zip(NAMES, parameters.tolist(), strict=True))
+    return Scaling(**fitted)

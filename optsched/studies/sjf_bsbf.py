@@ -158,6 +158,7 @@ def declare(small: bool = False) -> tuple[Experiment, ...]:
     size = SMALL if small else DEFAULT
     return (
         *_sweeps(size),
+        *_narrow(size),
         *_parts(size),
         *_loads(size),
         *_restarts(size),
@@ -188,6 +189,22 @@ def _sweep(name: str, parameters: Mapping[str, Any], values: tuple[float, ...]) 
         "How does sharing compare with waiting and with preemption as interference grows?",
         "xi of all pairs",
         {f"xi {xi:g}": _cluster(parameters, xi=xi) for xi in values},
+        ROWS,
+        "sjf",
+        SHOWN,
+        SHARING,
+        _published(TIRESIAS),
+        remarks=REMARKS,
+    )
+
+
+def _narrow(size: Size) -> Iterable[Experiment]:
+    """The same 64 GPUs without the jobs that hold up to half of them for hours."""
+    yield Experiment(
+        "no-wide-gangs",
+        "Does it depend on the widest gangs? No job of more than 16 GPUs",
+        "xi of all pairs",
+        {f"xi {xi:g}": _cluster(size.large, xi=xi, widest=16) for xi in size.some_of_sweep},
         ROWS,
         "sjf",
         SHOWN,

@@ -22,7 +22,8 @@ NAMES = tuple(BOUNDS.names())
 
 def certificates(instance: Instance, objective: str) -> list[Certificate]:
     """What every bound on the objective says of the instance."""
-    served = [BOUNDS.get(name) for name in NAMES if objective in BOUNDS.get(name).objectives]
+    known = [BOUNDS.get(name) for name in NAMES]
+    served = [candidate for candidate in known if objective in candidate.objectives and "gang" in candidate.classes]
     built = [candidate.build(instance, objective, "gang") for candidate in served]
     return [certificate for certificate in built if certificate is not None]
 

@@ -24,6 +24,12 @@ APPLICATIONS = {
 }
 
 
+@cache
+def steps_of(folder: Path, application: str) -> Steps:
+    """Read and triangulated once."""
+    return Steps(folder, application)
+
+
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open() as file:
         return list(csv.DictReader(file))
@@ -73,7 +79,7 @@ def jobs_of(
     iterations: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in _rows(folder / "iterations.csv"):
         iterations[row["application"]].append((float(row["batch_size"]), float(row["iterations"])))
-    steps = {name: Steps(folder, name) for name in APPLICATIONS}
+    steps = {name: steps_of(folder, name) for name in APPLICATIONS}
     jobs = []
     for row in _rows(workload):
         name, gpus, batch = row["application"], int(row["num_replicas"]), int(row["batch_size"])

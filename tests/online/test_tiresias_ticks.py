@@ -99,7 +99,7 @@ def test_what_every_detail_is_worth(data_dir: Path, name: str) -> None:
     switches, rules, expected = DETAILS[name]
     for k, mean in enumerate(expected, 1):
         jobs = tiresias_ticks.run(jobs_of(folder, folder / f"workloads__workload-{k}.csv", **switches), 16, 4, rules)
-        assert tiresias_ticks.mean_jct(jobs) == pytest.approx(mean, abs=0.005)
+        assert tiresias_ticks.mean_jct(jobs) == pytest.approx(mean, abs=0.01)
 
 
 def test_counts_of_the_first_workload(data_dir: Path, tmp_path: Path) -> None:

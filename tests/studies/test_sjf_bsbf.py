@@ -36,7 +36,7 @@ from optsched.studies.sjf_bsbf_remarks import against, by_workload, worst
 from optsched.studies.study import STUDIES, Reproduction
 from optsched.traces.generate import generate
 
-SIDE = {"parts-64-gpus", "parts-16-gpus", "loads-64-gpus", "loads-16-gpus", "restarts", "elastic"}
+SIDE = {"no-wide-gangs", "parts-64-gpus", "parts-16-gpus", "loads-64-gpus", "loads-16-gpus", "restarts", "elastic"}
 PAIRS = {"measured", "drawn", "vectors"}
 EXACT = {f"optimum-{gpus}-gpus" for gpus in (1, 2, 4)}
 GANGS = {"partners", "three-partners"}

@@ -7,12 +7,13 @@
 * Models in the numbers of its set of 240 jobs (`MODELS`); of n jobs, in their order, job k = 0 .. n-1 has the model at the
   place (k + 1/2) / n of these numbers.
 * Gangs: each model has few configurations there, (GPUs, batch size). One is drawn with the number of gangs of that size in
-  the set as its weight. Where none fits the cluster, the smallest is cut to it.
+  the set as its weight. Where none fits the cluster, the smallest is cut to it. With ``widest`` there are no configurations
+  of more GPUs, and no models that have no others.
 * Iterations: those to completion, `Scaling.iterations`, at the batch size of the configuration.
 
 ``mix=testbed`` has the sizes generally attributed to the SJF-BSBF paper's testbed of 16 GPUs (not confirmed):
 
-* Two jobs in three have 1, 2, 4 or 8 GPUs, the others 12 or 16, all equally likely; a gang is cut to the cluster.
+* Two jobs in three have 1, 2, 4 or 8 GPUs, the others 12 or 16, all equally likely; at most the cluster's, or ``widest``.
 * Models equally likely; the batch size is one of the powers of two times the model's first one, up to its largest, equally
   likely among those whose part on a GPU was measured; where there is none, that with the nearest part.
 * 100 to 5000 iterations, every number equally likely.
@@ -71,6 +72,7 @@ FIRST_BATCH = {"ncf": 256, "cifar10": 128, "deepspeech2": 20, "bert": 12, "image
 NARROW, WIDE = (1, 2, 4, 8), (12, 16)
 ITERATIONS = (100, 5000)
 
+Random = np.random.Generator
 Choice = tuple[list[str], Ints, Ints, Floats]  # models, gangs, total batch sizes, iterations
 
 
@@ -81,6 +83,7 @@ Choice = tuple[list[str], Ints, Ints, Floats]  # models, gangs, total batch size
     hours=number(None, "hours in which the jobs arrive; not given: 8, or what gives the load"),
     load=number(None, "offered load; not given: what comes out"),
     mix=choice("pollux", ("pollux", "testbed"), "which models, gangs, batch sizes and iterations"),
+    widest=integer(None, "most GPUs of a job; not given: those of the mix"),
     memory=number(16e9, "bytes of a GPU, at least 9.6e9"),
     xi=slowdowns("1.3"),
 )
@@ -94,7 +97,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
     cluster, jobs = Cluster((group,)), values["jobs"]
     scalings = _with_memory(built_in_scalings())
     drawn = {"pollux": _pollux, "testbed": _testbed}[values["mix"]]
-    model, gpus, batch, iterations = drawn(of_jobs, jobs, cluster.gpus, scalings)
+    model, gpus, batch, iterations = drawn(of_jobs, jobs, cluster.gpus, values["widest"], scalings)
     seconds = _seconds(model, gpus, batch, scalings)
     work = float(np.sum(gpus * iterations * seconds))
     hours, load = values["hours"], values["load"]
@@ -146,14 +149,23 @@ def _seconds(model: list[str], gpus: Ints, batch: Ints, scalings: Mapping[str, S
     return np.array([known[row] for row in rows])
 
 
-def _pollux(rng: np.random.Generator, jobs: int, most: int, scalings: Mapping[str, Scaling]) -> Choice:
-    model = [list(MODELS)[k] for k in rng.permutation(in_proportion(jobs, list(MODELS.values())))]
+def _configurations(most: int, widest: int | None) -> dict[str, list[tuple[int, int]]]:
+    found = {}
+    for name, rows in CONFIGURATIONS.items():
+        legal = [row for row in rows if widest is None or row[0] <= widest]
+        if legal:
+            found[name] = [row for row in legal if row[0] <= most] or [(most, legal[0][1])]
+    return found
+
+
+def _pollux(rng: Random, jobs: int, most: int, widest: int | None, scalings: Mapping[str, Scaling]) -> Choice:
+    known = _configurations(most, widest)
+    names = [name for name in MODELS if name in known]
+    model = [names[k] for k in rng.permutation(in_proportion(jobs, [MODELS[name] for name in names]))]
     gpus, batch = np.empty(jobs, dtype=np.int64), np.empty(jobs, dtype=np.int64)
     for j, (name, u) in enumerate(zip(model, rng.random(jobs).tolist(), strict=True)):
-        known = CONFIGURATIONS[name]
-        choices = [each for each in known if each[0] <= most] or [(most, known[0][1])]
-        upper = np.cumsum([GANGS.get(g, 1) for g, _ in choices])
-        gpus[j], batch[j] = choices[int(np.searchsorted(upper / upper[-1], u, side="right"))]
+        upper = np.cumsum([GANGS.get(g, 1) for g, _ in known[name]])
+        gpus[j], batch[j] = known[name][int(np.searchsorted(upper / upper[-1], u, side="right"))]
     iterations = [_to_completion(scalings[name], b) for name, b in zip(model, batch.tolist(), strict=True)]
     return model, gpus, batch, np.ceil(iterations)
 
@@ -163,9 +175,10 @@ def _to_completion(scaling: Scaling, batch: int) -> float:
     return float(np.interp(batch, sizes, counts))
 
 
-def _testbed(rng: np.random.Generator, jobs: int, most: int, scalings: Mapping[str, Scaling]) -> Choice:
+def _testbed(rng: Random, jobs: int, most: int, widest: int | None, scalings: Mapping[str, Scaling]) -> Choice:
     narrow = rng.permutation(jobs) < (2 * jobs + 1) // 3
-    gpus = np.minimum(np.where(narrow, rng.choice(NARROW, jobs), rng.choice(WIDE, jobs)), most).astype(np.int64)
+    gpus = np.where(narrow, rng.choice(NARROW, jobs), rng.choice(WIDE, jobs))
+    gpus = np.minimum(gpus, min(most, widest or most)).astype(np.int64)
     model = [list(MODELS)[k] for k in rng.integers(len(MODELS), size=jobs)]
     u = rng.random(jobs).tolist()
     rows = zip(model, gpus.tolist(), u, strict=True)

@@ -68,6 +68,22 @@ def test_gangs_follow_the_set_and_small_clusters_cut_them() -> None:
     assert small.gpus[np.array(small.table["model"] == "imagenet")].tolist() == [8] * 7
 
 
+def test_no_gang_is_wider_than_asked() -> None:
+    narrow = generate("sharing-cluster", 1, jobs=233, widest=16)
+    assert Counter(narrow.table["model"].to_list()) == {name: n for name, n in MODELS.items() if name != "imagenet"}
+    assert narrow.gpus.max() == 16
+    six = generate("sharing-cluster", 1, widest=6)
+    assert set(six.table.select("model", "gpus").unique().rows()) == {
+        ("ncf", 1),
+        ("yolov3", 4),
+        ("cifar10", 6),
+        ("deepspeech2", 6),
+        ("bert", 6),
+    }
+    assert generate("sharing-cluster", 1, widest=32).table.equals(generate("sharing-cluster", 1).table)
+    assert generate("sharing-cluster", 1, **TESTBED, widest=4).gpus.max() == 4
+
+
 def test_load_sets_the_window_or_with_the_window_the_iterations() -> None:
     plain = generate("sharing-cluster", 2, jobs=60)
     spread = generate("sharing-cluster", 2, jobs=60, load=0.5)
