@@ -27,6 +27,7 @@ from optsched.models.time_grid import TimeGrid, on_common_unit
 from optsched.profile import Profile
 from optsched.rates.duration import paces
 from optsched.rates.network import Network
+from optsched.rates.scaled_jobs import scaled_jobs
 from optsched.rates.stage_graph import iteration_time
 from optsched.rates.stage_tables import profile_pace, tables
 from optsched.rates.type_speeds import type_speeds
@@ -126,6 +127,8 @@ class _Timing:
         self._names = instance.table["profile"].to_list()
         self._network = Network.of(instance.cluster) if instance.staged.any() else None
         self._speeds = type_speeds(instance) if instance.tabled.any() else None
+        scaled = scaled_jobs(instance)
+        self._scaled = {j: scaled.kinds[k] for j, k in zip(scaled.jobs.tolist(), scaled.kind.tolist(), strict=True)}
         self._known: dict[tuple[str, tuple[tuple[float, float, int], ...]], tuple[Mode, float]] = {}
 
     def of(self, j: int, vector: Mode) -> tuple[Mode, float]:
@@ -134,6 +137,8 @@ class _Timing:
             return self._staged(self._names[j], vector, self._network)
         if self._speeds is not None and self._instance.tabled[j]:
             return vector, 1.0 / self._speeds.rate(j, [v for v, _ in vector])
+        if j in self._scaled:
+            return vector, self._scaled[j].seconds(v for v, count in vector for _ in range(count))
         return vector, 1.0
 
     def _staged(self, name: str, vector: Mode, network: Network) -> tuple[Mode, float]:

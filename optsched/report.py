@@ -68,10 +68,10 @@ class Line:
 class Report:
     """What policies made of an instance, and how far each is from the best possible.
 
-    ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on this
-    objective is known); it holds for every run but those that fork or resize jobs. A proven optimum that the instance states is used for runs of its own class
-    of schedules. ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of
-    it.
+    ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on
+    this objective is known); it holds for every run but those that fork or resize jobs. A proven optimum that the instance
+    states is used for runs of its own class of schedules. ``bounds`` and ``judged`` say for every run what stands beside it,
+    and what the theorems that apply say of it.
     """
 
     instance: Instance

@@ -67,6 +67,7 @@ PARTS = {
     FFS: SHARING_ROWS[FFS],
     "sjf-ffs, smaller sub-batches": "sjf-ffs:accumulate=true",
 }
+PLACED_ROWS = {**ROWS, "sjf, first-fit": "sjf+first-fit"}  # SJF-BSBF, too, spreads gangs over nodes
 SMALL_ROWS = {"sjf": "sjf", **{row: SHARING_ROWS[row] for row in (BSBF, JOINT, FFS)}}
 RESTARTS = {
     BSBF: ROWS[BSBF],
@@ -285,7 +286,7 @@ def _other_interference(size: Size) -> Iterable[Experiment]:
     for name, question, columns in (
         (
             "measured",
-            "And with interference that was measured (one GPU each; gangs are given the same ratios)?",
+            "And with interference that was measured (on one GPU; gangs get the same ratios)? Placement matters here",
             {**measured, **busy, "drawn 1 + Exp(0.5)": drawn},
         ),
         (
@@ -307,7 +308,7 @@ def _other_interference(size: Size) -> Iterable[Experiment]:
             question,
             "interference",
             columns,
-            ROWS,
+            PLACED_ROWS,
             "sjf",
             ALL_SHOWN,
             SHARING,
