@@ -31,9 +31,7 @@ $(STAMP): pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,dev]'; \
 	fi
 	@echo 'compiling the engine, once'
-	@{ $(BIN)/optsched run contention-cluster -p ada-srsf --json && \
-	  $(BIN)/optsched run rigid-06-1 --interference 1.5 -p sjf-bsbf --json; } > /dev/null & tasks=$$!; \
-	  $(BIN)/optsched run ddl-05-1 -p srtf -p a-srpt -p gavel -p hadar --json > /dev/null && wait $$tasks
+	@$(BIN)/python -m optsched.ahead shared & shared=$$!; $(BIN)/python -m optsched.ahead exclusive && wait $$shared
 	@touch $(STAMP)
 
 lint: $(STAMP)

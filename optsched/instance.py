@@ -90,7 +90,7 @@ class Instance:
     contention : what all-reduces on one network interface cost each other; needed where a gang with tasks may span nodes.
     scalings : seconds of an iteration by batch, replicas and placement, for jobs with a ``batch_size`` and such a profile.
         Where it knows the memory of a sub-batch, jobs that do not state ``gpu_memory`` get it from there.
-    interference : what two jobs on one GPU cost each other; policies of the class ``sharing`` need it.
+    interference : what two jobs on one GPU cost each other (a number: all pairs); policies of the class ``sharing`` need it.
 
     Raises
     ------
@@ -115,7 +115,7 @@ class Instance:
         tasks: Mapping[str, IterationTasks] | None = None,
         contention: Contention | None = None,
         scalings: Mapping[str, Scaling] | None = None,
-        interference: Interference | None = None,
+        interference: Interference | float | None = None,
         *,
         file: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -123,6 +123,7 @@ class Instance:
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
         table = normal_table(table, file)
         profiles, tasks, scalings = dict(profiles or {}), dict(tasks or {}), dict(scalings or {})
+        interference = _interference(interference)
         _check_names(profiles, throughputs, tasks, scalings, interference)
         problems = scaling_problems(table, cluster, scalings)
         table = table if problems else with_memory(table, cluster, scalings)
@@ -259,11 +260,27 @@ class Instance:
 
         A job that states its ``gpu_memory`` needs that much at the first; fewer samples at a time need less.
         """
-        if not self.scaled[j]:
+        name, batch = self._scaled_columns
+        if name[j] is None:
             return ()
-        row = self.table.row(j, named=True)
-        scaling, stated = self.scalings[row["profile"]], float(self.gpu_memory[j])
-        options = scaling.sub_batches(row["batch_size"], row["gpus"])
+        key = name[j], batch[j], int(self.gpus[j]), float(self.gpu_memory[j])
+        if key not in self._sub_batches:
+            self._sub_batches[key] = self._split(*key)
+        return self._sub_batches[key]
+
+    @cached_property
+    def _sub_batches(self) -> dict[tuple[str, int, int, float], tuple[SubBatch, ...]]:
+        return {}
+
+    @cached_property
+    def _scaled_columns(self) -> tuple[list[Any], list[Any]]:
+        # profile (None: not scaled) and batch size of every job
+        names, batches = self.table["profile"].to_list(), self.table["batch_size"].to_list()
+        return [name if scaled else None for name, scaled in zip(names, self.scaled.tolist(), strict=True)], batches
+
+    def _split(self, name: str, batch: int, gang: int, stated: float) -> tuple[SubBatch, ...]:
+        scaling = self.scalings[name]
+        options = scaling.sub_batches(batch, gang)
         if not scaling.knows_memory:
             return tuple(SubBatch(each.size, each.steps, stated) for each in options)
         fits = [each for each in options if each.memory <= stated] or list(options)
@@ -539,7 +556,9 @@ def _check_names(
     if tasks and (profiles or scalings or throughputs is not None or interference is not None):
         legal = "either tasks, or profiles, throughputs, scalings and interference"
         raise InputError("jobs with tasks and jobs at other speeds do not run together", field="tasks", legal=legal)
-    for name in scalings:
+    for name, scaling in scalings.items():
+        if not isinstance(scaling, Scaling):
+            raise InputError("not legal", field=f"scalings.{name}", value=scaling, legal="optsched.Scaling(...)")
         if name in profiles or (throughputs is not None and name in throughputs.job_types):
             raise InputError("also a stage profile or a job type of the throughput table", field="scalings", value=name)
     for name in profiles:
@@ -547,6 +566,12 @@ def _check_names(
             raise InputError(
                 "both a stage profile and a job type of the throughput table", field="profiles", value=name
             )
+
+
+def _interference(value: Interference | float | None) -> Interference | None:
+    if value is None or isinstance(value, Interference):
+        return value
+    return Interference(value)  # says what is legal
 
 
 def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:

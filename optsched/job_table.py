@@ -38,6 +38,7 @@ _DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
 # Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
 # arrival. A picosecond and thirty billion years are enough for any cluster.
 SHORTEST, LONGEST = 1e-12, 1e18
+MOST_SAMPLES = 10**12  # of an iteration
 MOST_ITERATIONS = 1e12  # of a job that is simulated task by task
 _REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 
@@ -131,6 +132,7 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
         ("due", not_finite("due"), "a finite number of seconds", wrong),
         ("due", beyond("due"), f"within {LONGEST:g} seconds of 0", "too far"),
         ("batch_size", pl.col("batch_size") < 1, "an integer >= 1", wrong),
+        ("batch_size", pl.col("batch_size") > MOST_SAMPLES, f"at most {MOST_SAMPLES:g}", "too large"),
         ("gpu_memory", not_finite("gpu_memory") | (pl.col("gpu_memory") < 0), "a finite number of bytes >= 0", wrong),
     ]
 
@@ -231,9 +233,12 @@ def scaling_problems(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[st
         if batch is None:
             legal = "samples of an iteration over the whole gang, an integer >= 1"
             problems.append(RowProblem(row + 1, "batch_size", None, legal, "missing"))
-        elif batch >= 1 and gpus >= 1 and stated is None:
+        elif 1 <= batch <= MOST_SAMPLES and gpus >= 1:
             least = scalings[name].sub_batches(batch, gpus)[-1].memory
-            if least > room:
+            if stated is not None and stated < least:
+                legal = f"at least the {least:g} bytes of {name} at sub-batch 1, or none"
+                problems.append(RowProblem(row + 1, "gpu_memory", stated, legal, "too little"))
+            elif stated is None and least > room:
                 legal = f"at most the {room:g} bytes of the largest GPU of {cluster.spec} at sub-batch 1"
                 problems.append(RowProblem(row + 1, "gpu_memory", least, legal, f"{name} does not fit"))
     return problems[:_REPORTED]

@@ -11,6 +11,7 @@ Memory on each GPU: ``memory`` + ``memory_per_sample`` x m bytes. Formulas, fits
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -111,14 +112,16 @@ class Scaling:
         """The ways to split B = ceil(batch_size / replicas) samples on a GPU into sub-steps, the largest sub-batch first.
 
         The first is B itself, or what `most_local` leaves of it; then the largest divisor that is at most half of the one
-        before, down to 1. O(B).
+        before, down to 1. O(sqrt B).
         """
         local = -(-batch_size // replicas)
         steps = 1 if self.most_local is None else -(-local // self.most_local)
         largest = -(-local // steps)
+        small = [m for m in range(1, math.isqrt(largest) + 1) if largest % m == 0]
+        divisors = sorted({*small, *(largest // m for m in small)})
         chain = [largest]
         while chain[-1] > 1:
-            chain.append(next(m for m in range(chain[-1] // 2, 0, -1) if largest % m == 0))
+            chain.append(max(m for m in divisors if m <= chain[-1] // 2))
         return tuple(SubBatch(m, steps * (largest // m), self.memory + self.memory_per_sample * m) for m in chain)
 
     def to_json(self) -> dict[str, Any]:
@@ -147,7 +150,8 @@ def _rising(rows: Sequence[Sequence[float]]) -> tuple[tuple[int, float], ...]:
     found: list[tuple[int, float]] = []
     for row in rows:
         legal = "[[total batch, iterations], ...], batches rising, iterations > 0"
-        if len(row) != 2 or int(row[0]) != row[0] or row[0] < 1 or not 0 < row[1] <= LARGEST:
+        numbers = all(isinstance(x, int | float) and math.isfinite(x) for x in row)
+        if len(row) != 2 or not numbers or int(row[0]) != row[0] or row[0] < 1 or not 0 < row[1] <= LARGEST:
             raise InputError("not legal", field="iterations", value=row, legal=legal)
         if found and row[0] <= found[-1][0]:
             raise InputError("not rising", field="iterations", value=row, legal=legal)

@@ -42,7 +42,7 @@ FLOORS = [
     {"ratios"},
     {"plot", "report", "report_files"},
     {"studies"},
-    {"cli", "cli_tables", "cli_study", "catalogue", "__init__", "__main__"},
+    {"cli", "cli_tables", "cli_study", "catalogue", "ahead", "__init__", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 

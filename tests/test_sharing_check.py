@@ -18,8 +18,7 @@ from optsched.errors import InputError
 from optsched.instance import Instance, Job
 from optsched.interference import Interference
 from optsched.scaling import Scaling
-from optsched.schedule import Schedule, Segment
-from optsched.shared_schedule import SharedSchedule
+from optsched.schedule import Schedule, Segment, SharedSchedule
 from optsched.sharing_check import check_sharing
 
 Document = dict[str, Any]

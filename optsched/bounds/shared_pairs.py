@@ -28,7 +28,7 @@ Options = tuple[tuple[float, float], ...]
 
 FEW = 16  # jobs that are each a class of its own
 MOST_CLASSES = 40  # beyond it a class is all jobs of a kind
-ROOM = 1 + 2.0**-29  # memory that counts as enough: more than the verifier allows
+ROOM = 1 + 2.0**-28  # memory that counts as enough: more than the verifier allows
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from optsched.instance import Instance
 from optsched.rates.gpu_sharing import sharing_rates
 
 CHARGE_UNIT = 1 << 30
-ROOM = 1 + Fraction(1, 1 << 30)  # memory that rounding lets pass
+ROOM = 1 + Fraction(1, 1 << 29)  # memory that the referee lets pass (RELATIVE of `optsched.feasibility`), and more
 
 
 @dataclass(frozen=True)

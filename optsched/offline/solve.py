@@ -153,5 +153,12 @@ def _solution(task: Task, model: str, report: Report) -> Solution:
         size=report.size,
         nodes=report.nodes,
         duals=report.duals,
-        note=report.note if status != "optimal" else "",
+        note=report.note if status != "optimal" else _meant(task),
     )
+
+
+def _meant(task: Task) -> str:
+    # An optimum is one of a class; where jobs may share, the usual one is not the largest.
+    if task.instance.interference is None or task.schedule_class != EXCLUSIVE:
+        return ""
+    return "the optimum of schedules in which jobs hold their GPUs alone; sharing-branching lets them share"

@@ -62,7 +62,8 @@ def sharing_rates(instance: Instance) -> SharingRates:
                 stretch[j, o, int(spans)] = max(seconds / whole[spans], 1.0)
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}
-    widest = (instance.class_eligible * instance.cluster.node_gpus).max(axis=1, initial=0)
+    wide = np.where(instance.class_eligible, instance.cluster.node_gpus, 0) if instance.n else np.zeros((0, 1))
+    widest = wide.max(axis=1, initial=0)
     return SharingRates(
         options,
         steps,

@@ -96,9 +96,21 @@ def _count_nodes(s: SharingState, j: int, sign: int) -> None:
 
 
 @njit(cache=True, inline="always")
+def _free_memory(s: SharingState, g: int) -> float:
+    # Anew from who is there: a running sum would drift, and a job that needs all memory would wait for ever.
+    room = s.capacity[g]
+    for k in range(2):
+        r = s.resident[g, k]
+        if r >= 0:
+            room -= s.memory[r, s.option[r]]
+    return room
+
+
+@njit(cache=True, inline="always")
 def start(s: SharingState, j: int, option: int) -> None:
     """Start the waiting job ``j`` on the first g_j GPUs of ``out_gpu``. It stays in ``waiting``: see `forget_started`."""
     gpus = s.gpus[j]
+    s.option[j] = option
     entries = 0
     for i in range(gpus):
         g = s.out_gpu[i]
@@ -107,7 +119,7 @@ def start(s: SharingState, j: int, option: int) -> None:
         if s.jobs_on[g] == 0:
             s.node_idle[s.gpu_node[g]] -= 1
         s.jobs_on[g] += 1
-        s.room[g] -= s.memory[j, option]
+        s.room[g] = _free_memory(s, g)
         m = s.gpu_node[g]
         if entries > 0 and s.out_pool[entries - 1] == m:
             s.out_count[entries - 1] += 1
@@ -121,7 +133,6 @@ def start(s: SharingState, j: int, option: int) -> None:
         if s.out_pool[k] != s.out_pool[0]:
             apart = 1
     s.status[j] = RUNS
-    s.option[j] = option
     s.begun[j] = s.clock[NOW]
     s.paid[j] = s.clock[NOW]
     s.pace[j] = pace(s.tables, j, gpus, s.out_pool, s.out_count) * s.stretch[j, option, apart]
@@ -137,7 +148,7 @@ def _complete(s: SharingState, j: int) -> None:
         g = s.gang[i]
         s.resident[g, 0 if s.resident[g, 0] == j else 1] = -1
         s.jobs_on[g] -= 1
-        s.room[g] += s.memory[j, s.option[j]]
+        s.room[g] = _free_memory(s, g)
         if s.jobs_on[g] == 0:
             s.node_idle[s.gpu_node[g]] += 1
     _count_nodes(s, j, -1)

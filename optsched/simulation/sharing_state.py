@@ -55,6 +55,7 @@ class SharingState(NamedTuple):
     # GPUs and nodes
     resident: Ints  # i64[G, 2], -1: none
     jobs_on: Ints  # jobs on a GPU
+    capacity: Floats  # bytes of a GPU
     room: Floats  # bytes that are free
     gpu_node: Ints
     node_gpu: Ints  # i64[N + 1] first GPU of a node
@@ -119,6 +120,7 @@ def new_sharing_state(
         gang=ints(int(first[-1]), -1),
         resident=np.full((total, 2), -1, dtype=np.int64),
         jobs_on=ints(total),
+        capacity=np.repeat(cluster.node_memory, cluster.node_gpus).astype(np.float64),
         room=np.repeat(cluster.node_memory, cluster.node_gpus).astype(np.float64),
         gpu_node=np.repeat(np.arange(nodes, dtype=np.int64), cluster.node_gpus),
         node_gpu=node_first(instance),

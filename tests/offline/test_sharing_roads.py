@@ -12,7 +12,7 @@ from optsched.instance import Instance, Job
 from optsched.interference import Interference
 from optsched.offline.sharing_search import sharing_optimum
 from optsched.offline.solve import model_names, solve
-from optsched.shared_schedule import SharedSchedule
+from optsched.schedule import SharedSchedule
 from optsched.traces.generate import generate
 
 ROADS = ("gpu-sharing", "sharing-orders", "sharing-branching")

@@ -15,8 +15,7 @@ from optsched.plot.node_image import busy_share
 from optsched.plot.rows import Rows
 from optsched.plot.shared_cells import NOBODY, shared_cells
 from optsched.plot.timeline import Timeline
-from optsched.schedule import Segment
-from optsched.shared_schedule import SharedSchedule
+from optsched.schedule import Segment, SharedSchedule
 
 XI = Interference(2, ("A", "B"), ((1, 1.5), (4, 1)))
 

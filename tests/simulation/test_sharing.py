@@ -313,3 +313,30 @@ def test_work_is_exact_where_numbers_are() -> None:
     made = simulate(Instance(jobs, "1x1", interference=Interference(2.0)), "sjf-ffs")
     exact = ExactSharing(made.instance, SPECS["sjf-ffs"]).play()
     assert [Fraction(x) for x in made.schedule.completion.tolist()] == [exact[j][3] for j in range(6)]
+
+
+def test_free_memory_does_not_drift() -> None:
+    # ((1 - .3 - .16) + .3) + .16 is less than 1 in floats: a job that needs all memory must not wait for ever.
+    jobs = [
+        Job("a", duration=1, gpu_memory=0.3),
+        Job("b", duration=1.5, gpu_memory=0.16),
+        Job("c", arrival=0.5, duration=5, gpu_memory=1.0),
+    ]
+    problem = Instance(jobs, Cluster((NodeGroup(gpus=1, gpu_memory=1.0),)), interference=Interference(1.1))
+    for spec in ("sjf-bsbf", "sjf-ffs"):
+        assert simulate(problem, spec).schedule.finished.all()
+
+
+def test_small_and_wrong_instances() -> None:
+    empty = Instance([], "2x1", interference=Interference(1.5))
+    assert len(simulate(empty, "sjf-bsbf").schedule) == 0
+    assert Instance([Job("a", duration=1)], "1x1", interference=1.25).interference == Interference(1.25)
+    with pytest.raises(InputError, match="interference"):
+        Instance([Job("a", duration=1)], "1x1", interference="p100")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"scalings\.r"):
+        Instance([Job("a", duration=1)], "1x1", scalings={"r": {"compute": 1}})  # type: ignore[dict-item]
+    starved = Job("a", iterations=9, profile="lm", batch_size=8, gpu_memory=1.0)
+    with pytest.raises(InputError, match="at sub-batch 1"):
+        Instance([starved], "1x1", scalings=MODELS)
+    with pytest.raises(InputError, match="batch_size"):
+        Instance([Job("a", iterations=9, profile="lm", batch_size=10**15)], "1x1", scalings=MODELS)
