@@ -1,7 +1,8 @@
 """Compile the engines before their first use: ``python -m optsched.ahead exclusive`` and ``... shared``, side by side.
 
 What numba compiles is kept on disk (`optsched.compiled`). The two halves share little, so that two processes are done in
-half the time: ``exclusive`` the engine of whole jobs on GPUs of their own, ``shared`` the engines in which jobs share them.
+half the time: ``exclusive`` the engine of whole jobs on GPUs of their own, ``shared`` the placements and the engines in
+which jobs share GPUs. The order matters: each half first does what the other one will find done.
 """
 
 from __future__ import annotations
@@ -10,19 +11,24 @@ import sys
 
 
 def exclusive() -> None:
-    """Queue orders, policies that name nodes, and the placements."""
+    """Queue orders, and policies that name nodes."""
     from optsched.simulation import ordered  # noqa: F401  (compiled when it is imported)
+    from optsched.simulation.entry_points import compile_all
+
+    compile_all()
+    from optsched.online.simulate import simulate
     from optsched.sources import load
 
     instance = load("ddl-05-1")
-    from optsched.online.simulate import simulate
-
     for policy in ("srtf", "a-srpt", "gavel", "hadar"):
         simulate(instance, policy)
 
 
 def shared() -> None:
-    """Two jobs on a GPU, then tasks; neither needs the engine of whole jobs."""
+    """The placements, two jobs on a GPU, then tasks: none of them needs the engine of whole jobs."""
+    from optsched.placement import PLACEMENTS
+
+    PLACEMENTS.names()  # compiled when they are found
     from optsched.online.sjf_bsbf import SjfBsbf
     from optsched.simulation.sharing import run_sharing_policy
     from optsched.sources import load

@@ -39,6 +39,12 @@ def _entry(function: Any) -> Callable[..., Any]:
     return found
 
 
+def compile_all() -> None:
+    """Compile them now rather than when a policy first asks."""
+    for function in _TYPES:
+        _entry(function)
+
+
 def next_time(state: State) -> float:
     """See `optsched.simulation.kernel.next_time`."""
     return float(_entry(kernel.next_time)(state))
