@@ -26,12 +26,19 @@ KNOW_PLACEMENTS = {"gang-modes", "mode-branching"}
 RELAXATIONS = {name for name, formulation in FORMULATIONS.items() if not formulation.exact}
 
 
+SHARING = ("gpu-sharing", "sharing-branching", "sharing-orders")
+
+
 @pytest.mark.parametrize("model", sorted(set(model_names()) - KNOW_PLACEMENTS - RELAXATIONS))
 def test_models_say_no(model: str) -> None:
     instance = generate("ddl-small", 3, jobs=3)
     with pytest.raises(InputError) as caught:
         solve(instance, "total_completion_time", model=model)
-    if model not in ONE_MACHINE:
+    if model in SHARING:  # they also want to know what sharing costs
+        with pytest.raises(InputError) as caught:
+            solve(instance.replace(interference=1.5), "total_completion_time", model=model)
+        assert "has stages" in str(caught.value)
+    elif model not in ONE_MACHINE:
         assert "depends on its placement" in str(caught.value) or "depends on their placement" in str(caught.value)
 
 
