@@ -107,7 +107,7 @@ def test_specs_differ() -> None:
     # Else the comparison above would not see a switch that does nothing.
     with pytest.warns(UserWarning, match="interference"):
         ends = {
-            spec: [simulate(instance(seed), spec).schedule.completion.tolist() for seed in range(5)] for spec in SPECS
+            spec: [simulate(instance(seed), spec).schedule.completion.tolist() for seed in range(12)] for spec in SPECS
         }
     assert len({str(each) for each in ends.values()}) == len(SPECS)
 
