@@ -26,7 +26,7 @@ from optsched.eligibility import suited_groups
 from optsched.errors import InputError, RowErrors
 from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
 from optsched.interference import Interference
-from optsched.job_table import COLUMNS, job_problems, normal_table, scaling_problems, task_problems, with_memory
+from optsched.job_table import COLUMNS, job_problems, needed_memory, normal_table, scaling_problems, task_problems
 from optsched.objectives import get_objective
 from optsched.profile import Profile
 from optsched.registry import near_matches
@@ -126,16 +126,17 @@ class Instance:
         interference = _interference(interference)
         _check_names(profiles, throughputs, tasks, scalings, interference)
         problems = scaling_problems(table, cluster, scalings)
-        table = table if problems else with_memory(table, cluster, scalings)
+        needs = table if problems or not scalings else table.with_columns(needed_memory(table, cluster, scalings))
         gangs: dict[str, int | None] = {key: profile.gpus for key, profile in profiles.items()}
         gangs.update(dict.fromkeys(scalings))
-        problems += job_problems(table, cluster, gangs, throughputs) + task_problems(table, cluster, tasks)
+        problems += job_problems(needs, cluster, gangs, throughputs) + task_problems(table, cluster, tasks)
         if problems:
             raise RowErrors(file, problems, table.height)
         if throughputs is not None:
             throughputs = throughputs.restricted(set(table["profile"].drop_nulls().to_list()))
         for key, value in {
             "table": table,
+            "_needs": needs,
             "cluster": cluster,
             "name": name,
             "objective": objective,
@@ -154,6 +155,7 @@ class Instance:
             get_objective(objective)
 
     table: pl.DataFrame
+    _needs: pl.DataFrame  # the table with the memory that jobs need, stated or not
     cluster: Cluster
     name: str
     objective: str | None
@@ -194,7 +196,7 @@ class Instance:
         return {job: j for j, job in enumerate(self.ids)}
 
     def _floats(self, column: str, missing: float) -> Floats:
-        array = self.table[column].fill_null(missing).to_numpy().astype(np.float64)
+        array = self._needs[column].fill_null(missing).to_numpy().astype(np.float64)
         array.flags.writeable = False
         return array
 
@@ -393,7 +395,10 @@ class Instance:
 
     @cached_property
     def gpu_memory(self) -> Floats:
-        """Bytes a job needs on each of its GPUs, f64[n]; 0 where nothing is stated."""
+        """Bytes a job needs on each of its GPUs, f64[n]: as stated, else by its scaling profile, 0 where nothing says.
+
+        By a scaling profile: with the largest sub-batch that its gang has room for on this cluster (`needed_memory`).
+        """
         return self._floats("gpu_memory", 0.0)
 
     @cached_property
@@ -405,7 +410,7 @@ class Instance:
     @cached_property
     def _classes(self) -> tuple[Ints, Ints, Bools]:
         # Jobs with the same gang size and the same eligible nodes are alike to every placement.
-        pattern, patterns = suited_groups(self.table, self.cluster, self.throughputs)
+        pattern, patterns = suited_groups(self._needs, self.cluster, self.throughputs)
         count = max(len(patterns), 1)
         key = self.gpus * count + pattern
         kinds, job_class = np.unique(key, return_inverse=True)

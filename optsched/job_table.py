@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -226,40 +228,59 @@ def task_problems(table: pl.DataFrame, cluster: Cluster, tasks: Mapping[str, Ite
 
 
 def scaling_problems(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> list[RowProblem]:
-    """What is not legal of jobs at scaling profiles: they state a batch size, and sub-batch 1 fits some GPU."""
-    problems = []
-    room = float(cluster.node_memory.max())
-    for row, name, batch, gpus, stated in _scaled(table, scalings):
+    """What is not legal of jobs at scaling profiles: they state a batch size, and sub-batch 1 fits GPUs for the gang."""
+    problems, room_of = [], _rooms(cluster)
+    for row, name, batch, gpus, stated, types in _scaled(table, scalings):
         if batch is None:
             legal = "samples of an iteration over the whole gang, an integer >= 1"
             problems.append(RowProblem(row + 1, "batch_size", None, legal, "missing"))
         elif 1 <= batch <= MOST_SAMPLES and gpus >= 1:
             least = scalings[name].sub_batches(batch, gpus)[-1].memory
+            room = room_of(gpus, types)
             if stated is not None and stated < least:
                 legal = f"at least the {least:g} bytes of {name} at sub-batch 1, or none"
                 problems.append(RowProblem(row + 1, "gpu_memory", stated, legal, "too little"))
             elif stated is None and least > room:
-                legal = f"at most the {room:g} bytes of the largest GPU of {cluster.spec} at sub-batch 1"
+                legal = f"at sub-batch 1 at most the {room:g} bytes that {gpus} GPUs of {cluster.spec} have for it"
                 problems.append(RowProblem(row + 1, "gpu_memory", least, legal, f"{name} does not fit"))
     return problems[:_REPORTED]
 
 
-def with_memory(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> pl.DataFrame:
-    """``table`` with the ``gpu_memory`` of jobs at scaling profiles: that of the largest sub-batch which some GPU holds."""
-    memory = table["gpu_memory"].to_list()
-    room = float(cluster.node_memory.max())
-    found = False
-    for row, name, batch, gpus, stated in _scaled(table, scalings):
+def needed_memory(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> pl.Series:
+    """The ``gpu_memory`` of every job of a legal table: as stated, or of the largest sub-batch that its gang has room for.
+
+    The room of a job at a scaling profile that knows its memory: the most that ``gpus`` GPUs of its types have each. On
+    GPUs of less memory it then does not run, though a smaller sub-batch might fit there.
+    """
+    memory, room_of = table["gpu_memory"].to_list(), _rooms(cluster)
+    for row, name, batch, gpus, stated, types in _scaled(table, scalings):
         if stated is None and scalings[name].knows_memory:
-            options = scalings[name].sub_batches(batch, gpus)
+            options, room = scalings[name].sub_batches(batch, gpus), room_of(gpus, types)
             memory[row] = next((each.memory for each in options if each.memory <= room), options[-1].memory)
-            found = True
-    return table.with_columns(pl.Series("gpu_memory", memory, dtype=pl.Float64)) if found else table
+    return pl.Series("gpu_memory", memory, dtype=pl.Float64)
 
 
-def _scaled(table: pl.DataFrame, scalings: Mapping[str, Scaling]) -> list[tuple[int, str, Any, int, float | None]]:
-    # (position, profile, batch size or None, gang, stated memory) of the jobs at scaling profiles
+def _rooms(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
+    # (gang, types) -> the most memory that so many GPUs of these types have each; of any GPU where there are too few
+    known: dict[tuple[int, tuple[str, ...] | None], float] = {}
+
+    def room(gang: int, types: list[str] | None) -> float:
+        key = gang, None if types is None else tuple(types)
+        if key not in known:
+            groups = [group for group in cluster.nodes if group.suits(types, None)]
+            size = {group: math.inf if group.gpu_memory is None else group.gpu_memory for group in groups}
+            groups.sort(key=size.__getitem__, reverse=True)
+            together = itertools.accumulate(group.count * group.gpus for group in groups)
+            held = [size[group] for group, gpus in zip(groups, together, strict=True) if gpus >= gang]
+            known[key] = held[0] if held else float(cluster.node_memory.max())
+        return known[key]
+
+    return room
+
+
+def _scaled(table: pl.DataFrame, scalings: Mapping[str, Scaling]) -> list[tuple[int, str, Any, int, float | None, Any]]:
+    # (position, profile, batch size or None, gang, stated memory, types or None) of the jobs at scaling profiles
     if not scalings:
         return []
     rows = table.with_row_index("__row").filter(pl.col("duration").is_null() & pl.col("profile").is_in(list(scalings)))
-    return rows.select("__row", "profile", "batch_size", "gpus", "gpu_memory").rows()
+    return rows.select("__row", "profile", "batch_size", "gpus", "gpu_memory", "gpu_types").rows()

@@ -113,7 +113,7 @@ def _read_classes(instance: Instance, speeds: Speeds, class_of: list[int]) -> di
     limited = any(group.gpu_memory is not None for group in groups)
     found: dict[int, _Class] = {}
     suiting: dict[tuple[Any, ...], set[int]] = {}
-    columns = (instance.table["gpu_types"].to_list(), instance.table["gpu_memory"].to_list())
+    columns = (instance.table["gpu_types"].to_list(), instance.gpu_memory.tolist())
     for j, c in enumerate(class_of):
         types, memory = columns[0][j], columns[1][j]
         key = (None if types is None else tuple(types), memory)

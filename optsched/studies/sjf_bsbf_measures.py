@@ -147,14 +147,8 @@ def accumulated(schedule: Schedule) -> float:
     """Share of the jobs that run in more sub-steps than the whole batch needs; 0 where jobs are alone."""
     if not isinstance(schedule, SharedSchedule):
         return 0.0
-    instance, known = schedule.instance, {}
-    columns = ("profile", "batch_size", "gpus", "gpu_memory")  # jobs that agree in them are split alike
-    rows = list(zip(*(instance.table[name].to_list() for name in columns), strict=True))
-    for j in schedule.job.tolist():
-        if rows[j] not in known:
-            chain = instance.sub_batches(j)
-            known[rows[j]] = chain[0].steps if chain else 1
-    whole = np.array([known[rows[j]] for j in schedule.job.tolist()])
+    chains = map(schedule.instance.sub_batches, schedule.job.tolist())
+    whole = np.array([chain[0].steps if chain else 1 for chain in chains])
     return float((schedule.steps > whole).mean())
 
 
