@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +21,8 @@ from optsched.instance import Cluster, Instance, Job, NodeGroup
 from optsched.interference import Interference
 from optsched.models.gang_set import one_gang_set
 from optsched.models.shared_jobs import SharedJobs, on_events, shared_completions
-from optsched.offline.sharing_orders import best_shared_order, possible_orders
+from optsched.offline.event_orders import EventOrders, Order
+from optsched.offline.sharing_orders import best_shared_order
 from optsched.offline.sharing_search import SharingOptimum, sharing_optimum
 from optsched.rates.sharing_pair import sharing_pair
 from optsched.scaling import Scaling
@@ -190,17 +192,19 @@ def test_multipliers_prove_the_optimum_exactly(n: int, xi: str) -> None:
     assert optimum.value * (1 - Fraction(1, 10**9)) <= found.bound <= optimum.value
 
 
+def orders_of(n: int, sets: Iterable[int]) -> list[Order]:
+    return list(EventOrders([Fraction(1)] * n, [Fraction(0)] * n, dict.fromkeys([0, *sets], [])))
+
+
 def test_the_sheets_counts_of_orders() -> None:
     for n, count in ((1, 1), (2, 6), (3, 54), (4, 648)):
         pairs = {1 << j | 1 << k for j, k in itertools.product(range(n), repeat=2)}
-        orders = list(possible_orders(n, pairs))
+        orders = orders_of(n, pairs)
         assert len(orders) == len(set(orders)) == count
     alone = {0b001, 0b010, 0b100}
-    assert len(list(possible_orders(3, alone))) == 6
-    assert (
-        len(list(possible_orders(3, alone | {0b011}))) == 6 + 4 * 2
-    )  # four ways to overlap, before or after the third
-    assert len(list(possible_orders(3, set(range(8))))) == 90
+    assert len(orders_of(3, alone)) == 6
+    assert len(orders_of(3, alone | {0b011})) == 6 + 4 * 2  # four ways to overlap, before or after the third
+    assert len(orders_of(3, range(8))) == 90
 
 
 def test_sub_batches_are_chosen_by_all_roads() -> None:
