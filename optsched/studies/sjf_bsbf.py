@@ -184,12 +184,17 @@ def _sweeps(size: Size) -> Iterable[Experiment]:
         yield _sweep("64-gpus-heavy", {**size.large, "jobs": size.heavy}, FEW)
 
 
-def _sweep(name: str, parameters: Mapping[str, Any], values: tuple[float, ...]) -> Experiment:
+COMPARED = "How does sharing compare with waiting and with preemption as interference grows?"
+
+
+def _sweep(
+    name: str, parameters: Mapping[str, Any], values: Iterable[float], question: str = COMPARED, **more: Any
+) -> Experiment:
     return Experiment(
         name,
-        "How does sharing compare with waiting and with preemption as interference grows?",
+        question,
         "xi of all pairs",
-        {f"xi {xi:g}": _cluster(parameters, xi=xi) for xi in values},
+        {f"xi {xi:g}": _cluster(parameters, xi=xi, **more) for xi in values},
         ROWS,
         "sjf",
         SHOWN,
@@ -201,18 +206,8 @@ def _sweep(name: str, parameters: Mapping[str, Any], values: tuple[float, ...]) 
 
 def _narrow(size: Size) -> Iterable[Experiment]:
     """The same 64 GPUs without the jobs that hold up to half of them for hours."""
-    yield Experiment(
-        "no-wide-gangs",
-        "Does it depend on the widest gangs? No job of more than 16 GPUs",
-        "xi of all pairs",
-        {f"xi {xi:g}": _cluster(size.large, xi=xi, widest=16) for xi in size.some_of_sweep},
-        ROWS,
-        "sjf",
-        SHOWN,
-        SHARING,
-        _published(TIRESIAS),
-        remarks=REMARKS,
-    )
+    question = "Does it depend on the widest gangs? No job of more than 16 GPUs"
+    yield _sweep("no-wide-gangs", size.large, size.some_of_sweep, question, widest=16)
 
 
 def _parts(size: Size) -> Iterable[Experiment]:

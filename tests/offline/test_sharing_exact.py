@@ -193,7 +193,7 @@ def test_multipliers_prove_the_optimum_exactly(n: int, xi: str) -> None:
 
 
 def orders_of(n: int, sets: Iterable[int]) -> list[Order]:
-    return list(EventOrders([Fraction(1)] * n, [Fraction(0)] * n, dict.fromkeys([0, *sets], [])))
+    return list(EventOrders([Fraction(1)] * n, [Fraction(0)] * n, dict.fromkeys([0, *sets], ())))
 
 
 def test_the_sheets_counts_of_orders() -> None:
