@@ -558,8 +558,13 @@ def _check_names(
     scalings: Mapping[str, Scaling],
     interference: Interference | None,
 ) -> None:
-    if tasks and (profiles or scalings or throughputs is not None or interference is not None):
-        legal = "either tasks, or profiles, throughputs, scalings and interference"
+    if tasks and interference is not None:
+        legal = "none; contention says what jobs with tasks cost each other"
+        raise InputError(
+            "jobs with tasks take turns on a GPU", field="interference", value=interference.ratio, legal=legal
+        )
+    if tasks and (profiles or scalings or throughputs is not None):
+        legal = "either tasks, or profiles, throughputs and scalings"
         raise InputError("jobs with tasks and jobs at other speeds do not run together", field="tasks", legal=legal)
     for name, scaling in scalings.items():
         if not isinstance(scaling, Scaling):

@@ -47,7 +47,10 @@ class Interference:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ratio", _ratio(self.ratio, "interference.ratio"))
-        object.__setattr__(self, "kinds", tuple(self.kinds))
+        kinds: Any = self.kinds
+        if isinstance(kinds, str) or not all(isinstance(kind, str) for kind in kinds):
+            raise InputError("not legal", field="interference.kinds", value=kinds, legal="a list of names")
+        object.__setattr__(self, "kinds", tuple(kinds))
         object.__setattr__(self, "ratios", _square(self.kinds, self.ratios))
 
     @cached_property

@@ -242,7 +242,7 @@ def test_jobs_with_tasks_do_not_take_interference(tmp_path: Path, capsys: pytest
         "tasks": {"net": {"forward": 1, "backward": 1}},
     }
     assert call("run", written(tmp_path, document), "--interference", 1.5) == 2
-    assert "jobs with tasks and jobs at other speeds do not run together" in one_line(capsys)
+    assert "interference = 1.5: jobs with tasks take turns on a GPU" in one_line(capsys)
 
 
 def test_profiles_are_for_jobs_with_batch_sizes(tmp_path: Path, two: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ NAMED = 6  # models that a note names one by one
 LEGAL = "a number >= 1, k80, p100, v100, resources, FILE.json or FILE.csv"
 
 Say = Callable[[str], None]
+OWN_FORM = '{"ratio": number >= 1, "kinds": [name, ...], "ratios": [[number >= 1 or null, ...], ...]}'
 Asked = float | str | os.PathLike[str] | Interference
 
 
@@ -92,6 +93,9 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
     try:
         if isinstance(document, dict) and document.keys() & InterferenceDocument.model_fields.keys():
             return _own(content)
+        if document == {}:
+            legal = f"{OWN_FORM}, or Gavel's table of co-located throughputs"
+            raise InputError("says nothing of interference", field="interference", value=document, legal=legal)
         throughputs = read_throughputs(path)
         types = cluster.gpu_types
         if len(types) > 1:
@@ -111,8 +115,7 @@ def _own(content: bytes) -> Interference:
         first = error.errors(include_url=False, include_context=False)[0]
         field = ".".join(["interference", *(str(part) for part in first["loc"])])
         value = first["input"] if isinstance(first["input"], str | float | int | None) else ...
-        legal = '{"ratio": number >= 1, "kinds": [name, ...], "ratios": [[number >= 1 or null, ...], ...]}'
-        raise InputError(first["msg"], field=field, value=value, legal=legal) from None
+        raise InputError(first["msg"], field=field, value=value, legal=OWN_FORM) from None
     return Interference.from_json(document.model_dump())
 
 

@@ -88,6 +88,7 @@ def test_texts_that_name_nothing(text: str, told: str) -> None:
         ({"ratio": 0.5}, "interference.ratio = 0.5|ratio.*greater than or equal to 1"),
         ({"ratio": "2"}, "ratio.*valid number"),
         ('{"ratio": NaN}', "ratio.*finite"),
+        ({}, "says nothing of interference.*Gavel's table"),
         ({"kinds": ["a", "b"], "ratios": [[1, 2]]}, "not a square table.*2 rows of 2"),
         ({"kinds": ["a", "b"], "ratios": [[1, 2], [1]]}, "not a square table"),
         ({"kinds": ["a", "a"], "ratios": [[1, 2], [1, 2]]}, "a kind is given twice"),
@@ -106,6 +107,11 @@ def test_files_that_are_not_legal(document: Any, told: str, tmp_path: Path) -> N
         interference(path, HERE)
     assert path in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_text_is_not_a_list_of_kinds() -> None:
+    with pytest.raises(InputError, match=r"interference.kinds = 'ab'.*a list of names"):
+        Interference(2, "ab", ((1, 1), (1, 1)))  # type: ignore[arg-type]
 
 
 def test_gavels_table_needs_one_type_of_gpu(tmp_path: Path) -> None:
