@@ -3,7 +3,8 @@
 ``rule(state, job) -> option``: -1 when the job waits, else which of its sub-batches it runs, with its GPUs in
 ``state.out_gpu``: g_j different ones that suit it, each with at most one job on it that it may run beside, and room for the
 sub-batch. It may read everything in `optsched.simulation.sharing_state.SharingState` and change only the scratch
-(``out_gpu``, ``order``, ``use``, ``listed``, ``mark`` (left at -1), ``found``, ``value``, ``other``).
+(``out_gpu``, ``order`` (left an order of all nodes), ``use``, ``listed``, ``mark`` (left at -1), ``found``, ``value``,
+``other``).
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class SharingState(NamedTuple):
     out_pool: Ints
     out_count: Ints
     out_gpu: Ints  # what a rule chose
-    order: Ints  # i64[N]
+    order: Ints  # i64[N] always some order of all nodes
     use: Ints  # i64[G]
     listed: Ints  # i64[G]
     mark: Ints  # i64[n]
@@ -133,7 +133,7 @@ def new_sharing_state(
         out_pool=ints(total),
         out_count=ints(total),
         out_gpu=ints(total),
-        order=ints(nodes),
+        order=np.arange(nodes, dtype=np.int64),
         use=ints(total),
         listed=ints(total),
         mark=ints(max(n, 1), -1),
