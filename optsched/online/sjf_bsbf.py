@@ -37,9 +37,9 @@ class SjfBsbf:
     times GPUs. ``interval`` > 0: decisions only at multiples of that many seconds.
 
     **Guarantee** for two jobs, `optsched.ratios.sjf_bsbf`; none for more. **Counterexample** there: pairwise tests are not
-    joint ones. **Complexity** O(G + N^2 + partners x gang) a waiting job and event. **Reference** Lai-JX et al.,
-    "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing", IWQoS 2024, arXiv 2407.13088; the
-    choice of the sub-batch and t_seq with the whole batch are this project's reading.
+    joint ones. **Complexity** a sort of the nodes and O(partners (partners + G)) a waiting job and event. **Reference**
+    Lai-JX et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing", IWQoS 2024, arXiv
+    2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading.
     """
 
     consolidated: bool = False
