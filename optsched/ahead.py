@@ -11,34 +11,42 @@ import sys
 
 
 def exclusive() -> None:
-    """Queue orders, and policies that name nodes."""
-    from optsched.simulation import ordered  # noqa: F401  (compiled when it is imported)
+    """Queue orders, and policies in plain Python, some of which compile their rounds."""
+    from optsched.simulation.engine import (
+        run_policy,
+    )  # with `optsched.simulation.ordered`, compiled when it is imported
     from optsched.simulation.entry_points import compile_all
 
     compile_all()
-    from optsched.online.simulate import simulate
+    from optsched.online.gavel import Gavel
+    from optsched.online.hadar import Hadar
+    from optsched.online.srtf import Srtf
+    from optsched.placement.consolidated import consolidated
     from optsched.sources import load
 
     instance = load("ddl-05-1")
-    for policy in ("srtf", "a-srpt", "gavel", "hadar"):
-        simulate(instance, policy)
+    for policy in (Srtf(), Gavel(), Hadar()):  # not through `simulate`, which needs tasks and all policies compiled
+        run_policy(instance, policy, consolidated())
 
 
 def shared() -> None:
-    """The placements, two jobs on a GPU, then tasks: none of them needs the engine of whole jobs."""
+    """The placements, tasks, two jobs on a GPU, what else policies compile: none of it needs the engine of whole jobs."""
     from optsched.placement import PLACEMENTS
 
     PLACEMENTS.names()  # compiled when they are found
-    from optsched.online.sjf_bsbf import SjfBsbf
-    from optsched.simulation.sharing import run_sharing_policy
-    from optsched.sources import load
-
-    run_sharing_policy(load("rigid-06-1", interference=1.5), SjfBsbf())
     from optsched.online.ada_srsf import AdaSrsf
     from optsched.placement.lwf import lwf
     from optsched.simulation.iterations import run_iterations
+    from optsched.sources import load
 
     run_iterations(load("contention-cluster", limit=4), AdaSrsf(), lwf(), record=True)
+    from optsched.online.sjf_bsbf import SjfBsbf
+    from optsched.simulation.sharing import run_sharing_policy
+
+    run_sharing_policy(load("rigid-06-1", interference=1.5), SjfBsbf())
+    from optsched.online import POLICIES
+
+    POLICIES.names()
 
 
 if __name__ == "__main__":

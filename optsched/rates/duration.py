@@ -30,7 +30,8 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
     fastest, slowest = np.ones(instance.n), np.ones(instance.n)
     if instance.tabled.any():
         speeds, jobs = type_speeds(instance), np.flatnonzero(instance.tabled)
-        fastest[jobs], slowest[jobs] = 1.0 / speeds.fastest[jobs], 1.0 / speeds.slowest[jobs]
+        with np.errstate(over="ignore"):  # inf is out of range, see below
+            fastest[jobs], slowest[jobs] = 1.0 / speeds.fastest[jobs], 1.0 / speeds.slowest[jobs]
         names = instance.table["profile"].to_list()
         _check_seconds(instance, jobs, [names[j] for j in jobs.tolist()], fastest, slowest)
     if instance.scaled.any():
