@@ -43,8 +43,6 @@ DEFECTS = {  # and the rule that finds each of them
     "three": "capacity",
 }
 
-pytestmark = pytest.mark.study  # minutes; the default tests hold smaller versions
-
 
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
 @settings(max_examples=40)

@@ -30,8 +30,6 @@ SHEET = {
 }
 SAMPLING = 4.0  # standard errors
 
-pytestmark = pytest.mark.study  # minutes; the default tests hold smaller versions
-
 
 def ratios(xi: str, jobs: int, count: int) -> np.ndarray:
     """f64[count, policies]."""
