@@ -12,9 +12,7 @@ import sys
 
 def exclusive() -> None:
     """Queue orders, and policies in plain Python, some of which compile their rounds."""
-    from optsched.simulation.engine import (
-        run_policy,
-    )  # with `optsched.simulation.ordered`, compiled when it is imported
+    from optsched.simulation.engine import run_policy  # compiles `ordered`
     from optsched.simulation.entry_points import compile_all
 
     compile_all()

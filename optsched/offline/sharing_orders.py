@@ -13,24 +13,19 @@ project.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
-
-import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.models.gang_set import first_gangs, one_gang_set
 from optsched.models.shared_jobs import Gang, SharedJobs, may_be_on, on_events, shared_completions
-from optsched.offline.event_orders import EventOrders, Order
+from optsched.offline.event_orders import EventOrders, LeastOrder
 from optsched.offline.sharing_places import Places
 from optsched.schedule import SharedSchedule
 
 __all__ = ["MOST", "SharedOrderOptimum", "best_shared_order", "choices", "shared_orders"]
-
-Floats = npt.NDArray[np.float64]
 
 MOST, MOST_PROGRAMS = 5, 300_000  # jobs; orders, some of which are not possible: (2n)! / 2^n a choice
 NEAR = 1e-8  # relative to sum C_j: a start of the LP this near to an event is at the event
@@ -38,20 +33,12 @@ NAME = "sharing-orders"
 
 
 @dataclass(frozen=True)
-class SharedOrderOptimum:
-    """``value`` sum C_j, ``order`` of the events, ``start`` f64[n] seconds, GPUs, options; ``orders`` were solved.
-
-    ``bound``: the exact lower bound that the multipliers of all orders prove, None where it was not asked for.
-    """
+class SharedOrderOptimum(LeastOrder):
+    """The best over all ``gangs`` and ``options`` of ``jobs``; ``orders`` and ``bound`` are of all choices together."""
 
     jobs: SharedJobs
-    value: float
-    order: Order
-    start: Floats
     gangs: tuple[Gang, ...]
     options: tuple[int, ...]
-    orders: int
-    bound: Fraction | None
 
     @property
     def schedule(self) -> SharedSchedule:
@@ -85,18 +72,12 @@ def best_shared_order(instance: Instance | SharedJobs, *, certify: bool = False)
     jobs = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
     if not 1 <= jobs.n <= MOST:
         raise InputError("not a number of jobs to enumerate", field="n", value=jobs.n, legal=f"1 to {MOST}")
-    best: SharedOrderOptimum | None = None
-    bound: Fraction | None = None
-    solved = 0
-    for gangs, options in choices(jobs):
-        found = shared_orders(jobs, gangs, options).least(certify=certify)
-        solved += found.orders
-        if found.bound is not None:
-            bound = found.bound if bound is None else min(bound, found.bound)
-        if best is None or found.value < best.value:
-            best = SharedOrderOptimum(jobs, found.value, found.order, found.start, gangs, options, solved, bound)
-    assert best is not None  # every job has GPUs and an option
-    return replace(best, orders=solved, bound=bound)
+    every = choices(jobs)
+    found = [shared_orders(jobs, gangs, options).least(certify=certify) for gangs, options in every]
+    best = min(range(len(found)), key=lambda k: found[k].value)
+    value, order, start = found[best].value, found[best].order, found[best].start
+    bound = min((each.bound for each in found if each.bound is not None), default=None)
+    return SharedOrderOptimum(value, order, start, sum(each.orders for each in found), bound, jobs, *every[best])
 
 
 def choices(jobs: SharedJobs) -> list[tuple[tuple[Gang, ...], tuple[int, ...]]]:
