@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ import polars as pl
 from optsched.cluster import Cluster, NodeGroup
 from optsched.contention import Contention, IterationTasks
 from optsched.eligibility import suited_groups
+from optsched.epoch import epoch_of
 from optsched.errors import InputError, RowErrors
 from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
 from optsched.interference import Interference
@@ -204,6 +206,29 @@ class Instance:
     def arrival(self) -> Floats:
         """Release dates r_j in seconds, f64[n]."""
         return self._floats("arrival", 0.0)
+
+    @cached_property
+    def epoch(self) -> float:
+        """Where the clock of this instance begins, in its own seconds: the first arrival (see `optsched.epoch`)."""
+        return epoch_of(self.arrival, self.due)
+
+    @cached_property
+    def relative(self) -> Instance:
+        """The same instance with time counted from `epoch`; itself where that is 0. Everything that computes sees this one.
+
+        Arrivals and due dates less `epoch`, without rounding; a stated optimum is less what the clock adds to it.
+        """
+        if self.epoch == 0:
+            return self
+        shifted = object.__new__(Instance)
+        earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
+        changed = {"table": self.table.with_columns(earlier), "_needs": self._needs.with_columns(earlier)}
+        shifted.__dict__.update({**self._parts, **changed})
+        del shifted.__dict__["jobs"]
+        if self.optimum:
+            moved = get_objective(str(self.optimum["objective"])).clock_part(self)
+            shifted.__dict__["optimum"] = {**self.optimum, "value": Fraction(self.optimum["value"]) - moved}
+        return shifted
 
     @cached_property
     def gpus(self) -> Ints:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.objectives import get_objective
 from optsched.rates.duration import seconds_alone
 from optsched.rates.segment_paces import segment_paces
 from optsched.rates.sub_steps import segment_sub_steps
@@ -23,10 +22,12 @@ HOUR = 3600.0
 def metrics(schedule: Schedule) -> dict[str, Any]:
     """The metrics of a run, named as in ``run --json``.
 
-    JCT = C - r; queueing = time arrived and not running (in any copy); utilization = busy GPU-s / (G x makespan), where
-    busy is work done; ``gpu_hours``: busy, overhead (held without progress: restarts), idle (G x makespan less both) and
-    waiting (gang x queueing). Complexity O((n + S) log n).
+    Computed counted from the first arrival; makespan and completion times are put back on the log's clock.
+    JCT = C - r; queueing = time arrived and not running (in any copy); utilization = busy GPU-s / (G x T), where busy is
+    work done and T the time from the first arrival to the last completion; ``gpu_hours``: busy, overhead (held without
+    progress: restarts), idle (G x T less both) and waiting (gang x queueing). Complexity O((n + S) log n).
     """
+    logged, schedule = schedule.instance, schedule.relative
     instance = schedule.instance
     done = schedule.finished
     completion, arrival = schedule.completion[done], instance.arrival[done]
@@ -34,24 +35,25 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     length = schedule.end - schedule.start
     ran = seconds_running(schedule)[done]
     queueing = np.maximum(jct - ran, 0.0)
-    makespan = float(schedule.end.max()) if len(schedule) else 0.0
+    span = float(schedule.end.max()) if len(schedule) else 0.0
     pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
     busy = float(np.dot(schedule.gangs, schedule.work * pace)) / HOUR
     held = float(np.dot(schedule.gangs, length)) / HOUR
-    total = instance.cluster.gpus * makespan / HOUR
+    total = offered_hours(schedule)
     fairness = finish_time_fairness(schedule)
     p50, p95, p99 = np.percentile(jct, [50, 95, 99]).tolist() if jct.size else (0.0, 0.0, 0.0)
-    weight, due = instance.weight[done], instance.due[done]
+    weight = instance.weight[done]
     sums = {
-        name: get_objective(name).value(completion, arrival, weight, due)
-        for name in ("total_completion_time", "total_weighted_completion_time", "total_flow_time")
+        "total_completion_time": float(completion.sum() + logged.epoch * completion.size),
+        "total_weighted_completion_time": float((weight * completion).sum() + logged.epoch * weight.sum()),
+        "total_flow_time": float(jct.sum()),
     }
     return {
         "mean_jct": _mean(jct),
         "p50_jct": p50,
         "p95_jct": p95,
         "p99_jct": p99,
-        "makespan": makespan,
+        "makespan": span + logged.epoch if len(schedule) else 0.0,
         **sums,
         "mean_queueing": _mean(queueing),
         "utilization": busy / total if total > 0 else 0.0,
@@ -73,13 +75,13 @@ def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
     """The metrics of a run at the task level, named as those of `metrics`.
 
     ``gpu_busy`` f64[G]: seconds in which every GPU computed. Queueing = time until a job is placed; utilization = busy GPU-s
-    / (G x makespan); waiting GPU-hours: gang x time arrived and not computing, so queueing, other jobs' tasks and
+    / (G x T); waiting GPU-hours: gang x time arrived and not computing, so queueing, other jobs' tasks and
     all-reduces; no overhead, since nobody is stopped.
     """
-    instance = schedule.instance
     found = metrics(schedule)
-    done = schedule.finished
-    hours = instance.cluster.gpus * float(found["makespan"]) / HOUR
+    schedule = schedule.relative
+    instance, done = schedule.instance, schedule.finished
+    hours = offered_hours(schedule)
     busy = float(gpu_busy.sum()) / HOUR
     placed = np.full(instance.n, np.nan)
     placed[schedule.job] = schedule.start
@@ -101,16 +103,18 @@ def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
 def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
     """The metrics of a run in which two jobs may be on a GPU, named as those of `metrics`, and three more.
 
-    ``utilization`` = GPU-s with a job / (G x makespan), a GPU counted once however many jobs are on it, as in the busy
+    ``utilization`` = GPU-s with a job / (G x T), a GPU counted once however many jobs are on it, as in the busy
     GPU-hours; what partners cost is no overhead, so there is none. ``shared_jobs``: the share of jobs that ever had a
     partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
-    ``effective_utilization``: the sum of gang x seconds alone with the whole batch / (G x makespan), which is what
+    ``effective_utilization``: the sum of gang x seconds alone with the whole batch / (G x T), which is what
     `metrics` calls utilization where jobs run alone, and beyond 1 where sharing does more than G GPUs could one job at a
     time. O(n log n + K log K).
     """
-    instance, found = schedule.instance, metrics(schedule)
+    found = metrics(schedule)
+    schedule = schedule.relative
+    instance = schedule.instance
     held, partnered = _presence(schedule)
-    hours = instance.cluster.gpus * float(found["makespan"]) / HOUR
+    hours = offered_hours(schedule)
     busy = held / HOUR
     pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
     placed = schedule.job, schedule.steps, schedule.gpu_offset, schedule.gpu_node
@@ -130,6 +134,11 @@ def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
             "waiting": found["gpu_hours"]["waiting"],
         },
     }
+
+
+def offered_hours(schedule: Schedule) -> float:
+    """GPU-hours from the first arrival to the last completion of a schedule whose times count from there."""
+    return schedule.instance.cluster.gpus * (float(schedule.end.max()) if len(schedule) else 0.0) / HOUR
 
 
 def _presence(schedule: Schedule) -> tuple[float, npt.NDArray[np.bool_]]:
@@ -178,6 +187,7 @@ def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
     """
     if not len(schedule):
         return 0.0, 0.0
+    schedule = schedule.relative
     instance = schedule.instance
     span = instance.cluster.gpus * (float(schedule.end.max()) - float(instance.arrival.min()))
     pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
@@ -193,6 +203,7 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     A job is active from arrival to completion; unfinished jobs are active until the schedule ends. A value above 1: the
     job would have been better off with a private 1/n share of the cluster.
     """
+    schedule = schedule.relative
     instance = schedule.instance
     done = schedule.finished
     if not done.any():
@@ -200,8 +211,7 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     end = float(schedule.end.max())
     completion = np.where(done, schedule.completion, np.maximum(end, instance.arrival))
     jct = completion[done] - instance.arrival[done]
-    origin = instance.arrival.min()  # not 0: a trace may count from 1970, and the integrals would be rounded
-    arrival, completion = instance.arrival - origin, completion - origin
+    arrival = instance.arrival
     stay = _active_integral(arrival, completion, completion[done]) - _active_integral(
         arrival, completion, arrival[done]
     )

@@ -30,7 +30,8 @@ class Objective:
     """A sum (or the maximum) over jobs of ``term(C_j, r_j, w_j, d_j)``.
 
     ``completion_form`` names the completion-time objective that a flow-time objective differs from by the constant
-    ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere.
+    ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere. ``clocked``: completion times stand alone in it, so that its
+    value moves with the epoch of the log (`clock_part`).
     """
 
     name: str
@@ -39,6 +40,7 @@ class Objective:
     maximum: bool = False
     weighted: bool = False
     completion_form: str | None = None
+    clocked: bool = False
 
     @property
     def gain(self) -> bool:
@@ -68,6 +70,15 @@ class Objective:
     def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
         """The value in fractions of completion times of an instance's jobs."""
         return self.exact(completion, instance.arrival, instance.weight, instance.due)
+
+    def clock_part(self, instance: Instance) -> Fraction:
+        """What a value is more on the log's clock than counted from the first arrival: epoch x (n, sum w_j or 1), or 0."""
+        if not self.clocked or instance.n == 0:
+            return Fraction(0)
+        epoch = Fraction(instance.epoch)
+        if self.maximum:
+            return epoch
+        return epoch * (sum(map(Fraction, instance.weight.tolist())) if self.weighted else instance.n)
 
 
 GAIN_BITS = 100  # terms of a gain are quotients: rounded to multiples of 2**-100, so that their sum stays short
@@ -120,8 +131,8 @@ def _tardiness(c: Any, r: Any, w: Any, d: Any) -> Any:
 
 
 for _objective in (
-    Objective("total_completion_time", "sum C_j", lambda c, r, w, d: c),
-    Objective("total_weighted_completion_time", "sum w_j C_j", lambda c, r, w, d: w * c, weighted=True),
+    Objective("total_completion_time", "sum C_j", lambda c, r, w, d: c, clocked=True),
+    Objective("total_weighted_completion_time", "sum w_j C_j", lambda c, r, w, d: w * c, weighted=True, clocked=True),
     Objective(
         "total_flow_time",
         "sum (C_j - r_j)",
@@ -135,7 +146,7 @@ for _objective in (
         weighted=True,
         completion_form="total_weighted_completion_time",
     ),
-    Objective("makespan", "C_max", lambda c, r, w, d: c, maximum=True),
+    Objective("makespan", "C_max", lambda c, r, w, d: c, maximum=True, clocked=True),
     Objective("total_weighted_tardiness", "sum w_j max(C_j - d_j, 0)", _tardiness, weighted=True),
     Utility("total_utility", "max sum w_j N_j / (C_j - r_j)", _no_term, weighted=True),
 ):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -164,6 +164,25 @@ class Schedule:
         last = np.full(self.instance.n, -np.inf)
         np.maximum.at(last, self.job, self.end)
         return np.where(self.finished, last, np.nan)
+
+    @cached_property
+    def relative(self) -> Self:
+        """The same schedule of `Instance.relative`, its times counted from the first arrival; itself where the epoch is 0.
+
+        Of a schedule that was computed it is what was computed; of one that was read, what the clock of the file can hold.
+        """
+        return self if self.instance.epoch == 0 else self._shifted(self.instance.relative, -self.instance.epoch)
+
+    def on_clock(self, instance: Instance) -> Self:
+        """This schedule of ``instance.relative`` on the clock of ``instance``, every time rounded to a float of it."""
+        if instance.epoch == 0:
+            return self
+        placed = self._shifted(instance, instance.epoch)
+        placed.__dict__["relative"] = self
+        return placed
+
+    def _shifted(self, instance: Instance, seconds: float) -> Self:
+        return replace(self, instance=instance, start=self.start + seconds, end=self.end + seconds)
 
     def segments(self) -> Iterator[Segment]:
         """The segments as objects."""

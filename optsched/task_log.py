@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,13 @@ class TaskSchedule(Schedule):
     """
 
     tasks: TaskLog | None = None
+
+    def _shifted(self, instance: Instance, seconds: float) -> Self:
+        shifted, log = super()._shifted(instance, seconds), self.tasks
+        if log is None:
+            return shifted
+        moved = TaskLog(log.job, log.worker, log.start + seconds, log.end + seconds)
+        return replace(shifted, tasks=moved)
 
     def save_tasks(self, path: str | os.PathLike[str]) -> None:
         """Write gangs and tasks to a Parquet file, whole or not at all; `InputError` when there is no log."""

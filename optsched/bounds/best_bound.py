@@ -93,6 +93,11 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
     """
     schedule_class = _class_of(instance, schedule_class)
     name = objective_of(instance, objective).name
+    return _best(instance.relative, name, schedule_class).on_clock(instance)
+
+
+def _best(instance: Instance, name: str, schedule_class: str) -> Certificate:
+    """The best bound of an instance whose time counts from its first arrival."""
     found = []
     every = [BOUNDS.get(known) for known in BOUNDS.names()]
     every = [b for b in every if schedule_class in b.classes and b.tasks == instance.at_task_level]

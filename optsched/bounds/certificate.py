@@ -22,7 +22,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -72,7 +72,8 @@ class Certificate:
     """A lower bound on the optimum of ``objective`` over the schedules of a class; from above where it is maximised.
 
     ``instance`` is the digest of the instance, ``value`` the bound as a fraction, ``data`` what `verify` needs of the
-    proof (JSON: texts, integers, lists, dicts; fractions as ``"p/q"``).
+    proof (JSON: texts, integers, lists, dicts; fractions as ``"p/q"``). ``epoch``: the second of the instance's clock from
+    which the times in ``data`` count, its first arrival (`Instance.epoch`); 0, as in files without it: the clock's own zero.
     """
 
     instance: str
@@ -81,6 +82,14 @@ class Certificate:
     kind: str
     value: Fraction
     data: dict[str, Any] = field(default_factory=dict)
+    epoch: float = 0.0
+
+    def on_clock(self, instance: Instance) -> Certificate:
+        """This certificate of ``instance.relative`` as one of ``instance``: the value is put back on its clock, exactly."""
+        if instance.epoch == 0:
+            return self
+        value = self.value + get_objective(self.objective).clock_part(instance)
+        return replace(self, instance=instance.digest, value=value, epoch=instance.epoch)
 
     @property
     def exact(self) -> str:
@@ -127,7 +136,13 @@ class Certificate:
             raise CertificateError("kind", f"{self.kind} is no bound for this instance: its jobs have {has}tasks")
         if not isinstance(self.value, Fraction):
             raise CertificateError("value", f"the value must be a fraction, not {self.value!r}")
-        kind.verifier(self, instance)
+        if self.epoch == 0:
+            kind.verifier(self, instance)
+            return
+        if self.epoch != instance.epoch:
+            raise CertificateError("instance", f"its times count from {self.epoch!r} s, not from {instance.epoch!r} s")
+        local, moved = instance.relative, get_objective(self.objective).clock_part(instance)
+        kind.verifier(replace(self, instance=local.digest, value=self.value - moved, epoch=0.0), local)
 
     def to_json(self) -> dict[str, Any]:
         """The document of a certificate file."""
@@ -138,6 +153,7 @@ class Certificate:
             "class": self.schedule_class,
             "kind": self.kind,
             "value": self.exact,
+            **({"epoch": self.epoch} if self.epoch else {}),
             "data": self.data,
         }
 
@@ -165,8 +181,11 @@ class Certificate:
                 raise InputError("wrong type of field", file=path, field=name, value=doc[name], legal=legal)
         if "value" not in doc:
             raise InputError("missing field", file=path, field="value", legal=f"format {FORMAT}")
-        value = parse_ratio(doc["value"], "value")
-        return Certificate(doc["instance"], doc["objective"], doc["class"], doc["kind"], value, doc["data"])
+        value, epoch = parse_ratio(doc["value"], "value"), doc.get("epoch", 0)
+        if type(epoch) not in (int, float) or not abs(epoch) < math.inf:
+            raise InputError("not legal", file=path, field="epoch", value=epoch, legal="seconds, or no such field")
+        names = doc["instance"], doc["objective"], doc["class"], doc["kind"]
+        return Certificate(*names, value, doc["data"], float(epoch))
 
 
 Verifier = Callable[[Certificate, Instance], None]

@@ -14,7 +14,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -61,6 +61,10 @@ class Progress:
     gap: float
     nodes: int
     seconds: float
+
+    def on_clock(self, part: float) -> Progress:
+        """The same interval with what a clock adds to values; the gap stays relative to what is left without it."""
+        return replace(self, incumbent=self.incumbent + part, bound=self.bound + part)
 
 
 @dataclass(frozen=True, slots=True)

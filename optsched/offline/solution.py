@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, rounded_down
+from optsched.instance import Instance
 from optsched.instance_file import short_number
+from optsched.objectives import get_objective
 from optsched.schedule import Schedule
 
 __all__ = ["Size", "Solution"]
@@ -40,6 +42,8 @@ class Solution:
     model, solver, size, nodes : how it was found; ``size`` is that of the last program solved.
     duals : row name -> dual value, where the model is an LP.
     note : a sentence for people: why there is no proof, or what conflicts.
+    clock_part : what the clock of the log adds to value and bound (`optsched.objectives.Objective.clock_part`); ``gap`` is
+        relative to the rest, so that it does not depend on the epoch.
     """
 
     objective: str
@@ -56,6 +60,19 @@ class Solution:
     nodes: int = 0
     duals: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
+    clock_part: Fraction = Fraction(0)
+
+    def on_clock(self, instance: Instance) -> Solution:
+        """This solution of ``instance.relative`` as one of ``instance``: times, value and bound on its clock."""
+        moved = get_objective(self.objective).clock_part(instance)
+        return replace(
+            self,
+            value_exact=None if self.value_exact is None else self.value_exact + moved,
+            bound_exact=None if self.bound_exact is None else self.bound_exact + moved,
+            schedule=None if self.schedule is None else self.schedule.on_clock(instance),
+            certificate=None if self.certificate is None else self.certificate.on_clock(instance),
+            clock_part=moved,
+        )
 
     @property
     def value(self) -> float | None:
@@ -69,13 +86,17 @@ class Solution:
 
     @property
     def gap(self) -> float | None:
-        """(value - bound) / |value|; 0 when they are equal, inf for a value of 0; None when either is missing."""
+        """(value - bound) / |value counted from the first arrival|; 0 when they are equal, inf for a value of 0.
+
+        None when value or bound is missing.
+        """
         if self.value_exact is None or self.bound_exact is None:
             return None
         difference = self.value_exact - self.bound_exact
         if difference <= 0:
             return 0.0
-        return float(difference / abs(self.value_exact)) if self.value_exact else math.inf
+        value = self.value_exact - self.clock_part
+        return float(difference / abs(value)) if value else math.inf
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``optsched solve --json``."""

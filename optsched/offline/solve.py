@@ -83,7 +83,21 @@ def solve(
     regular_cost(goal, instance)
     named = None if model is None else _road(model)
     wanted = EXCLUSIVE if named is None else named.schedule_class
-    task = Task(instance, goal, time_limit=time_limit, horizon=horizon, progress=progress, schedule_class=wanted)
+    moved = goal.clock_part(instance)
+    task = Task(
+        instance.relative,
+        goal,
+        time_limit=time_limit,
+        horizon=None if horizon is None else horizon - instance.epoch,
+        progress=None if progress is None else lambda event: progress(event.on_clock(float(moved))),
+        schedule_class=wanted,
+    )
+    return _run(task, named).on_clock(instance)
+
+
+def _run(task: Task, named: Road | None) -> Solution:
+    """Solve an instance whose time counts from its first arrival."""
+    instance = task.instance
     task.search(0)
     task.combinatorial()
     if not task.closed:

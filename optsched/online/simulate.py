@@ -38,6 +38,9 @@ def simulate(
     placement : the placement where ``policy`` names none; default: the policy's own, else ``count``, any free GPUs.
     progress : called with (finished jobs, all jobs) now and then.
 
+    The engine and the policy see time counted from the first arrival (`Instance.relative`): what a run is does not depend
+    on the clock of the log. Its schedule is put back on that clock.
+
     Returns
     -------
     Run : ``.schedule``, ``.metrics``, ``.events``, ``.value(objective)``, ``.unfinished``.
@@ -49,6 +52,11 @@ def simulate(
         whole jobs where they have tasks.
     """
     chosen = specify(policy, placement)
+    return _simulate(instance.relative, chosen, progress).on_clock(instance)
+
+
+def _simulate(instance: Instance, chosen: Specification, progress: Progress | None) -> Run:
+    """The run of an instance whose time counts from its first arrival."""
     if at_task_level(chosen.policy):
         return run_iterations(
             instance, cast("TaskPolicy", chosen.policy), chosen.placement, name=chosen.text, progress=progress

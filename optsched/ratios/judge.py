@@ -59,8 +59,11 @@ class Judgement:
 def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgement:
     """Hold a theorem that applies against a run of ``policy``.
 
-    Complexity: O(n log n) beyond the certificate, which ``proven`` makes once for each objective.
+    Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are on
+    the clock of the instance. Complexity: O(n log n) beyond the certificate, which ``proven`` makes once for each objective.
     """
+    moved = get_objective(theorem.objective).clock_part(run.instance)
+    run, proven = run.relative, proven.relative
     ratio = theorem.ratio(policy, run)
     if not math.isfinite(ratio):
         raise ValueError(f"the guarantee {theorem.id!r} gives the ratio {ratio} for a run of {run.policy}")
@@ -85,8 +88,12 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgemen
         theorem.id,
         theorem.objective,
         float(ratio),
-        None if value is None else float(value),
-        None if lower is None else float(lower) if get_objective(theorem.objective).gain else rounded_down(lower),
+        None if value is None else float(value + moved),
+        None
+        if lower is None
+        else float(lower)
+        if get_objective(theorem.objective).gain
+        else rounded_down(lower + moved),
         False if findings else holds,
         run.policy,
         tuple(findings),
@@ -97,7 +104,9 @@ def judgements(specification: Specification, run: Run, proven: Proven) -> tuple[
     """Every theorem that applies, judged; one whose factor is infinite for this run promises nothing and is left out."""
     policy, placement = specification.policy, specification.placement
     promising = (
-        theorem for theorem in applicable(policy, placement, run.instance) if math.isfinite(theorem.ratio(policy, run))
+        theorem
+        for theorem in applicable(policy, placement, run.instance.relative)
+        if math.isfinite(theorem.ratio(policy, run.relative))
     )
     return tuple(judge(theorem, policy, run, proven) for theorem in promising)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from optsched.bounds import Certificate, NoBoundError, bound
-from optsched.bounds.certificate import GANG_CLASSES, classes_of
+from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
 from optsched.check import check_schedule, schedule_value
 from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance
@@ -40,6 +41,10 @@ class BoundShown:
     exact: bool
     gain: bool = False
 
+    def on_clock(self, part: Fraction) -> BoundShown:
+        """The same bound with what the clock of the log adds to it, still on the safe side."""
+        return replace(self, value=rounded_down(Fraction(self.value) + part)) if part else self
+
     def ratio(self, value: float) -> float | None:
         """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0."""
         if math.isnan(value):
@@ -63,7 +68,8 @@ class BoundShown:
 class Proven:
     """Lower bounds (certificates, proved again) and upper bounds (accepted runs, a stated optimum) on the optimum.
 
-    Certificates are made when they are first asked for and kept; ``runs`` are those that the referee accepted.
+    Certificates are made when they are first asked for and kept; ``runs`` are those that the referee accepted. All of it is
+    compared counted from the first arrival (`relative`); values that are handed out are on the clock of the instance.
     """
 
     def __init__(self, instance: Instance, runs: Iterable[Run] = ()) -> None:
@@ -72,12 +78,25 @@ class Proven:
         self._certificates: dict[tuple[str, str], Certificate | None] = {}
         self._reached: dict[tuple[str, str], bool] = {}
 
+    @cached_property
+    def relative(self) -> Proven:
+        """The same of `Instance.relative` and its runs; itself where the epoch is 0."""
+        if self.instance.epoch == 0:
+            return self
+        return Proven(self.instance.relative, [run.relative for run in self.runs])
+
+    def _clock_part(self, objective: str) -> Fraction:
+        return get_objective(objective).clock_part(self.instance)
+
     def certificate(self, objective: str, schedule_class: str | None = None) -> Certificate | None:
         """The best verified bound for a class of schedules; one for ``gang`` serves every class of gang schedules.
 
         Without a class for the one that the instance means: ``sharing`` where jobs may share GPUs, else ``gang``.
         """
         key = objective, self._proved_for(schedule_class)
+        if self.relative is not self:
+            found = self.relative.certificate(*key)
+            return None if found is None else found.on_clock(self.instance)
         if key not in self._certificates:
             self._certificates[key] = verified_bound(self.instance, *key)
         return self._certificates[key]
@@ -87,6 +106,9 @@ class Proven:
 
         A bound on flow time also serves completion time, and back.
         """
+        if self.relative is not self:
+            found = self.relative.lower(objective, schedule_class)
+            return None if found is None else found + self._clock_part(objective)
         wanted = self._proved_for(schedule_class)
         for (known, proved_for), certificate in self._certificates.items():
             between = _shift(self.instance, known, objective)
@@ -104,6 +126,9 @@ class Proven:
 
     def upper(self, objective: str, schedule_class: str) -> Fraction | None:
         """The best value that a schedule of the class is known to have: of a finished run, or the stated optimum."""
+        if self.relative is not self:
+            best = self.relative.upper(objective, schedule_class)
+            return None if best is None else best + self._clock_part(objective)
         served = WITHIN[schedule_class]
         found = [
             schedule_value(self.instance, run.schedule, objective)
@@ -117,6 +142,9 @@ class Proven:
 
     def beside(self, run: Run, objective: str) -> BoundShown | None:
         """The optimum that the instance states for the class of the run, else the certificate."""
+        if self.relative is not self:
+            shown = self.relative.beside(run.relative, objective)
+            return None if shown is None else shown.on_clock(self._clock_part(objective))
         known = stated_optimum(self.instance, objective)
         if known is not None and run.schedule_class == known[1]:
             return BoundShown(known[0], KNOWN, known[1], True, get_objective(objective).gain)
@@ -139,6 +167,8 @@ class Proven:
 
     def stated_optimum_stands(self, objective: str) -> None:
         """Raise `InputError` when a run or the certificate refutes the optimum that the instance states."""
+        if self.relative is not self:
+            return self.relative.stated_optimum_stands(objective)
         known = stated_optimum(self.instance, objective)
         if known is None:
             return

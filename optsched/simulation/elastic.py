@@ -22,7 +22,7 @@ from optsched.elastic import Allocation, ElasticPolicy
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.forking import Places
 from optsched.instance import Instance
-from optsched.metrics import HOUR, metrics
+from optsched.metrics import HOUR, metrics, offered_hours
 from optsched.policy import Floats, Ints, Knowledge
 from optsched.rates.goodput import Goodputs
 from optsched.schedule import Schedule, node_first
@@ -51,7 +51,7 @@ class ElasticRun(Run):
         found, held = metrics(self.schedule), self.schedule.end - self.schedule.start
         hours = float(np.dot(self.schedule.gangs, held)) / HOUR
         busy = float(np.dot(self.schedule.gangs, self.schedule.work / self.rate)) / HOUR
-        total = self.instance.cluster.gpus * float(found["makespan"]) / HOUR
+        total = offered_hours(self.schedule.relative)
         split = {**found["gpu_hours"], "busy": busy, "overhead": hours - busy}
         return {**found, "utilization": busy / total if total > 0 else 0.0, "gpu_hours": split}
 

@@ -73,9 +73,9 @@ class TaskRun(Run):
 
     @property
     def nic_share(self) -> float:
-        """Share of the makespan in which a network interface is busy, mean over the nodes."""
-        makespan = self.metrics["makespan"]
-        return float(self.nic_busy.mean() / makespan) if makespan > 0 else 0.0
+        """Share of the time to the last completion in which a network interface is busy, mean over the nodes."""
+        end = self.schedule.relative.end.max(initial=0.0)
+        return float(self.nic_busy.mean() / end) if end > 0 else 0.0
 
 
 def run_iterations(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -60,8 +60,25 @@ class Run:
         return [self.instance.ids[j] for j in np.flatnonzero(~self.schedule.finished)]
 
     def value(self, objective: str | None = None) -> float:
-        """The value of an objective (default: the instance's own); nan when a job did not finish."""
-        return objective_of(self.instance, objective).of(self.instance, self.schedule.completion)
+        """The value of an objective (default: the instance's own), on the log's clock; nan when a job did not finish.
+
+        Added up counted from the first arrival: no digit is lost to the epoch before the last sum.
+        """
+        goal, local = objective_of(self.instance, objective), self.schedule.relative
+        return goal.of(local.instance, local.completion) + float(goal.clock_part(self.instance))
+
+    @cached_property
+    def relative(self) -> Self:
+        """This run of `Instance.relative`, as the engine made it: times from the first arrival."""
+        return self if self.instance.epoch == 0 else replace(self, schedule=self.schedule.relative)
+
+    def on_clock(self, instance: Instance) -> Self:
+        """This run of ``instance.relative`` on the clock of ``instance``; ``notes`` keep counting from the first arrival."""
+        if instance.epoch == 0:
+            return self
+        run = replace(self, schedule=self.schedule.on_clock(instance))
+        run.__dict__["relative"] = self
+        return run
 
 
 def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> Schedule:
