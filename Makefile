@@ -30,8 +30,6 @@ $(STAMP): pyproject.toml
 	  $(PYTHON) -m venv $(VENV) && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,dev]'; \
 	fi
-	@echo 'compiling the engine, once'
-	@$(BIN)/python -m optsched.ahead shared & shared=$$!; $(BIN)/python -m optsched.ahead exclusive && wait $$shared
 	@touch $(STAMP)
 
 lint: $(STAMP)

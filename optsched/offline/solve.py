@@ -21,6 +21,7 @@ from optsched.registry import near_matches
 __all__ = ["Solution", "model_names", "solve"]
 
 FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
+FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
 NONZEROS = 5_000_000  # of a formulation that is chosen without being named
 # In the order in which they are tried; the first that applies is taken.
@@ -101,7 +102,7 @@ def _run(task: Task, named: Road | None) -> Solution:
     task.search(0)
     task.combinatorial()
     if not task.closed:
-        task.search(FIRST_BUDGET)
+        task.search(min(FIRST_BUDGET, FIRST_BUDGET_CUBED * instance.n**3))
     if instance.n == 0:
         return _solution(task, "none", Report("none"))
     road = named or _choose(task)
