@@ -10,10 +10,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from optsched.case import Case, Findings, Violation
 from optsched.claim import claim_of
-from optsched.feasibility import RELATIVE, Case, Findings, Violation, judge_gangs, number, slack, whole
+from optsched.feasibility import judge_gangs
 from optsched.instance import Instance
 from optsched.schedule import Schedule
+from optsched.tolerance import MOST, RELATIVE, number, slack, whole
 
 __all__ = ["check_residency", "judge_residency"]
 
@@ -167,11 +169,14 @@ def _long_enough(residency: Residency, found: Findings) -> None:
 def _roundings(instance: Instance, end: Floats) -> Floats:
     """Seconds that every job may lose because each task ends at a rounded time: half a unit in the last place, f64[n].
 
-    Of the clock that counts from the first arrival, so that a late epoch forgives no more. 0 where tasks last whole seconds.
+    Of the clock that counts from the first arrival; of the log's own no more than 1e-6 of the job's seconds. 0 where tasks
+    last whole seconds.
     """
+    need = (instance.forward + instance.backward) * instance.iterations
     exact = whole(instance.forward) & whole(instance.backward) & (instance.message == 0) & whole(end)
-    clock = np.abs(end - instance.arrival.min(initial=np.inf))
-    return np.where(exact, 0.0, 1.5 * instance.iterations * np.spacing(clock))
+    first = instance.arrival.min(initial=np.inf)
+    log, own = (1.5 * instance.iterations * np.spacing(np.abs(end - zero)) for zero in (0.0, first))
+    return np.where(exact, 0.0, own + np.minimum(log, MOST * need))
 
 
 def _volume(residency: Residency, found: Findings) -> None:
