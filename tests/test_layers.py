@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent / "optsched"
 # From the bottom up; a package stands for all its modules.
 FLOORS = [
-    {"errors", "registry", "files", "parameters", "compiled", "heap", "progress"},
+    {"errors", "registry", "files", "parameters", "compiled", "heap", "progress", "json_text", "parquet"},
     {
         "cluster",
         "job_table",

@@ -111,6 +111,8 @@ def build_split(instance: Instance, objective: str, schedule_class: str) -> Cert
     """The best mixture that the ascent meets, or one of K3 and N3. Data as of K3, for one resource or both."""
 
     def prove(times: TaskTimes) -> tuple[Fraction, dict[str, Any]] | None:
+        if not instance.n:
+            return None
         proof = _Proof(instance, objective, [times.gpus, times.links], times)
         ones, zeros = np.ones(instance.n), np.zeros(instance.n)
         shares = [[ones, zeros], [zeros, ones], proof.best_shares()]
@@ -160,7 +162,7 @@ class _Proof:
         fixed = np.array([resource.reach / 2 for resource in self.resources]) - costs.counted - never
         share, best, best_gain = np.zeros(able.shape), np.zeros(able.shape), 0.0
         with np.errstate(all="ignore"):  # of times near the ends of the floats nothing but the direction suffers
-            for step in range(min(max(JOB_STEPS // max(costs.weight.size, 1), FEWEST_STEPS), STEPS)):
+            for step in range(min(max(JOB_STEPS // costs.weight.size, FEWEST_STEPS), STEPS)):
                 rows = zip(self.grids, share * costs.weight, able, strict=True)
                 moments = np.array([_moments(*row) for row in rows])
                 excess = np.where(able, moments + fixed, 0.0) * costs.weight
