@@ -86,7 +86,7 @@ def _without_panics() -> Iterator[None]:
 
 def _check_size(content: bytes, path: str | os.PathLike[str], legal: str) -> None:
     if len(content) < 12 or not content.startswith(MAGIC) or not content.endswith(MAGIC):
-        raise InputError("not a Parquet file, or a truncated one", file=path, legal=legal)
+        raise InputError("not a Parquet file, or a damaged one", file=path, legal=legal)
     length = int.from_bytes(content[-8:-4], "little")
     try:
         footer = _Thrift(content[max(len(content) - 8 - length, 0) : -8]).struct()

@@ -35,7 +35,7 @@ FLOORS = [
     }
     | {"schedule", "schedule_file"},
     {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics"}
-    | {"case", "tolerance", "speed_rules"}
+    | {"case", "tolerance", "speed_rules", "below_bound"}
     | {"task_check", "task_claim", "residency_check", "transferred_bytes", "sharing_check", "elastic_check"},
     {"simulation", "models"},
     {"placement", "prediction", "offline", "sources"},
