@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent / "optsched"
 # From the bottom up; a package stands for all its modules.
 FLOORS = [
-    {"errors", "registry", "files", "parameters", "compiled", "epoch", "heap", "progress"},
+    {"errors", "registry", "files", "parameters", "compiled", "epoch", "heap", "progress", "json_text", "parquet"},
     {
         "cluster",
         "job_table",
@@ -35,6 +35,7 @@ FLOORS = [
     }
     | {"schedule", "schedule_file"},
     {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics"}
+    | {"case", "tolerance", "speed_rules", "below_bound"}
     | {"task_check", "task_claim", "residency_check", "transferred_bytes", "sharing_check", "elastic_check"},
     {"simulation", "models"},
     {"placement", "prediction", "offline", "sources"},
