@@ -122,8 +122,9 @@ def _steps(rows: list[dict[str, Any]]) -> Array:
 
 
 def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    content = read_bytes(path)
     try:
-        doc = json.loads(read_bytes(path))
+        doc = json.loads(content)
     except (ValueError, RecursionError):
         raise InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}") from None
     if not isinstance(doc, dict) or doc.get("format") != FORMAT or not isinstance(doc.get("segments"), list):

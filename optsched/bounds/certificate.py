@@ -291,8 +291,9 @@ def shown(value: Fraction) -> str:
 
 
 def _document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    content = read_bytes(path)
     try:
-        doc = json.loads(read_bytes(path))
+        doc = json.loads(content)
     except (ValueError, RecursionError):
         raise InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}") from None
     if not isinstance(doc, dict) or doc.get("format") != FORMAT:

@@ -60,6 +60,8 @@ def _header(path: Path) -> Mapping[str, Any]:
             header = json.loads(stated.get(METADATA) or stated.get(TASK_METADATA, "{}"))
         else:
             header = json.loads(read_bytes(path))
+    except InputError:
+        raise
     except (ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         kind = "Parquet file" if path.suffix.lower() == ".parquet" else "JSON document"
         raise InputError(f"not a {kind}, or a truncated one", file=path, legal=_legal()) from None

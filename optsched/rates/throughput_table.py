@@ -58,8 +58,9 @@ def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
         Naming file, worker type and key, value and what is legal: for a key that is none, a rate that is negative,
         not finite or no number, a file that is no such document.
     """
+    content = read_bytes(path)
     try:
-        document = json.loads(read_bytes(path))
+        document = json.loads(content)
     except (ValueError, RecursionError):
         raise InputError("not a JSON document, or a truncated one", file=path, legal="Gavel's throughputs") from None
     if not isinstance(document, dict) or not document:
