@@ -24,7 +24,7 @@ def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
 
 
 class Registry(Generic[T]):
-    """Maps names to things of one kind, importing every module of ``package`` on first use.
+    """Maps names to things of one kind, importing every module of ``package`` (or a module alone) on first use.
 
     Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it.
     """
@@ -51,7 +51,7 @@ class Registry(Generic[T]):
             return
         self._discovered = True
         package = importlib.import_module(str(self._package))
-        for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
+        for module in pkgutil.iter_modules(getattr(package, "__path__", []), f"{self._package}."):
             importlib.import_module(module.name)
 
     def get(self, name: str) -> T:
