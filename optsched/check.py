@@ -33,8 +33,9 @@ from optsched.errors import InputError
 from optsched.feasibility import judge, judge_exclusive
 from optsched.files import read_bytes
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.residency_check import judge_residency
-from optsched.schedule import Schedule, SharedSchedule
+from optsched.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.sharing_check import judge_sharing, judge_whole_batches
 from optsched.task_check import judge_tasks
 from optsched.task_claim import TaskClaim, is_task_claim, task_claim_of, task_claim_of_parquet
@@ -73,8 +74,8 @@ class Verdict:
 
 
 def check_schedule(
-    instance: Instance,
-    schedule: Schedule,
+    instance: Source,
+    schedule: Schedule | Scheduled,
     *,
     preemptive: bool = True,
     forking: bool = False,
@@ -90,6 +91,8 @@ def check_schedule(
 
     Parameters
     ----------
+    instance : what the schedule is of, or the SOURCE that names it.
+    schedule : or a run or a solution, whose schedule is judged.
     preemptive : may a job be stopped and resumed?
     forking : may a job run in several copies at once? Each is a segment of its own with the job's whole gang; what they do
         adds up.
@@ -102,6 +105,7 @@ def check_schedule(
     InputError
         When the objective is unknown, a job has no duration, or the schedule's arrays do not fit together.
     """
+    instance, schedule = instance_of(instance), schedule_in(schedule)
     name = None if objective is None and value is None else _known(instance, objective)
     stated = value if value is None or isinstance(value, float) else Fraction(value)
     if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
@@ -122,7 +126,7 @@ def check_schedule(
 
 
 def check_file(
-    path: str | os.PathLike[str], instance: Instance, *, preemptive: bool = True, forking: bool = True
+    path: str | os.PathLike[str], instance: Source, *, preemptive: bool = True, forking: bool = True
 ) -> Verdict:
     """Judge a schedule (JSON or Parquet), a file of tasks (Parquet) or a certificate file.
 
@@ -140,7 +144,7 @@ def check_file(
     InputError
         When the file cannot be read as either: missing, truncated, another format, a field missing or of a wrong type.
     """
-    content = read_bytes(path)
+    content, instance = read_bytes(path), instance_of(instance)
     tasks: TaskClaim | None = None
     if content.startswith(PARQUET_MAGIC):
         if is_task_claim(content):

@@ -326,7 +326,7 @@ def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ValidationError as error:
         raise _as_input_error(error, path) from None
     jobs = [job.model_dump() for job in doc.jobs]
-    for position, job in enumerate(jobs):
+    for position, job in enumerate(jobs, 1):
         job["id"] = str(position) if job["id"] is None else job["id"]
     table = pl.DataFrame(jobs, schema=COLUMNS)
     return _parts(doc, table, path)

@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskLog:
     """R tasks as a struct of arrays, in no particular order; times in seconds.
 
@@ -44,8 +44,11 @@ class TaskLog:
     def __len__(self) -> int:
         return self.job.size
 
+    def __repr__(self) -> str:
+        return f"TaskLog({len(self)} tasks)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskSchedule(Schedule):
     """A schedule whose segments say where a job is resident, and ``tasks`` what ran when.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from optsched.bounds.regular import regular_cost
 from optsched.errors import InputError
-from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.models import FORMULATIONS
 from optsched.objectives import objective_of
 from optsched.offline.formulation_road import formulation_road
@@ -42,7 +42,7 @@ def model_names() -> list[str]:
 
 
 def solve(
-    instance: Instance,
+    instance: Source,
     objective: str | None = None,
     *,
     model: str | None = None,
@@ -57,6 +57,7 @@ def solve(
 
     Parameters
     ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     objective : its name; None: the instance's own, else ``total_flow_time``.
     model : a name of `model_names`; None: what suits the instance (one machine: branching over sequences; gangs on a
         grid of time: the time-indexed program, thinned; types or memory: placements; real-valued times: disjunctive;
@@ -76,6 +77,7 @@ def solve(
     InputError
         For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
     """
+    instance = instance_of(instance)
     goal = objective_of(instance, objective)
     if time_limit is not None and not time_limit > 0:
         raise InputError("not legal", field="time limit", value=time_limit, legal="seconds > 0")
@@ -93,7 +95,7 @@ def solve(
         progress=None if progress is None else lambda event: progress(event.on_clock(float(moved))),
         schedule_class=wanted,
     )
-    return _run(task, named).on_clock(instance)
+    return _run(task, named).on_clock(instance).named()
 
 
 def _run(task: Task, named: Road | None) -> Solution:

@@ -9,7 +9,7 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.files import read_bytes
-from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.json_text import parse_json
 from optsched.parquet import parquet_metadata
 from optsched.plot.canvas import legal_suffix, save
@@ -18,7 +18,7 @@ from optsched.schedule_file import METADATA
 from optsched.task_log import METADATA as TASK_METADATA
 
 
-def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instance: Instance | None = None) -> None:
+def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instance: Source | None = None) -> None:
     """Draw a file that optsched wrote.
 
     Parameters
@@ -26,8 +26,8 @@ def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instanc
     path : a schedule (``.json`` or ``.parquet``), its tasks (``tasks-*.parquet``, with ``instance``), or the ``result.json``
         of ``optsched run -o``.
     out : the picture, ``.png``, ``.svg`` or ``.pdf``; written whole or not at all.
-    instance : what a schedule belongs to. It adds arrivals, waiting jobs and the whole cluster; without it the picture
-        shows the nodes and GPUs that appear in the file.
+    instance : what a schedule belongs to, or the SOURCE that names it. It adds arrivals, waiting jobs and the whole
+        cluster; without it the picture shows the nodes and GPUs that appear in the file.
 
     Raises
     ------
@@ -37,10 +37,10 @@ def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instanc
     """
     source = Path(path)
     legal_suffix(out)
-    header = _header(source)
+    header, about = _header(source), None if instance is None else instance_of(instance)
     for plot in map(PLOTS.get, PLOTS.names()):
         if plot.reads(header):
-            save(plot.draw(source, header, instance), out)
+            save(plot.draw(source, header, about), out)
             return
     what = header.get("format")
     message = f"a file of format {what} cannot be drawn" if isinstance(what, str) else "not a file that can be drawn"

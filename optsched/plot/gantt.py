@@ -20,9 +20,8 @@ from optsched.plot.node_image import draw_node_image, image_height
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.rows import Rows, draw_floor, label_rows
 from optsched.plot.time_axis import time_axis
-from optsched.plot.timeline import Timeline
+from optsched.plot.timeline import Drawn, Timeline
 from optsched.plot.waiting import band_height, draw_waiting
-from optsched.schedule import Schedule
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -36,14 +35,14 @@ WIDTH = 11.0
 
 
 def gantt(
-    schedule: Schedule | Timeline,
+    schedule: Drawn,
     *,
     by: By = "auto",
     ax: Axes | None = None,
     limit: int | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw a schedule.
+    """Draw a schedule, or that of a run or a solution.
 
     One block a gang and run of neighbouring GPUs, one colour and id a job; grey is idle; hatched is time that a job held
     its GPUs without progress (a restart); ticks at the top are arrivals; the band at the bottom shows who waits. While two

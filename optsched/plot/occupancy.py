@@ -14,8 +14,7 @@ from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, pl
 from optsched.plot.canvas import title as set_title
 from optsched.plot.steps import bin_means, levels
 from optsched.plot.time_axis import in_unit, time_axis
-from optsched.plot.timeline import Timeline
-from optsched.schedule import Schedule
+from optsched.plot.timeline import Drawn, Timeline
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,9 +23,7 @@ EXACT = 4000  # up to this many changes a curve is drawn as it is, beyond as mea
 BUSY, OVERHEAD, WAITING, SHARED = "#0072B2", "#E69F00", "#767676", "#004a75"
 
 
-def occupancy(
-    schedule: Schedule | Timeline, *, axes: Sequence[Axes] | None = None, title: str | None = None
-) -> tuple[Axes, ...]:
+def occupancy(schedule: Drawn, *, axes: Sequence[Axes] | None = None, title: str | None = None) -> tuple[Axes, ...]:
     """Draw busy GPUs and, below, waiting jobs over time.
 
     Busy GPUs are split into work and overhead (held without progress: restarts), or where jobs share GPUs into those with

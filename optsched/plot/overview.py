@@ -15,14 +15,14 @@ from optsched.plot.gantt import WIDTH, gantt, too_large
 from optsched.plot.kinds import PLOTS, Plot
 from optsched.plot.node_image import image_height
 from optsched.plot.occupancy import occupancy
-from optsched.plot.timeline import TASKS_INSTEAD, Timeline
+from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline
 from optsched.schedule import JOBS_PER_GPU, Schedule
 from optsched.schedule_file import FORMAT
 
 PANEL = 1.5  # inches of each curve under the image
 
 
-def overview(schedule: Schedule | Timeline) -> Figure:
+def overview(schedule: Drawn) -> Figure:
     """A figure of a schedule of any size; see `optsched.plot.gantt` and `optsched.plot.occupancy`."""
     timeline = Timeline.of(schedule)
     if not too_large(timeline):

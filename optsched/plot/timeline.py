@@ -18,7 +18,7 @@ from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.plot.shared_cells import Cells, shared_cells
 from optsched.rates.segment_paces import segment_paces
-from optsched.schedule import Schedule, SharedSchedule
+from optsched.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.schedule_file import read_segments
 
 Floats = npt.NDArray[np.float64]
@@ -56,10 +56,11 @@ class Timeline:
     xi: tuple[Ints, Floats] | None = None
 
     @classmethod
-    def of(cls, schedule: Schedule | Timeline, file: str | os.PathLike[str] | None = None) -> Timeline:
-        """The timeline of a schedule; `InputError` when a segment cannot be drawn on its cluster."""
+    def of(cls, schedule: Drawn, file: str | os.PathLike[str] | None = None) -> Timeline:
+        """The timeline of a schedule, run or solution; `InputError` when a segment cannot be drawn on its cluster."""
         if isinstance(schedule, Timeline):
             return schedule
+        schedule = schedule_in(schedule)
         instance, cluster = schedule.instance, schedule.instance.cluster
         if instance.at_task_level:
             raise InputError(
@@ -177,6 +178,9 @@ class Timeline:
             np.minimum.at(begun, self.job, self.start)
         chosen[np.argsort(begun, kind="stable")[limit:]] = False
         return chosen
+
+
+Drawn = Schedule | Scheduled | Timeline  # what pictures are drawn of
 
 
 def _slowdowns(instance: Instance) -> tuple[Ints, Floats] | None:
