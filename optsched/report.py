@@ -71,7 +71,7 @@ class Report:
     ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on
     this objective is known); it holds for every run but those that fork or resize jobs. A proven optimum that the instance
     states is used for runs of its own class of schedules. ``bounds`` and ``judged`` say for every run what stands beside it,
-    and what the theorems that apply say of it.
+    and what the theorems that apply say of it; ``other_certificates`` prove bounds of classes that ``certificate`` does not.
     """
 
     instance: Instance
@@ -81,6 +81,7 @@ class Report:
     bounds: tuple[BoundShown | None, ...]
     judged: tuple[tuple[Judgement, ...], ...]
     skipped_rows: int = 0
+    other_certificates: tuple[Certificate, ...] = ()
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
@@ -143,12 +144,13 @@ def evaluate(
     *,
     skipped_rows: int = 0,
     progress: Callable[[str], Progress] | None = None,
+    finished: Callable[[Run], None] | None = None,
 ) -> Report:
     """Run policies and bound the optimum; everything in the report has been checked twice.
 
     The referee (`optsched.check`) accepts every schedule, and the certificate has been proved again from the instance, or
     an error is raised. Every theorem that applies is held against the run; `Report.violations` are those that do not hold.
-    ``progress(policy)`` gives a callback for each run.
+    ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
 
     Raises
     ------
@@ -159,7 +161,11 @@ def evaluate(
     """
     name = objective_of(instance, objective).name
     specifications = [specify(each) for each in (default_policies(instance) if policies is None else policies)]
-    runs = [refereed(instance, spec, progress(spec.text) if progress else None) for spec in specifications]
+    runs = []
+    for spec in specifications:
+        runs.append(refereed(instance, spec, progress(spec.text) if progress else None))
+        if finished is not None:
+            finished(runs[-1])
     proven = Proven(instance, runs)
     proven.stated_optimum_stands(name)
     return Report(
@@ -170,7 +176,18 @@ def evaluate(
         tuple(proven.beside(run, name) for run in proven.runs),
         tuple(judgements(spec, run, proven) for spec, run in zip(specifications, proven.runs, strict=True)),
         skipped_rows,
+        _others(proven, name),
     )
+
+
+def _others(proven: Proven, objective: str) -> tuple[Certificate, ...]:
+    # One a class of schedules: where a run's own differs from the usual one, and no stated optimum stands in its place.
+    usual = proven.certificate(objective)
+    beside = [(run, proven.beside(run, objective)) for run in proven.runs]
+    found = [
+        proven.certificate(objective, run.schedule_class) for run, bound in beside if bound and bound.kind != KNOWN
+    ]
+    return tuple({c.schedule_class: c for c in found if c is not None and c != usual}.values())
 
 
 def compare(

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent / "optsched"
 # From the bottom up; a package stands for all its modules.
 FLOORS = [
-    {"errors", "registry", "files", "parameters", "compiled", "epoch", "heap", "progress"},
+    {"errors", "registry", "files", "parameters", "compiled", "epoch", "heap", "progress", "rounding"},
     {
         "cluster",
         "job_table",
@@ -42,7 +42,8 @@ FLOORS = [
     {"ratios"},
     {"plot", "report", "report_files"},
     {"studies"},
-    {"cli", "cli_tables", "cli_study", "catalogue", "warm_up", "__init__", "__main__"},
+    {"cli", "cli_run", "cli_files", "cli_lists", "cli_options", "cli_names", "cli_output", "cli_interrupt", "cli_layout"}
+    | {"cli_tables", "cli_study", "catalogue", "warm_up", "__init__", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 
