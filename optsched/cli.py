@@ -17,6 +17,7 @@ from optsched.cli_interrupt import interruptible, leave_work_behind
 from optsched.cli_lists import list_names
 from optsched.cli_output import OutputError, say, silence
 from optsched.cli_run import bound, ratio, reproduce, run, solve
+from optsched.cli_warm_up import warm_up
 from optsched.errors import InputError, OptschedError
 
 EXAMPLES = """\b
@@ -60,6 +61,7 @@ def _bare(
 for _command in (run, solve, bound, verify, ratio, generate, convert, reproduce, plot):
     app.command()(_command)
 app.command(name="list")(list_names)
+app.command(name="warm-up")(warm_up)
 
 
 def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
