@@ -68,6 +68,7 @@ FLOORS = [
         "cli_output",
         "cli_interrupt",
         "cli_layout",
+        "cli_warm_up",
     }
     | {"cli_tables", "cli_study", "catalogue", "warm_up", "__init__", "__main__"},
 ]
