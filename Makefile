@@ -64,8 +64,9 @@ bench: $(STAMP)
 study: $(STAMP)
 	$(BIN)/pytest -q -m study --durations=20 tests
 
+# WHOLE=1: every road with all its dependencies, some minutes more
 install-check: $(STAMP)
-	$(BIN)/pytest -q -m install tests/install
+	OPTSCHED_WHOLE=$(WHOLE) $(BIN)/pytest -q -rs -n $(JOBS) --dist loadgroup -m install tests/install
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis

@@ -11,7 +11,6 @@ import tomllib
 from importlib.metadata import packages_distributions
 from typing import Any
 
-import pytest
 import yaml
 
 import optsched
