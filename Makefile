@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 RUNS   := $(VENV)/.installed-to-run
+TOOLS  := .[test,dev]
 JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 ifneq ($(wildcard ../shared/data),)
@@ -41,7 +42,7 @@ $(RUNS): pyproject.toml
 
 # what the tests need is more than what a run needs
 $(STAMP): pyproject.toml
-	$(call install,.[test,dev])
+	$(call install,$(TOOLS))
 	@touch $(RUNS) $(STAMP)
 
 lint: $(STAMP)
