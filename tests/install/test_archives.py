@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,15 @@ def test_a_checkout_without_symbolic_links_makes_the_same_archives(
     assert (without_links / "optsched" / "models").read_text() == "../models"
     assert in_wheel(build("wheel", without_links, tmp_path / "wheel")) == in_wheel(wheel)
     assert in_sdist(build("sdist", without_links, tmp_path / "sdist")) == in_sdist(sdist)
+
+
+@pytest.mark.parametrize("road", ["tree", "without_links", "unpacked"])
+def test_an_editable_install_copies_nothing(road: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    folder = request.getfixturevalue(road)
+    wheel = build("editable", folder, tmp_path / "wheel")
+    (name,) = in_wheel(wheel)
+    with zipfile.ZipFile(wheel) as archive:
+        assert Path(archive.read(name).decode().strip()) == folder
 
 
 @pytest.mark.parametrize("road", ["tree", "without_links", "unpacked"])
