@@ -5,8 +5,8 @@ something ends or arrives, a ready task on each free GPU or none, and each all-r
 the best schedule so far is cut, with the time that every job needs alone; a state that was reached as cheaply before is not
 looked at again.
 
-**Exact** where no two all-reduces can meet on an interface: lengths are then fixed, and a schedule is decided by the orders
-of tasks on the GPUs; moved to the left, every task starts where another ends or a job arrives. Where all-reduces meet, starts
+**Exact** where no two all-reduces can meet on an interface: lengths are then fixed, and the orders of tasks on the GPUs are
+all that decides; moved to the left, every task starts where another ends or a job arrives. Where all-reduces meet, starts
 between events are left out, and the value is that of the best schedule that starts at events: an upper bound on the optimum.
 (`TaskRun` of `bounds.task_cases` makes single schedules by other code, without idle GPUs where it goes through all.)
 """
