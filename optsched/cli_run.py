@@ -123,11 +123,11 @@ def solve(
 
     loaded = reading.load(source)
     interval = Interval()
-    with bars() as shown, telling(lambda: say(interval.last)):
+    with bars(words=True) as shown, telling(lambda: say(interval.last)):
         tell = shown.line("solving")
 
         def progress(event: Any) -> None:
-            interval.update(event.incumbent, event.bound, event.gap, event.seconds)
+            interval.update(event.incumbent, event.bound, event.gap)
             tell(interval.text)
 
         solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=progress)

@@ -42,7 +42,17 @@ FLOORS = [
     {"ratios"},
     {"plot", "report", "report_files"},
     {"studies"},
-    {"cli", "cli_run", "cli_files", "cli_lists", "cli_options", "cli_names", "cli_output", "cli_interrupt", "cli_layout"}
+    {
+        "cli",
+        "cli_run",
+        "cli_files",
+        "cli_lists",
+        "cli_options",
+        "cli_names",
+        "cli_output",
+        "cli_interrupt",
+        "cli_layout",
+    }
     | {"cli_tables", "cli_study", "catalogue", "warm_up", "__init__", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
