@@ -5,8 +5,11 @@ Exit codes: 0, 1 for a result that does not hold, 2 for a user's mistake (one cl
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -53,9 +56,29 @@ for _command in (run, solve, bound, verify, ratio, generate, convert, reproduce,
 app.command(name="list")(list_names)
 
 
-def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+class _Notes(logging.Handler):
+    """What libraries log and nobody handles, a line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _note(record.getMessage())
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
     # Warnings are for people here: one line, without the file and the line of code.
     say(f"note: {' '.join(str(message).split())}")
+
+
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    handled = logging.lastResort
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="interference: ")  # said when the source was read
+        warnings.showwarning = _note
+        logging.lastResort = _Notes(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.lastResort = handled
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -63,9 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
     if sys.stdout is None:
         say("cannot write to stdout: it is closed")
         sys.exit(2)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="interference: ")  # said when the source was read
-        warnings.showwarning = _note
+    with _notes():
         code = _run(arguments)
     try:
         sys.stdout.flush()  # here it can still be said that it fails

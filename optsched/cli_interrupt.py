@@ -56,8 +56,7 @@ def interruptible(work: Callable[[], T]) -> T:
     failed: list[BaseException] = []
 
     def run() -> None:
-        if hasattr(signal, "pthread_sigmask"):  # inherited by processes that work begins: they are stopped from here
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        shield_processes()
         try:
             found.append(work())
         except BaseException as error:
@@ -70,6 +69,17 @@ def interruptible(work: Callable[[], T]) -> T:
     if failed:
         raise failed[0]
     return found[0]
+
+
+def shield_processes() -> None:
+    """Processes that this thread begins from now on do not hear Ctrl-C, which would make them complain: they are stopped."""
+    if not hasattr(signal, "pthread_sigmask"):
+        return
+    if "joblib" in sys.modules:  # its tracker of resources makes threads hear again when it begins
+        from joblib.externals.loky.backend import resource_tracker
+
+        resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def leave_work_behind(code: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli_interrupt import telling, tidying
+from optsched.cli_interrupt import shield_processes, telling, tidying
 from optsched.cli_options import (
     DEFAULT_POLICIES,
     AsJson,
@@ -245,6 +245,7 @@ def reproduce(
     from optsched.studies.study import STUDIES
 
     chosen = STUDIES.get(study)
+    shield_processes()
     reached = [0, 0]
     with bars() as shown, telling(lambda: say(_so_far(study, *reached))):
         advance = shown.step(f"running the study {study}")
