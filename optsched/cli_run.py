@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli_interrupt import telling, tidying
+from optsched.cli_interrupt import shield_processes, telling, tidying
 from optsched.cli_options import (
     DEFAULT_POLICIES,
     AsJson,
@@ -123,11 +123,11 @@ def solve(
 
     loaded = reading.load(source)
     interval = Interval()
-    with bars() as shown, telling(lambda: say(interval.last)):
+    with bars(words=True) as shown, telling(lambda: say(interval.last)):
         tell = shown.line("solving")
 
         def progress(event: Any) -> None:
-            interval.update(event.incumbent, event.bound, event.gap, event.seconds)
+            interval.update(event.incumbent, event.bound, event.gap)
             tell(interval.text)
 
         solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=progress)
@@ -245,6 +245,7 @@ def reproduce(
     from optsched.studies.study import STUDIES
 
     chosen = STUDIES.get(study)
+    shield_processes()
     reached = [0, 0]
     with bars() as shown, telling(lambda: say(_so_far(study, *reached))):
         advance = shown.step(f"running the study {study}")

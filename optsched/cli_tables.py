@@ -245,8 +245,10 @@ def entry_view(entry: Entry) -> Group:
         table = Table(header_style="bold", pad_edge=False)
         table.add_column("parameter", no_wrap=True)
         table.add_column("default", overflow="fold")
-        table.add_column("", overflow="fold")
+        explained = any(each.meaning for each in entry.parameters)
+        if explained:
+            table.add_column("", overflow="fold")
         for each in entry.parameters:
-            table.add_row(Text(each.name), Text(each.default), Text(each.meaning))
+            table.add_row(Text(each.name), Text(each.default), *([Text(each.meaning)] if explained else []))
         parts += [table, Text(f"written as: {entry.written}\n")]
     return Group(*parts, *([Text(entry.about)] if entry.about else []))

@@ -20,6 +20,7 @@ from optsched.plot.canvas import INK, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.kinds import PLOTS, Plot
 from optsched.plot.time_axis import label_time, number, unit_for
+from optsched.rounding import ratio as shown_ratio
 
 PROVEN, ABOVE = "#0072B2", "#a9d4ef"
 
@@ -36,8 +37,8 @@ class Bar:
 
     @property
     def text(self) -> str:
-        """What stands behind the bar."""
-        return "" if math.isnan(self.ratio) else f"{self.ratio:.3f} × {self.to}"
+        """What stands behind the bar: the ratio is at most what is shown."""
+        return "" if math.isnan(self.ratio) else f"{shown_ratio(self.ratio, exact=self.to == 'optimum')} × {self.to}"
 
 
 def ratios(
