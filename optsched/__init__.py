@@ -13,6 +13,7 @@ Names are imported when they are first used, so that ``import optsched`` is quic
 from __future__ import annotations
 
 import importlib
+import os.path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,7 +55,15 @@ if TYPE_CHECKING:
     from optsched.traces.generate import generate
     from optsched.transfers import TransferProblem
 
-__version__ = "0.1.0"
+__version__ = "0.1.0"  # the only place: the package's metadata, ``optsched --version`` and the tests read it here
+
+# `optsched.models` is the folder models/ at the top of the tree, by a link. A checkout without symbolic links (git on
+# Windows leaves a text file) and an unpacked sdist have no such link: there the package is looked for at the top, too.
+_TOP = os.path.dirname(__path__[0])
+if not os.path.isdir(os.path.join(__path__[0], "models")) and os.path.isfile(
+    os.path.join(_TOP, "models", "formulation.py")
+):
+    __path__.append(_TOP)
 
 _HOMES = {
     "Certificate": "bounds",

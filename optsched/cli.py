@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from optsched import __version__
 from optsched.errors import InputError, OptschedError
 
 app = typer.Typer(
@@ -59,6 +60,21 @@ ProfilesOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="exactly one JSON document on stdout")]
 SeedOption = Annotated[int, typer.Option("--seed", help="seed of everything random")]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"optsched {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options_of_all(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
+    ] = False,
+) -> None:
+    pass  # the help of the whole is that of `app`
 
 
 def _load(

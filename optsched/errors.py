@@ -49,6 +49,10 @@ class InputError(OptschedError, ValueError):
         super().__init__(describe(message, **where))
 
 
+class NotInstalledError(InputError):
+    """What was asked for needs an optional part that is not installed; ``legal`` says how to get it."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowProblem:
     """One value of one row that is not legal; ``row`` is the 1-based line number in the file."""

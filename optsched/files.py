@@ -43,6 +43,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+LONGEST = 2**31  # bytes of a file that is read at once
 TABLES = (".json", ".parquet")  # what instances and schedules are written to
 
 
@@ -67,9 +68,11 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file; `InputError` when it is missing or cannot be read."""
+    """The content of a file; `InputError` when it is missing, cannot be read, or is longer than `LONGEST` bytes."""
     source = Path(path)
     try:
+        if source.stat().st_size > LONGEST:
+            raise InputError("the file is too long", file=source, legal=f"at most {LONGEST} bytes")
         return source.read_bytes()
     except FileNotFoundError:
         raise InputError("no such file", file=source) from None

@@ -31,6 +31,7 @@ from optsched.files import read_bytes, write_atomic
 from optsched.html import html_of, number
 from optsched.instance import Instance
 from optsched.instance_source import Source, instance_of
+from optsched.json_text import parse_json
 from optsched.objectives import OBJECTIVES, get_objective
 from optsched.registry import Registry, near_matches
 
@@ -302,11 +303,7 @@ def shown(value: Fraction) -> str:
 
 
 def _document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    content = read_bytes(path)
-    try:
-        doc = json.loads(content)
-    except (ValueError, RecursionError):
-        raise InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}") from None
+    doc = parse_json(read_bytes(path), path, f"format {FORMAT}")
     if not isinstance(doc, dict) or doc.get("format") != FORMAT:
         found = doc.get("format") if isinstance(doc, dict) else None
         raise InputError("not a certificate file", file=path, field="format", value=found, legal=FORMAT)

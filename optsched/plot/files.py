@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from optsched.errors import InputError
 from optsched.files import read_bytes
 from optsched.instance_source import Source, instance_of
+from optsched.json_text import parse_json
+from optsched.parquet import parquet_metadata
 from optsched.plot.canvas import legal_suffix, save
 from optsched.plot.kinds import PLOTS
 from optsched.schedule_file import METADATA
@@ -54,17 +53,11 @@ def _legal() -> str:
 
 def _header(path: Path) -> Mapping[str, Any]:
     # The whole JSON document, or what a Parquet file says about itself.
-    try:
-        if path.suffix.lower() == ".parquet" and path.is_file():
-            stated = pl.read_parquet_metadata(path)
-            header = json.loads(stated.get(METADATA) or stated.get(TASK_METADATA, "{}"))
-        else:
-            header = json.loads(read_bytes(path))
-    except InputError:
-        raise
-    except (ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        kind = "Parquet file" if path.suffix.lower() == ".parquet" else "JSON document"
-        raise InputError(f"not a {kind}, or a truncated one", file=path, legal=_legal()) from None
+    content = read_bytes(path)
+    if path.suffix.lower() == ".parquet":
+        stated = parquet_metadata(content, path, _legal())
+        content = (stated.get(METADATA) or stated.get(TASK_METADATA, "{}")).encode()
+    header = parse_json(content, path, _legal())
     if not isinstance(header, dict):
         raise InputError("not a file that can be drawn", file=path, legal=_legal())
     return header

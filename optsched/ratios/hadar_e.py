@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from optsched.instance import Instance, Job
@@ -51,6 +50,8 @@ def most_copies(instance: Instance, jobs: tuple[int, ...], copies: int) -> int |
     over their members, and the flow of single jobs and nodes is integral. None where the gangs differ in size, or one fits
     on no node: then copies are packed, and the theorem says nothing.
     """
+    import networkx as nx  # imported where it is used: it takes longer than most runs
+
     kinds, counts = np.unique(instance.job_class[list(jobs)], return_counts=True)
     gangs = set(instance.class_gpus[kinds].tolist())
     if len(gangs) != 1:

@@ -9,7 +9,6 @@ their work, in its own iterations, adds up to what it asked for.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from optsched.compiled import Stopwatch
 from optsched.elastic import Allocation, ElasticPolicy
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.forking import Places
@@ -87,10 +87,10 @@ def run_elastic(
     name = name or policy.name
     instance.require_whole_jobs(name)
     _check(policy, name)
-    begun = time.process_time()
+    clock = Stopwatch()
     replay = _Replay(instance, policy, name)
     replay.play(progress)
-    return replay.result(time.process_time() - begun)
+    return replay.result(clock.seconds)
 
 
 def _check(policy: ElasticPolicy, name: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
+from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance
 from optsched.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
@@ -75,7 +75,7 @@ def run_policy(
     name = name or policy.name
     instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
-    begun = time.process_time()
+    clock = Stopwatch()
     told: dict[str, Any] = {}
     pooled = placement.pooled and not getattr(policy, "names_nodes", False)
     if callable(getattr(policy, "order", None)):
@@ -90,8 +90,7 @@ def run_policy(
         state = _run_python(state, placement, asked, knowledge, progress)
         preemptive = False
         told = asked.told()
-    seconds = time.process_time() - begun
-    return result(state, instance, pooled, name, knowledge, preemptive, seconds, **told)
+    return result(state, instance, pooled, name, knowledge, preemptive, clock.seconds, **told)
 
 
 def _legal(order: Order, name: str, n: int) -> Order:
@@ -117,7 +116,7 @@ def _legal(order: Order, name: str, n: int) -> Order:
 
 def _run_order(state: State, placement: Placement, name: str, progress: Progress | None) -> State:
     while True:
-        status = run_ordered(placement.place, state, SLICE)
+        status = run_ordered(placement.place, state, slice_of(run_ordered, SLICE))
         if progress is not None:
             progress(int(state.tally[FINISHED]), state.arrival.size)
         if status == NEEDS_ROOM:

@@ -9,7 +9,6 @@ Work is conserved: what the copies of a job did adds up to what it asked for, an
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from optsched.compiled import Stopwatch
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.forking import Copy, CopyDone, Floats, ForkingPolicy, Ints, Places
 from optsched.instance import Instance
@@ -84,12 +84,11 @@ def run_forked(
     instance.require_whole_jobs(name)
     _check(policy, name)
     _check_rounds(instance, policy, name)
-    begun = time.process_time()
+    clock = Stopwatch()
     replay = _Replay(instance, policy, name)
     policy.begin(replay.view)
     replay.play(progress)
-    seconds = time.process_time() - begun
-    return replay.result(seconds)
+    return replay.result(clock.seconds)
 
 
 def _check(policy: ForkingPolicy, name: str) -> None:

@@ -7,7 +7,6 @@ every start and end. The loop itself: `optsched.simulation.task_kernel`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.instance import Instance
 from optsched.metrics import Floats, task_metrics
@@ -116,12 +116,11 @@ def run_iterations(
     seconds_alone(instance)  # says which job takes no time
     if record is None:
         record = float((instance.iterations * (2 * instance.gpus + 1)).sum()) <= MOST_LOGGED
-    begun = time.process_time()
+    clock = Stopwatch()
     order = _legal(policy.tasks(TaskJobs(instance, knowledge, clock_zero(instance))), name, instance.n, policy)
     state = new_task_state(instance, order, placement, record=record, python=order.admit is None)
     state = _run(state, order, placement, policy, instance, name, progress)
-    seconds = time.process_time() - begun
-    return _result(state, instance, name, knowledge, seconds, record)
+    return _result(state, instance, name, knowledge, clock.seconds, record)
 
 
 def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder:
@@ -159,7 +158,7 @@ def _run(
     view = _View(state, instance, Knowledge(policy.knowledge), name)
     admit = always if order.admit is None else order.admit
     while True:
-        status = run_tasks(placement.shared.place, admit, state, SLICE)
+        status = run_tasks(placement.shared.place, admit, state, slice_of(run_tasks, SLICE))
         if status == NEEDS_ROOM:
             state = grown(state)
             view.state = state
