@@ -391,6 +391,10 @@ def plot(
     strict_throughputs: StrictOption = False,
     interference: InterferenceOption = None,
     profiles: ProfilesOption = None,
+    since: Annotated[
+        str | None, typer.Option("--from", help="only what happens from then on: seconds, or 90min, 2h")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--to", help="and until then")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Draw a schedule by GPU and node, or a run's values and ratios."""
@@ -403,7 +407,7 @@ def plot(
         if instance
         else None
     )
-    plot_file(file, output, about)
+    plot_file(file, output, about, start=since, end=until)
     if as_json:
         _print_json({"file": str(output)})
     else:
