@@ -7,11 +7,13 @@ are looked at here, in the same run.
 from __future__ import annotations
 
 import base64
+import contextlib
 import struct
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from nbmake.nb_result import NotebookError, NotebookResult
 from nbmake.nb_run import NotebookRun
 
 DRAWS = ("osd.plot.", "plt.show()", "plt.subplots")  # what a cell that shows a picture says
@@ -42,20 +44,23 @@ def _images(output: Any) -> Iterator[tuple[int, int]]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Keep the notebook that nbmake executes for this item, and look at it when all its cells have run."""
-    executed: list[Any] = []
+    """Look at the notebook that runs here."""
+    with looking():
+        return (yield)
+
+
+@contextlib.contextmanager
+def looking() -> Iterator[None]:
+    """Let nbmake report a picture that is missing as it reports a cell that fails."""
     execute = NotebookRun.execute
 
-    def kept(self: NotebookRun) -> Any:
+    def looked_at(self: NotebookRun) -> NotebookResult:
         result = execute(self)
-        executed.append(result.nb)
-        return result
+        wrong = missing_pictures(result.nb)
+        if result.error is not None or not wrong:
+            return result
+        return NotebookResult(result.nb, NotebookError(wrong[0], "\n".join(wrong), -1))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NotebookRun, "execute", kept)
-        outcome = yield
-    wrong = [line for notebook in executed for line in missing_pictures(notebook)]
-    if getattr(item, "nbmake", False):
-        assert executed, "nbmake executed nothing that could be looked at"
-        assert not wrong, "\n".join(wrong)
-    return outcome
+        patch.setattr(NotebookRun, "execute", looked_at)
+        yield
