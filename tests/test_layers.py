@@ -14,6 +14,7 @@ FLOORS = [
     {"errors", "registry", "files", "parameters", "compiled", "heap", "progress"},
     {
         "cluster",
+        "epoch",
         "job_table",
         "instance",
         "instance_file",

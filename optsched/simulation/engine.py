@@ -17,6 +17,7 @@ from optsched.rates.duration import seconds_alone
 from optsched.simulation.asked import Asked
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import apply_events, next_time
+from optsched.simulation.instant import last_of_instant
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run, result
@@ -51,8 +52,12 @@ def run_policy(
 ) -> Run:
     """Replay an instance under a policy and a placement rule.
 
-    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, all events of one instant are applied
-    before the policy is asked once, deterministic.
+    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, deterministic. Events are applied in
+    order of (time, kind, job): completions, changes of level and promotions, then arrivals, then the policy's own wakes.
+    All those of one instant (times that differ by rounding alone: `optsched.simulation.instant`) are applied, each at its
+    own time, before the policy is asked once, at the last of them; its decisions are carried out one after the other. A
+    job that it stops and starts again at that instant on the same GPUs goes on as if nothing had been said: no restart is
+    charged (`optsched.simulation.kernel`).
 
     Parameters
     ----------
@@ -158,14 +163,15 @@ def _run_python(
         if state.tally[FRUITLESS] >= THRASHING:
             raise _thrashes(state, policy.name)
         came, ended = int(state.tally[NEXT]), int(state.tally[SEGMENTS])
+        last = last_of_instant(t)
+        while wakes and wakes[0] <= last:  # of one instant: one question, at the last of them
+            state.clock[TICK] = heapq.heappop(wakes)
         apply_events(state, t)
         arrived = state.by_arrival[came : state.tally[NEXT]].tolist()
         finished = state.seg_job[ended : state.tally[SEGMENTS]].tolist()  # only completions end a segment at an event
-        asked.hear(t, arrived, finished)
+        asked.hear(float(state.clock[NOW]), arrived, finished)
         view.refresh(state, arrived, finished)
         decisions.apply(policy.decide(view), state)
-        while wakes and wakes[0] <= t:
-            heapq.heappop(wakes)
         state.clock[TICK] = wakes[0] if wakes else math.inf
         if progress is not None and state.tally[EVENTS] - reported > 1000:
             reported = int(state.tally[EVENTS])
