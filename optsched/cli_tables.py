@@ -10,6 +10,7 @@ from rich.text import Text
 
 from optsched.bounds import Certificate
 from optsched.instance import Instance
+from optsched.rates.solo import solo_times
 from optsched.ratios.evaluate import RatioTable
 from optsched.ratios.judge import Judgement
 from optsched.report import KNOWN, Report
@@ -140,6 +141,9 @@ def _bound_notes(report: Report) -> list[str]:
         what = "optimum" if shown.exact else f"bound: no schedule is {'above' if shown.gain else 'below'}"
         notes.append(f"{what} {number(shown.value, 12)} ({shown.kind}, class {shown.schedule_class}; proved again)")
     notes.append("wait = GPU-hours that gangs waited or restarted; saves = those of the first policy, less its own")
+    bounded = int((~solo_times(report.instance).exact).sum())
+    if bounded:
+        notes.append(f"FTF is from above: of {bounded} jobs a bound on the solo time is known, not the best placement")
     return notes
 
 

@@ -25,8 +25,8 @@ class Run:
     """The result of a simulation.
 
     ``predicted`` f64[n]: what the policy's predictor said at every arrival (None: it has none). ``notes``: what the
-    policy wrote down for audits, arrays over all jobs; those named in ``noted_times`` are times. ``events`` counts arrivals, completions, changes of level and ticks
-    of a policy's own clock; ``seconds`` is CPU time.
+    policy wrote down for audits, arrays over all jobs; those named in ``noted_times`` are times. ``events`` counts arrivals,
+    completions, changes of level and ticks of a policy's own clock; ``seconds`` is CPU time.
     """
 
     schedule: Schedule
