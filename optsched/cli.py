@@ -136,6 +136,8 @@ def run(
         report = evaluate(loaded.instance, chosen, objective, skipped_rows=loaded.skipped_rows, progress=shown.step)
     if output is not None:
         save_report(report, output)
+    if report.note:
+        _say(report.note)
     if as_json:
         _print_json(report.to_json())
     else:
@@ -281,6 +283,8 @@ def ratio(
     members = suite_of(suite)
     with bars() as shown:
         table = ratios(members, list(policy), objective, progress=shown.step("measuring ratios"))
+    for note in table.notes:
+        _say(note)
     if as_json:
         _print_json(table.to_json())
     else:
