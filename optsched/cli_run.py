@@ -68,6 +68,8 @@ def run(
             finished=done.append,
         )
     written = [] if folder is None else save_report(report, folder)
+    if report.note:
+        say(report.note)
     if as_json:
         print_json(report.to_json())
     else:

@@ -12,6 +12,7 @@ from optsched.bounds import Certificate
 from optsched.catalogue import Entry
 from optsched.cli_layout import Column, Sheet
 from optsched.instance import Instance
+from optsched.rates.solo import solo_times
 from optsched.ratios.evaluate import RatioTable
 from optsched.ratios.judge import Judgement
 from optsched.report import KNOWN, Report
@@ -179,6 +180,9 @@ def _bound_notes(report: Report) -> list[str]:
         value = number(shown.value, 12, "up" if shown.gain else "down")
         notes.append(f"{what} {value} ({shown.kind}, class {shown.schedule_class}; proved again)")
     notes.append("wait = GPU-hours that gangs waited or restarted; saves = those of the first policy, less its own")
+    bounded = int((~solo_times(report.instance).exact).sum())
+    if bounded:
+        notes.append(f"FTF is from above: of {bounded} jobs a bound on the solo time is known, not the best placement")
     return notes
 
 

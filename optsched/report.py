@@ -16,7 +16,8 @@ from optsched.objectives import objective_of
 from optsched.online import AnyPolicy
 from optsched.online.specification import Specification, is_policy, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
-from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, stated_optimum, verified_bound
+from optsched.ratios.optimum import stated_optimum
+from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, verified_bound
 from optsched.simulation.engine import Progress
 from optsched.simulation.run import Run
 from optsched.table import Table
@@ -70,9 +71,10 @@ class Report:
     """What policies made of an instance, and how far each is from the best possible.
 
     ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on
-    this objective is known); it holds for every run but those that fork or resize jobs. A proven optimum that the instance
-    states is used for runs of its own class of schedules. ``bounds`` and ``judged`` say for every run what stands beside it,
-    and what the theorems that apply say of it; ``other_certificates`` prove bounds of classes that ``certificate`` does not.
+    this objective is known); it holds for every run but those that fork or resize jobs. An optimum that the instance
+    states is used for runs of its own class of schedules where this installation proved it; else ``note`` says so.
+    ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of it;
+    ``other_certificates`` prove bounds of classes that ``certificate`` does not.
     """
 
     instance: Instance
@@ -83,6 +85,7 @@ class Report:
     judged: tuple[tuple[Judgement, ...], ...]
     skipped_rows: int = 0
     other_certificates: tuple[Certificate, ...] = ()
+    note: str = ""
 
     def __repr__(self) -> str:
         values = ", ".join(f"{line.run.policy} {number(line.value)}" for line in self.lines[:4])
@@ -193,6 +196,7 @@ def evaluate(
         tuple(judgements(spec, run, proven) for spec, run in zip(specifications, proven.runs, strict=True)),
         skipped_rows,
         _others(proven, name),
+        proven.note(name),
     )
 
 

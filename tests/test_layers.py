@@ -28,6 +28,7 @@ FLOORS = [
     },
     {
         "cluster",
+        "epoch",
         "job_table",
         "instance",
         "instance_file",

@@ -19,7 +19,7 @@ from numba.core.dispatcher import Dispatcher
 from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.instance import Instance
-from optsched.metrics import Floats, task_metrics
+from optsched.metrics import Floats, offered_seconds, task_metrics
 from optsched.policy import Knowledge
 from optsched.rates.duration import seconds_alone
 from optsched.schedule import node_first
@@ -73,9 +73,9 @@ class TaskRun(Run):
 
     @property
     def nic_share(self) -> float:
-        """Share of the time to the last completion in which a network interface is busy, mean over the nodes."""
-        end = self.schedule.relative.end.max(initial=0.0)
-        return float(self.nic_busy.mean() / end) if end > 0 else 0.0
+        """Share of the time from first arrival to last completion in which a network interface is busy, mean over nodes."""
+        offered = offered_seconds(self.schedule)
+        return float(self.nic_busy.mean() / offered) if offered > 0 else 0.0
 
 
 def run_iterations(
