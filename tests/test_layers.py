@@ -11,7 +11,18 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent / "optsched"
 # From the bottom up; a package stands for all its modules.
 FLOORS = [
-    {"errors", "registry", "files", "parameters", "compiled", "heap", "progress", "json_text", "parquet"},
+    {
+        "errors",
+        "registry",
+        "files",
+        "parameters",
+        "compiled",
+        "heap",
+        "progress",
+        "json_text",
+        "parquet",
+        "parquet_reader",
+    },
     {
         "cluster",
         "job_table",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import threading
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from optsched.errors import InputError
-from optsched.parquet import parquet_metadata, read_parquet
+from optsched.parquet import _READER, parquet_metadata, read_parquet
 
 
 @pytest.fixture
@@ -60,22 +60,22 @@ def test_rows_that_so_few_bytes_cannot_hold(tmp_path: Path) -> None:
         read_parquet(path, path, "a table")
 
 
-def test_what_others_say_meanwhile_is_passed_on(content: bytes, capfd: pytest.CaptureFixture[str]) -> None:
-    """Lines that another thread writes while files are read arrive, and only they."""
-    done = threading.Event()
-    said = 0
-
-    def speak() -> None:
-        nonlocal said
-        while not done.is_set():
-            os.write(2, b"a word\n")
-            said += 1
-
-    speaker = threading.Thread(target=speak)
-    speaker.start()
-    for _ in range(20):
+def test_a_file_that_kills_its_reader_is_damaged(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of 2**61 values ends the process that reads it; and the next file is read again."""
+    table = read_parquet(content, "t.parquet", "a table")[1]
+    process = _READER._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert read_parquet(content, "t.parquet", "a table")[1].equals(table)
+    monkeypatch.setattr("optsched.parquet.LONGEST", 0.0)
+    with contextlib.suppress(InputError):
         read_parquet(content, "t.parquet", "a table")
-    done.set()
-    speaker.join()
-    heard = capfd.readouterr().err
-    assert heard == "a word\n" * said
+    monkeypatch.undo()
+    assert read_parquet(content, "t.parquet", "a table")[1].equals(table)
+
+
+def test_many_threads_ask_one_after_the_other(content: bytes) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        tables = list(threads.map(lambda _: read_parquet(content, "t.parquet", "a table")[1], range(40)))
+    assert all(table.equals(tables[0]) for table in tables)
