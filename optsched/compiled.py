@@ -1,5 +1,11 @@
-"""numba's ``njit`` with a cache on disk that notices every change of compiled code.
+"""numba's ``njit``, lazy: nothing is compiled at import, and small runs need no compiler at all.
 
+**When.** A function is compiled when it is first called. One that may also run ``interpreted`` runs as the Python that it
+is until that has cost as much as compiling would (the rule of ski rental: at most twice the cheaper of the two), then it is
+compiled. Both ways compute the same numbers, bit for bit: such functions use no operation of which numpy and the compiler
+have different forms. What compiling costs is told on stderr when it takes long, and never counted (`Stopwatch`).
+
+**The cache on disk notices every change of compiled code.**
 numba files a compiled function under the time stamp of its own source file. Functions here call and inline each other
 across files, so that an edit in one file would leave stale machine code of another behind. Therefore the cache lies in a
 folder named after the content of all modules that a module imports, directly or not, and that say ``optsched.compiled``:
@@ -8,19 +14,33 @@ those that compile, and those whose constants are frozen into compiled code.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import inspect
 import os
 import re
 import shutil
+import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
+from numba.core.caching import NullCache
+from numba.core.registry import CPUDispatcher
 
-__all__ = ["njit", "types"]
+__all__ = ["FUNCTIONS", "Function", "Stopwatch", "njit", "runs_compiled", "slice_of", "types", "without_interpreting"]
+
+# CPU seconds that a function may run interpreted before it is compiled: about what that costs, from nothing and from disk.
+PRICE, PRICE_ON_DISK = 4.0, 0.5
+LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
+INTERPRETED_SLICE = 1_000  # events: a tenth of a second
+TOLD = 2.0  # seconds of compiling after which it is said
 
 _PACKAGE = Path(__file__).resolve().parent
 _MARK = "optsched.compiled"
@@ -82,18 +102,186 @@ def _forget(place: Path, current: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def njit(*arguments: Any, **options: Any) -> Any:
-    """`numba.njit` with ``cache=True`` in the folder of this version of the code; same arguments, same two uses."""
-    if len(arguments) == 1 and callable(arguments[0]) and not options:
-        return njit()(arguments[0])
+class _Spent(threading.local):
+    """What this thread is doing: ``depth`` of interpreted calls, CPU seconds spent on ``compiling``, how deep in it.
 
-    def decorate(function: Any) -> Any:
-        kept = numba.config.CACHE_DIR
-        folder = _folder(_stamp(Path(function.__code__.co_filename)))
-        numba.config.CACHE_DIR = folder or kept
+    ``impatient``: everything is compiled at its first call.
+    """
+
+    depth = 0
+    impatient = False
+    compiling = 0.0
+    nested = 0
+
+
+_spent = _Spent()
+
+
+@contextlib.contextmanager
+def without_interpreting() -> Iterator[None]:
+    """Within it, this thread compiles every function at its first call: for `optsched.warm_up`, and for measurements."""
+    before, _spent.impatient = _spent.impatient, True
+    try:
+        yield
+    finally:
+        _spent.impatient = before
+
+
+class Stopwatch:
+    """CPU seconds of this process since it was made, without those spent on compiling."""
+
+    def __init__(self) -> None:
+        self._begun, self._compiling = time.process_time(), _spent.compiling
+
+    @property
+    def seconds(self) -> float:
+        """So far."""
+        return time.process_time() - self._begun - (_spent.compiling - self._compiling)
+
+
+class Function(CPUDispatcher):  # type: ignore[misc]
+    """A function that numba compiles when it is first needed, or that runs as it is while that is cheaper.
+
+    Within an interpreted function all is interpreted, but for functions with a declared signature (rules that engines are
+    given): these are weighed by themselves, however deep they are called.
+
+    ``declared``: the one signature it is compiled for; (): whatever it is called with. ``interpreted``: may it run as Python
+    (a test of its arguments where that depends on them)?
+    """
+
+    declared: tuple[Any, ...] = ()
+    interpreted: bool | Callable[..., bool] = True
+    _paid = 0.0
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.interpreted and _spent.depth and not self.declared:
+            return self.py_func(*arguments)
+        if not self.runs_compiled(*arguments):
+            return self._interpret(arguments)
+        for each in (self, *arguments):
+            if isinstance(each, Function):
+                each.prepare()
+        return super().__call__(*arguments)
+
+    def prepare(self) -> None:
+        """Compile it for the signature that is declared, if one is, and for nothing else from then on."""
+        if self.declared and not self.overloads:
+            self.compile(self.declared[0])
+            self.disable_compile()
+
+    def runs_compiled(self, *arguments: Any) -> bool:
+        """Will the next call (with these arguments) run as machine code?"""
+        if self.overloads or not self.interpreted:
+            return True
+        if arguments and callable(self.interpreted) and not self.interpreted(*arguments):
+            return True
+        if _spent.impatient or self._paid >= (PRICE_ON_DISK if self._on_disk() else PRICE):
+            return True
+        return sum(a.size for a in arguments if isinstance(a, np.ndarray)) > LARGE
+
+    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+        begun, outer = time.thread_time(), _spent.depth
+        _spent.depth = outer + 1
         try:
-            return numba.njit(*arguments, **{**options, "cache": True})(function)
+            if outer:
+                return self.py_func(*arguments)
+            with np.errstate(all="ignore"):  # machine code says nothing of an overflow either
+                return self.py_func(*arguments)
+        finally:
+            _spent.depth = outer
+            self._paid += time.thread_time() - begun
+
+    def _on_disk(self) -> bool:
+        # Asked until it is compiled, so the answer is kept; what another process compiles meanwhile is found by loading it.
+        found = self.__dict__.get("_kept")
+        if found is None:
+            folder = _folder(_stamp(Path(self.py_func.__code__.co_filename)))
+            index = f"{Path(self.py_func.__code__.co_filename).stem}.{self.py_func.__qualname__}-*.nbi"
+            found = self.__dict__["_kept"] = bool(folder) and any(Path(folder).rglob(index))
+        return bool(found)
+
+    def compile(self, sig: Any) -> Any:
+        """As numba's; loads from the cache on disk, and tells people when it takes long."""
+        if isinstance(self._cache, NullCache):
+            self._open_cache()
+        begun = time.process_time()
+        _spent.nested += 1
+        notice = _Notice(self) if _spent.nested == 1 else None
+        try:
+            return super().compile(sig)
+        finally:
+            _spent.nested -= 1
+            if notice is not None:
+                notice.over()
+                _spent.compiling += time.process_time() - begun
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """As numba's: called by compiled code, in its only form where one is declared."""
+        self.prepare()
+        return super().get_call_template(args, kws)
+
+    def _open_cache(self) -> None:
+        kept = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = _folder(_stamp(Path(self.py_func.__code__.co_filename))) or kept
+        try:
+            self.enable_caching()
         finally:
             numba.config.CACHE_DIR = kept
 
+
+FUNCTIONS: list[Function] = []  # of the modules imported so far
+
+
+class _Notice:
+    """Says on stderr that a function is being compiled, once that has taken `TOLD` seconds, and how long it took."""
+
+    def __init__(self, function: Function) -> None:
+        self._what = f"{function.py_func.__module__}.{function.py_func.__name__}"
+        self._begun, self._told = time.perf_counter(), False
+        self._timer = threading.Timer(TOLD, self._tell)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _tell(self) -> None:
+        self._told = True
+        print(f"optsched: compiling {self._what}, once for this machine", file=sys.stderr, flush=True)
+
+    def over(self) -> None:
+        """It is compiled."""
+        self._timer.cancel()
+        if self._told:
+            seconds = time.perf_counter() - self._begun
+            print(f"optsched: compiled {self._what} in {seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+def njit(*arguments: Any, **options: Any) -> Any:
+    """`numba.njit` for this package: a `Function`, compiled at its first call and kept on disk; same two uses.
+
+    A signature may come first; then the function is compiled for nothing else. ``interpreted=False``: never run it as the
+    Python that it is (see `Function`): a single call may take long, or its floats depend on the compiler. A function of the
+    arguments says so of each call.
+    """
+    if len(arguments) == 1 and inspect.isfunction(arguments[0]) and not options:
+        return njit()(arguments[0])
+    interpreted = options.pop("interpreted", True)
+    options.pop("cache", None)
+
+    def decorate(function: Any) -> Any:
+        if numba.config.DISABLE_JIT:
+            return function
+        made = Function(function, targetoptions={"nopython": True, "boundscheck": None, **options})
+        made.declared, made.interpreted = arguments, interpreted
+        FUNCTIONS.append(made)
+        return made
+
     return decorate
+
+
+def runs_compiled(function: Any) -> bool:
+    """Will the next call of ``function`` run as machine code? No for what is no `Function`: numba is switched off."""
+    return isinstance(function, Function) and function.runs_compiled()
+
+
+def slice_of(function: Any, events: int) -> int:
+    """How many ``events`` to give a compiled loop at once: few while it is interpreted, so that it can change over."""
+    return events if runs_compiled(function) else min(events, INTERPRETED_SLICE)

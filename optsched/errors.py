@@ -37,8 +37,10 @@ def describe(
     return " ".join(text.split())
 
 
-class InputError(OptschedError):
+class InputError(OptschedError, ValueError):
     """A user's mistake. `str()` is one line that names file, row, field, value and what is legal.
+
+    It is a `ValueError`, too, so that whoever knows only Python's own errors catches it.
 
     Parameters are those of `describe`; the command line prints the line and exits with 2.
     """

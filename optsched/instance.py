@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from optsched.contention import Contention, IterationTasks
 from optsched.eligibility import suited_groups
 from optsched.epoch import epoch_of
 from optsched.errors import InputError, RowErrors
+from optsched.html import html_of
 from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
 from optsched.interference import Interference
 from optsched.job_table import COLUMNS, job_problems, needed_memory, normal_table, scaling_problems, task_problems
@@ -33,6 +34,7 @@ from optsched.objectives import get_objective
 from optsched.profile import Profile
 from optsched.registry import near_matches
 from optsched.scaling import Scaling, SubBatch
+from optsched.table import is_pandas, polars_of_pandas
 from optsched.throughputs import Throughputs
 
 __all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
@@ -70,6 +72,14 @@ class Job:
 
 
 _JOB_FIELDS = tuple(field.name for field in fields(Job))
+_LABELS = ("user", "group", "model")  # columns that decide no value, and that policies may look at
+
+
+class PandasFrame(Protocol):
+    """A pandas frame, for type checkers: pandas is no dependency."""
+
+    @property
+    def iloc(self) -> Any: ...
 
 
 class Instance:
@@ -77,12 +87,14 @@ class Instance:
 
     Parameters
     ----------
-    jobs : jobs, or a polars table with the columns of `Job` (missing columns take the defaults).
+    jobs : jobs, or a polars or pandas table with the columns of `Job` (missing columns take the defaults; without ids jobs
+        are numbered from 1).
     cluster : a `Cluster` or its text form (``"8x8"``).
     name : shown in reports.
     objective : the objective that is meant when none is named (default: ``total_flow_time``).
     recipe : how the instance was made (name, seed, parameters), kept verbatim.
-    optimum : a proven optimum, ``{"objective", "class", "value", "proved_by"}``.
+    optimum : what is said to be the optimum, ``{"objective", "class", "value", "proved_by"}``; `optsched.ratios.optimum`
+        says when it is believed.
     profiles : what an iteration of a job with ``iterations`` costs, by the name in its ``profile``. A profile may be
         missing (a trace that only names models): such an instance can be converted, and runs once it has its profiles.
     throughputs : iterations/s by job type, GPU type and gang size, for jobs whose ``profile`` is a job type of the table.
@@ -106,7 +118,7 @@ class Instance:
 
     def __init__(
         self,
-        jobs: Iterable[Job] | pl.DataFrame,
+        jobs: Iterable[Job] | pl.DataFrame | PandasFrame,
         cluster: Cluster | str,
         name: str = "",
         objective: str | None = None,
@@ -121,7 +133,7 @@ class Instance:
         *,
         file: str | os.PathLike[str] | None = None,
     ) -> None:
-        table = jobs if isinstance(jobs, pl.DataFrame) else _table_of_jobs(jobs)
+        table = _table_of(jobs)
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
         table = normal_table(table, file)
         profiles, tasks, scalings = dict(profiles or {}), dict(tasks or {}), dict(scalings or {})
@@ -150,6 +162,7 @@ class Instance:
             "contention": contention,
             "scalings": scalings,
             "interference": interference,
+            "file": None,
         }.items():
             self.__dict__[key] = value
         self._check_contention()
@@ -169,6 +182,7 @@ class Instance:
     contention: Contention | None
     scalings: dict[str, Scaling]
     interference: Interference | None
+    file: str | None  # that it was read from, unchanged
 
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
@@ -180,7 +194,34 @@ class Instance:
         return self.table.height
 
     def __repr__(self) -> str:
-        return f"Instance({self.name!r}, {self.n} jobs, {self.cluster.spec})"
+        return f"Instance({self.name!r}, {self.n} job{'s' if self.n != 1 else ''}, {self.cluster.spec})"
+
+    def _repr_html_(self) -> str:
+        return html_of("instance", self)
+
+    def __eq__(self, other: object) -> bool:
+        """Would everything come out alike? The same `digest`, default objective, optimum, and users, groups and models.
+
+        Name and recipe do not matter: the same jobs may be read from two files.
+        """
+        if not isinstance(other, Instance):
+            return NotImplemented
+        if self is other:
+            return True
+        if self.digest != other.digest or (self.objective, self.optimum) != (other.objective, other.optimum):
+            return False
+        return self.table.select(_LABELS).equals(other.table.select(_LABELS))
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from the rest is computed again: a pickle holds what a file holds.
+        return {
+            **{key: value for key, value in self._parts.items() if key != "jobs"},
+            "table": self.table,
+            "_needs": self._needs,
+        }
 
     @cached_property
     def n(self) -> int:
@@ -223,7 +264,7 @@ class Instance:
         shifted = object.__new__(Instance)
         earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
         changed = {"table": self.table.with_columns(earlier), "_needs": self._needs.with_columns(earlier)}
-        shifted.__dict__.update({**self._parts, **changed})
+        shifted.__dict__.update({**self._parts, **changed, "file": None})
         del shifted.__dict__["jobs"]
         if self.optimum:
             moved = get_objective(str(self.optimum["objective"])).clock_part(self)
@@ -569,7 +610,9 @@ class Instance:
     def load(path: str | os.PathLike[str]) -> Instance:
         """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
         try:
-            return Instance(**read_parts(path), file=path)
+            instance = Instance(**read_parts(path), file=path)
+            instance.__dict__["file"] = os.fspath(path)
+            return instance
         except InputError as error:
             if str(path) in str(error):
                 raise
@@ -607,6 +650,17 @@ def _interference(value: Interference | float | None) -> Interference | None:
     if value is None or isinstance(value, Interference):
         return value
     return Interference(value)  # says what is legal
+
+
+def _table_of(jobs: Any) -> pl.DataFrame:
+    if is_pandas(jobs):
+        return polars_of_pandas(jobs)
+    if isinstance(jobs, pl.DataFrame):
+        return jobs
+    if isinstance(jobs, str) or not isinstance(jobs, Iterable):
+        legal = "a list of optsched.Job(...), or a polars or pandas table with their columns"
+        raise InputError("no jobs", field="jobs", value=jobs, legal=legal)
+    return _table_of_jobs(jobs)
 
 
 def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from optsched.errors import InputError
 
 T = TypeVar("T")
+_FILE_NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 
 
 def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
@@ -24,7 +27,8 @@ def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
 
 
 class Registry(Generic[T]):
-    """Maps names to things of one kind, importing every module of ``package`` on first use.
+    """Maps names to things of one kind, importing modules of ``package`` (or a module alone) on first use: the one of
+    that name, or all.
 
     Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it.
     """
@@ -51,13 +55,12 @@ class Registry(Generic[T]):
             return
         self._discovered = True
         package = importlib.import_module(str(self._package))
-        for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
+        for module in pkgutil.iter_modules(getattr(package, "__path__", []), f"{self._package}."):
             importlib.import_module(module.name)
 
     def get(self, name: str) -> T:
         """The thing of that name; `InputError` with near matches when there is none."""
-        self._discover()
-        if name in self._things:
+        if name in self:
             return self._things[name]
         raise InputError(
             f"there is no {self.kind} named {name!r}",
@@ -75,5 +78,16 @@ class Registry(Generic[T]):
             yield name, self._things[name]
 
     def __contains__(self, name: str) -> bool:
-        self._discover()
+        if name not in self._things and not self._discovered:
+            self._look_in_its_own_file(name)
+        if name not in self._things:
+            self._discover()
         return name in self._things
+
+    def _look_in_its_own_file(self, name: str) -> None:
+        # ``a-srpt`` is in a_srpt.py, as a rule: then no other file of the package needs to be imported.
+        package = importlib.import_module(str(self._package))
+        module = f"{self._package}.{name.replace('-', '_')}"
+        own = hasattr(package, "__path__") and _FILE_NAME.fullmatch(name)
+        if own and importlib.util.find_spec(module) is not None:
+            importlib.import_module(module)

@@ -6,19 +6,21 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import polars as pl
+from typing import Any, cast
 
 from optsched.bounds import Certificate
+from optsched.html import html_of, number
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.objectives import objective_of
 from optsched.online import AnyPolicy
-from optsched.online.specification import Specification, specify
+from optsched.online.specification import Specification, is_policy, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
-from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, stated_optimum, verified_bound
+from optsched.ratios.optimum import stated_optimum
+from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, verified_bound
 from optsched.simulation.engine import Progress
 from optsched.simulation.run import Run
+from optsched.table import Table
 
 __all__ = ["KNOWN", "BoundShown", "Line", "Report", "compare", "evaluate", "stated_optimum", "verified_bound"]
 
@@ -64,14 +66,15 @@ class Line:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What policies made of an instance, and how far each is from the best possible.
 
     ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on
-    this objective is known); it holds for every run but those that fork or resize jobs. A proven optimum that the instance
-    states is used for runs of its own class of schedules. ``bounds`` and ``judged`` say for every run what stands beside it,
-    and what the theorems that apply say of it.
+    this objective is known); it holds for every run but those that fork or resize jobs. An optimum that the instance
+    states is used for runs of its own class of schedules where this installation proved it; else ``note`` says so.
+    ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of it;
+    ``other_certificates`` prove bounds of classes that ``certificate`` does not.
     """
 
     instance: Instance
@@ -81,6 +84,16 @@ class Report:
     bounds: tuple[BoundShown | None, ...]
     judged: tuple[tuple[Judgement, ...], ...]
     skipped_rows: int = 0
+    other_certificates: tuple[Certificate, ...] = ()
+    note: str = ""
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{line.run.policy} {number(line.value)}" for line in self.lines[:4])
+        more = ", ..." if len(self.lines) > 4 else ""
+        return f"Report({self.objective} on {self.instance.name!r}: {values}{more})"
+
+    def _repr_html_(self) -> str:
+        return html_of("report", self)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
@@ -109,7 +122,7 @@ class Report:
             "runs": [line.to_json() for line in self.lines],
         }
 
-    def frame(self) -> pl.DataFrame:
+    def frame(self) -> Table:
         """A polars table: policy, knowledge, value, bound, ratio, guarantee, metrics and GPU-hours, one row a policy."""
         rows = []
         for line in self.lines:
@@ -124,7 +137,7 @@ class Report:
                 {**head, "bound": shown["value"], "bound_kind": shown["kind"], **tail, **theorem, **metrics, **hours}
                 | {"events": document["events"], "seconds": document["seconds"]}
             )
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return Table(rows, infer_schema_length=None)
 
 
 def default_policies(instance: Instance) -> tuple[str, ...]:
@@ -137,18 +150,25 @@ def default_policies(instance: Instance) -> tuple[str, ...]:
 
 
 def evaluate(
-    instance: Instance,
-    policies: Iterable[PolicyLike] | None = None,
+    instance: Source,
+    policies: PolicyLike | Iterable[PolicyLike] | None = None,
     objective: str | None = None,
     *,
     skipped_rows: int = 0,
     progress: Callable[[str], Progress] | None = None,
+    finished: Callable[[Run], None] | None = None,
 ) -> Report:
     """Run policies and bound the optimum; everything in the report has been checked twice.
 
     The referee (`optsched.check`) accepts every schedule, and the certificate has been proved again from the instance, or
     an error is raised. Every theorem that applies is held against the run; `Report.violations` are those that do not hold.
-    ``progress(policy)`` gives a callback for each run.
+
+    Parameters
+    ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    policies : one, or several: texts, or policies of one's own (`optsched.simulate`); None: `default_policies`.
+    objective : its name; None: the instance's own, else ``total_flow_time``.
+    progress : ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
 
     Raises
     ------
@@ -157,9 +177,14 @@ def evaluate(
     SimulationError
         The referee rejects a schedule (a defect of optsched, or of a policy of one's own).
     """
+    instance = instance_of(instance)
     name = objective_of(instance, objective).name
-    specifications = [specify(each) for each in (default_policies(instance) if policies is None else policies)]
-    runs = [refereed(instance, spec, progress(spec.text) if progress else None) for spec in specifications]
+    specifications = [specify(each) for each in _several(default_policies(instance) if policies is None else policies)]
+    runs = []
+    for spec in specifications:
+        runs.append(refereed(instance, spec, progress(spec.text) if progress else None))
+        if finished is not None:
+            finished(runs[-1])
     proven = Proven(instance, runs)
     proven.stated_optimum_stands(name)
     return Report(
@@ -170,13 +195,34 @@ def evaluate(
         tuple(proven.beside(run, name) for run in proven.runs),
         tuple(judgements(spec, run, proven) for spec, run in zip(specifications, proven.runs, strict=True)),
         skipped_rows,
+        _others(proven, name),
+        proven.note(name),
     )
 
 
+def _several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
+    # A text is iterable, and a policy may be: one of either is not a list of policies.
+    if isinstance(policies, str | Specification) or is_policy(policies) or not isinstance(policies, Iterable):
+        return [cast("PolicyLike", policies)]
+    return list(policies)
+
+
+def _others(proven: Proven, objective: str) -> tuple[Certificate, ...]:
+    # One a class of schedules: where a run's own differs from the usual one, and no stated optimum stands in its place.
+    usual = proven.certificate(objective)
+    beside = [(run, proven.beside(run, objective)) for run in proven.runs]
+    found = [
+        proven.certificate(objective, run.schedule_class) for run, bound in beside if bound and bound.kind != KNOWN
+    ]
+    return tuple({c.schedule_class: c for c in found if c is not None and c != usual}.values())
+
+
 def compare(
-    instance: Instance, policies: Iterable[PolicyLike] | None = None, objective: str | None = None
-) -> pl.DataFrame:
-    """Run policies and bound the optimum: `Report.frame` of `evaluate`."""
+    instance: Source,
+    policies: PolicyLike | Iterable[PolicyLike] | None = None,
+    objective: str | None = None,
+) -> Table:
+    """Run policies and bound the optimum: `Report.frame` of `evaluate`, which says what the parameters are."""
     return evaluate(instance, policies, objective).frame()
 
 

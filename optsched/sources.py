@@ -17,6 +17,7 @@ from typing import Any
 from optsched.cluster import Cluster
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.instance_source import READERS
 from optsched.rates.interference_sources import Asked, with_interference
 from optsched.rates.interference_sources import interference as interference_of
 from optsched.rates.throughput_table import read_throughputs
@@ -45,7 +46,7 @@ class ShippedInstance:
 
     ``problem`` in Graham's notation; ``optimum`` the proven optimal value, or None with ``lower`` and ``upper`` the best
     proven bounds, where known; ``proved_by`` the methods that agree; ``recipe`` and ``seed`` how it was generated, or
-    ``reference`` where it was published.
+    ``reference`` where it was published; ``digest`` of the instance (`Instance.digest`) that the optimum was proved for.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ShippedInstance:
     seed: int | None = None
     reference: str = ""
     licence: str = ""
+    digest: str = ""
 
 
 def load(
@@ -114,6 +116,9 @@ def load(
         profiles=profiles,
         say=say,
     ).instance
+
+
+READERS.register("load")(load)
 
 
 def load_counted(
@@ -318,7 +323,7 @@ def shipped() -> list[ShippedInstance]:
     return list(found.values())
 
 
-_TEXTS = ("name", "file", "problem", "objective", "recipe", "reference", "licence")
+_TEXTS = ("name", "file", "problem", "objective", "recipe", "reference", "licence", "digest")
 _NUMBERS = ("optimum", "lower", "upper")
 _REQUIRED = ("name", "file", "problem", "objective")
 

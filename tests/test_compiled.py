@@ -1,78 +1,133 @@
-"""Compiled code is kept on disk under the content of everything that compiles, and numba is left as it was."""
+"""Lazy compiling: when a function runs as Python, when it is compiled, and that both are the same."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
-import numba
+import numpy as np
 import pytest
 
 from optsched import compiled
+from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
+
+HERE = Path(__file__).parent
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "engine.py").write_text("from optsched.fast import (\n    step,\n)\nfrom optsched import slow\n")
-    (tmp_path / "fast.py").write_text("from optsched.compiled import njit\n")
-    (tmp_path / "slow.py").write_text("from optsched.deep.constants import ONE\n")
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "constants.py").write_text("ONE = 1  # frozen, see optsched.compiled\n")
-    (tmp_path / "other.py").write_text("from optsched.compiled import njit\n")
-    monkeypatch.setattr(compiled, "_PACKAGE", tmp_path)
-    for name in ("_imports", "_stamp", "_folder"):
-        monkeypatch.setattr(compiled, name, getattr(compiled, name).__wrapped__)
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-    return tmp_path
+def total(values: Any) -> float:
+    s = 0.0
+    for k in range(values.size):
+        s += values[k]
+    return s
 
 
-@pytest.mark.parametrize("name", ["engine.py", "fast.py", "deep/constants.py"])
-def test_the_stamp_follows_every_compiled_module_behind_a_file(package: Path, name: str) -> None:
-    before = compiled._stamp(package / "engine.py")
-    (package / name).write_text((package / name).read_text() + "# changed\n")
-    assert compiled._stamp(package / "engine.py") != before
+def test_interpreted_until_that_has_cost_as_much_as_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PRICE", 1e9)
+    monkeypatch.setattr(compiled, "PRICE_ON_DISK", 1e9)
+    function = njit(total)
+    values = np.array([1.0, 2.0, 4.5])
+    assert isinstance(function, Function)
+    assert function(values) == 7.5
+    assert not function.overloads
+    assert not runs_compiled(function)
+    assert slice_of(function, 10**6) == compiled.INTERPRETED_SLICE
+    assert slice_of(function, 7) == 7
+    function._paid = 1e9
+    assert slice_of(function, 10**6) == 10**6
+    assert function(values) == 7.5
+    assert len(function.overloads) == 1
 
 
-@pytest.mark.parametrize("name", ["slow.py", "other.py"])
-def test_the_stamp_leaves_out_what_cannot_matter(package: Path, name: str) -> None:
-    before = compiled._stamp(package / "engine.py")
-    (package / name).write_text((package / name).read_text() + "# changed\n")
-    assert compiled._stamp(package / "engine.py") == before
+def test_large_arguments_and_impatience_compile_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PRICE", 1e9)
+    monkeypatch.setattr(compiled, "PRICE_ON_DISK", 1e9)
+    large, impatient = njit(total), njit(total)
+    assert large(np.ones(compiled.LARGE + 1)) == compiled.LARGE + 1
+    with without_interpreting():
+        assert impatient(np.ones(3)) == 3
+    assert large.overloads
+    assert impatient.overloads
 
 
-def test_code_is_kept_in_the_folder_of_this_version_and_numba_is_left_alone(package: Path) -> None:
-    function = compiled.njit(lambda x: x + 1)
-    assert function(1) == 2
-    folder = package / "__pycache__" / f"compiled-{compiled._stamp(Path(__file__))}"
-    assert list(folder.rglob("*.nbi"))
-    assert numba.config.CACHE_DIR == ""
+def test_a_declared_signature_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PRICE", -1.0)
+    monkeypatch.setattr(compiled, "PRICE_ON_DISK", -1.0)
+    function = njit(types.float64(types.float64[::1]))(total)
+    assert not function.overloads  # nothing is compiled when it is defined
+    assert function(np.ones(4)) == 4.0
+    assert list(function.overloads) == [(types.float64[::1],)]
+    with pytest.raises(TypeError):
+        function(np.ones(4, dtype=np.complex128))
 
 
-def test_both_uses_compile(package: Path) -> None:
-    @compiled.njit
-    def plain(x: int) -> int:
-        return x + 1
+def test_rules_are_weighed_by_themselves_within_an_interpreted_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PRICE", 1e9)
+    monkeypatch.setattr(compiled, "PRICE_ON_DISK", 1e9)
+    rule = njit(types.float64(types.float64[::1]))(total)
+    plain = njit(total)
 
-    @compiled.njit(inline="always")
-    def inlined(x: int) -> int:
-        return x + 2
+    def loop(values: Any) -> float:
+        return float(rule(values) + plain(values))
 
-    assert (plain(1), inlined(1)) == (2, 3)
-
-
-def test_a_package_that_cannot_be_written_uses_the_users_cache(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (package / "__pycache__").write_text("a file where a folder should be")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(package / "cache"))
-    assert compiled._folder("stamp") == str(package / "cache" / "optsched" / "compiled-stamp")
+    outer = njit(loop)
+    rule._paid = plain._paid = 1e10
+    assert outer(np.ones(2)) == 4.0
+    assert rule.overloads
+    assert not plain.overloads
+    assert not outer.overloads
 
 
-def test_old_versions_are_forgotten(package: Path) -> None:
-    import os
+def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(compiled, "TOLD", 0.0)
+    function, clock = njit(interpreted=False)(total), Stopwatch()
+    spent = compiled._spent.compiling
+    function(np.ones(2))
+    assert compiled._spent.compiling > spent
+    assert clock.seconds < compiled._spent.compiling - spent
+    said = capsys.readouterr().err
+    assert f"optsched: compiling {__name__}.total, once for this machine" in said
+    assert f"optsched: compiled {__name__}.total in " in said
 
-    old = package / "__pycache__" / "compiled-old"
-    young = package / "__pycache__" / "compiled-young"
-    for folder in (old, young):
-        folder.mkdir(parents=True)
-    os.utime(old, (0, 0))
-    compiled._folder("stamp")
-    assert not old.exists()
-    assert young.exists()
+
+NOTHING = """
+import json, sys
+from optsched.cli import main
+from optsched.compiled import FUNCTIONS
+codes = []
+for call in json.loads(sys.argv[1]):
+    sys.argv = ["optsched", *call]
+    try:
+        main()
+        codes.append(0)
+    except SystemExit as end:
+        codes.append(end.code or 0)
+print(json.dumps([codes, [f"{f.py_func.__module__}.{f.py_func.__name__}" for f in FUNCTIONS if f.overloads]]))
+"""
+
+
+def compiled_by(calls: list[list[str]], folder: Path) -> list[Any]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    command = [sys.executable, "-c", NOTHING, json.dumps(calls)]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
+    found: list[Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_small_runs_and_all_that_computes_nothing_need_no_compiler(tmp_path: Path) -> None:
+    calls = [
+        ["list", "policies"],
+        ["generate", "rigid", "--set", "jobs=6", "-o", "six.json"],
+        ["convert", "six.json", "-o", "six.parquet"],
+        ["bound", "six.json", "-o", "bound.json"],
+        ["verify", "bound.json", "--instance", "six.json"],
+        ["run", "cluster-week", "-p", "fifo", "-p", "srtf+consolidated"],
+        ["run", "contention-cluster", "--limit", "2", "-p", "srsf"],
+        ["run", "rigid-06-1", "--interference", "1.2", "-p", "sjf-bsbf"],
+        ["solve", "rigid-06-1"],
+        ["run", "no-such-file.json"],
+    ]
+    assert compiled_by(calls, tmp_path) == [[0] * 9 + [2], []]

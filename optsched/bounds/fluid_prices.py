@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 if TYPE_CHECKING:
     from optsched.bounds.typed_machine import TypedJobs
@@ -35,6 +33,9 @@ def fluid_prices(
 
     ``own_kind`` i64[m] and ``own_work`` f64[m] tell their kinds and works. All ones and zeros where HiGHS gives up.
     """
+    from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
+    from scipy.sparse import csr_array
+
     own_kind = np.zeros(0, dtype=np.int64) if own_kind is None else own_kind
     own_work = np.zeros(0) if own_work is None else own_work
     kinds, types, own = jobs.gang.size, len(jobs.types), own_kind.size

@@ -33,11 +33,12 @@ def objective_value(start: Floats, duration: Floats, slope: Floats, kink: Floats
 @njit
 def _split(times: Floats, free: Ints, count: int, at: int, when: float) -> int:
     # a breakpoint at `when`, inside segment `at`
-    for k in range(count, at + 1, -1):
+    # loops, not slices: an assignment between slices takes the compiler seconds
+    for k in range(count, at, -1):
         times[k] = times[k - 1]
-        free[k] = free[k - 1]
+        for p in range(free.shape[1]):
+            free[k, p] = free[k - 1, p]
     times[at + 1] = when
-    free[at + 1] = free[at]
     return count + 1
 
 
@@ -55,7 +56,8 @@ def _earliest(
             high = middle - 1
     first, start, looked = low, max(release, times[low]), 0
     while True:
-        room[:] = free[first]
+        for p in range(room.size):
+            room[p] = free[first, p]
         k, blocked = first, -1
         while k < count and (k == first or times[k] < start + duration):
             looked += 1
@@ -97,7 +99,8 @@ def generate_serial(
     times = np.zeros(2 * n + 2)
     free = np.zeros((2 * n + 2, pools), dtype=np.int64)
     room = np.zeros(pools, dtype=np.int64)
-    free[0] = pool_gpus
+    for p in range(pools):
+        free[0, p] = pool_gpus[p]
     count, work = 1, 0
     for j in order:
         at, begin, looked = _earliest(times, free, count, release[j], duration[j], gpus[j], usable[job_class[j]], room)
@@ -180,7 +183,8 @@ def generate_parallel(
         for i in range(busy):
             j = running[i]
             if start[j] + duration[j] <= now:
-                free += taken[j]
+                for p in range(pools):
+                    free[p] += taken[j, p]
             else:
                 running[kept] = j
                 kept += 1

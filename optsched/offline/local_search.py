@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+INTERPRETED = 50_000  # profile segments: half a second of plain Python
 KICKS = 50  # descents, times n^2
 
 __all__ = ["improve_order"]
@@ -81,7 +82,7 @@ def _descend(
     return value, work
 
 
-@njit
+@njit(interpreted=lambda order, budget, *_: budget <= INTERPRETED)
 def improve_order(
     order: Ints,
     budget: int,
@@ -122,10 +123,12 @@ def improve_order(
         work += spent
         if value < best:
             best = value
-            order[:] = trial
+            for k in range(n):
+                order[k] = trial[k]
         if work >= budget:
             break
-        trial[:] = order
+        for k in range(n):
+            trial[k] = order[k]
         for _ in range(2 + _random(state, 3)):
             _move(trial, _random(state, n), _random(state, n))
         work += generate_serial(trial, release, duration, gpus, job_class, usable, pool_gpus, start, taken)

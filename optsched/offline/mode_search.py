@@ -60,17 +60,17 @@ def empty_stack(n: int, modes: int, value: float) -> Stack:
     )  # fmt: skip
 
 
-@njit
+@njit(interpreted=False)
 def _cost(p: Problem, j: int, completion: float) -> float:
     return p.base[j] + p.slope[j] * max(completion - p.kink[j], 0.0)
 
 
-@njit
+@njit(interpreted=False)
 def _add(p: Problem, first: float, second: float) -> float:
     return max(first, second) if p.maximum else first + second
 
 
-@njit
+@njit(interpreted=False)
 def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> int:
     # Free GPUs of every node from the last start on: times[i] and what is free from then until the next; their number.
     now = s.start[k - 1] if k else -np.inf
@@ -93,7 +93,7 @@ def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> in
     return count
 
 
-@njit
+@njit(interpreted=False)
 def _earliest(p: Problem, b: int, release: float, times: Floats, free: Ints, count: int) -> float:
     # What is free only grows, so a mode that fits once fits from then on.
     for i in range(count):
@@ -105,7 +105,7 @@ def _earliest(p: Problem, b: int, release: float, times: Floats, free: Ints, cou
     return np.inf
 
 
-@njit
+@njit(interpreted=False)
 def _twins(p: Problem, free: Ints, count: int) -> Bools:
     # [u, v], u < v: alike nodes with the same GPUs free at all times to come
     n = p.capacity.size
@@ -118,7 +118,7 @@ def _twins(p: Problem, free: Ints, count: int) -> Bools:
     return same
 
 
-@njit
+@njit(interpreted=False)
 def _mirrored(p: Problem, b: int, twins: Bools) -> bool:
     for u in range(p.capacity.size):
         for v in range(u + 1, p.capacity.size):
@@ -127,7 +127,7 @@ def _mirrored(p: Problem, b: int, twins: Bools) -> bool:
     return False
 
 
-@njit
+@njit(interpreted=False)
 def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
     # The children of the node with k jobs placed that can still be better, best last.
     n, nodes = p.release.size, p.capacity.size
@@ -161,7 +161,7 @@ def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
                 _insert(s, k, b, start[b], bound)
 
 
-@njit
+@njit(interpreted=False)
 def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
     # sorted by bound, then start, both falling: the last child is looked at first
     i = s.children[k]
@@ -178,7 +178,7 @@ def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
     s.children[k] += 1
 
 
-@njit
+@njit(interpreted=False)
 def branch(p: Problem, s: Stack, owner: Ints, margin: float, nodes: int) -> tuple[bool, int]:
     """Search on for at most so many nodes: (is the search at its end?, nodes looked at). ``owner`` i64[B]: job of a mode."""
     n, seen = p.release.size, 0

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import linprog
 
 from optsched.errors import InputError
 from optsched.instance import Instance
@@ -112,6 +111,8 @@ def _orders(release: np.ndarray) -> Iterator[list[Event]]:
 
 
 def _program(events: list[Event], alone: np.ndarray, release: np.ndarray, xi: np.ndarray) -> PreemptiveSharing | None:
+    from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
+
     # Columns: t of the 2n events, then d of every interval and state.
     n, count = alone.size, len(events)
     states: list[tuple[int, tuple[int, ...]]] = []

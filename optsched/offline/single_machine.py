@@ -80,7 +80,7 @@ def _may_follow(i: int, a: int, j: int, s: int, cost: Floats, length: Ints, rele
     return as_is < exchanged or (as_is == exchanged and i < j)
 
 
-@njit
+@njit(interpreted=False)
 def _forward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, best: Floats, before: Ints) -> None:
     """best[e, j]: cheapest path whose last arc is j, ending at e; ``before`` = its state before, e' n + i."""
     n, horizon = length.size, alive.shape[1] - 1
@@ -105,7 +105,7 @@ def _forward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools,
                     before[s + length[j], j] = e * n + i
 
 
-@njit
+@njit(interpreted=False)
 def _backward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, ends: Bools, rest: Floats) -> None:
     """rest[e, i]: cheapest continuation after i ended at e."""
     n, horizon = length.size, alive.shape[1] - 1
@@ -126,7 +126,7 @@ def _backward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools
             rest[e, i] = least
 
 
-@njit
+@njit(interpreted=False)
 def _eliminate(best: Floats, rest: Floats, total: float, cutoff: float, length: Ints, alive: Bools) -> int:
     """Remove arcs on no path of value <= cutoff; returns how many are left."""
     left = 0
@@ -140,7 +140,7 @@ def _eliminate(best: Floats, rest: Floats, total: float, cutoff: float, length: 
     return left
 
 
-@njit
+@njit(interpreted=False)
 def _clear_cores(length: Ints, alive: Bools) -> bool:
     """Evict others from where a job surely runs; False when some job has no start left."""
     n, horizon = length.size, alive.shape[1] - 1
@@ -159,7 +159,7 @@ def _clear_cores(length: Ints, alive: Bools) -> bool:
     return True
 
 
-@njit
+@njit(interpreted=False)
 def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
     """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers."""
     # Where successive subgradients nearly cancel the step is long: measured, that is what leaves plateaus.
@@ -175,7 +175,7 @@ def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: fl
         u[k] = min(max(moved, -4 * upper), 4 * upper)
 
 
-@njit
+@njit(interpreted=False)
 def _ascend(
     cost: Floats,
     u: Floats,
@@ -244,7 +244,7 @@ def _ascend(
     return bound, arcs
 
 
-@njit
+@njit(interpreted=False)
 def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, best: Floats) -> None:
     """best[t]: cheapest path from 0 to t without any sequencing rule; ``idle``: waiting is allowed and free."""
     horizon = alive.shape[1] - 1
@@ -258,7 +258,7 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
         best[t] = least
 
 
-@njit
+@njit(interpreted=False)
 def _simple_ascend(
     cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int
 ) -> float:

@@ -10,7 +10,7 @@ from functools import partial
 
 from optsched.bounds.regular import regular_cost
 from optsched.errors import InputError, NotInstalledError, OptschedError
-from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.models import FORMULATIONS
 from optsched.objectives import objective_of
 from optsched.offline.formulation_road import formulation_road
@@ -24,6 +24,7 @@ from optsched.registry import near_matches
 __all__ = ["Solution", "model_names", "solve"]
 
 FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
+FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
 _LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
 NONZEROS = 5_000_000  # of a formulation that is chosen without being named
@@ -46,7 +47,7 @@ def model_names() -> list[str]:
 
 
 def solve(
-    instance: Instance,
+    instance: Source,
     objective: str | None = None,
     *,
     model: str | None = None,
@@ -61,6 +62,7 @@ def solve(
 
     Parameters
     ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     objective : its name; None: the instance's own, else ``total_flow_time``.
     model : a name of `model_names`; None: what suits the instance (one machine: branching over sequences; gangs on a
         grid of time: the time-indexed program, thinned; types or memory: placements; real-valued times: disjunctive;
@@ -85,6 +87,7 @@ def solve(
     InputError
         For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
     """
+    instance = instance_of(instance)
     goal = objective_of(instance, objective)
     if time_limit is not None and not time_limit > 0:
         raise InputError("not legal", field="time limit", value=time_limit, legal="seconds > 0")
@@ -103,7 +106,7 @@ def solve(
         schedule_class=wanted,
         epoch=instance.epoch,
     )
-    return _run(task, named).on_clock(instance)
+    return _run(task, named).on_clock(instance).named()
 
 
 def _run(task: Task, named: Road | None) -> Solution:
@@ -126,7 +129,8 @@ def _run(task: Task, named: Road | None) -> Solution:
 
 def _begin(task: Task) -> None:
     """A list schedule, the best certificate of theorems, a little local search; where numbers fail, without it."""
-    for step in (partial(task.search, 0), task.combinatorial, partial(task.search, FIRST_BUDGET)):
+    budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * task.instance.n**3)
+    for step in (partial(task.search, 0), task.combinatorial, partial(task.search, budget)):
         try:
             if not task.closed:
                 step()

@@ -8,6 +8,7 @@ payoffs of an empty round would not catch up; q = 1 is the greedy rule). A job i
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -104,7 +105,7 @@ def _summarise(d: Devices, p: int) -> None:
 
 @njit(**KERNEL)
 def _reprice(d: Devices, market: Market, q: int) -> None:
-    d.price[q] = market.low[q] * np.exp(market.log_range[q] * min(1.0, d.sold[q] / market.scale[q]))
+    d.price[q] = market.low[q] * math.exp(market.log_range[q] * min(1.0, d.sold[q] / market.scale[q]))
 
 
 @njit(**KERNEL)

@@ -50,7 +50,7 @@ DRAWN, SEEDS, LEVELS, GREATEST, ENUMERATED = 1, 2, 3, 4, 5
 
 
 # Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
-@njit(SIGNATURE, **KERNEL)
+@njit(SIGNATURE, interpreted=lambda *given: given[5][ENUMERATED] == 0, **KERNEL)  # not while it enumerates
 def _heavy_edge(
     job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
 ) -> int:

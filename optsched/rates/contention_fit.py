@@ -19,8 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
-import scipy.special
 
 from optsched.contention import Contention
 from optsched.errors import InputError
@@ -63,8 +61,10 @@ class ContentionFit:
             raise InputError("not legal", field="name", value=name, legal=", ".join(NAMES))
         if not 0 < level < 1:
             raise InputError("not legal", field="level", value=level, legal="a number between 0 and 1")
+        from scipy.special import stdtrit  # imported where it is used: it takes longer than most runs
+
         centre, error = getattr(self, name), self.errors[NAMES.index(name)]
-        reach = error * float(scipy.special.stdtrit(self.freedom, (1 + level) / 2)) if self.freedom > 0 else math.nan
+        reach = error * float(stdtrit(self.freedom, (1 + level) / 2)) if self.freedom > 0 else math.nan
         return centre - reach, centre + reach
 
     def contention(self) -> Contention:
@@ -186,6 +186,8 @@ def _measurements(
 
 def _least_squares(X: Floats, y: Floats, bounded: bool) -> tuple[Floats, Floats]:
     """Coefficients and their covariance; NaN in rows and columns of those that are not estimated."""
+    from scipy.optimize import nnls
+
     rows, width = X.shape
     scale = np.linalg.norm(X, axis=0)  # bytes and seconds are nine orders of magnitude apart
     if rows < width or not scale.all() or np.linalg.matrix_rank(X / scale) < width:
@@ -194,7 +196,7 @@ def _least_squares(X: Floats, y: Floats, bounded: bool) -> tuple[Floats, Floats]
             legal="several message sizes (or a given latency), and for eta several numbers of transfers",
         )
     Z = X / scale
-    solved = scipy.optimize.nnls(Z, y)[0] if bounded else np.linalg.lstsq(Z, y, rcond=None)[0]
+    solved = nnls(Z, y)[0] if bounded else np.linalg.lstsq(Z, y, rcond=None)[0]
     free = solved != 0 if bounded else np.ones(width, bool)
     covariance = np.full((width, width), math.nan)
     if rows > width and free.any():

@@ -20,7 +20,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import Delaunay, QhullError
 
 from optsched.errors import InputError
 from optsched.rates.scaling import iteration_seconds
@@ -74,6 +73,8 @@ class MeasuredTable:
 
     @cached_property
     def _simplices(self) -> Simplices | None:
+        from scipy.spatial import QhullError  # imported where it is used: it takes longer than most runs
+
         # 5 points at least: a simplex has four corners, and one alone is no triangulation to Qhull
         try:
             return Simplices(self._points[:, :3], self._points[:, 3:]) if len(self._points) >= 5 else None
@@ -97,6 +98,8 @@ class Simplices:
     """
 
     def __init__(self, points: Floats, values: Floats) -> None:
+        from scipy.spatial import Delaunay
+
         corners = Delaunay(points).simplices
         self._scale = np.ptp(points, axis=0)
         corner = (points / self._scale)[corners]  # f64[S, 4, 3]

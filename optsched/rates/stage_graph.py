@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from optsched.errors import InputError
 from optsched.profile import Profile
 from optsched.rates.network import Network
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 ROUNDING = 1 - 1e-13  # a bound must not exceed what the same terms, added in another order, come to
 
@@ -43,6 +45,8 @@ def pipeline_factor(depth: int, micro_batches: int | None) -> float:
 
 def stage_graph(profile: Profile) -> nx.DiGraph:
     """Stages with ``replicas``, ``compute`` (s), ``ring`` (bytes); edges with ``activations`` and ``pair`` (bytes)."""
+    import networkx as nx  # imported where it is used: it takes longer than most runs
+
     graph = nx.DiGraph()
     for s, stage in enumerate(profile.stages):
         ring = ring_bytes(stage.parameters, stage.replicas)
@@ -58,6 +62,8 @@ def replica_graph(profile: Profile) -> nx.Graph:
 
     Between neighbouring stages w_uv; inside a stage 4 h/k, the 2 (k-1) h bytes of the ring shared by its k (k-1)/2 pairs.
     """
+    import networkx as nx
+
     graph = nx.Graph()
     for s, stage in enumerate(profile.stages):
         graph.add_nodes_from((s, q) for q in range(stage.replicas))
@@ -129,6 +135,8 @@ def alpha_min(profile: Profile, network: Network) -> float:
     largest = int(network.gpus.max())
     if profile.gpus <= largest:
         return _uniform(profile, network.fastest)
+    import networkx as nx
+
     inside, across = network.fastest, network.fastest_cross
     rings = {s for s, stage in enumerate(profile.stages) if stage.replicas > largest}
     if rings or not nx.is_weakly_connected(stage_graph(profile)):

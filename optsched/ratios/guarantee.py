@@ -99,10 +99,11 @@ def late(run: Run, limit: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 def told(run: Run, jobs: npt.NDArray[np.int64], limit: npt.NDArray[np.float64]) -> list[str]:
-    """The findings of an audit for jobs that complete after their limit; the first `SHOWN_JOBS` one by one."""
+    """The findings of an audit, of `Run.relative`, for jobs that complete after their limit; the first ones one by one."""
     completion, ids = run.schedule.completion, run.instance.ids
     lines = [
-        f"job {ids[j]!r} completes at {completion[j]:.9g}, {completion[j] - limit[j]:.3g} s after {limit[j]:.9g}"
+        f"job {ids[j]!r} completes at {completion[j]:.9g} s after the first arrival, "
+        f"{completion[j] - limit[j]:.3g} s after {limit[j]:.9g}"
         for j in jobs[:SHOWN_JOBS].tolist()
     ]
     return lines + ([f"and {jobs.size - SHOWN_JOBS} more jobs"] if jobs.size > SHOWN_JOBS else [])

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from optsched.instance import Instance, Job
 from optsched.ratios.assumptions import all_at_once, broken, known_durations
 from optsched.ratios.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
+from optsched.ratios.optimum import of_a_theorem
 from optsched.simulation.forked import ForkedRun
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
@@ -51,6 +51,8 @@ def most_copies(instance: Instance, jobs: tuple[int, ...], copies: int) -> int |
     over their members, and the flow of single jobs and nodes is integral. None where the gangs differ in size, or one fits
     on no node: then copies are packed, and the theorem says nothing.
     """
+    import networkx as nx  # imported where it is used: it takes longer than most runs
+
     kinds, counts = np.unique(instance.job_class[list(jobs)], return_counts=True)
     gangs = set(instance.class_gpus[kinds].tolist())
     if len(gangs) != 1:
@@ -124,6 +126,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
     return list(utilisation_audit(run).short[:SHOWN_JOBS])
 
 
+@of_a_theorem
 def one_round(nodes: int) -> Instance:
     """As many jobs of 350 s as one-GPU nodes: all done after one round of 360 s, 10 s of which are overhead."""
     return Instance(

@@ -52,4 +52,5 @@ class Asked:
     def told(self) -> dict[str, Any]:
         """What a `Run` keeps of it."""
         notes = self.policy.notes() if hasattr(self.policy, "notes") else {}
-        return {"predicted": self.predicted, "notes": notes}
+        times = tuple(getattr(self.policy, "noted_times", ()))
+        return {"predicted": self.predicted, "notes": notes, "noted_times": times}

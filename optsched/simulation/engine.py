@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
+from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, SimulationError
 from optsched.instance import Instance
 from optsched.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
@@ -17,6 +16,7 @@ from optsched.rates.duration import seconds_alone
 from optsched.simulation.asked import Asked
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import apply_events, next_time
+from optsched.simulation.instant import last_of_instant
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run, result
@@ -28,6 +28,8 @@ from optsched.simulation.state import (
     NEXT,
     NOW,
     SEGMENTS,
+    STARTS,
+    STOPS,
     THRASHING,
     TICK,
     State,
@@ -51,8 +53,12 @@ def run_policy(
 ) -> Run:
     """Replay an instance under a policy and a placement rule.
 
-    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, all events of one instant are applied
-    before the policy is asked once, deterministic.
+    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, deterministic. Events are applied in
+    order of (time, kind, job): completions, changes of level and promotions, then arrivals, then the policy's own wakes.
+    All those of one instant (times that differ by rounding alone: `optsched.simulation.instant`) are applied, each at its
+    own time, before the policy is asked once, at the last of them; its decisions are carried out one after the other. A
+    job that it stops and starts again at that instant on the same GPUs goes on as if nothing had been said: no restart is
+    charged (`optsched.simulation.kernel`).
 
     Parameters
     ----------
@@ -74,7 +80,7 @@ def run_policy(
     name = name or policy.name
     instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
-    begun = time.process_time()
+    clock = Stopwatch()
     told: dict[str, Any] = {}
     pooled = placement.pooled and not getattr(policy, "names_nodes", False)
     if callable(getattr(policy, "order", None)):
@@ -89,8 +95,7 @@ def run_policy(
         state = _run_python(state, placement, asked, knowledge, progress)
         preemptive = False
         told = asked.told()
-    seconds = time.process_time() - begun
-    return result(state, instance, pooled, name, knowledge, preemptive, seconds, **told)
+    return result(state, instance, pooled, name, knowledge, preemptive, clock.seconds, **told)
 
 
 def _legal(order: Order, name: str, n: int) -> Order:
@@ -116,7 +121,7 @@ def _legal(order: Order, name: str, n: int) -> Order:
 
 def _run_order(state: State, placement: Placement, name: str, progress: Progress | None) -> State:
     while True:
-        status = run_ordered(placement.place, state, SLICE)
+        status = run_ordered(placement.place, state, slice_of(run_ordered, SLICE))
         if progress is not None:
             progress(int(state.tally[FINISHED]), state.arrival.size)
         if status == NEEDS_ROOM:
@@ -145,7 +150,6 @@ def _run_python(
     reported = 0
     names_nodes = bool(getattr(policy, "names_nodes", False))
     decisions = Decisions(placement, instance, policy.name, names_nodes=names_nodes)
-    wakes = decisions.wakes
     view = EngineView(state, placement, instance, knowledge, asked.predicted)
     asked.begin(view)
     room, n = log_room(instance.cluster.gpus), instance.n
@@ -158,15 +162,19 @@ def _run_python(
         if state.tally[FRUITLESS] >= THRASHING:
             raise _thrashes(state, policy.name)
         came, ended = int(state.tally[NEXT]), int(state.tally[SEGMENTS])
+        moves = int(state.tally[STARTS] + state.tally[STOPS])
+        state.clock[TICK] = decisions.wakes.of_instant(last_of_instant(t))
         apply_events(state, t)
         arrived = state.by_arrival[came : state.tally[NEXT]].tolist()
         finished = state.seg_job[ended : state.tally[SEGMENTS]].tolist()  # only completions end a segment at an event
-        asked.hear(t, arrived, finished)
+        asked.hear(float(state.clock[NOW]), arrived, finished)
         view.refresh(state, arrived, finished)
         decisions.apply(policy.decide(view), state)
-        while wakes and wakes[0] <= t:
-            heapq.heappop(wakes)
-        state.clock[TICK] = wakes[0] if wakes else math.inf
+        now, quiet = float(state.clock[NOW]), not (arrived or finished)
+        state.clock[TICK] = math.inf
+        acted = int(state.tally[STARTS] + state.tally[STOPS]) != moves
+        event = next_time(state) if quiet else math.inf
+        state.clock[TICK] = decisions.wakes.due(now, event, quiet=quiet, acted=acted)
         if progress is not None and state.tally[EVENTS] - reported > 1000:
             reported = int(state.tally[EVENTS])
             progress(int(state.tally[FINISHED]), state.arrival.size)

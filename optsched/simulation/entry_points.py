@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from optsched.compiled import types
+from optsched.compiled import runs_compiled, types
 from optsched.rates import speed_tables
 from optsched.simulation import kernel, moves
 from optsched.simulation.ordered import STATE_TYPE
@@ -29,8 +29,13 @@ _TYPES: dict[Any, tuple[Any, ...]] = {
 }
 
 
-@cache
 def _entry(function: Any) -> Callable[..., Any]:
+    found: Callable[..., Any] = _machine_code(function) if runs_compiled(function) else function
+    return found
+
+
+@cache
+def _machine_code(function: Any) -> Callable[..., Any]:
     # By the function alone: the hash of a type of eighty arrays would cost what is to be saved.
     arguments = _TYPES.get(function, SIGNATURE.args)  # else a placement rule
     if arguments not in function.overloads:

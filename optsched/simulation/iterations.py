@@ -7,7 +7,6 @@ every start and end. The loop itself: `optsched.simulation.task_kernel`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,9 +16,10 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.instance import Instance
-from optsched.metrics import Floats, task_metrics
+from optsched.metrics import Floats, offered_seconds, task_metrics
 from optsched.policy import Knowledge
 from optsched.rates.duration import seconds_alone
 from optsched.schedule import node_first
@@ -47,7 +47,7 @@ SLICE = 500_000  # tasks between two reports of progress
 MOST_LOGGED = 20_000_000  # tasks that are written down unless more are asked for: some 40 bytes each, 240 to judge them
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskRun(Run):
     """A `Run` at the task level; ``events`` counts forwards, backwards and all-reduces that ended.
 
@@ -73,9 +73,9 @@ class TaskRun(Run):
 
     @property
     def nic_share(self) -> float:
-        """Share of the time to the last completion in which a network interface is busy, mean over the nodes."""
-        end = self.schedule.relative.end.max(initial=0.0)
-        return float(self.nic_busy.mean() / end) if end > 0 else 0.0
+        """Share of the time from first arrival to last completion in which a network interface is busy, mean over nodes."""
+        offered = offered_seconds(self.schedule)
+        return float(self.nic_busy.mean() / offered) if offered > 0 else 0.0
 
 
 def run_iterations(
@@ -116,12 +116,11 @@ def run_iterations(
     seconds_alone(instance)  # says which job takes no time
     if record is None:
         record = float((instance.iterations * (2 * instance.gpus + 1)).sum()) <= MOST_LOGGED
-    begun = time.process_time()
+    clock = Stopwatch()
     order = _legal(policy.tasks(TaskJobs(instance, knowledge, clock_zero(instance))), name, instance.n, policy)
     state = new_task_state(instance, order, placement, record=record, python=order.admit is None)
     state = _run(state, order, placement, policy, instance, name, progress)
-    seconds = time.process_time() - begun
-    return _result(state, instance, name, knowledge, seconds, record)
+    return _result(state, instance, name, knowledge, clock.seconds, record)
 
 
 def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder:
@@ -159,7 +158,7 @@ def _run(
     view = _View(state, instance, Knowledge(policy.knowledge), name)
     admit = always if order.admit is None else order.admit
     while True:
-        status = run_tasks(placement.shared.place, admit, state, SLICE)
+        status = run_tasks(placement.shared.place, admit, state, slice_of(run_tasks, SLICE))
         if status == NEEDS_ROOM:
             state = grown(state)
             view.state = state

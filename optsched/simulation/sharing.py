@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from optsched.compiled import Function, Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.instance import Instance
 from optsched.metrics import sharing_metrics
@@ -34,7 +34,7 @@ Gpu = tuple[int, int]
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SharedRun(Run):
     """A `Run` in which two jobs may be on a GPU, without preemption; its schedule is a `SharedSchedule`."""
 
@@ -76,22 +76,21 @@ def run_sharing_policy(
         raise InputError(f"{name} shares GPUs, and nothing says what that costs", field="interference", legal=legal)
     _say_unmeasured(instance)
     knowledge = Knowledge(policy.knowledge)
-    begun = time.process_time()
+    clock = Stopwatch()
     rates = sharing_rates(instance)
     order = _legal(policy.sharing(SharingJobs(instance, knowledge, rates.alone)), name, instance.n, policy)
     state = new_sharing_state(instance, rates, order, python=order.rule is None)
     view = _View(state, instance, knowledge, name)
     rule = nobody if order.rule is None else order.rule
     while True:
-        status = run_sharing(rule, state, SLICE)
+        status = run_sharing(rule, state, slice_of(run_sharing, SLICE))
         if status == OVER:
             break
         if status == ASKED:
             view.ask(cast(Choosing, policy), order.strict)
         elif progress is not None:
             progress(int(state.tally[at.FINISHED]), instance.n)
-    seconds = time.process_time() - begun
-    return _result(state, instance, rates, name, knowledge, seconds)
+    return _result(state, instance, rates, name, knowledge, clock.seconds)
 
 
 def _say_unmeasured(instance: Instance) -> None:
@@ -112,9 +111,8 @@ def _legal(order: SharingOrder, name: str, n: int, policy: SharingPolicy) -> Sha
         raise InputError("not legal", field=f"{name}: interval", value=order.interval, legal=legal)
     if order.rule is None and not callable(getattr(policy, "choose", None)):
         raise InputError("nobody chooses GPUs", field=name, legal="a rule, or choose(view, job)")
-    if order.rule is not None and not (
-        numba.config.DISABLE_JIT or SIGNATURE.args in getattr(order.rule, "overloads", {})
-    ):
+    declared = order.rule.declared if isinstance(order.rule, Function) else ()
+    if order.rule is not None and not (numba.config.DISABLE_JIT or declared == (SIGNATURE,)):
         legal = "a function under @optsched.simulation.sharing_rule.sharing_rule, or none and choose(view, job)"
         raise InputError("not compiled", field=f"{name}: rule", value=order.rule, legal=legal)
     return order

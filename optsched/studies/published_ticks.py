@@ -207,7 +207,7 @@ def _world(instance: Instance, costs: Floats, load_comm_cost: float, given: Ints
 # --- compiled --------------------------------------------------------------------------------------------------------------
 
 
-@njit
+@njit(interpreted=False)
 def _simulate(w: _World, kind: int, kappa: int, rule: int, published: bool) -> int:
     """Run to the end; the number of transfers that started beside another one."""
     contended, t, left, came = 0, 0, w.jobs.size, 0
@@ -241,7 +241,7 @@ def _simulate(w: _World, kind: int, kappa: int, rule: int, published: bool) -> i
     return contended
 
 
-@njit
+@njit(interpreted=False)
 def _quiet_ticks(w: _World, t: int, came: int) -> int:
     """How many ticks until something ends or arrives, when nobody asks meanwhile; at least one."""
     quiet = NEVER
@@ -255,7 +255,7 @@ def _quiet_ticks(w: _World, t: int, came: int) -> int:
     return max(quiet, 1)
 
 
-@njit
+@njit(interpreted=False)
 def _place(w: _World, j: int, kind: int, kappa: int) -> None:
     room = 0
     for gpu in w.gpus:
@@ -278,7 +278,7 @@ def _place(w: _World, j: int, kind: int, kappa: int) -> None:
     w.jobs[j].placed = 1
 
 
-@njit
+@njit(interpreted=False)
 def _find_nodes(w: _World, j: int) -> None:
     for h in range(w.hosts.size):
         for worker in range(w.jobs[j].worker0, w.jobs[j].worker0 + w.jobs[j].size):
@@ -288,7 +288,7 @@ def _find_nodes(w: _World, j: int) -> None:
                 break
 
 
-@njit
+@njit(interpreted=False)
 def _by_load(w: _World, by_node: bool) -> Ints:
     """The GPUs by their load; ``by_node``: by the mean load of their nodes, then by their own. Ties by number."""
     mean = np.zeros(w.gpus.size)
@@ -307,7 +307,7 @@ def _by_load(w: _World, by_node: bool) -> Ints:
     return order
 
 
-@njit
+@njit(interpreted=False)
 def _before(w: _World, mean: Floats, g: int, other: int) -> bool:
     # g > other: at a tie the other one stays in front
     if mean[g] != mean[other]:
@@ -317,18 +317,18 @@ def _before(w: _World, mean: Floats, g: int, other: int) -> bool:
     return bool(w.gpus[g].load < w.gpus[other].load)
 
 
-@njit
+@njit(interpreted=False)
 def _message_cost(w: _World, j: int) -> float:
     return w.jobs[j].cost if w.jobs[j].spans > 1 else 0.0
 
 
-@njit
+@njit(interpreted=False)
 def _add_load(w: _World, j: int, amount: float) -> None:
     for worker in range(w.jobs[j].worker0, w.jobs[j].worker0 + w.jobs[j].size):
         w.gpus[w.workers[worker].gpu].load += amount
 
 
-@njit
+@njit(interpreted=False)
 def _end_tasks(w: _World, t: int) -> int:
     """End the GPU tasks that are due; the number of jobs that end with them."""
     ended = 0
@@ -351,12 +351,12 @@ def _end_tasks(w: _World, t: int) -> int:
     return ended
 
 
-@njit
+@njit(interpreted=False)
 def _first(w: _World, j: int, other: int) -> bool:
     return w.jobs[j].service < w.jobs[other].service or (w.jobs[j].service == w.jobs[other].service and j < other)
 
 
-@njit
+@njit(interpreted=False)
 def _pass_barrier(w: _World, j: int, t: int) -> int:
     if w.jobs[j].spans == 1 or w.jobs[j].message == 0:
         return int(_end_iteration(w, j, t))
@@ -370,12 +370,12 @@ def _pass_barrier(w: _World, j: int, t: int) -> int:
     return 0
 
 
-@njit
+@njit(interpreted=False)
 def _has_moved(w: _World, j: int) -> bool:
     return bool(w.jobs[j].moved >= w.jobs[j].message * ALL_BUT)
 
 
-@njit
+@njit(interpreted=False)
 def _any_moved(w: _World) -> bool:
     """Has any transfer moved all of its bytes?"""
     for i in range(1, w.active[0] + 1):
@@ -384,7 +384,7 @@ def _any_moved(w: _World) -> bool:
     return False
 
 
-@njit
+@njit(interpreted=False)
 def _end_transfers(w: _World, t: int) -> int:
     """End the transfers whose bytes have moved; the number of jobs that end with them."""
     ended, kept, count = 0, 0, w.active[0]
@@ -408,7 +408,7 @@ def _end_transfers(w: _World, t: int) -> int:
     return ended
 
 
-@njit
+@njit(interpreted=False)
 def _end_iteration(w: _World, j: int, t: int) -> int:
     w.jobs[j].barrier = 0
     w.jobs[j].iterations -= 1
@@ -427,7 +427,7 @@ def _end_iteration(w: _World, j: int, t: int) -> int:
     return 1
 
 
-@njit
+@njit(interpreted=False)
 def _start_transfers(w: _World, rule: int, published: bool) -> int:
     contended, kept, count = 0, 0, w.waiting[0]
     for i in range(1, count + 1):
@@ -448,7 +448,7 @@ def _start_transfers(w: _World, rule: int, published: bool) -> int:
     return contended
 
 
-@njit
+@njit(interpreted=False)
 def _admitted(w: _World, j: int, rule: int, published: bool) -> bool:
     """May the transfer start? With the published accounting AdaDUAL's question itself moves another transfer on."""
     most = _most(w, j)
@@ -467,7 +467,7 @@ def _admitted(w: _World, j: int, rule: int, published: bool) -> bool:
     return True
 
 
-@njit
+@njit(interpreted=False)
 def _most(w: _World, j: int) -> int:
     most = 0
     for h in w.nodes[j, : w.jobs[j].spans]:
@@ -475,7 +475,7 @@ def _most(w: _World, j: int) -> int:
     return most
 
 
-@njit
+@njit(interpreted=False)
 def _set_paces(w: _World) -> None:
     for i in range(1, w.active[0] + 1):
         j = w.active[i]
@@ -483,7 +483,7 @@ def _set_paces(w: _World) -> None:
         w.jobs[j].pace = 1.0 / (k * w.costs[0] + (k - 1) * w.costs[1])
 
 
-@njit
+@njit(interpreted=False)
 def _start_tasks(w: _World, t: int) -> None:
     for g in range(w.gpus.size):
         if w.gpus[g].working != IDLE:

@@ -77,7 +77,7 @@ def somewhere(may: Any, load: Floats, capacity: Floats) -> Floats:
     return part
 
 
-@njit
+@njit(interpreted=False)
 def factorised(matrix: Any, k: int) -> None:
     """Cholesky in place, lower triangle, of a small positive definite matrix."""
     for i in range(k):
@@ -88,7 +88,7 @@ def factorised(matrix: Any, k: int) -> None:
             matrix[i, j] = np.sqrt(max(s, 1e-300)) if i == j else s / matrix[j, j]
 
 
-@njit
+@njit(interpreted=False)
 def solved(matrix: Any, b: Any, k: int) -> None:
     """b becomes the solution, from the factor."""
     for i in range(k):
@@ -101,7 +101,7 @@ def solved(matrix: Any, b: Any, k: int) -> None:
         b[i] /= matrix[i, i]
 
 
-@njit
+@njit(interpreted=False)
 def slacks(
     x: Any, gain: Any, need: Any, load: Any, room: Any, worth: Any, least: float, over: Any, rest: Any, left: Any
 ) -> float:
@@ -118,7 +118,7 @@ def slacks(
     return extra
 
 
-@njit
+@njit(interpreted=False)
 def potential(
     x: Any, may: Any, over: Any, rest: Any, left: Any, extra: float, copies: Any, weight: Any, barrier: float
 ) -> float:
@@ -139,7 +139,7 @@ def potential(
     return total
 
 
-@njit
+@njit(interpreted=False)
 def direction(
     x: Any,
     may: Any,
@@ -204,7 +204,7 @@ def direction(
     return decrement
 
 
-@njit
+@njit(interpreted=False)
 def furthest(x: Any, step: Any, gain: Any, load: Any, over: Any, rest: Any, left: Any) -> float:
     """How many steps lead to the boundary."""
     most = np.inf
@@ -228,7 +228,7 @@ def furthest(x: Any, step: Any, gain: Any, load: Any, over: Any, rest: Any, left
     return most
 
 
-@njit
+@njit(interpreted=False)
 def ascend(
     x: Any,
     may: Any,
