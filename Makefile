@@ -1,36 +1,47 @@
 # Two commands do everything on a machine with Python 3.11+ and make:
-#   make run    set up .venv, run the main job on a shipped instance, print the table
-#   make test   the same set-up, then lint, types, all tests and the notebooks
+#   make run    set up .venv with what running needs, run the main job on a shipped instance, print the table
+#   make test   the same with the tools of tests and development, then lint, types, all tests and the notebooks
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+RUNS   := $(VENV)/.installed-to-run
+TOOLS  := .[test,dev]
 JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit notebooks bench study clean
+.PHONY: run test setup lint types unit notebooks bench study install-check clean
 
-run: $(STAMP)
+run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
 
 test: lint types unit notebooks
 
 setup: $(STAMP)
 
-# uv when present, plain venv and pip when not
-$(STAMP): pyproject.toml
+# $(call install,WHAT): uv when present, plain venv and pip when not
+define install
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --allow-existing --python '>=3.11' $(VENV) && \
-	  uv pip install --quiet --python $(BIN)/python -e '.[test,dev]'; \
+	  uv pip install --quiet --python $(BIN)/python -e '$(1)'; \
 	else \
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "optsched needs Python 3.11 or newer: make PYTHON=python3.12")' && \
 	  $(PYTHON) -m venv $(VENV) && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,dev]'; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '$(1)'; \
 	fi
-	@touch $(STAMP)
+endef
+
+$(RUNS): pyproject.toml
+	$(call install,.)
+	@touch $(RUNS)
+
+# what the tests need is more than what a run needs
+$(STAMP): pyproject.toml
+	$(call install,$(TOOLS))
+	@touch $(RUNS) $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -51,6 +62,10 @@ bench: $(STAMP)
 
 study: $(STAMP)
 	$(BIN)/pytest -q -m study --durations=20 tests
+
+# WHOLE=1: every road with all its dependencies, some minutes more
+install-check: $(STAMP)
+	OPTSCHED_WHOLE=$(WHOLE) $(BIN)/pytest -q -rs -n $(JOBS) --dist loadgroup -m install tests/install
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis

@@ -87,7 +87,7 @@ class Windows:
             latest = np.minimum(latest, np.asarray(horizon) - origin - duration)
         late = np.flatnonzero(latest < release)
         if late.size:
-            raise InfeasibleError(f"job {instance.ids[late[0]]!r} cannot complete by the horizon of {horizon} s")
+            raise InfeasibleError(f"job {instance.ids[late[0]]!r} cannot complete by the horizon")
         return cls(origin, release, duration, latest, instance.due - origin)
 
     @property
@@ -227,5 +227,6 @@ FORMULATIONS.register(NAME)(
         size=size,
         schedule=schedule,
         warm_start=warm_start,
+        in_seconds=True,
     )
 )

@@ -52,6 +52,10 @@ class Formulation:
     schedule : ``schedule(model, instance)`` reads the schedule from the values loaded in the model; None: relaxation.
     warm_start : ``warm_start(model, schedule)`` puts a feasible non-preemptive schedule on **all** variables, jobs
         moved to the left as far as they go first (which never makes a regular objective worse); None: relaxation.
+        `InputError` where the schedule does not fit the horizon.
+    in_seconds : do rows hold times as they are, not slots of a grid? HiGHS's tolerances are absolute, so such a model is
+        built in units that fit (`optsched.offline.working_clock`); ``schedule`` and ``warm_start`` then take the order of
+        the jobs from what they are given, and times from ``instance`` and the model.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Formulation:
     size: Callable[[Instance, str], int]
     schedule: Callable[[Any, Instance], Schedule] | None = None
     warm_start: Callable[[Any, Schedule], None] | None = None
+    in_seconds: bool = False
 
     def __post_init__(self) -> None:
         for objective in self.objectives:

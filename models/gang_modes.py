@@ -98,7 +98,7 @@ def mode_columns(
     kept = np.flatnonzero(last >= grid.release[modes.job])
     lost = np.setdiff1d(np.arange(instance.n), modes.job[kept])
     if lost.size:
-        raise InfeasibleError(f"job {instance.ids[lost[0]]!r} cannot complete by the horizon of {horizon} s")
+        raise InfeasibleError(f"job {instance.ids[lost[0]]!r} cannot complete by the horizon")
     left = modes.only(kept)
     return StartColumns(grid, left.job, grid.release[left.job], last[kept], slots[kept]), left
 

@@ -6,8 +6,8 @@ which sub-batches.
 Sets: jobs j = 1..n; options o of j (its sub-batches); events q = 0..2n-1, each the start or the end of one job, in order of
 time; the interval q lies between the events q and q+1; states S: nobody, {jo}, {jo, kp} for pairs that may share and fit.
 Data: r_j release; e_jo seconds alone; x_jS = xi_{j|k} in {jo, kp}, 1 in {jo}; H_j a latest completion of j, H = max H_j. In
-the program times are in units of max e_jo, so that tolerances do not depend on the unit of the data; the objective is in
-seconds.
+the program times are in units of max e_jo and count from the first arrival, so that tolerances depend neither on the unit
+of the data nor on their clock; the objective is in seconds, on the clock.
 Variables: t_q >= 0 time of event q; s_jq, f_jq = 1 if q is the start, the end of j; y_qS = 1 if S are the active jobs in
 interval q, d_qS >= 0 its length if so, else 0; z_jo = 1 if j runs with option o; C_j in [r_j + e_j, H_j], e_j = min_o e_jo.
 
@@ -52,6 +52,7 @@ __all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "schedule"]
 
 NAME = "gpu-sharing"
 SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
+ULPS = 16  # for the same reason, of the value
 NEAR = 1e-7  # relative to the value: a start of the solver this near to an event is at the event
 
 State = tuple[tuple[int, int], ...]  # (job, option) of those that are active
@@ -63,7 +64,8 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
 
     Raises `InputError` without jobs, for jobs that are not one gang set, and for a ``value`` below a lower bound.
     """
-    jobs = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
+    given = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
+    jobs, part = given.relative, float(given.clock_part)
     reason = "there are no jobs" if jobs.n == 0 else one_gang_set(jobs)
     if reason is not None:
         raise InputError(reason, field="model", value=NAME)
@@ -72,12 +74,20 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
     unit = max(jobs.seconds(j, o, gangs[j]) for j, o in options)
     e = {(j, o): jobs.seconds(j, o, gangs[j]) / unit for j, o in options}
     least, r = [a / unit for a in jobs.least_seconds], [at / unit for at in jobs.release]
-    H = [at / unit for at in latest_completions(jobs, value)]
+    H = [at / unit for at in latest_completions(jobs, None if value is None else value - part)]
     everyone, events = range(jobs.n), range(2 * jobs.n)
     intervals, states_of = events[:-1], {j: [k for k, S in enumerate(states) if j in dict(S)] for j in everyone}
 
     m = pyo.ConcreteModel(NAME)
-    m.jobs, m.unit, m.everyone, m.events, m.options, m.states = jobs, unit, everyone, events, options, states
+    m.given, m.jobs, m.unit, m.everyone, m.events, m.options, m.states = (
+        given,
+        jobs,
+        unit,
+        everyone,
+        events,
+        options,
+        states,
+    )
     m.t = pyo.Var(events, bounds=(0, max(H)))
     m.s, m.f = pyo.Var(everyone, events, domain=pyo.Binary), pyo.Var(everyone, events, domain=pyo.Binary)
     m.y = pyo.Var(intervals, range(len(states)), domain=pyo.Binary)
@@ -86,7 +96,7 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
     m.C = pyo.Var(everyone, bounds=lambda _, j: (r[j] + least[j], H[j]))
 
     # (0)
-    m.objective = pyo.Objective(expr=unit * sum(m.C[j] for j in everyone), sense=pyo.minimize)
+    m.objective = pyo.Objective(expr=part + unit * sum(m.C[j] for j in everyone), sense=pyo.minimize)
 
     # (1)
     @m.Constraint(events)
@@ -153,7 +163,8 @@ def schedule(model: Any) -> SharedSchedule:
     start, gangs = [float(model.t[q].value) * model.unit for q in at], first_gangs(jobs)
     span = max(float(model.t[q].value) for q in model.events) * model.unit
     start = on_events(jobs, start, gangs, options, NEAR * span)
-    return jobs.schedule(start, shared_completions(jobs, start, gangs, options), gangs, options, NAME)
+    found = jobs.schedule(start, shared_completions(jobs, start, gangs, options), gangs, options, NAME)
+    return found.on_clock(model.given.instance)
 
 
 def one_at_a_time(jobs: SharedJobs) -> float:
@@ -178,7 +189,8 @@ def latest_completions(jobs: SharedJobs, value: float | None = None) -> list[flo
     if not math.isfinite(known) or known < sum(least) * (1 - SLACK):
         legal = f"sum C_j of a schedule, at least {sum(least)!r}"
         raise InputError("no schedule has this value", field="value", value=value, legal=legal)
-    return [known * (1 + SLACK) - (sum(least) - own) for own in least]
+    spare = max(known - sum(least), 0.0) + SLACK * sum(jobs.least_seconds) + ULPS * math.ulp(known)
+    return [own + spare for own in least]
 
 
 def _states(jobs: SharedJobs) -> list[State]:

@@ -49,6 +49,7 @@ __all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "starts"]
 
 NAME = "link-contention"
 SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
+ULPS = 16  # for the same reason, of the value
 
 
 @collector_paused
@@ -59,8 +60,9 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
     """
     if problem.n == 0:
         raise InputError(f"{NAME} needs transfers", field="n", value=0, legal="at least 1")
-    unit = float(problem.alone.max())
-    H = [at / unit for at in latest_completions(problem, value)]
+    unit, part = float(problem.alone.max()), problem.n * problem.epoch
+    given, problem = problem, problem.relative
+    H = [at / unit for at in latest_completions(problem, None if value is None else value - part)]
     p, r = (problem.alone / unit).tolist(), (problem.release / unit).tolist()
     eta = problem.contention.penalty / problem.contention.seconds_per_byte
     transfers, events, links = range(problem.n), range(2 * problem.n), problem.link_numbers
@@ -68,7 +70,7 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
     counts = [(link, k) for link in links for k in range(len(users[link]) + 1)]
 
     m = pyo.ConcreteModel(NAME)
-    m.unit, m.transfers, m.events = unit, transfers, events
+    m.epoch, m.unit, m.transfers, m.events = given.epoch, unit, transfers, events
     m.t = pyo.Var(events, bounds=(0, max(H)))
     m.s, m.f = pyo.Var(transfers, events, domain=pyo.Binary), pyo.Var(transfers, events, domain=pyo.Binary)
     m.a = pyo.Var(transfers, intervals, bounds=(0, 1))
@@ -78,7 +80,7 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
     m.C = pyo.Var(transfers, bounds=lambda _, j: (r[j] + p[j], H[j]))
 
     # (0)
-    m.objective = pyo.Objective(expr=unit * sum(m.C[j] for j in transfers), sense=pyo.minimize)
+    m.objective = pyo.Objective(expr=part + unit * sum(m.C[j] for j in transfers), sense=pyo.minimize)
 
     # (1)
     @m.Constraint(events)
@@ -149,7 +151,7 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
 def starts(model: Any) -> list[float]:
     """S_j in seconds from the values loaded in the model, to its tolerance: a start may lie that much before its release."""
     chosen = {j: max(model.events, key=lambda e: model.s[j, e].value) for j in model.transfers}
-    return [float(model.t[e].value) * model.unit for _, e in sorted(chosen.items())]
+    return [model.epoch + float(model.t[e].value) * model.unit for _, e in sorted(chosen.items())]
 
 
 def one_at_a_time(problem: TransferProblem) -> float:
@@ -175,4 +177,5 @@ def latest_completions(problem: TransferProblem, value: float | None = None) -> 
     if not math.isfinite(known) or known < sum(least) * (1 - SLACK):
         legal = f"sum C_j of a schedule, at least {sum(least)!r}"
         raise InputError("no schedule has this value", field="value", value=value, legal=legal)
-    return [known * (1 + SLACK) - (sum(least) - own) for own in least]
+    spare = max(known - sum(least), 0.0) + SLACK * float(problem.alone.sum()) + ULPS * math.ulp(known)
+    return [own + spare for own in least]

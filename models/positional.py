@@ -71,9 +71,10 @@ def build(
     release, duration = instance.arrival - origin, fixed_durations(instance)
     end, earliest = math.inf if horizon is None else float(np.max(horizon)) - origin, _srpt(instance, origin)
     if earliest[-1] > end:
-        raise InfeasibleError(f"no schedule completes all jobs by the horizon of {horizon} s")
+        raise InfeasibleError("no schedule completes all jobs by the horizon")
 
     model = pyo.ConcreteModel(NAME)
+    model.release, model.duration = release, duration
     keys = [(j, k) for k in range(n) for j in range(n)]
     model.assign = pyo.Var(keys, domain=pyo.NonNegativeReals if relax else pyo.Binary)
     model.completion = pyo.Var(range(n), bounds=dict(enumerate((e, end) for e in earliest)))
@@ -126,14 +127,12 @@ def schedule(model: Any, instance: Instance) -> Schedule:
 
 def warm_start(model: Any, given: Schedule) -> None:
     """Put the order of a non-preemptive schedule, each job as early as it can, on all variables."""
-    instance, order = given.instance, order_of(given)
-    release = instance.arrival - float(instance.arrival.min())
-    duration = fixed_durations(instance)
-    end = starts_in_order(order, release, duration) + duration
-    latest = model.completion[instance.n - 1].ub
+    order = order_of(given)
+    end = starts_in_order(order, model.release, model.duration) + model.duration
+    latest = model.completion[order.size - 1].ub
     if latest is not None and end.max() > latest + 1e-9 * (1 + latest):
         raise InputError("the schedule ends after the horizon that the model was built with", field="schedule")
-    for variable, x in zip(model.assign.values(), _values(instance.n, order).tolist(), strict=True):
+    for variable, x in zip(model.assign.values(), _values(order.size, order).tolist(), strict=True):
         variable.set_value(x, skip_validation=True)
     for k, j in enumerate(order.tolist()):
         model.completion[k].set_value(float(end[j]), skip_validation=True)
@@ -151,5 +150,6 @@ FORMULATIONS.register(NAME)(
         size=size,
         schedule=schedule,
         warm_start=warm_start,
+        in_seconds=True,
     )
 )

@@ -89,6 +89,17 @@ class SharedJobs:
         """Number of jobs."""
         return len(self.release)
 
+    @cached_property
+    def relative(self) -> SharedJobs:
+        """The same jobs with time counted from the first arrival; themselves where that is 0."""
+        instance = self.instance.relative
+        return self if instance is self.instance else SharedJobs.of(instance)
+
+    @property
+    def clock_part(self) -> Fraction:
+        """What the log's clock adds to sum C_j."""
+        return self.n * Fraction(self.instance.epoch)
+
     def memory(self, j: int, option: int) -> float:
         """Bytes on each GPU."""
         return float(self.rates.memory[j, option])

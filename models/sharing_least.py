@@ -19,7 +19,7 @@ from typing import Any
 
 from optsched.models.shared_jobs import SharedJobs
 
-__all__ = ["least_total", "work_rate"]
+__all__ = ["least_stay", "least_total", "work_rate"]
 
 Number = Any  # float or Fraction
 
@@ -43,52 +43,67 @@ def _room_for_both(jobs: SharedJobs, j: int, k: int) -> bool:
 
 def least_total(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number:
     """The largest of the three for ``rows`` (release, a, m a / (G S)): a lower bound on sum C_j. O(n^2)."""
+    return least_stay(now, rows) + sum((release for release, _, _ in rows), now * 0)
+
+
+def least_stay(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number:
+    """The same bound on sum (C_j - release): in floats no sum of clocks from which it would have to be told. O(n^2)."""
     if not rows:
         return now * 0
-    alone = sum(max(now, release) + a for release, a, _ in rows)
+    waited = sum((max(now - release, now * 0) for release, _, _ in rows), now * 0)  # what is over by now
+    alone = sum(a for _, a, _ in rows)
     work = [(max(now, release), p) for release, _, p in rows]
     busy = _mean_busy_times(sorted(work)) + sum(a for _, a, _ in rows) / 2
-    return max(alone, _srpt(sorted(work)), busy)
+    return waited + max(alone, _srpt(sorted(work)), busy)
 
 
 def _srpt(work: list[tuple[Number, Number]]) -> Number:
-    """sum C_j of SRPT."""
-    total, now, k = work[0][0] * 0, work[0][0], 0
-    here: list[Number] = []
+    """sum (C_j - release) of SRPT."""
+    zero = work[0][0] * 0
+    total, now, k = zero, work[0][0], 0
+    here: list[tuple[Number, Number]] = []  # left, waited and run until ``now``
     while here or k < len(work):
         if not here:
-            now = max(now, work[k][0])
+            now = work[k][0]
         while k < len(work) and work[k][0] <= now:
-            here.append(work[k][1])
+            here.append((work[k][1], zero))
             k += 1
         here.sort(reverse=True)
-        least = here.pop()
-        if k == len(work) or now + least <= work[k][0]:
-            now += least
-            total += now
+        left, stayed = here.pop()
+        step = left if k == len(work) else min(left, work[k][0] - now)
+        here = [(p, stay + step) for p, stay in here]
+        if step >= left:
+            total += stayed + step
+            now += step
         else:
-            here.append(least - (work[k][0] - now))
+            here.append((left - step, stayed + step))
             now = work[k][0]
     return total
 
 
 def _mean_busy_times(work: list[tuple[Number, Number]]) -> Number:
-    """sum over jobs of the mean time at which the machine works on them; the shortest released one always runs."""
-    total, now, k = work[0][0] * 0, work[0][0], 0
-    here: list[list[Number]] = []  # [-p, left]
+    """sum over jobs of the mean time, from their release, at which the machine works on them; the shortest always runs."""
+    zero = work[0][0] * 0
+    total, now, k = zero, work[0][0], 0
+    here: list[list[Number]] = []  # [-p, left, time since its release]
     while here or k < len(work):
         if not here:
-            now = max(now, work[k][0])
+            now = work[k][0]
         while k < len(work) and work[k][0] <= now:
-            here.append([work[k][1], work[k][1]])
+            here.append([-work[k][1], work[k][1], zero])
             k += 1
-        here.sort(key=lambda job: -job[0])
-        p, left = here[-1]
-        until = now + left if k == len(work) else min(now + left, work[k][0])
-        if until >= now + left:
+        here.sort(key=lambda job: job[0])
+        job = here[-1]
+        # seconds are added up, not told from two clocks: that of a late one would not tell what p is made of
+        step = job[1] if k == len(work) else min(job[1], work[k][0] - now)
+        total += step * (job[2] + step / 2) / -job[0]
+        ends = step >= job[1]
+        job[1] -= step
+        for other in here:
+            other[2] += step
+        if ends:
             here.pop()
+            now += step
         else:
-            here[-1][1] = left - (until - now)
-        total += (until - now) * (until + now) / (2 * p)
-        now = until
+            now = work[k][0]
     return total

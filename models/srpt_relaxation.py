@@ -53,7 +53,7 @@ class UnitMachine:
         if horizon is not None:
             end = np.minimum(end, grid.slots(np.minimum(horizon, grid.seconds(end))))
         if np.any(end < grid.release + grid.duration):
-            raise InfeasibleError(f"a job cannot complete by the horizon of {horizon} s")
+            raise InfeasibleError("a job cannot complete by the horizon")
         goal = get_objective(objective)
         weight = instance.weight if goal.weighted else np.ones(instance.n)
         counted_from = instance.arrival if goal.completion_form else np.zeros(instance.n)

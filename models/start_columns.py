@@ -147,7 +147,7 @@ def start_windows(
         last = np.where(limited, np.minimum(last, grid.slots(np.where(limited, allowed, 0.0)) - grid.duration), last)
     late = np.flatnonzero(last < grid.release)
     if late.size:
-        raise InfeasibleError(f"job {instance.ids[late[0]]!r} cannot complete by the horizon of {horizon} s")
+        raise InfeasibleError(f"job {instance.ids[late[0]]!r} cannot complete by the horizon")
     return last
 
 

@@ -13,15 +13,23 @@ Names are imported when they are first used, so that ``import optsched`` is quic
 from __future__ import annotations
 
 import importlib
+import os.path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optsched import plot
-    from optsched.bounds import Certificate, bound
+    from optsched.bounds import Certificate, CertificateError, NoBoundError, bound
     from optsched.check import check_schedule
     from optsched.cluster import Cluster, NodeGroup
     from optsched.contention import Contention, IterationTasks
-    from optsched.errors import InputError, OptschedError
+    from optsched.errors import (
+        InfeasibleError,
+        InputError,
+        KnowledgeError,
+        OptschedError,
+        RowErrors,
+        SimulationError,
+    )
     from optsched.instance import Instance, Job
     from optsched.interference import Interference
     from optsched.offline.solve import Solution, solve
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from optsched.rates.model_zoo import zoo_profile
     from optsched.rates.network import Network
     from optsched.rates.throughput_table import read_throughputs
+    from optsched.ratios.guarantee import GuaranteeError
     from optsched.report import Report, compare, evaluate
     from optsched.scaling import MeasuredSteps, Scaling
     from optsched.schedule import Schedule, Segment, SharedSchedule
@@ -46,21 +55,34 @@ if TYPE_CHECKING:
     from optsched.traces.generate import generate
     from optsched.transfers import TransferProblem
 
-__version__ = "0.1.0"
+__version__ = "0.1.0"  # the only place: the package's metadata, ``optsched --version`` and the tests read it here
+
+# `optsched.models` is the folder models/ at the top of the tree, by a link. A checkout without symbolic links (git on
+# Windows leaves a text file) and an unpacked sdist have no such link: there the package is looked for at the top, too.
+_TOP = os.path.dirname(__path__[0])
+if not os.path.isdir(os.path.join(__path__[0], "models")) and os.path.isfile(
+    os.path.join(_TOP, "models", "formulation.py")
+):
+    __path__.append(_TOP)
 
 _HOMES = {
     "Certificate": "bounds",
+    "CertificateError": "bounds",
     "Cluster": "cluster",
     "Contention": "contention",
     "Countdown": "task_policy",
+    "GuaranteeError": "ratios.guarantee",
+    "InfeasibleError": "errors",
     "InputError": "errors",
     "Instance": "instance",
     "Interference": "interference",
     "IterationTasks": "contention",
     "Job": "instance",
     "Knowledge": "policy",
+    "KnowledgeError": "errors",
     "MeasuredSteps": "scaling",
     "Network": "rates.network",
+    "NoBoundError": "bounds",
     "NodeGroup": "cluster",
     "OptschedError": "errors",
     "Order": "policy",
@@ -68,6 +90,7 @@ _HOMES = {
     "Predictor": "policy",
     "Profile": "profile",
     "Report": "report",
+    "RowErrors": "errors",
     "Run": "simulation.run",
     "Scaling": "scaling",
     "Schedule": "schedule",
@@ -76,6 +99,7 @@ _HOMES = {
     "SharedRun": "simulation.sharing",
     "SharedSchedule": "schedule",
     "SharingOrder": "sharing_policy",
+    "SimulationError": "errors",
     "Solution": "offline.solve",
     "Stage": "profile",
     "Start": "policy",
@@ -102,17 +126,22 @@ _HOMES = {
 
 __all__ = [
     "Certificate",
+    "CertificateError",
     "Cluster",
     "Contention",
     "Countdown",
+    "GuaranteeError",
+    "InfeasibleError",
     "InputError",
     "Instance",
     "Interference",
     "IterationTasks",
     "Job",
     "Knowledge",
+    "KnowledgeError",
     "MeasuredSteps",
     "Network",
+    "NoBoundError",
     "NodeGroup",
     "OptschedError",
     "Order",
@@ -120,6 +149,7 @@ __all__ = [
     "Predictor",
     "Profile",
     "Report",
+    "RowErrors",
     "Run",
     "Scaling",
     "Schedule",
@@ -128,6 +158,7 @@ __all__ = [
     "SharedRun",
     "SharedSchedule",
     "SharingOrder",
+    "SimulationError",
     "Solution",
     "Stage",
     "Start",
@@ -154,14 +185,23 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "plot":
-        return importlib.import_module("optsched.plot")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'optsched' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"optsched.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker that saw it would let every name pass
+
+    def __getattr__(name: str) -> Any:
+        if name == "plot":
+            return importlib.import_module("optsched.plot")
+        if name not in _HOMES:
+            raise AttributeError(_unknown(name))
+        value = getattr(importlib.import_module(f"optsched.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, n=1)
+    return f"module 'optsched' has no attribute {name!r}" + (f": did you mean {near[0]}?" if near else "")
 
 
 def __dir__() -> list[str]:

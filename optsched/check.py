@@ -3,8 +3,9 @@
 What a schedule must obey, and how exactly, stands in `optsched.feasibility`, for two jobs on a GPU in
 `optsched.sharing_check`, and for jobs with tasks in `optsched.task_check`; how a file is read, in `optsched.claim` and
 `optsched.task_claim`.
-This module adds the rule **value** (what a schedule is said to be worth is what it is worth) and passes the verdict.
-Values are added up as integers in a common unit, hence exact for any floats, by formulas written here anew.
+This module adds the rule **value** (what a schedule is said to be worth is what it is worth; and of a file, that no proven
+bound of its class says otherwise) and passes the verdict. Values are added up as integers in a common unit, hence exact for
+any floats, by formulas written here anew.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from optsched.below_bound import below_bound
+from optsched.case import Case, Findings, Violation
 from optsched.claim import (
     FORMAT,
     PARQUET_MAGIC,
@@ -27,15 +30,17 @@ from optsched.claim import (
 )
 from optsched.elastic_check import judge_elastic
 from optsched.errors import InputError
-from optsched.feasibility import EXACT, RELATIVE, ULPS, Case, Findings, Violation, judge, judge_exclusive, number, whole
+from optsched.feasibility import judge, judge_exclusive
 from optsched.files import read_bytes
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.residency_check import judge_residency
-from optsched.schedule import Schedule, SharedSchedule
+from optsched.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.sharing_check import judge_sharing, judge_whole_batches
 from optsched.task_check import judge_tasks
 from optsched.task_claim import TaskClaim, is_task_claim, task_claim_of, task_claim_of_parquet
 from optsched.task_log import TaskSchedule
+from optsched.tolerance import EXACT, RELATIVE, ULPS, number, whole
 
 __all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
 
@@ -69,8 +74,8 @@ class Verdict:
 
 
 def check_schedule(
-    instance: Instance,
-    schedule: Schedule,
+    instance: Source,
+    schedule: Schedule | Scheduled,
     *,
     preemptive: bool = True,
     forking: bool = False,
@@ -86,6 +91,8 @@ def check_schedule(
 
     Parameters
     ----------
+    instance : what the schedule is of, or the SOURCE that names it.
+    schedule : or a run or a solution, whose schedule is judged.
     preemptive : may a job be stopped and resumed?
     forking : may a job run in several copies at once? Each is a segment of its own with the job's whole gang; what they do
         adds up.
@@ -98,6 +105,7 @@ def check_schedule(
     InputError
         When the objective is unknown, a job has no duration, or the schedule's arrays do not fit together.
     """
+    instance, schedule = instance_of(instance), schedule_in(schedule)
     name = None if objective is None and value is None else _known(instance, objective)
     stated = value if value is None or isinstance(value, float) else Fraction(value)
     if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
@@ -118,7 +126,7 @@ def check_schedule(
 
 
 def check_file(
-    path: str | os.PathLike[str], instance: Instance, *, preemptive: bool = True, forking: bool = True
+    path: str | os.PathLike[str], instance: Source, *, preemptive: bool = True, forking: bool = True
 ) -> Verdict:
     """Judge a schedule (JSON or Parquet), a file of tasks (Parquet) or a certificate file.
 
@@ -128,14 +136,15 @@ def check_file(
     than their gang only in a file with ``"elastic": true`` (`optsched.elastic_check`). Jobs share GPUs only in a file
     with ``"sharing": true``: it is judged by `optsched.sharing_check`; at the task level by necessary conditions
     (`optsched.residency_check.check_residency`), and a file of tasks in full. A certificate is proved anew from the instance
-    alone.
+    alone. A schedule that keeps all these rules and is still better than a proven bound of its class breaks the rule value
+    (`optsched.below_bound`).
 
     Raises
     ------
     InputError
         When the file cannot be read as either: missing, truncated, another format, a field missing or of a wrong type.
     """
-    content = read_bytes(path)
+    content, instance = read_bytes(path), instance_of(instance)
     tasks: TaskClaim | None = None
     if content.startswith(PARQUET_MAGIC):
         if is_task_claim(content):
@@ -153,10 +162,26 @@ def check_file(
     case, preemptive = Case(instance, claim), preemptive and claim.preemptive is not False
     found = _judge(case, tasks, preemptive, forking and claim.forking is True)
     try:
-        name = None if claim.value is None else _known(instance, claim.objective)
+        name = _known(instance, claim.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
         return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
-    return Verdict("schedule", tuple(_violations(case, found, name, claim.value)))
+    violations = _violations(case, found, name, claim.value)
+    if not violations and instance.n:
+        kind = _class_of(case, preemptive, forking and claim.forking is True)
+        message = below_bound(case, name, kind, _value(case, name))
+        violations += [] if message is None else [Violation("value", message)]
+    return Verdict("schedule", tuple(violations))
+
+
+def _class_of(case: Case, preemptive: bool, forking: bool) -> str:
+    """The class of schedules that a file was judged as, as `optsched.bounds.certificate` names them."""
+    if case.instance.at_task_level or (case.claim.sharing is True and case.instance.interference is not None):
+        return "sharing"
+    if case.claim.elastic is True and case.instance.scaled.any():
+        return "elastic"
+    if forking:
+        return "forking"
+    return "gang" if preemptive else "gang-nonpreemptive"
 
 
 def _judge(case: Case, tasks: TaskClaim | None, preemptive: bool, forking: bool) -> Findings:
@@ -236,9 +261,12 @@ def _allowance(case: Case, objective: str, total: Fraction, stated: float | Frac
         return Fraction(instance.n, UTILITY_UNIT) if exact else abs(total) * Fraction(RELATIVE) * 4
     if all(bool(whole(x).all()) for x in numbers) and (abs(total) < EXACT or not isinstance(stated, float)):
         return Fraction(0)
-    # A flow time is a small difference of large times: each carries the rounding of its clock.
-    times = "total_weighted_completion_time" if _TERMS[objective][1] else "total_completion_time"
-    return abs(total) * Fraction(RELATIVE) + abs(_value(case, times)) * ULPS * Fraction(1, 2**52)
+    # A flow time is a small difference of large times: each carries the rounding of its clock, and so does a sum of them.
+    # Nothing else may grow with the epoch.
+    times, flow = "total_completion_time", "total_flow_time"
+    if _TERMS[objective][1]:
+        times, flow = "total_weighted_completion_time", "total_weighted_flow_time"
+    return abs(_value(case, flow)) * Fraction(RELATIVE) + abs(_value(case, times)) * ULPS * Fraction(1, 2**52)
 
 
 def _value(case: Case, objective: str) -> Fraction:

@@ -7,8 +7,6 @@ a loader refuses: an unknown job or a GPU that does not exist is a broken rule w
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import re
 from dataclasses import dataclass
@@ -22,6 +20,8 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.json_text import parse_json
+from optsched.parquet import read_parquet
 from optsched.schedule import Schedule, SharedSchedule
 
 FORMAT = "optsched-schedule/1"
@@ -106,10 +106,7 @@ def claim_of(schedule: Schedule, instance: Instance) -> Claim:
 
 def parse_document(content: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     """The JSON object in a file; `InputError` when there is none."""
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        raise InputError("not a JSON document, or a truncated one", file=path, legal=FORMAT) from None
+    document = parse_json(content, path, FORMAT)
     if not isinstance(document, dict):
         raise InputError("not a JSON object", file=path, legal=FORMAT)
     return document
@@ -163,11 +160,8 @@ def _steps(segments: list[Any], path: str | os.PathLike[str]) -> Ints | None:
 
 def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> Claim:
     """The claim of a ``.parquet`` schedule file; `InputError` as for the JSON form."""
-    try:
-        document = json.loads(pl.read_parquet_metadata(io.BytesIO(content)).get(_PARQUET_HEADER, "null"))
-        table = pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        raise InputError("not a Parquet file, or a damaged one", file=path, legal=FORMAT) from None
+    metadata, table = read_parquet(content, path, FORMAT)
+    document = parse_json(metadata.get(_PARQUET_HEADER, "null").encode(), path, FORMAT)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError("not a schedule file", file=path, field="format", legal=FORMAT)
     header = _header(document, path)

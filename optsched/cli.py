@@ -10,15 +10,17 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from optsched import __version__
 from optsched.cli_files import convert, generate, plot, verify
 from optsched.cli_interrupt import interruptible, leave_work_behind
 from optsched.cli_lists import list_names
 from optsched.cli_output import OutputError, refused, say, silence
 from optsched.cli_run import bound, ratio, reproduce, run, solve
+from optsched.cli_warm_up import warm_up
 from optsched.errors import InputError, OptschedError
 
 EXAMPLES = """\b
@@ -45,8 +47,19 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"optsched {__version__}\n")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
-def _bare(ctx: typer.Context) -> None:
+def _bare(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
+    ] = False,
+) -> None:
     if ctx.invoked_subcommand is None and not ctx.resilient_parsing:
         typer.echo(ctx.get_help())
 
@@ -54,6 +67,7 @@ def _bare(ctx: typer.Context) -> None:
 for _command in (run, solve, bound, verify, ratio, generate, convert, reproduce, plot):
     app.command()(_command)
 app.command(name="list")(list_names)
+app.command(name="warm-up")(warm_up)
 
 
 class _Notes(logging.Handler):

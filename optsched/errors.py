@@ -37,14 +37,20 @@ def describe(
     return " ".join(text.split())
 
 
-class InputError(OptschedError):
+class InputError(OptschedError, ValueError):
     """A user's mistake. `str()` is one line that names file, row, field, value and what is legal.
+
+    It is a `ValueError`, too, so that whoever knows only Python's own errors catches it.
 
     Parameters are those of `describe`; the command line prints the line and exits with 2.
     """
 
     def __init__(self, message: str, **where: Any) -> None:
         super().__init__(describe(message, **where))
+
+
+class NotInstalledError(InputError):
+    """What was asked for needs an optional part that is not installed; ``legal`` says how to get it."""
 
 
 @dataclass(frozen=True, slots=True)

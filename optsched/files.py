@@ -100,6 +100,7 @@ def _copy_into(temporary: Path, target: Path) -> None:
         shutil.copyfileobj(written, stream)
 
 
+LONGEST = 2**31  # bytes of a file that is read at once
 TABLES = (".json", ".parquet")  # what instances and schedules are written to
 
 
@@ -126,9 +127,11 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file; `InputError` when it is missing or cannot be read."""
+    """The content of a file; `InputError` when it is missing, cannot be read, or is longer than `LONGEST` bytes."""
     source = Path(path)
     try:
+        if source.stat().st_size > LONGEST:
+            raise InputError("the file is too long", file=source, legal=f"at most {LONGEST} bytes")
         return source.read_bytes()
     except FileNotFoundError:
         raise InputError("no such file", file=source) from None

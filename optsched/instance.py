@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from optsched.contention import Contention, IterationTasks
 from optsched.eligibility import suited_groups
 from optsched.epoch import epoch_of
 from optsched.errors import InputError, RowErrors
+from optsched.html import html_of
 from optsched.instance_file import MAX_INTEGER, document, read_parts, short_number, write_parts
 from optsched.interference import Interference
 from optsched.job_table import COLUMNS, job_problems, needed_memory, normal_table, scaling_problems, task_problems
@@ -33,6 +34,7 @@ from optsched.objectives import get_objective
 from optsched.profile import Profile
 from optsched.registry import near_matches
 from optsched.scaling import Scaling, SubBatch
+from optsched.table import is_pandas, polars_of_pandas
 from optsched.throughputs import Throughputs
 
 __all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
@@ -70,6 +72,14 @@ class Job:
 
 
 _JOB_FIELDS = tuple(field.name for field in fields(Job))
+_LABELS = ("user", "group", "model")  # columns that decide no value, and that policies may look at
+
+
+class PandasFrame(Protocol):
+    """A pandas frame, for type checkers: pandas is no dependency."""
+
+    @property
+    def iloc(self) -> Any: ...
 
 
 class Instance:
@@ -77,7 +87,8 @@ class Instance:
 
     Parameters
     ----------
-    jobs : jobs, or a polars table with the columns of `Job` (missing columns take the defaults).
+    jobs : jobs, or a polars or pandas table with the columns of `Job` (missing columns take the defaults; without ids jobs
+        are numbered from 1).
     cluster : a `Cluster` or its text form (``"8x8"``).
     name : shown in reports.
     objective : the objective that is meant when none is named (default: ``total_flow_time``).
@@ -106,7 +117,7 @@ class Instance:
 
     def __init__(
         self,
-        jobs: Iterable[Job] | pl.DataFrame,
+        jobs: Iterable[Job] | pl.DataFrame | PandasFrame,
         cluster: Cluster | str,
         name: str = "",
         objective: str | None = None,
@@ -121,7 +132,7 @@ class Instance:
         *,
         file: str | os.PathLike[str] | None = None,
     ) -> None:
-        table = jobs if isinstance(jobs, pl.DataFrame) else _table_of_jobs(jobs)
+        table = _table_of(jobs)
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
         table = normal_table(table, file)
         profiles, tasks, scalings = dict(profiles or {}), dict(tasks or {}), dict(scalings or {})
@@ -180,7 +191,34 @@ class Instance:
         return self.table.height
 
     def __repr__(self) -> str:
-        return f"Instance({self.name!r}, {self.n} jobs, {self.cluster.spec})"
+        return f"Instance({self.name!r}, {self.n} job{'s' if self.n != 1 else ''}, {self.cluster.spec})"
+
+    def _repr_html_(self) -> str:
+        return html_of("instance", self)
+
+    def __eq__(self, other: object) -> bool:
+        """Would everything come out alike? The same `digest`, default objective, optimum, and users, groups and models.
+
+        Name and recipe do not matter: the same jobs may be read from two files.
+        """
+        if not isinstance(other, Instance):
+            return NotImplemented
+        if self is other:
+            return True
+        if self.digest != other.digest or (self.objective, self.optimum) != (other.objective, other.optimum):
+            return False
+        return self.table.select(_LABELS).equals(other.table.select(_LABELS))
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from the rest is computed again: a pickle holds what a file holds.
+        return {
+            **{key: value for key, value in self._parts.items() if key != "jobs"},
+            "table": self.table,
+            "_needs": self._needs,
+        }
 
     @cached_property
     def n(self) -> int:
@@ -607,6 +645,17 @@ def _interference(value: Interference | float | None) -> Interference | None:
     if value is None or isinstance(value, Interference):
         return value
     return Interference(value)  # says what is legal
+
+
+def _table_of(jobs: Any) -> pl.DataFrame:
+    if is_pandas(jobs):
+        return polars_of_pandas(jobs)
+    if isinstance(jobs, pl.DataFrame):
+        return jobs
+    if isinstance(jobs, str) or not isinstance(jobs, Iterable):
+        legal = "a list of optsched.Job(...), or a polars or pandas table with their columns"
+        raise InputError("no jobs", field="jobs", value=jobs, legal=legal)
+    return _table_of_jobs(jobs)
 
 
 def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:

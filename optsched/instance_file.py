@@ -15,13 +15,15 @@ import polars as pl
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
-from optsched.cluster import Cluster, NodeGroup
+from optsched.cluster import MAX_GPUS, Cluster, NodeGroup
 from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.files import atomic_path, read_bytes, suffix_of, write_atomic
 from optsched.interference import Interference
 from optsched.job_table import COLUMNS
+from optsched.json_text import parse_json
 from optsched.objectives import OBJECTIVES
+from optsched.parquet import read_parquet
 from optsched.profile import Profile
 from optsched.registry import near_matches
 from optsched.scaling import Scaling
@@ -32,6 +34,7 @@ _METADATA = "optsched-instance"
 
 Number = Annotated[float, Field(allow_inf_nan=False)]  # strict: any number of JSON, but neither text nor a truth value
 MAX_INTEGER = 2**63 - 1
+Integer = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 LARGEST = 1e300  # of an optimum: sums of legal times and weights are far below
 
 
@@ -42,8 +45,8 @@ class _Document(BaseModel):
 class NodeGroupDocument(_Document):
     """``count`` alike nodes; bytes and bytes/s."""
 
-    gpus: int = Field(ge=1, description="GPUs per node")
-    count: int = Field(1, ge=1, description="number of such nodes")
+    gpus: int = Field(ge=1, le=MAX_INTEGER, description="GPUs per node")
+    count: int = Field(1, ge=1, le=MAX_INTEGER, description="number of such nodes")
     gpu: str = Field("GPU", min_length=1, description="GPU type")
     gpu_memory: Number | None = Field(None, gt=0, description="bytes per GPU; absent: unlimited")
     nic_bandwidth: Number | None = Field(None, gt=0, description="bytes/s of a node's network interface")
@@ -78,7 +81,7 @@ class JobDocument(_Document):
 class StageDocument(_Document):
     """A pipeline stage: one GPU for each replica. Seconds and bytes an iteration."""
 
-    replicas: int = Field(ge=1)
+    replicas: int = Field(ge=1, le=MAX_GPUS)
     forward: Number = Field(ge=0, description="seconds of one replica for its share of the batch")
     backward: Number = Field(ge=0)
     parameters: Number = Field(0, ge=0, description="bytes, all-reduced among the replicas of the stage")
@@ -90,7 +93,7 @@ class ThroughputDocument(_Document):
     """Iterations/s of a whole gang on GPUs of one type; 0: it does not fit there."""
 
     gpu: str = Field(min_length=1, description="GPU type")
-    gpus: int = Field(ge=1, description="gang size")
+    gpus: int = Field(ge=1, le=MAX_INTEGER, description="gang size")
     together: Number = Field(ge=0, description="all GPUs on one node")
     spread: Number | None = Field(None, ge=0, description="over several nodes; absent: as together")
     measured: bool = Field(True, description="false: scaled from other measurements")
@@ -100,10 +103,12 @@ class ProfileDocument(_Document):
     """What an iteration costs: a graph of stages; without edges a chain that carries the stages' activations."""
 
     stages: list[StageDocument] = Field(min_length=1)
-    edges: list[tuple[int, int] | tuple[int, int, Number]] | None = Field(
+    edges: list[tuple[Integer, Integer] | tuple[Integer, Integer, Number]] | None = Field(
         None, description="[from, to] or [from, to, bytes]; stages by position"
     )
-    micro_batches: int | None = Field(None, ge=1, description="absent: filling the pipeline costs nothing")
+    micro_batches: int | None = Field(
+        None, ge=1, le=MAX_INTEGER, description="absent: filling the pipeline costs nothing"
+    )
 
 
 class TasksDocument(_Document):
@@ -129,10 +134,10 @@ class ContentionDocument(_Document):
 class MeasuredStepsDocument(_Document):
     """Measured seconds of a step, of which synchronisation."""
 
-    placements: list[tuple[int, Number, Number, Number]] = Field(
+    placements: list[tuple[Integer, Number, Number, Number]] = Field(
         default_factory=list, description="[placement, local batch, step, sync]"
     )
-    scalability: list[tuple[int, int, Number, Number, Number]] = Field(
+    scalability: list[tuple[Integer, Integer, Number, Number, Number]] = Field(
         default_factory=list, description="[nodes, replicas, local batch, step, sync]"
     )
 
@@ -149,10 +154,10 @@ class ScalingDocument(_Document):
     overlap: Number = Field(
         1, ge=1, description="1: computing and communication follow each other; larger: they overlap"
     )
-    most_local: int | None = Field(None, ge=1, description="largest sub-batch of a GPU")
+    most_local: int | None = Field(None, ge=1, le=MAX_INTEGER, description="largest sub-batch of a GPU")
     memory: Number = Field(0, ge=0, description="bytes on each GPU")
     memory_per_sample: Number = Field(0, ge=0, description="bytes for a sample of the sub-batch")
-    iterations: list[tuple[int, Number]] = Field(
+    iterations: list[tuple[Integer, Number]] = Field(
         default_factory=list, description="[total batch, iterations to completion]"
     )
     measured: MeasuredStepsDocument | None = None
@@ -314,35 +319,30 @@ def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    content = read_bytes(path)
+    parse_json(content, path, f"format {FORMAT}")  # what the reader of documents would pass over in silence
     try:
-        doc = InstanceDocument.model_validate_json(read_bytes(path))
+        doc = InstanceDocument.model_validate_json(content)
     except ValidationError as error:
         raise _as_input_error(error, path) from None
     jobs = [job.model_dump() for job in doc.jobs]
-    for position, job in enumerate(jobs):
+    for position, job in enumerate(jobs, 1):
         job["id"] = str(position) if job["id"] is None else job["id"]
     table = pl.DataFrame(jobs, schema=COLUMNS)
     return _parts(doc, table, path)
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
-    if not Path(path).is_file():
-        raise InputError("no such file", file=path)
-    try:
-        metadata = pl.read_parquet_metadata(Path(path))
-        table = pl.read_parquet(Path(path), glob=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        raise InputError(
-            "not a Parquet file, or a truncated one", file=path, legal=f"a table written as {FORMAT}"
-        ) from None
+    metadata, table = read_parquet(path, path, f"a table written as {FORMAT}")
     if _METADATA not in metadata:
         raise InputError(f"a Parquet table without the key {_METADATA!r}", file=path, legal=f"format {FORMAT}")
+    header = parse_json(metadata[_METADATA].encode(), path, f"format {FORMAT}", f"a JSON object under {_METADATA!r}")
+    if not isinstance(header, dict):
+        raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}")
     try:
-        doc = InstanceDocument.model_validate_json(json.dumps({**json.loads(metadata[_METADATA]), "jobs": []}))
+        doc = InstanceDocument.model_validate_json(json.dumps({**header, "jobs": []}))
     except ValidationError as error:
         raise _as_input_error(error, path) from None
-    except (TypeError, ValueError):
-        raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}") from None
     return _parts(doc, table, path)
 
 

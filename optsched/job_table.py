@@ -48,7 +48,7 @@ _REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None) -> pl.DataFrame:
     """``table`` with exactly the canonical columns and types, defaults filled in.
 
-    Without an ``id`` column jobs are named by position. Raises `InputError` for an unknown column or a wrong type.
+    Without an ``id`` column jobs are numbered from 1. Raises `InputError` for an unknown column or a wrong type.
     """
     unknown = [name for name in table.columns if name not in COLUMNS]
     if unknown:
@@ -58,9 +58,12 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
         if name in table.columns:
             column = table[name]
         elif name == "id":
-            column = pl.int_range(table.height, eager=True).alias("id")
+            column = pl.int_range(1, table.height + 1, eager=True).alias("id")
         else:
             column = pl.Series(name, [None], dtype=dtype).new_from_index(0, table.height)
+        if column.dtype.is_temporal():  # polars would make numbers of them, in a unit nobody asked for
+            legal = "seconds counted from some moment, as numbers"
+            raise InputError("wrong type of column", file=file, field=name, value=column.dtype, legal=legal)
         if dtype == pl.Int64 and column.dtype.is_float():
             _require_whole(column, file)
         try:

@@ -14,6 +14,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from optsched.cluster import MAX_GPUS
 from optsched.errors import InputError
 
 Edge = tuple[int, int, float]
@@ -34,8 +35,9 @@ class Stage:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.replicas, bool) or not isinstance(self.replicas, int) or self.replicas < 1:
-            raise InputError("not legal", field="replicas", value=self.replicas, legal="an integer >= 1")
+        if isinstance(self.replicas, bool) or not isinstance(self.replicas, int) or not 1 <= self.replicas <= MAX_GPUS:
+            legal = f"an integer from 1 to {MAX_GPUS}"
+            raise InputError("not legal", field="replicas", value=self.replicas, legal=legal)
         for field in ("forward", "backward", "parameters", "activations"):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:

@@ -27,7 +27,8 @@ def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
 
 
 class Registry(Generic[T]):
-    """Maps names to things of one kind, importing modules of ``package`` on first use: the one of that name, or all.
+    """Maps names to things of one kind, importing modules of ``package`` (or a module alone) on first use: the one of
+    that name, or all.
 
     Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it.
     """
@@ -54,7 +55,7 @@ class Registry(Generic[T]):
             return
         self._discovered = True
         package = importlib.import_module(str(self._package))
-        for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
+        for module in pkgutil.iter_modules(getattr(package, "__path__", []), f"{self._package}."):
             importlib.import_module(module.name)
 
     def get(self, name: str) -> T:
@@ -85,7 +86,8 @@ class Registry(Generic[T]):
 
     def _look_in_its_own_file(self, name: str) -> None:
         # ``a-srpt`` is in a_srpt.py, as a rule: then no other file of the package needs to be imported.
+        package = importlib.import_module(str(self._package))
         module = f"{self._package}.{name.replace('-', '_')}"
-        if not _FILE_NAME.fullmatch(name) or importlib.util.find_spec(module) is None:
-            return
-        importlib.import_module(module)
+        own = hasattr(package, "__path__") and _FILE_NAME.fullmatch(name)
+        if own and importlib.util.find_spec(module) is not None:
+            importlib.import_module(module)

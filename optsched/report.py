@@ -6,19 +6,20 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import polars as pl
+from typing import Any, cast
 
 from optsched.bounds import Certificate
+from optsched.html import html_of, number
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.objectives import objective_of
 from optsched.online import AnyPolicy
-from optsched.online.specification import Specification, specify
+from optsched.online.specification import Specification, is_policy, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
 from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, stated_optimum, verified_bound
 from optsched.simulation.engine import Progress
 from optsched.simulation.run import Run
+from optsched.table import Table
 
 __all__ = ["KNOWN", "BoundShown", "Line", "Report", "compare", "evaluate", "stated_optimum", "verified_bound"]
 
@@ -64,7 +65,7 @@ class Line:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What policies made of an instance, and how far each is from the best possible.
 
@@ -82,6 +83,14 @@ class Report:
     judged: tuple[tuple[Judgement, ...], ...]
     skipped_rows: int = 0
     other_certificates: tuple[Certificate, ...] = ()
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{line.run.policy} {number(line.value)}" for line in self.lines[:4])
+        more = ", ..." if len(self.lines) > 4 else ""
+        return f"Report({self.objective} on {self.instance.name!r}: {values}{more})"
+
+    def _repr_html_(self) -> str:
+        return html_of("report", self)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
@@ -110,7 +119,7 @@ class Report:
             "runs": [line.to_json() for line in self.lines],
         }
 
-    def frame(self) -> pl.DataFrame:
+    def frame(self) -> Table:
         """A polars table: policy, knowledge, value, bound, ratio, guarantee, metrics and GPU-hours, one row a policy."""
         rows = []
         for line in self.lines:
@@ -125,7 +134,7 @@ class Report:
                 {**head, "bound": shown["value"], "bound_kind": shown["kind"], **tail, **theorem, **metrics, **hours}
                 | {"events": document["events"], "seconds": document["seconds"]}
             )
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return Table(rows, infer_schema_length=None)
 
 
 def default_policies(instance: Instance) -> tuple[str, ...]:
@@ -138,8 +147,8 @@ def default_policies(instance: Instance) -> tuple[str, ...]:
 
 
 def evaluate(
-    instance: Instance,
-    policies: Iterable[PolicyLike] | None = None,
+    instance: Source,
+    policies: PolicyLike | Iterable[PolicyLike] | None = None,
     objective: str | None = None,
     *,
     skipped_rows: int = 0,
@@ -150,7 +159,13 @@ def evaluate(
 
     The referee (`optsched.check`) accepts every schedule, and the certificate has been proved again from the instance, or
     an error is raised. Every theorem that applies is held against the run; `Report.violations` are those that do not hold.
-    ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
+
+    Parameters
+    ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    policies : one, or several: texts, or policies of one's own (`optsched.simulate`); None: `default_policies`.
+    objective : its name; None: the instance's own, else ``total_flow_time``.
+    progress : ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
 
     Raises
     ------
@@ -159,8 +174,9 @@ def evaluate(
     SimulationError
         The referee rejects a schedule (a defect of optsched, or of a policy of one's own).
     """
+    instance = instance_of(instance)
     name = objective_of(instance, objective).name
-    specifications = [specify(each) for each in (default_policies(instance) if policies is None else policies)]
+    specifications = [specify(each) for each in _several(default_policies(instance) if policies is None else policies)]
     runs = []
     for spec in specifications:
         runs.append(refereed(instance, spec, progress(spec.text) if progress else None))
@@ -180,6 +196,13 @@ def evaluate(
     )
 
 
+def _several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
+    # A text is iterable, and a policy may be: one of either is not a list of policies.
+    if isinstance(policies, str | Specification) or is_policy(policies) or not isinstance(policies, Iterable):
+        return [cast("PolicyLike", policies)]
+    return list(policies)
+
+
 def _others(proven: Proven, objective: str) -> tuple[Certificate, ...]:
     # One a class of schedules: where a run's own differs from the usual one, and no stated optimum stands in its place.
     usual = proven.certificate(objective)
@@ -191,9 +214,11 @@ def _others(proven: Proven, objective: str) -> tuple[Certificate, ...]:
 
 
 def compare(
-    instance: Instance, policies: Iterable[PolicyLike] | None = None, objective: str | None = None
-) -> pl.DataFrame:
-    """Run policies and bound the optimum: `Report.frame` of `evaluate`."""
+    instance: Source,
+    policies: PolicyLike | Iterable[PolicyLike] | None = None,
+    objective: str | None = None,
+) -> Table:
+    """Run policies and bound the optimum: `Report.frame` of `evaluate`, which says what the parameters are."""
     return evaluate(instance, policies, objective).frame()
 
 

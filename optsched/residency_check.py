@@ -10,10 +10,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from optsched.case import Case, Findings, Violation
 from optsched.claim import claim_of
-from optsched.feasibility import RELATIVE, Case, Findings, Violation, judge_gangs, number, slack, whole
+from optsched.feasibility import judge_gangs
 from optsched.instance import Instance
 from optsched.schedule import Schedule
+from optsched.tolerance import MOST, RELATIVE, number, slack, whole
 
 __all__ = ["check_residency", "judge_residency"]
 
@@ -133,7 +135,7 @@ def _memory(case: Case, found: Findings) -> None:
     held -= np.repeat(np.append(0.0, held)[first], np.diff(np.append(first, gpu.size)))
     offer = np.concatenate([offer, offer])[order]
     # One job alone that is too large has been told of already.
-    over = (change[order] > 0) & (held > offer * (1 + RELATIVE)) & (change[order] <= offer)
+    over = (change[order] > 0) & ~(held <= offer * (1 + RELATIVE)) & (change[order] <= offer)
 
     def too_much(i: int) -> Violation:
         s = int(case.segment[which[i]])
@@ -151,7 +153,7 @@ def _long_enough(residency: Residency, found: Findings) -> None:
         iteration = iteration + np.where(residency.sends, alone, 0.0)
     need, length = iteration * instance.iterations, residency.end - residency.start
     missing = need - length - _roundings(instance, residency.end)
-    short = residency.whole & (missing > slack(need, residency.start, residency.end, need))
+    short = residency.whole & ~(missing <= slack(need, residency.start, residency.end, need))
     found.add(
         "rate",
         np.flatnonzero(short),
@@ -167,10 +169,14 @@ def _long_enough(residency: Residency, found: Findings) -> None:
 def _roundings(instance: Instance, end: Floats) -> Floats:
     """Seconds that every job may lose because each task ends at a rounded time: half a unit in the last place, f64[n].
 
-    0 where tasks last whole seconds.
+    Of the clock that counts from the first arrival; of the log's own no more than 1e-6 of the job's seconds. 0 where tasks
+    last whole seconds.
     """
+    need = (instance.forward + instance.backward) * instance.iterations
     exact = whole(instance.forward) & whole(instance.backward) & (instance.message == 0) & whole(end)
-    return np.where(exact, 0.0, 1.5 * instance.iterations * np.spacing(np.abs(end)))
+    first = instance.arrival.min(initial=np.inf)
+    log, own = (1.5 * instance.iterations * np.spacing(np.abs(end - zero)) for zero in (0.0, first))
+    return np.where(exact, 0.0, own + np.minimum(log, MOST * need))
 
 
 def _volume(residency: Residency, found: Findings) -> None:
@@ -189,7 +195,7 @@ def _volume(residency: Residency, found: Findings) -> None:
             inside = np.cumsum(np.where(residency.start[jobs] >= start, need[jobs], 0.0))
             room = np.maximum(end - start, 0.0)
             missing = inside - room - np.cumsum(np.where(residency.start[jobs] >= start, lost[jobs], 0.0))
-            over = np.flatnonzero((missing > slack(inside, end, np.full(end.size, start), inside)) & (end > start))
+            over = np.flatnonzero(~(missing <= slack(inside, end, np.full(end.size, start), inside)) & (end > start))
             if over.size:
                 _say_volume(residency, found, int(pairs[own[0]]), j, float(inside[over[0]]), float(end[over[0]]))
                 break

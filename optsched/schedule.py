@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.gpu_names import assign_gpus
+from optsched.html import html_of
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.schedule_file import read_segments, write_segments
 
 Floats = npt.NDArray[np.float64]
@@ -38,7 +40,7 @@ class Segment:
     work: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Schedule:
     """Segments as a struct of arrays.
 
@@ -58,9 +60,9 @@ class Schedule:
     policy: str = ""
 
     @classmethod
-    def from_segments(cls, instance: Instance, segments: Iterable[Segment], policy: str = "") -> Schedule:
+    def from_segments(cls, instance: Source, segments: Iterable[Segment], policy: str = "") -> Schedule:
         """A schedule from objects, taken as they are (nothing is checked: that is the referee's work)."""
-        rows = list(segments)
+        rows, instance = list(segments), instance_of(instance)
         pairs = [pair for row in rows for pair in row.gpus]
         return cls(
             instance,
@@ -77,7 +79,7 @@ class Schedule:
     @classmethod
     def from_starts(
         cls,
-        instance: Instance,
+        instance: Source,
         starts: Sequence[float] | Floats,
         *,
         node_counts: Mapping[int, Sequence[tuple[int, int]]] | None = None,
@@ -92,7 +94,7 @@ class Schedule:
         in the last place behind another job's start is that start: times such as 0.1 + 0.2 and 0.3 mean the same moment.
         Raises `InputError` when the capacity is exceeded.
         """
-        start = np.asarray(starts, dtype=np.float64)
+        instance, start = instance_of(instance), np.asarray(starts, dtype=np.float64)
         if start.shape != (instance.n,) or not np.isfinite(start).all():
             raise InputError(
                 "not legal", field="starts", legal=f"one finite number of seconds for each of {instance.n} jobs"
@@ -142,6 +144,13 @@ class Schedule:
 
     def __len__(self) -> int:
         return self.job.size
+
+    def __repr__(self) -> str:
+        size = f"{len(self)} segments of {np.unique(self.job).size} jobs"
+        return f"{type(self).__name__}({self.policy!r} on {self.instance.name!r}: {size})"
+
+    def _repr_html_(self) -> str:
+        return html_of("schedule", self)
 
     @cached_property
     def gangs(self) -> Ints:
@@ -200,18 +209,21 @@ class Schedule:
         write_segments(path, self.instance.digest, self.policy, self.instance.ids, *columns, stated=stated)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], instance: Instance) -> Schedule:
-        """Read a schedule of ``instance``; `InputError` when the file is not one or belongs to another instance.
+    def load(cls, path: str | os.PathLike[str], instance: Source) -> Schedule:
+        """Read a schedule of ``instance`` (or of the SOURCE that names it).
+
+        `InputError` when the file is not one or belongs to another instance.
 
         A file with ``"sharing": true`` of jobs that are no tasks gives a `SharedSchedule`.
         """
+        instance = instance_of(instance)
         job, start, end, work, offset, node, index, policy, steps = read_segments(path, instance.digest, instance.index)
         if steps is None or instance.at_task_level:
             return cls(instance, job, start, end, work, offset, node, index, policy)
         return SharedSchedule(instance, job, start, end, work, offset, node, index, policy, steps)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SharedSchedule(Schedule):
     """One segment a job; segments of different jobs may overlap on a GPU, at most two at a time.
 
@@ -228,6 +240,26 @@ class SharedSchedule(Schedule):
         write_segments(
             path, self.instance.digest, self.policy, self.instance.ids, *columns, stated=facts, steps=self.steps
         )
+
+
+class Scheduled(Protocol):
+    """What holds a schedule: a run, a solution."""
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """It; None where none was found."""
+
+
+def schedule_in(what: Schedule | Scheduled) -> Schedule:
+    """The schedule, or that of a run or a solution; `InputError` for a solution without one, and for anything else."""
+    found = what if isinstance(what, Schedule) else getattr(what, "schedule", ...)
+    if isinstance(found, Schedule):
+        return found
+    status = getattr(what, "status", "")
+    if found is None:
+        raise InputError(f"no schedule was found: {status}" if status else "no schedule was found", field="schedule")
+    legal = "a Schedule, or a run or solution with one"
+    raise InputError("not a schedule", field="schedule", value=type(what).__name__, legal=legal)
 
 
 def _meeting(start: Floats, end: Floats) -> Floats:

@@ -19,6 +19,8 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.files import atomic_path, read_bytes, suffix_of, write_atomic
 from optsched.instance_file import short_number
+from optsched.json_text import parse_json
+from optsched.parquet import read_parquet
 
 FORMAT = "optsched-schedule/1"
 METADATA = "optsched-schedule"
@@ -122,23 +124,16 @@ def _steps(rows: list[dict[str, Any]]) -> Array:
 
 
 def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    try:
-        doc = json.loads(read_bytes(path))
-    except (ValueError, RecursionError):
-        raise InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}") from None
+    doc = parse_json(read_bytes(path), path, f"format {FORMAT}")
     if not isinstance(doc, dict) or doc.get("format") != FORMAT or not isinstance(doc.get("segments"), list):
         raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
     return doc, doc["segments"]
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    if not Path(path).is_file():
-        raise InputError("no such file", file=path)
-    try:
-        header = json.loads(pl.read_parquet_metadata(Path(path)).get(METADATA, "null"))
-        rows = pl.read_parquet(Path(path), glob=False).to_dicts()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        raise InputError("not a Parquet file, or a truncated one", file=path, legal=FORMAT) from None
+    metadata, table = read_parquet(path, path, FORMAT)
+    header = parse_json(metadata.get(METADATA, "null").encode(), path, FORMAT)
+    rows = table.to_dicts()
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
     try:

@@ -36,6 +36,7 @@ from optsched.feasibility import RELATIVE, ULPS, Case, Findings, Violation, judg
 from optsched.instance import Instance
 from optsched.rates.sub_steps import SubSteps, segment_sub_steps
 from optsched.schedule import Schedule
+from optsched.speed_rules import backwards, within_worth
 
 __all__ = ["check_sharing", "judge_sharing", "judge_whole_batches"]
 
@@ -219,26 +220,22 @@ def _memory(case: Case, together: _Together, sub_steps: SubSteps, found: Finding
 
 
 def _rate(case: Case, together: _Together, sub_steps: SubSteps, found: Findings) -> None:
-    claim, rule = case.claim, "rate"
+    claim = case.claim
+    backwards(case, found)
     length = claim.end - claim.start
-    backward = np.flatnonzero(case.finite & (length < 0))
-    found.add(rule, backward, lambda s: case.of_segment(rule, s, "ends before it starts", "an end after the start"))
     gained = length.copy()  # seconds alone that the stay is worth
     for s, meetings in _by_segment(case, together):
         gained[s] = _seconds_alone(float(claim.start[s]), float(claim.end[s]), meetings)
     pace = case.pace * sub_steps.stretch
-    rows = np.flatnonzero(case.finite & (length >= 0) & np.isfinite(pace))
-    work = claim.work[rows] * pace[rows]
-    fast = work - gained[rows] > slack(gained[rows], claim.start[rows], claim.end[rows], work, gained[rows])
 
-    def too_fast(s: int) -> Violation:
-        unit = case.unit(int(claim.job[s]))
-        most = number(gained[s] / pace[s]) if pace[s] > 0 else "any number of"
+    def most(s: int) -> str:
+        if not np.isfinite(pace[s]):
+            return "none: the job has no speed on these GPUs"
+        units = number(gained[s] / pace[s]) if pace[s] > 0 else "any number of"
         partners = "alone" if gained[s] == length[s] else "beside its partners"
-        legal = f"at most {most}, what its {number(length[s])} s {partners} are worth at {number(pace[s])} s a unit"
-        return case.of_segment(rule, s, f"does {number(claim.work[s])} {unit} of work", legal)
+        return f"at most {units}, what its {number(length[s])} s {partners} are worth at {number(pace[s])} s a unit"
 
-    found.add(rule, rows[fast], too_fast)
+    within_worth(case, found, pace, gained, most)
 
 
 def _by_segment(case: Case, together: _Together) -> Iterator[tuple[int, list[Meeting]]]:

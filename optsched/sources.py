@@ -17,6 +17,7 @@ from typing import Any
 from optsched.cluster import Cluster
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.instance_source import READERS
 from optsched.rates.interference_sources import Asked, with_interference
 from optsched.rates.interference_sources import interference as interference_of
 from optsched.rates.throughput_table import read_throughputs
@@ -114,6 +115,9 @@ def load(
         profiles=profiles,
         say=say,
     ).instance
+
+
+READERS.register("load")(load)
 
 
 def load_counted(

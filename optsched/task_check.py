@@ -17,9 +17,12 @@ transfer       every all-reduce moved exactly its message, by the rates that the
 work           the work of a residency is the job's iterations
 ============== =======================================================================================================
 
-**Tolerance** as in `optsched.feasibility`: of lengths 1e-9 and 8 units in the last place of the clock; of bytes 1e-9 of the
-message and what moves in 8 such units; two times that are compared with each other, the 8 units only. A task of no length
-occupies its GPU too: it may not lie inside another.
+**Tolerance** as in `optsched.tolerance`: of lengths 1e-9 and 8 units in the last place (ulp) of the clock; of bytes 1e-9 of
+the message and what moves in 8 ulp; two times that are compared with each other, the 8 ulp only. What the tasks of a worker
+(the all-reduces of a job) take from this is forgiven once: overlaps and early starts add up, and m tasks may together be
+shorter by 1e-9 of their seconds and 8 + 2 sqrt(m) ulp, and by the half ulp by which every one ends too early where the clock
+always rounds the same way, as long as that is less than 1e-6 of their seconds. A task of no length occupies its GPU too: it
+may not lie inside another.
 
 **Complexity** O(R log R) in numpy for R tasks, plus that of `transferred_bytes`; about 200 bytes of memory a task.
 
@@ -33,11 +36,23 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from optsched.feasibility import RELATIVE, ULPS, Case, Findings, Violation, number, slack
+from optsched.case import Case, Findings, Violation
 from optsched.instance import Instance
 from optsched.residency_check import Residency, has_tasks, judge_residents
 from optsched.task_claim import TaskClaim, task_claim_of
 from optsched.task_log import TaskSchedule
+from optsched.tolerance import (
+    MOST,
+    RELATIVE,
+    ROOT_ULPS,
+    ULPS,
+    job_tolerance,
+    largest_of_jobs,
+    number,
+    of_jobs,
+    overspent,
+    slack,
+)
 from optsched.transferred_bytes import Gangs, transferred_bytes
 
 __all__ = ["check_tasks", "judge_tasks"]
@@ -187,7 +202,7 @@ def _stay(tasks: _Tasks, found: Findings) -> None:
     rows = np.flatnonzero(tasks.whole_rows)
     job = claim.job[rows]
     start = np.maximum(residency.start, tasks.instance.arrival)
-    early = rows[later(start[job], claim.start[rows])]
+    early = rows[later(start[job], claim.start[rows], tasks.slot[rows])]
     found.add(
         "arrival",
         early,
@@ -195,7 +210,7 @@ def _stay(tasks: _Tasks, found: Findings) -> None:
             "arrival", r, "starts too early", f"from {number(start[claim.job[r]])} s, arrival and placement"
         ),
     )
-    late = rows[later(claim.end[rows], residency.end[job])]
+    late = rows[later(claim.end[rows], residency.end[job], tasks.slot[rows])]
     found.add(
         "arrival",
         late,
@@ -205,7 +220,7 @@ def _stay(tasks: _Tasks, found: Findings) -> None:
     )
     last = np.full(tasks.instance.n, -np.inf)
     np.maximum.at(last, job, claim.end[rows])
-    after = residency.whole & np.isfinite(last) & later(residency.end, last)
+    after = residency.whole & np.isfinite(last) & later(residency.end, last, np.arange(last.size))
     found.add(
         "arrival",
         np.flatnonzero(after),
@@ -232,11 +247,11 @@ def _one_task_at_a_time(tasks: _Tasks, found: Findings) -> None:
     gpu = gpu[rows]
     # In the order of the starts: where each task waits for the one before it, it waits for all before it.
     held, start = claim.end[rows[:-1]], claim.start[rows[1:]]
-    clash = np.flatnonzero((gpu[:-1] == gpu[1:]) & (held > start))
+    clash = np.flatnonzero((gpu[:-1] == gpu[1:]) & ~(held <= start))
     before, after = rows[clash], rows[clash + 1]
     length = np.minimum(claim.end[before] - claim.start[before], claim.end[after] - claim.start[after])
-    allowed = slack(length, claim.end[before], claim.start[after])
-    clash = clash[claim.end[before] - claim.start[after] > allowed]
+    both, each = claim.end[before] - claim.start[after], slack(length, claim.end[before], claim.start[after])
+    clash = clash[first_beyond(tasks.slot[after], both, each, length, np.abs(claim.end[before]))]
 
     def spell_out(i: int) -> Violation:
         message = f"runs on the GPU of {tasks.name(int(rows[i]))}"
@@ -269,8 +284,11 @@ def _lengths(tasks: _Tasks, found: Findings) -> None:
     sequence, claim = tasks.sequence, tasks.claim
     need = np.where(sequence.backward, tasks.instance.backward[sequence.job], tasks.instance.forward[sequence.job])
     start, end = claim.start[sequence.row], claim.end[sequence.row]
-    off = np.flatnonzero(~sequence.transfer & (end - start != need))
-    wrong = np.abs(end[off] - start[off] - need[off]) > slack(need[off], start[off], end[off], need[off])
+    off = np.flatnonzero(~sequence.transfer & ~(end - start == need))
+    shorter, each = need[off] - (end[off] - start[off]), slack(need[off], start[off], end[off], need[off])
+    slot = tasks.slot[sequence.row[off]]
+    wrong = ~(np.abs(shorter) <= each)
+    wrong[last_beyond(slot, shorter, need[off], np.spacing(np.abs(end[off])))] = True
 
     def spell_out(i: int) -> Violation:
         kind = "backward" if sequence.backward[i] else "forward"
@@ -300,7 +318,7 @@ def _order(tasks: _Tasks, found: Findings) -> None:
         before = "its forward task" if sequence.backward[i] else before
         return tasks.of_row("rate", int(sequence.row[i]), f"starts before {before} ended", f"from {number(needs[i])} s")
 
-    found.add("rate", np.flatnonzero(later(needs, start)), spell_out)
+    found.add("rate", np.flatnonzero(later(needs, start, tasks.slot[sequence.row])), spell_out)
 
 
 def _bytes(tasks: _Tasks, found: Findings) -> None:
@@ -316,8 +334,9 @@ def _bytes(tasks: _Tasks, found: Findings) -> None:
     start, end = claim.start[rows], claim.end[rows]
     moved = transferred_bytes(contention, Gangs(offset, nodes, kind), claim.job[rows], start, end)
     message = instance.message[claim.job[rows]]
-    clock = ULPS * np.spacing(np.maximum(np.abs(start), np.abs(end)))
-    wrong = np.abs(moved - message) > RELATIVE * message + clock / contention.seconds_per_byte
+    clock = np.spacing(np.maximum(np.abs(start), np.abs(end))) / contention.seconds_per_byte
+    wrong = ~(np.abs(moved - message) <= RELATIVE * message + ULPS * clock)
+    wrong[last_beyond(claim.job[rows], message - moved, message, clock)] = True
     found.add(
         "transfer",
         np.flatnonzero(wrong),
@@ -330,12 +349,39 @@ def _bytes(tasks: _Tasks, found: Findings) -> None:
 # --- order and time ------------------------------------------------------------------------------------------------------
 
 
-def later(a: Floats, b: Floats) -> Bools:
-    """Where time a lies after time b by more than the rounding of the clock, bool[...]."""
-    found = a > b
+def later(a: Floats, b: Floats, key: Ints) -> Bools:
+    """Where time a lies after time b by more than the rounding of the clock, bool[R]; forgiven once for all of a ``key``."""
+    found = np.asarray(~(a <= b))
     rows = np.flatnonzero(found)
-    found[rows] = a[rows] - b[rows] > slack(np.zeros(rows.size), a[rows], b[rows])
+    found[rows] = False
+    late = a[rows] - b[rows]
+    each = slack(np.zeros(rows.size), a[rows], b[rows])
+    found[rows[first_beyond(key[rows], late, each, np.zeros(rows.size), np.abs(a[rows]))]] = True
     return found
+
+
+def first_beyond(key: Ints, lost: Floats, each: Floats, seconds: Floats, clock: Floats) -> Ints:
+    """Rows that lose more than ``each``, and the worst row of every key whose rows lose too much together."""
+    keys, group = np.unique(key, return_inverse=True)
+    ulp = largest_of_jobs(group, np.spacing(clock), keys.size)
+    alone, over = overspent(group, lost, each, job_tolerance(of_jobs(group, seconds, keys.size), ulp))
+    worst = np.lexsort((lost, group))  # the last of every group loses most
+    last = np.searchsorted(group[worst], over, side="right") - 1
+    return np.concatenate([alone, worst[last]])
+
+
+def last_beyond(key: Ints, shorter: Floats, need: Floats, ulp: Floats) -> Ints:
+    """The last row of every key whose rows are together too short, by more than roundings of either sign add up to."""
+    keys, group = np.unique(key, return_inverse=True)
+    count, most = np.bincount(group, minlength=keys.size), largest_of_jobs(group, ulp, keys.size)
+    seconds = of_jobs(group, need, keys.size)
+    allowed = (
+        RELATIVE * seconds + (ULPS + ROOT_ULPS * np.sqrt(count)) * most + np.minimum(count / 2 * most, MOST * seconds)
+    )
+    over = np.flatnonzero(~(of_jobs(group, shorter, keys.size) <= allowed))
+    last = np.zeros(keys.size, dtype=np.int64)
+    np.maximum.at(last, group, np.arange(group.size))
+    return last[over]
 
 
 def _few_keys(key: Ints) -> Ints:

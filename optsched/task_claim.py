@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,8 @@ import polars as pl
 from optsched.claim import Claim, claim_of, claim_of_document
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.json_text import parse_json
+from optsched.parquet import parquet_metadata, read_parquet
 from optsched.task_log import TaskSchedule
 
 FORMAT = "optsched-tasks/1"
@@ -68,8 +68,8 @@ def task_claim_of(schedule: TaskSchedule, instance: Instance) -> TaskClaim:
 def is_task_claim(content: bytes) -> bool:
     """Does a Parquet file hold tasks? (False too where it is damaged.)"""
     try:
-        return _HEADER in pl.read_parquet_metadata(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return _HEADER in parquet_metadata(content, "", FORMAT)
+    except InputError:
         return False
 
 
@@ -81,11 +81,8 @@ def task_claim_of_parquet(content: bytes, instance: Instance, path: str | os.Pat
     InputError
         Where the file is damaged, or a field is missing or of another type than the format says.
     """
-    try:
-        head = json.loads(pl.read_parquet_metadata(io.BytesIO(content)).get(_HEADER, "null"))
-        table = pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError):
-        raise InputError("not a Parquet file, or a damaged one", file=path, legal=FORMAT) from None
+    metadata, table = read_parquet(content, path, FORMAT)
+    head = parse_json(metadata.get(_HEADER, "null").encode(), path, FORMAT)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise InputError("not a file of tasks", file=path, field="format", legal=FORMAT)
     gangs = claim_of_document({**head, "segments": _segments(head.get("gangs"), path)}, instance, path)

@@ -15,6 +15,8 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.files import atomic_path
 from optsched.instance import Instance
+from optsched.json_text import parse_json
+from optsched.parquet import read_parquet
 from optsched.schedule import Schedule
 
 FORMAT = "optsched-tasks/1"
@@ -25,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskLog:
     """R tasks as a struct of arrays, in no particular order; times in seconds.
 
@@ -42,8 +44,11 @@ class TaskLog:
     def __len__(self) -> int:
         return self.job.size
 
+    def __repr__(self) -> str:
+        return f"TaskLog({len(self)} tasks)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskSchedule(Schedule):
     """A schedule whose segments say where a job is resident, and ``tasks`` what ran when.
 
@@ -130,13 +135,8 @@ def _check_rows(log: TaskLog, instance: Instance) -> None:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], pl.DataFrame]:
-    if not Path(path).is_file():
-        raise InputError("no such file", file=path)
-    try:
-        head = json.loads(pl.read_parquet_metadata(Path(path)).get(METADATA, "null"))
-        table = pl.read_parquet(Path(path), glob=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        raise InputError("not a Parquet file, or a truncated one", file=path, legal=FORMAT) from None
+    metadata, table = read_parquet(path, path, FORMAT)
+    head = parse_json(metadata.get(METADATA, "null").encode(), path, FORMAT)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise InputError("not a file of tasks", file=path, legal=f"format {FORMAT}")
     return head, table

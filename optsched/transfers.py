@@ -9,7 +9,7 @@ Choose the starts S_j >= r_j; minimise sum C_j, or sum (C_j - r_j), which differ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.contention import Contention
+from optsched.epoch import epoch_of
 from optsched.errors import InputError
 
 __all__ = ["TransferProblem"]
@@ -70,6 +71,16 @@ class TransferProblem:
     def n(self) -> int:
         """Number of transfers."""
         return int(self.size.size)
+
+    @cached_property
+    def epoch(self) -> float:
+        """Where the clock of the releases begins: the first of them, if the others less it are floats without rounding."""
+        return epoch_of(self.release, np.zeros(0))
+
+    @cached_property
+    def relative(self) -> TransferProblem:
+        """The same transfers with time counted from `epoch`, as methods that compute in floats see them."""
+        return self if self.epoch == 0 else replace(self, release=self.release - self.epoch)
 
     @cached_property
     def link_numbers(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, SHARING_
 from optsched.bounds.gang_machine import GangMachine, machines_to_try
 from optsched.errors import InputError
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.objectives import get_objective, objective_of
 from optsched.rates.duration import seconds_alone
 from optsched.registry import Registry, near_matches
@@ -68,13 +69,14 @@ def best_over_machines(instance: Instance, objective: str, schedule_class: str, 
     return Certificate(instance.digest, objective, schedule_class, kind, value, data)
 
 
-def bound(instance: Instance, objective: str | None = None, schedule_class: str | None = None) -> Certificate:
+def bound(instance: Source, objective: str | None = None, schedule_class: str | None = None) -> Certificate:
     """The largest of all registered lower bounds on the optimum of ``objective`` over a class of schedules.
 
     (Of an objective that is maximised, the smallest upper bound.)
 
     Parameters
     ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     objective : its name; None: the instance's own, else ``total_flow_time``.
     schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; ``sharing`` where jobs may share GPUs (interference
         or tasks; with tasks it is the only one); see `optsched.bounds.certificate`. None: ``sharing`` there, else ``gang``.
@@ -91,6 +93,7 @@ def bound(instance: Instance, objective: str | None = None, schedule_class: str 
     NoBoundError
         For an objective without a bound, and for the class ``sharing`` where jobs have neither tasks nor interference.
     """
+    instance = instance_of(instance)
     schedule_class = _class_of(instance, schedule_class)
     name = objective_of(instance, objective).name
     return _best(instance.relative, name, schedule_class).on_clock(instance)

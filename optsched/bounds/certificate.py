@@ -28,7 +28,10 @@ from typing import Any
 
 from optsched.errors import InputError, OptschedError
 from optsched.files import read_bytes, write_atomic
+from optsched.html import html_of, number
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
+from optsched.json_text import parse_json
 from optsched.objectives import OBJECTIVES, get_objective
 from optsched.registry import Registry, near_matches
 
@@ -67,7 +70,7 @@ class CertificateError(OptschedError):
         self.message = message
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """A lower bound on the optimum of ``objective`` over the schedules of a class; from above where it is maximised.
 
@@ -83,6 +86,14 @@ class Certificate:
     value: Fraction
     data: dict[str, Any] = field(default_factory=dict)
     epoch: float = 0.0
+
+    def __repr__(self) -> str:
+        sign = "<=" if self.gain else ">="
+        value = number(self.exact_float)
+        return f"Certificate({self.objective} {sign} {value} by {self.kind!r} for {self.schedule_class!r})"
+
+    def _repr_html_(self) -> str:
+        return html_of("certificate", self)
 
     def on_clock(self, instance: Instance) -> Certificate:
         """This certificate of ``instance.relative`` as one of ``instance``: the value is put back on its clock, exactly."""
@@ -106,14 +117,15 @@ class Certificate:
         """The nearest float on the safe side of the bound: what is printed is still a bound."""
         return -rounded_down(-self.value) if self.gain else rounded_down(self.value)
 
-    def verify(self, instance: Instance) -> None:
-        """Prove the bound again, exactly, from the instance and ``data``.
+    def verify(self, instance: Source) -> None:
+        """Prove the bound again, exactly, from the instance (or the SOURCE that names it) and ``data``.
 
         Raises
         ------
         CertificateError
             When it does not hold; the rule says why.
         """
+        instance = instance_of(instance)
         if self.instance != instance.digest:
             raise CertificateError(
                 "instance", f"the certificate is of the instance {self.instance}, not of {instance.digest}"
@@ -291,10 +303,7 @@ def shown(value: Fraction) -> str:
 
 
 def _document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    try:
-        doc = json.loads(read_bytes(path))
-    except (ValueError, RecursionError):
-        raise InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}") from None
+    doc = parse_json(read_bytes(path), path, f"format {FORMAT}")
     if not isinstance(doc, dict) or doc.get("format") != FORMAT:
         found = doc.get("format") if isinstance(doc, dict) else None
         raise InputError("not a certificate file", file=path, field="format", value=found, legal=FORMAT)

@@ -68,7 +68,9 @@ __all__ = ["KIND", "PriceRow", "Prices", "integers", "knapsack_capacity", "price
 
 KIND = "lp-dual"
 SAFE = 1 << 61  # of intermediate results in int64
-CELLS = 50_000_000  # jobs x cells; beyond it a proof would take minutes
+STEPS = 60_000_000  # of a proof, in cells of 64-bit integers: about two seconds
+WIDE_STEPS, HEAP_STEPS = 20, 60  # what a cell costs in Python integers, and what one in a heap does
+LONGEST_SUM = 4096  # bits of the common denominator of the jobs' values
 WIDEST = 1 << 512  # of one number of a document: what a grid of doubles can need, many times over
 
 
@@ -154,9 +156,7 @@ def _integral(instance: Instance, objective: str) -> bool:
 
 def _minima(instance: Instance, objective: str, schedule_class: str, prices: Prices) -> Iterator[Fraction]:
     duration = seconds_alone(instance)
-    # int64 where no sum of prices can overflow, else Python integers
-    largest = sum(int(row.width.max(initial=0)) * int(row.price.max(initial=0)) for row in prices.rows)
-    kind: Any = np.int64 if largest * (prices.cells + 1) < SAFE else object
+    kind: Any = object if _wide(prices) else np.int64  # Python integers where a sum of prices could overflow
     stacked = [(row.width.astype(kind), row.price.astype(kind)) for row in prices.rows]
     piece = _in_one_piece if schedule_class == "gang-nonpreemptive" else _in_pieces
     for j, cost in enumerate(_costs(instance, objective)):
@@ -187,8 +187,11 @@ def _in_pieces(
     # charged[k]: the price of the cheapest floor(length / unit) cells of those from the release up to k, for C = k unit
     if release >= rate.size * unit:  # only free cells are left
         return np.zeros(1, dtype=rate.dtype), release + length, Fraction(0)
-    charged = cheapest_cells(rate, int(release // unit), int(length // unit))
-    return charged, release + length, Fraction(0)
+    begin, whole_cells = int(release // unit), int(length // unit)
+    # What does not fit into the cells from the release on runs in free cells: as if it were over already, that much earlier.
+    beyond = max(whole_cells - (rate.size - max(begin, 0)), 0)
+    charged = cheapest_cells(rate, begin, whole_cells - beyond)
+    return charged, release + length - beyond * unit, beyond * unit
 
 
 def _least(
@@ -274,6 +277,8 @@ def _prices_of(certificate: Certificate, instance: Instance) -> Prices:
     denominator = data.get("denominator")
     if unit <= 0 or type(denominator) is not int or denominator < 1:
         raise CertificateError("dual-feasibility", "unit and denominator must be positive")
+    if max(denominator.bit_length(), *(bits(part) for part in (origin, unit))) > LONGEST_SUM:
+        raise CertificateError("dual-feasibility", f"origin, unit and denominator must have at most {LONGEST_SUM} bits")
     rows = []
     for k, row in enumerate(_list(data.get("rows"), "rows")):
         if not isinstance(row, dict):
@@ -282,17 +287,25 @@ def _prices_of(certificate: Certificate, instance: Instance) -> Prices:
         width = instance.gpus if stated == "gpus" else _integers(stated, f"width of row {k}", instance.n)
         rows.append(PriceRow(width, _integers(row.get("price"), f"price of row {k}", None)))
     prices = Prices(str(data.get("formulation")), origin, unit, denominator, tuple(rows))
-    if _work(certificate.schedule_class, instance, prices) > CELLS:
-        raise CertificateError("dual-feasibility", f"more than {CELLS} prices to check")
+    if _steps(certificate.schedule_class, instance, prices) > STEPS:
+        raise CertificateError("dual-feasibility", f"too many prices to check: more than {STEPS} steps of a proof")
     return prices
 
 
-def _work(schedule_class: str, instance: Instance, prices: Prices) -> int:
-    """Cells that a proof looks at: all that have a price for every job, and in pieces as many as the job is long."""
-    work = prices.cells * max(instance.n, 1)
-    if schedule_class == "gang":
-        work += sum(int(Fraction(p) // prices.unit) for p in seconds_alone(instance).tolist())
-    return work
+def _steps(schedule_class: str, instance: Instance, prices: Prices) -> int:
+    """Steps of a proof: every priced cell for every job and row; a knapsack for every row of widths of its own."""
+    wide = any(row.width.dtype == object or row.price.dtype == object for row in prices.rows) or _wide(prices)
+    a_cell = WIDE_STEPS if wide else 1
+    cells = prices.cells * (HEAP_STEPS if schedule_class == "gang" else a_cell)
+    cells += sum(row.price.size for row in prices.rows) * a_cell
+    knapsacks = sum(not np.array_equal(row.width, instance.gpus) for row in prices.rows)
+    return int(max(instance.n, 1) * (cells + knapsacks * instance.cluster.gpus * a_cell))
+
+
+def _wide(prices: Prices) -> bool:
+    """May a sum of prices leave 64 bits?"""
+    largest = sum(int(row.width.max(initial=0)) * int(row.price.max(initial=0)) for row in prices.rows)
+    return largest * (prices.cells + 1) >= SAFE
 
 
 def _list(value: Any, name: str) -> list[Any]:
@@ -325,6 +338,11 @@ def verify_prices(certificate: Certificate, instance: Instance) -> None:
     stated = [parse_ratio(m, "jobs") for m in _list(certificate.data.get("jobs"), "jobs")]
     if len(stated) != instance.n:
         raise CertificateError("dual-feasibility", f"{len(stated)} job values for {instance.n} jobs")
+    common = 1
+    for each in stated:
+        common = lcm(common, each.denominator)
+        if common.bit_length() > LONGEST_SUM:
+            raise CertificateError("value", f"the jobs' values have no common denominator of {LONGEST_SUM} bits")
     try:
         minima = list(_minima(instance, certificate.objective, certificate.schedule_class, prices))
     except InputError as error:
@@ -342,6 +360,11 @@ def verify_prices(certificate: Certificate, instance: Instance) -> None:
         value = Fraction(-((-value.numerator) // value.denominator))
     if certificate.value > value:
         raise CertificateError("value", f"the prices prove {shown(value)}, not {shown(certificate.value)}")
+
+
+def bits(value: Fraction) -> int:
+    """Bits of the longer of numerator and denominator."""
+    return max(value.numerator.bit_length(), value.denominator.bit_length())
 
 
 def _short(value: Fraction) -> str:

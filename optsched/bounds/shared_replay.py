@@ -7,8 +7,10 @@ physics: ratios, stretches, speeds.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text
@@ -18,6 +20,7 @@ from optsched.instance import Instance
 from optsched.rates.gpu_sharing import sharing_rates
 
 CHARGE_UNIT = 1 << 30
+MOST_CLASSES = 100  # all pairs of classes are tried; of more only where there are as many kinds of jobs
 ROOM = 1 + Fraction(1, 1 << 29)  # memory that the referee lets pass (RELATIVE of `optsched.feasibility`), and more
 
 
@@ -103,6 +106,9 @@ def _claimed(certificate: Certificate, instance: Instance, speeds: Speeds) -> tu
     ):
         legal = f"a list of {instance.n} positions in data.charges"
         raise CertificateError("dual-feasibility", f"data.classes must be {legal}")
+    most = max(MOST_CLASSES, len(set(instance.kinds)))
+    if len(set(class_of)) > most:
+        raise CertificateError("dual-feasibility", f"data.classes has more than {most} classes: too many pairs to try")
     return class_of, charges
 
 
@@ -155,10 +161,12 @@ def _try_pairs(instance: Instance, classes: dict[int, _Class], t: int, charge: l
 
 
 def _most_paid(one: _Class, other: _Class, room: Fraction | None, paid: tuple[Fraction, Fraction]) -> Fraction:
-    # over all sub-batches that fit together
+    # over all sub-batches that fit together; of those that fit beside one the least stretched pays most
+    needs = sorted(other.needs)
+    memory, least = [k for k, _ in needs], list(accumulate((r for _, r in needs), min))
     most = Fraction(0)
     for m, s in one.needs:
-        rest = [r for k, r in other.needs if room is None or m + k <= room]
-        if rest:
-            most = max(most, paid[0] / s + paid[1] / min(rest))
+        fit = len(needs) if room is None else bisect_right(memory, room - m)
+        if fit:
+            most = max(most, paid[0] / s + paid[1] / least[fit - 1])
     return most

@@ -111,6 +111,8 @@ def build_split(instance: Instance, objective: str, schedule_class: str) -> Cert
     """The best mixture that the ascent meets, or one of K3 and N3. Data as of K3, for one resource or both."""
 
     def prove(times: TaskTimes) -> tuple[Fraction, dict[str, Any]] | None:
+        if not instance.n:
+            return None
         proof = _Proof(instance, objective, [times.gpus, times.links], times)
         ones, zeros = np.ones(instance.n), np.zeros(instance.n)
         shares = [[ones, zeros], [zeros, ones], proof.best_shares()]

@@ -45,6 +45,8 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
         if objective != MAKESPAN:
             costs = times.costs(instance, objective)
             return costs.alone(costs.weight), costs.data()
+        if not instance.n:
+            return Fraction(0), {"job": None}
         pairs = zip(instance.arrival.tolist(), times.path.tolist(), strict=True)
         ends = [Fraction(release) + Fraction(path) for release, path in pairs]
         last = max(range(instance.n), key=ends.__getitem__)
@@ -62,6 +64,9 @@ def verify(certificate: Certificate, instance: Instance) -> None:
         require_same(certificate, times.cost_alone(), times.data())
         return
     job = certificate.data.get("job")
+    if job is None and not instance.n:
+        require_same(certificate, Fraction(0), {"job": None})
+        return
     if not isinstance(job, str) or job not in instance.index:
         raise CertificateError("value", f"data.job must be the id of a job, not {str(job)[:80]!r}")
     j = instance.index[job]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError, OptschedError
+from optsched.errors import NotInstalledError, OptschedError
 from optsched.offline.solution import Size
 from optsched.offline.task import PLACED, ROADS, Report, Road, Task
 from optsched.rates.duration import fixed_durations
@@ -86,7 +86,7 @@ def _integer(value: Fraction) -> int:
 
 def _run(task: Task) -> Report:
     if importlib.util.find_spec("ortools") is None:
-        raise InputError(
+        raise NotInstalledError(
             "CP-SAT is not installed",
             field="model",
             value=NAME,

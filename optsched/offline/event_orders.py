@@ -47,6 +47,7 @@ __all__ = ["EventOrders", "LeastOrder", "Order"]
 
 Floats = npt.NDArray[np.float64]
 Order = tuple[int, ...]  # the job of every event: first its start, then its end
+TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 SIDE_BY_SIDE = 100  # orders in one call of the solver: five times as fast as one by one
 
 
@@ -95,7 +96,7 @@ class EventOrders:
         orders = iter(self)
         while batch := list(islice(orders, SIDE_BY_SIDE)):
             program = self.program(batch, unit)
-            session = Session(program)
+            session = Session(program, options=TIGHT)
             outcome = session.solve()
             if outcome.status != "optimal" or outcome.x is None:
                 raise OptschedError(f"the programs of {len(batch)} orders of events were not solved: {outcome.status}")

@@ -1,36 +1,32 @@
 """Formulations as roads: build the model, compile it, give HiGHS the incumbent, read the schedule back.
 
-Models with seconds in their rows meet HiGHS's absolute tolerances (and coefficients below 1e-9 are nothing to it), so
-jobs much shorter or longer than seconds are solved on a clock that counts by another power of two: nothing is rounded.
+Models with times in their rows are built in units that fit (`optsched.offline.working_clock`).
 """
 
 from __future__ import annotations
 
-import math
+import contextlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from optsched.errors import InfeasibleError
-from optsched.instance import Instance
-from optsched.job_table import LONGEST, SHORTEST
+from optsched.errors import InfeasibleError, InputError, OptschedError
 from optsched.models import FORMULATIONS, Formulation
 from optsched.models.latest_starts import latest_completions
 from optsched.offline.linear_program import LinearProgram, compile
 from optsched.offline.session import Conflict, Outcome, Progress, Session
 from optsched.offline.solution import Size
 from optsched.offline.task import Report, Road, Task
-from optsched.schedule import Schedule
+from optsched.offline.working_clock import WorkingClock
 
 __all__ = ["TOLERANCES", "formulation_road"]
 
-PLAIN = (0.125, 2.0**20)  # longest durations, in seconds, that a model takes as they are
 TOLERANCES = "the solver's tolerances ended the proof at this gap, not the time limit"
 ROUNDED_AWAY = "rounding made the program infeasible, which proves nothing"
+ULPS = 4  # so much later than a float says, that it less the duration is not before the release
 _JOB_ROW = re.compile(r"^(once|done)\[(\d+)\]$")
 
 
@@ -44,72 +40,33 @@ def _reason(formulation: Formulation, task: Task) -> str | None:
     return formulation.applies(task.instance, task.goal.name)
 
 
-@dataclass(frozen=True)
-class _Clock:
-    """The task's instance with times multiplied by ``rate``, a power of two, and what the model says about it."""
-
-    task: Task
-    instance: Instance
-    rate: float
-
-    @classmethod
-    def of(cls, formulation: Formulation, task: Task) -> _Clock:
-        """The clock on which to solve; the task's own where its times suit, and for duals and horizons in seconds."""
-        instance = task.instance
-        longest = float(instance.duration.max())  # nan where a profile decides
-        own = cls(task, instance, 1.0)
-        if not formulation.exact or task.horizon is not None or not math.isfinite(longest):
-            return own
-        if PLAIN[0] <= longest <= PLAIN[1]:
-            return own
-        rate = math.ldexp(1.0, 7 - math.frexp(longest)[1])
-        due = np.abs(instance.due[np.isfinite(instance.due)])
-        if float(instance.duration.min()) * rate < SHORTEST or max(instance.arrival.max(), *due, 0.0) * rate > LONGEST:
-            return own
-        times = [pl.col(name) * rate for name in ("arrival", "duration", "due")]
-        return cls(task, instance.replace(jobs=instance.table.with_columns(times), optimum=None), rate)
-
-    def schedule_to_model(self, schedule: Schedule) -> Schedule:
-        """A schedule of the task on this clock."""
-        return self._moved(schedule, self.instance, self.rate)
-
-    def schedule_to_task(self, schedule: Schedule) -> Schedule:
-        """A schedule on this clock in the task's seconds."""
-        return self._moved(schedule, self.task.instance, 1 / self.rate)
-
-    def _moved(self, schedule: Schedule, instance: Instance, rate: float) -> Schedule:
-        if self.rate == 1:
-            return schedule
-        times = {name: getattr(schedule, name) * rate for name in ("start", "end", "work")}
-        return replace(schedule, instance=instance, **times)
-
-    def listen(self, event: Progress) -> None:
-        """Progress on this clock, for the task."""
-        self.task.listen(replace(event, incumbent=event.incumbent / self.rate, bound=event.bound / self.rate))
-
-
 def _run(formulation: Formulation, task: Task) -> Report:
-    clock = _Clock.of(formulation, task)
+    clock = WorkingClock(task.instance, Fraction(1))
+    if formulation.in_seconds:
+        clock = WorkingClock.of(task.instance, task.goal.name)
     try:
-        model = formulation.build(clock.instance, task.goal.name, horizon=_horizon(formulation, clock))
+        model = formulation.build(clock.instance, task.goal.name, horizon=_horizon(formulation, task, clock))
+        program = compile(model)
     except InfeasibleError as error:
-        if task.horizon is None:
-            return Report(Session.solver, note=ROUNDED_AWAY)
-        return Report(Session.solver, status="infeasible", note=str(error))
-    program = compile(model)
+        if task.horizon is None:  # there is the incumbent: no proof of anything
+            raise OptschedError(ROUNDED_AWAY) from None
+        return Report(Session.solver, status="infeasible", note=f"{error} of {task.horizon_shown} s")
     session = Session(program)
-    if formulation.warm_start is not None and task.schedule is not None:
-        formulation.warm_start(model, clock.schedule_to_model(task.schedule))
-        session.mip_start(*program.values())
-    step = task.step * Fraction(clock.rate) if formulation.exact and task.step is not None else None
-    outcome = session.solve(time_limit=task.left, objective_step=step, progress=clock.listen)
+    _warm_start(formulation, task, model, session)
+    unit = float(clock.unit)
+
+    def listen(event: Progress) -> None:
+        task.listen(replace(event, incumbent=event.incumbent * unit, bound=event.bound * unit))
+
+    step = task.step / clock.unit if formulation.exact and task.step is not None else None
+    outcome = session.solve(time_limit=task.left, objective_step=step, progress=listen)
     size = Size(program.row_count, program.column_count, program.nonzeros)
-    if outcome.status.endswith("infeasible") and task.horizon is None:  # there is the incumbent: no proof of anything
-        return Report(Session.solver, size, outcome.nodes, note=ROUNDED_AWAY)
+    if outcome.status.endswith("infeasible") and task.horizon is None:
+        raise OptschedError(ROUNDED_AWAY)
     if outcome.status.endswith("infeasible"):
         note = _in_words(session.iis(), task)
         return Report(Session.solver, size, outcome.nodes, note=note, status="infeasible")
-    _read(formulation, clock, model, program, outcome)
+    _read(formulation, task, model, program, outcome, unit)
     if outcome.status == "limit":
         return Report(Session.solver, size, outcome.nodes, note=f"the time limit came after {outcome.nodes} nodes")
     duals = {} if program.is_mip else _duals(program, session)
@@ -119,23 +76,35 @@ def _run(formulation: Formulation, task: Task) -> Report:
     return Report(Session.solver, size, outcome.nodes, duals, note, status="feasible")
 
 
-def _horizon(formulation: Formulation, clock: _Clock) -> Any:
-    """Latest completions: the horizon asked for, and what a schedule better than the incumbent needs."""
-    task = clock.task
+def _warm_start(formulation: Formulation, task: Task, model: Any, session: Session) -> None:
+    """Give the solver the incumbent, where it fits into the windows that rounding left: it is no more than a hint."""
+    if formulation.warm_start is None or task.schedule is None:
+        return
+    with contextlib.suppress(InputError):
+        formulation.warm_start(model, task.schedule)
+        session.mip_start(*session.program.values())
+
+
+def _horizon(formulation: Formulation, task: Task, clock: WorkingClock) -> Any:
+    """Latest completions in units: the horizon asked for, and what a schedule better than the incumbent needs."""
+    asked = None if task.horizon is None else clock.units(task.horizon)
     if not formulation.exact or task.value is None:
-        return task.horizon
-    latest = latest_completions(clock.instance, task.goal.name, float(task.value) * clock.rate)
-    return latest if task.horizon is None else np.minimum(latest, task.horizon)
+        return asked
+    latest = latest_completions(clock.instance, task.goal.name, float(task.value / clock.unit))
+    limited = np.isfinite(latest)
+    latest[limited] += ULPS * np.spacing(np.abs(latest[limited]))
+    return latest if asked is None else np.minimum(latest, asked)
 
 
-def _read(formulation: Formulation, clock: _Clock, model: Any, program: LinearProgram, outcome: Outcome) -> None:
-    task = clock.task
+def _read(
+    formulation: Formulation, task: Task, model: Any, program: LinearProgram, outcome: Outcome, unit: float
+) -> None:
     if outcome.x is not None:
         program.load(outcome.x)
         if formulation.schedule is not None:
-            task.offer(clock.schedule_to_task(formulation.schedule(model, clock.instance)))
+            task.offer(formulation.schedule(model, task.instance))
     if outcome.bound is not None:
-        task.raise_bound(outcome.bound / clock.rate, "solver")
+        task.raise_bound(outcome.bound * unit, "solver")
 
 
 def _duals(program: LinearProgram, session: Session) -> dict[str, float]:
@@ -149,7 +118,7 @@ def _in_words(conflict: Conflict, task: Task) -> str:
         match = _JOB_ROW.match(name)
         parts.append(f"job {task.instance.ids[int(match[2])]!r} must run ({name})" if match else name)
     parts += [f"the bounds of {name}" for name in conflict.column_names]
-    until = "" if task.horizon is None else f" by {task.horizon:g} s"
+    until = "" if task.horizon is None else f" by {task.horizon_shown} s"
     if not parts:
         return f"no schedule completes{until}; no single conflict was found"
     return f"no schedule completes{until}: these cannot all hold: {'; '.join(parts)}"

@@ -17,7 +17,7 @@ from optsched.bounds.regular import RegularCost, regular_cost
 from optsched.errors import InputError
 from optsched.gpu_names import assign_gpus
 from optsched.instance import Instance
-from optsched.objectives import objective_of
+from optsched.objectives import Objective, objective_of
 from optsched.offline.generation import generate_parallel, generate_serial, objective_value
 from optsched.offline.local_search import improve_order
 from optsched.rates.duration import fixed_durations
@@ -224,17 +224,19 @@ def list_schedule(
     parallel : False: serial generation, each job at its earliest feasible start given those before it in the order.
         True: at every moment whatever fits starts, in order (Graham).
 
-    A gang takes any free GPUs of nodes that suit it. Raises `InputError` for something that is not an order.
+    A gang takes any free GPUs of nodes that suit it. Times are computed from the first arrival on and put back on the clock
+    of the instance. Raises `InputError` for something that is not an order.
     """
-    problem = ListProblem.of(instance)
+    counted = instance.relative
+    problem = ListProblem.of(counted)
     if isinstance(order, str):
-        cost = regular_cost(objective_of(instance, objective), instance)
+        cost = regular_cost(objective_of(counted, objective), counted)
         positions, name = ORDERS.get(order)(problem, cost), order
     else:
         positions, name = np.asarray(order, dtype=np.int64), "list"
         if not np.array_equal(np.sort(positions), np.arange(instance.n)):
             raise InputError("not an order of the jobs", field="order", legal=f"a permutation of 0..{instance.n - 1}")
-    return problem.schedule(*problem.generate(positions, parallel), name)
+    return problem.schedule(*problem.generate(positions, parallel), name).on_clock(instance)
 
 
 def best_list_schedule(
@@ -254,9 +256,15 @@ def best_list_schedule(
     orders : further orders to try, e.g. jobs by their mean start in an LP.
     """
     goal = objective_of(instance, objective)
-    problem, cost = ListProblem.of(instance), regular_cost(goal, instance)
     if instance.n == 0:
         return Schedule.from_segments(instance, [], "list")
+    target -= float(goal.clock_part(instance))
+    return _best(instance.relative, goal, budget, target, orders).on_clock(instance)
+
+
+def _best(instance: Instance, goal: Objective, budget: int, target: float, orders: Iterable[Ints]) -> Schedule:
+    """The best of an instance whose time counts from its first arrival."""
+    problem, cost = ListProblem.of(instance), regular_cost(goal, instance)
     numbers = (cost.slope, cost.kink, cost.base, cost.maximum)
     tried = [(name, make(problem, cost)) for name, make in ORDERS.items()]
     tried += [("given", np.asarray(order, dtype=np.int64)) for order in orders]

@@ -24,7 +24,7 @@ from optsched.instance import Instance
 from optsched.models.latest_starts import latest_completions
 from optsched.models.mapped_modes import speed_depends_on_placement
 from optsched.models.time_grid import on_common_unit
-from optsched.objectives import objective_of
+from optsched.objectives import Objective, objective_of
 from optsched.offline.list_schedule import best_list_schedule
 from optsched.offline.placed_list import best_placed_schedule
 from optsched.offline.start_program import SlotJobs
@@ -58,7 +58,15 @@ def lp_bound(
     Returns None for the makespan (no sum of costs over jobs) and when even a coarse grid is too large.
     """
     instance.require_whole_jobs("lp_bound")
-    goal = objective_of(instance, objective)
+    counted = None if schedule is None else schedule.relative
+    found = _bound(instance.relative, objective_of(instance, objective), counted, time_limit, nonzeros)
+    return None if found is None else found.on_clock(instance)
+
+
+def _bound(
+    instance: Instance, goal: Objective, schedule: Schedule | None, time_limit: float | None, nonzeros: int
+) -> Certificate | None:
+    """The bound of an instance whose time counts from its first arrival."""
     if goal.maximum or instance.n == 0:
         return None
     deadline = None if time_limit is None else time.perf_counter() + time_limit

@@ -20,10 +20,7 @@ shares nothing with this but the modes. Reference: 4.3 of the A-SRPT sheet; Spre
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
-
-import numpy as np
 
 from optsched.bounds.regular import regular_cost
 from optsched.models.mapped_modes import MappedModes
@@ -36,7 +33,7 @@ __all__ = ["JOBS", "NAME"]
 NAME = "mode-branching"
 JOBS = 12
 NODES = 200_000  # between two looks at the clock
-ROUNDING = 1e-11  # relative: sums of times that lie on no grid are taken in some order
+ROUNDING = 1e-11  # of what is at stake: sums of times that lie on no grid are taken in some order
 
 
 def problem_of(task: Task, modes: MappedModes) -> Problem:
@@ -73,10 +70,8 @@ def _run(task: Task) -> Report:
     if modes is None or known is None:
         raise AssertionError("only called where _applies has looked, with an incumbent")
     problem, seen, done = problem_of(task, modes), 0, False
-    # on a grid that float64 holds sums are exact
-    exact = task.step is not None and task.grid is not None and task.grid.exact
-    clock = float(np.spacing(task.schedule.end.max())) if task.schedule is not None else 0.0
-    margin = 0.0 if exact else ROUNDING * abs(float(known)) + 16 * task.instance.n * clock
+    # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
+    margin = 0.0 if task.step is not None else float(task.at_stake) * ROUNDING + 2 * float(task.ulps)
     stack = empty_stack(task.instance.n, modes.job.size, float(known))
     while not done and not task.late:
         found = stack.best[0]
@@ -88,8 +83,8 @@ def _run(task: Task) -> Report:
     size = Size(columns=modes.job.size)
     if not done:
         return Report("branch and bound", size, seen, note=f"the time limit came after {seen} nodes")
-    value = math.nan if task.value is None else float(task.value)
-    task.raise_bound(Fraction(min(value, float(stack.best[0]))) - 2 * Fraction(margin), "solver")
+    if task.value is not None:
+        task.raise_bound(task.value - 2 * Fraction(margin), "solver")
     return Report("branch and bound", size, seen)
 
 

@@ -20,7 +20,7 @@ from optsched.bounds.regular import regular_cost
 from optsched.instance import Instance
 from optsched.models.mapped_modes import MappedModes
 from optsched.models.placement_modes import Mode
-from optsched.objectives import objective_of
+from optsched.objectives import Objective, objective_of
 from optsched.offline.list_schedule import ORDERS, ListProblem
 from optsched.rates.duration import seconds_alone
 from optsched.rates.speed_tables import pace, speed_tables
@@ -47,6 +47,11 @@ def best_placed_schedule(
     goal = objective_of(instance, objective)
     if instance.n == 0:
         return Schedule.from_segments(instance, [], "list")
+    return _best(instance.relative, goal, modes).on_clock(instance)
+
+
+def _best(instance: Instance, goal: Objective, modes: MappedModes | None) -> Schedule:
+    """The best of an instance whose time counts from its first arrival."""
     cost = regular_cost(goal, instance)
     problem = ListProblem.of(instance, seconds_alone(instance))
     place = _by_greed(instance) if modes is None else _by_modes(modes)
@@ -69,8 +74,9 @@ def placed_list_schedule(
 ) -> Schedule:
     """The list schedule of one order (positions of the jobs)."""
     place = _by_greed(instance) if modes is None else _by_modes(modes)
-    start, seconds, mapping = _generate(instance, np.asarray(order, dtype=np.int64), place, patient)
-    return Schedule.from_starts(instance, start, node_counts=mapping, duration=seconds, policy="list")
+    start, seconds, mapping = _generate(instance.relative, np.asarray(order, dtype=np.int64), place, patient)
+    found = Schedule.from_starts(instance.relative, start, node_counts=mapping, duration=seconds, policy="list")
+    return found.on_clock(instance)
 
 
 def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> tuple[Floats, Floats, dict[int, Mode]]:

@@ -5,7 +5,8 @@ is one thread number for the process (HiGHS's scheduler is global: a second numb
 are set for a proof (the default relative gap of 1e-4 proves nothing).
 
 HiGHS's tolerances are absolute numbers. So that a verdict does not depend on the unit of the objective, coefficients
-far from 1 are scaled by a power of two on their way in, which rounds nothing, and all that comes out is scaled back.
+far from 1 are scaled by a power of two on their way in, which rounds nothing, and all that comes out is scaled back. The
+constant of the objective stays outside.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class Session:
         matrix = (A.indptr.astype(np.int32, copy=False), A.indices.astype(np.int32, copy=False), A.data)
         bounds = (p.c * self._scale, p.lower, p.upper, p.row_lower, p.row_upper)
         kinds = p.integrality.astype(np.int32) if self.is_mip else np.zeros(p.column_count, dtype=np.int32)
-        self._call("passModel", *shape, 1, p.sense, p.offset * self._scale, *bounds, *matrix, kinds)
+        self._call("passModel", *shape, 1, p.sense, 0.0, *bounds, *matrix, kinds)
 
     def _call(self, name: str, *args: Any) -> None:
         """Call HiGHS and look at the status; a warning (a bound dropped, a value clipped) is as bad as an error."""
@@ -256,11 +257,12 @@ class Session:
             mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale,
         )
         if self.is_mip and step is None:
-            self.set_options(mip_feasibility_tolerance=FEASIBILITY, primal_feasibility_tolerance=FEASIBILITY)
+            names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance")
+            self.set_options(**dict.fromkeys(names, FEASIBILITY))
         if self._start is not None and self.is_mip:
             x, known = self._start
             indices = np.flatnonzero(known).astype(np.int32)
-            self._call("setSolution", len(indices), indices, x[known])
+            self.highs.setSolution(len(indices), indices, x[known])  # a hint: one that HiGHS does not take is none
         began = time.perf_counter()
         with self._reporting(progress, began):
             self._run()
@@ -280,8 +282,8 @@ class Session:
 
         def report(event: Any) -> None:
             out = event.data_out
-            incumbent = out.mip_primal_bound / self._scale if math.isfinite(out.mip_primal_bound) else math.nan
-            bound = out.mip_dual_bound / self._scale if math.isfinite(out.mip_dual_bound) else math.nan
+            incumbent = self._value(out.mip_primal_bound) if math.isfinite(out.mip_primal_bound) else math.nan
+            bound = self._value(out.mip_dual_bound) if math.isfinite(out.mip_dual_bound) else math.nan
             nodes, seconds = int(out.mip_node_count), time.perf_counter() - began
             gap = abs(incumbent - bound) / abs(incumbent) if incumbent and math.isfinite(incumbent) else math.inf
             progress(Progress(incumbent, bound, gap, nodes, seconds))
@@ -302,11 +304,11 @@ class Session:
         status, info, p = _STATUS[model_status], self.highs.getInfo(), self.program
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         x = np.asarray(self.highs.allVariableValues()) if feasible else None
-        value = float(info.objective_function_value) / self._scale if feasible else None
+        value = self._value(float(info.objective_function_value)) if feasible else None
         bound: float | None = None
         if self.is_mip and math.isfinite(info.mip_dual_bound):
             in_its_scale = None if step is None else Fraction(step) * Fraction(self._scale)
-            bound = round_bound(float(info.mip_dual_bound), in_its_scale, p.offset * self._scale, p.sense) / self._scale
+            bound = self._value(round_bound(float(info.mip_dual_bound), in_its_scale, 0.0, p.sense))
         elif not self.is_mip and status == "optimal":
             bound = value
         return Outcome(
@@ -318,6 +320,10 @@ class Session:
             iterations=int(info.simplex_iteration_count),
             seconds=seconds,
         )
+
+    def _value(self, amount: float) -> float:
+        """A value of HiGHS in the model's unit, with the constant, which HiGHS never sees: it would round for it."""
+        return amount / self._scale + self.program.offset
 
     # --- what an LP knows ----------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ project.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product
 
@@ -28,7 +28,7 @@ from optsched.schedule import SharedSchedule
 __all__ = ["MOST", "SharedOrderOptimum", "best_shared_order", "choices", "shared_orders"]
 
 MOST, MOST_PROGRAMS = 5, 300_000  # jobs; orders, some of which are not possible: (2n)! / 2^n a choice
-NEAR = 1e-8  # relative to sum C_j: a start of the LP this near to an event is at the event
+NEAR = 1e-8  # of the flow time: a start of the LP this near to an event is at the event
 NAME = "sharing-orders"
 
 
@@ -39,11 +39,23 @@ class SharedOrderOptimum(LeastOrder):
     jobs: SharedJobs
     gangs: tuple[Gang, ...]
     options: tuple[int, ...]
+    relative: SharedOrderOptimum | None = None  # the same, counted from the first arrival
+
+    def on_clock(self, jobs: SharedJobs) -> SharedOrderOptimum:
+        """This optimum of ``jobs.relative`` on the clock of ``jobs``."""
+        if jobs is self.jobs:
+            return self
+        bound = None if self.bound is None else self.bound + jobs.clock_part
+        value, start = self.value + float(jobs.clock_part), self.start + jobs.instance.epoch
+        return replace(self, value=value, start=start, bound=bound, jobs=jobs, relative=self)
 
     @property
     def schedule(self) -> SharedSchedule:
         """The schedule that these starts lead to."""
-        start = on_events(self.jobs, self.start.tolist(), self.gangs, self.options, NEAR * self.value)
+        if self.relative is not None:
+            return self.relative.schedule.on_clock(self.jobs.instance)
+        flow = self.value - sum(self.jobs.release)
+        start = on_events(self.jobs, self.start.tolist(), self.gangs, self.options, NEAR * flow)
         end = shared_completions(self.jobs, start, self.gangs, self.options)
         return self.jobs.schedule(start, end, self.gangs, self.options, NAME)
 
@@ -69,7 +81,8 @@ def best_shared_order(instance: Instance | SharedJobs, *, certify: bool = False)
 
     Raises `InputError` for no jobs, more than `MOST`, and more than `MOST_PROGRAMS` programs.
     """
-    jobs = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
+    given = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
+    jobs = given.relative
     if not 1 <= jobs.n <= MOST:
         raise InputError("not a number of jobs to enumerate", field="n", value=jobs.n, legal=f"1 to {MOST}")
     every = choices(jobs)
@@ -77,7 +90,8 @@ def best_shared_order(instance: Instance | SharedJobs, *, certify: bool = False)
     best = min(range(len(found)), key=lambda k: found[k].value)
     value, order, start = found[best].value, found[best].order, found[best].start
     bound = min((each.bound for each in found if each.bound is not None), default=None)
-    return SharedOrderOptimum(value, order, start, sum(each.orders for each in found), bound, jobs, *every[best])
+    orders = sum(each.orders for each in found)
+    return SharedOrderOptimum(value, order, start, orders, bound, jobs, *every[best]).on_clock(given)
 
 
 def choices(jobs: SharedJobs) -> list[tuple[tuple[Gang, ...], tuple[int, ...]]]:

@@ -74,7 +74,8 @@ def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
     if against is not None:
         raise InputError(f"not one set of GPUs: {against}", field="jobs", legal="jobs that cannot run apart")
     assert instance.interference is not None
-    alone, release = seconds_alone(instance), instance.arrival
+    counted, unit = instance.relative, float(seconds_alone(instance).max())
+    alone, release = seconds_alone(counted) / unit, counted.arrival / unit
     xi = instance.interference.table(instance.kinds)
     best: PreemptiveSharing | None = None
     programs = 0
@@ -84,7 +85,11 @@ def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
         if found is not None and (best is None or found.value < best.value):
             best = found
     assert best is not None  # in any order of the jobs, one after the other
-    return PreemptiveSharing(best.value, best.pieces, programs)
+    # the solver's tolerances are absolute: it sees the longest job as 1, and time from the first arrival
+    pieces = tuple(
+        (seconds * unit + (instance.epoch if k == 0 else 0.0), who) for k, (seconds, who) in enumerate(best.pieces)
+    )
+    return PreemptiveSharing(best.value * unit + instance.n * instance.epoch, pieces, programs)
 
 
 def _orders(release: np.ndarray) -> Iterator[list[Event]]:

@@ -71,7 +71,7 @@ def _search(task: Task, nodes: int) -> SharingOptimum:
 
 def _solve_program(task: Task) -> Report:
     found = _search(task, FIRST_NODES)
-    program = compile(model := build(found.jobs, value=float(found.value)))
+    program = compile(model := build(found.jobs, value=found.value))
     session = Session(program)
     outcome = session.solve(time_limit=task.left)
     if outcome.x is not None:

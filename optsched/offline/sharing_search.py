@@ -1,6 +1,7 @@
 """Branch and bound over events: the best schedule of a few jobs that share GPUs and start at events, floats or fractions.
 
-**Problem**: `optsched.models.shared_jobs`, minimise sum C_j (sum of flow times plus sum r_j). **Method**: depth first, the
+**Problem**: `optsched.models.shared_jobs`, minimise sum C_j (sum of flow times plus sum r_j). Times count from the first
+arrival, and what is added up and compared are flow times, so that clocks are never told apart. **Method**: depth first, the
 child with the least bound next. At every release and completion any of the waiting jobs may start, on any GPUs that hold
 them, with any of their sub-batches, also none where something will still happen; then time moves to the next event. GPUs
 of a node with the same jobs on them are alike, and so are nodes of one kind with the same jobs: of placements that differ
@@ -34,14 +35,17 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.models.shared_jobs import Gang, SharedJobs
-from optsched.models.sharing_least import least_total, work_rate
+from optsched.models.sharing_least import least_stay, work_rate
 from optsched.offline.sharing_places import Places, joined
 from optsched.schedule import SharedSchedule
 
 __all__ = ["MOST", "SharingOptimum", "sharing_optimum"]
 
 MOST, MOST_NODES = 12, 8  # jobs, nodes
-CLOSE = 1e-12  # floats only: a bound that near to the incumbent differs from it by rounding
+CLOSE, ULPS = (
+    1e-12,
+    2,
+)  # floats only: a bound that near to the incumbent, of the flow and of every time, differs by rounding
 NAME = "sharing-branching"
 
 Number = Any  # float or Fraction
@@ -54,6 +58,7 @@ Start = tuple[int, int, Gang]  # job, option, GPUs
 class SharingOptimum:
     """``value`` sum C_j of these starts, ends, GPUs and options (seconds; fractions when they were asked for).
 
+    ``flow_time``: the sum of flow times, added up as such, not told from clocks.
     ``complete``: the search was, so that no schedule that starts jobs at events is better; ``bound``: no schedule at all
     is. ``nodes`` is the same on every machine.
     """
@@ -67,17 +72,12 @@ class SharingOptimum:
     options: tuple[int, ...]
     nodes: int
     complete: bool
+    flow_time: Number
 
     @property
     def optimal(self) -> bool:
         """Is it proved that no schedule is better, whenever it starts jobs?"""
         return bool(self.bound >= self.value)
-
-    @property
-    def flow_time(self) -> Number:
-        """Sum of flow times."""
-        zero = self.value * 0
-        return self.value - sum((type(zero)(r) for r in self.jobs.release), zero)
 
     @property
     def schedule(self) -> SharedSchedule:
@@ -107,14 +107,18 @@ def sharing_optimum(
     search = _Search(jobs, Fraction if exact else float, node_limit, stop)
     complete = search.run()
     proved = complete and jobs.n <= 2
+    epoch = search.number(jobs.instance.epoch)
+    before = sum((search.number(r) for r in jobs.release), search.zero)
     bound = search.best if proved else min(search.best, search.root)
     start, end, gangs, options = search.found
-    return SharingOptimum(jobs, search.best, bound, start, end, gangs, options, search.nodes, complete)
+    start, end = (tuple(at + epoch for at in times) for times in (start, end))
+    value, nodes = search.best + before, search.nodes
+    return SharingOptimum(jobs, value, bound + before, start, end, gangs, options, nodes, complete, search.best)
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """After an event: what running jobs still need, who is on which GPU, who waits, how many have come, sum C_j so far."""
+    """After an event: what running jobs still need, who is on which GPU, who waits, how many have come, flow time so far."""
 
     now: Number
     left: Left
@@ -132,12 +136,14 @@ class _Search:
     ) -> None:
         self.jobs, self.n, self.number = jobs, jobs.n, number
         self.places, self.twin = Places(jobs), _twins(jobs)
-        self.release = [number(r) for r in jobs.release]
+        self.release = [number(r) - number(jobs.instance.epoch) for r in jobs.release]
         self.alone = [number(e) for e in jobs.least_seconds]
         self.xi = [[number(x) if math.isfinite(x) else x for x in row] for row in jobs.xi]
         self.order = sorted(range(self.n), key=lambda j: self.release[j])
         self.rates: dict[frozenset[int], Number] = {}
-        self.zero, self.cut = number(0), 1 - (0 if number is Fraction else CLOSE)
+        self.zero = number(0)
+        self.share: Number = self.zero if number is Fraction else CLOSE
+        self.ulps: Number = self.zero if number is Fraction else ULPS * self.n * self._ulp()
         self.start, self.end = [self.zero] * self.n, [self.zero] * self.n
         self.gang: list[Gang] = [()] * self.n
         self.option = [0] * self.n
@@ -145,6 +151,10 @@ class _Search:
         self.found: tuple[tuple[Any, ...], ...] = ((), (), (), ())
         self.nodes, self.limit, self.stop = 0, math.inf if node_limit is None else node_limit, stop
         self.root = self._least(self.zero, {}, range(self.n))
+
+    def _ulp(self) -> float:
+        """Of the latest time that matters."""
+        return math.ulp(float(max(self.release, default=0.0) + sum(self.alone)))
 
     def run(self) -> bool:
         """Find the best; was the search complete?"""
@@ -165,7 +175,7 @@ class _Search:
             least = then.paid + self._least(then.now, then.left, (*then.waits, *self.order[then.come :]))
             children.append((least, len(children), starts, then, ended))
         for least, _, starts, then, ended in sorted(children, key=lambda child: child[:2]):
-            if least >= self.best * self.cut:
+            if self._hopeless(least):
                 break
             if self.best < math.inf and (self.nodes >= self.limit or self.stop()):
                 return False
@@ -175,6 +185,10 @@ class _Search:
             if not self._explore(then):
                 return False
         return True
+
+    def _hopeless(self, least: Number) -> bool:
+        """Is nothing of that bound better than the best by more than rounding?"""
+        return bool(self.best < math.inf and least >= self.best - self.best * self.share - self.ulps)
 
     def _write(self, now: Number, starts: Sequence[Start]) -> None:
         for j, option, gang in starts:
@@ -208,21 +222,24 @@ class _Search:
         for pair in {here for here in on if len(here) == 2}:
             for j, k in (pair, pair[::-1]):
                 slow[j] = max(slow[j], self.xi[j][k])
-        ends = {j: at.now + seconds * slow[j] for j, seconds in left.items()}
-        coming = [self.release[self.order[at.come]]] if at.come < self.n else []
-        then = min([*ends.values(), *coming])
-        ended = [j for j, end in ends.items() if end <= then]
-        rest = {j: max(left[j] - (then - at.now) / slow[j], self.zero) for j, end in ends.items() if end > then}
+        need = {j: seconds * slow[j] for j, seconds in left.items()}
+        coming = [self.release[self.order[at.come]] - at.now] if at.come < self.n else []
+        step = min([*need.values(), *coming])
+        ended = [j for j, seconds in need.items() if seconds <= step]
+        rest = {j: max(left[j] - step / slow[j], self.zero) for j, seconds in need.items() if seconds > step}
+        # a release is when it is, not a sum of steps
+        then = self.release[self.order[at.come]] if coming and step == coming[0] else at.now + step
         come = self._come(then, at.come)
         started = {j for j, _, _ in starts}
         waits = (*(j for j in at.waits if j not in started), *self.order[at.come : come])
         on = tuple(tuple(j for j in here if j in rest) for here in on) if ended else on
-        return _Moment(then, rest, on, waits, come, at.paid + then * len(ended)), ended
+        stayed = sum((then - self.release[j] for j in ended), self.zero)
+        return _Moment(then, rest, on, waits, come, at.paid + stayed), ended
 
     # --- value ---------------------------------------------------------------------------------------------------
 
     def _least(self, now: Number, left: Left, others: Iterable[int]) -> Number:
-        """A bound on the completions of running jobs and of ``others``."""
+        """A bound on the flow times of running jobs and of ``others``."""
         later = list(others)
         some = frozenset((*left, *later))
         if some not in self.rates:
@@ -230,7 +247,8 @@ class _Search:
         rate = self.rates[some]
         rows = [(now, a, self.jobs.gang[j] * a / rate) for j, a in left.items()]
         rows += [(self.release[j], self.alone[j], self.jobs.gang[j] * self.alone[j] / rate) for j in later]
-        return least_total(now, rows)
+        begun = sum((now - self.release[j] for j in left), self.zero)
+        return begun + least_stay(now, rows)
 
     def _keep(self, value: Number) -> None:
         if value < self.best:

@@ -9,10 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, rounded_down
+from optsched.html import html_of, number
 from optsched.instance import Instance
 from optsched.instance_file import short_number
 from optsched.objectives import get_objective
-from optsched.schedule import Schedule
+from optsched.schedule import Schedule, schedule_in
+from optsched.schedule_tables import jobs_table, segments_table
+from optsched.table import Table
 
 __all__ = ["Size", "Solution"]
 
@@ -26,7 +29,7 @@ class Size:
     nonzeros: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Solution:
     """An interval [bound, value] around the optimum, with the schedule that has the value.
 
@@ -61,6 +64,38 @@ class Solution:
     duals: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
     clock_part: Fraction = Fraction(0)
+
+    def __repr__(self) -> str:
+        on = "" if self.schedule is None else f" on {self.schedule.instance.name!r}"
+        how = "" if self.status == "optimal" else f"{self.status}: "
+        return f"Solution({how}{self.text}{on})"
+
+    def _repr_html_(self) -> str:
+        return html_of("solution", self)
+
+    @property
+    def text(self) -> str:
+        """What is known of the optimum, in a few words."""
+        if self.value is None:
+            return self.objective if self.bound is None else f"{self.objective} >= {number(self.bound)}"
+        if self.status == "optimal":
+            return f"optimal {self.objective} {number(self.value)}"
+        known = "" if self.bound is None else f", the optimum is at least {number(self.bound)}"
+        return f"{self.objective} {number(self.value)}{known}"
+
+    def named(self) -> Solution:
+        """With a schedule that says what it is worth, in place of the method that happened to find it."""
+        return self if self.schedule is None else replace(self, schedule=replace(self.schedule, policy=self.text))
+
+    @property
+    def jobs(self) -> Table:
+        """The schedule's table of jobs, see `optsched.schedule_tables.jobs_table`; `InputError` without a schedule."""
+        return jobs_table(schedule_in(self))
+
+    @property
+    def segments(self) -> Table:
+        """The schedule's table of segments, see `optsched.schedule_tables.segments_table`; `InputError` without one."""
+        return segments_table(schedule_in(self))
 
     def on_clock(self, instance: Instance) -> Solution:
         """This solution of ``instance.relative`` as one of ``instance``: times, value and bound on its clock."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from optsched.bounds.regular import regular_cost
-from optsched.errors import InputError
-from optsched.instance import Instance
+from optsched.errors import InputError, NotInstalledError, OptschedError
+from optsched.instance_source import Source, instance_of
 from optsched.models import FORMULATIONS
 from optsched.objectives import objective_of
 from optsched.offline.formulation_road import formulation_road
@@ -23,6 +26,7 @@ __all__ = ["Solution", "model_names", "solve"]
 FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
 FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
+_LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
 NONZEROS = 5_000_000  # of a formulation that is chosen without being named
 # In the order in which they are tried; the first that applies is taken.
 PREFERRED = (
@@ -34,6 +38,7 @@ PREFERRED = (
     "gang-modes",
     "disjunctive",
 )
+PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # for whom a named one of them fails
 
 
 def model_names() -> list[str]:
@@ -42,7 +47,7 @@ def model_names() -> list[str]:
 
 
 def solve(
-    instance: Instance,
+    instance: Source,
     objective: str | None = None,
     *,
     model: str | None = None,
@@ -57,6 +62,7 @@ def solve(
 
     Parameters
     ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     objective : its name; None: the instance's own, else ``total_flow_time``.
     model : a name of `model_names`; None: what suits the instance (one machine: branching over sequences; gangs on a
         grid of time: the time-indexed program, thinned; types or memory: placements; real-valued times: disjunctive;
@@ -69,13 +75,19 @@ def solve(
     Returns
     -------
     A `Solution`. It is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the schedule
-    and the value recomputed from the schedule in fractions equals the bound.
+    and the value recomputed from the schedule in fractions equals the bound: exactly where float64 holds the times of all
+    left-shifted schedules; else up to 16 units in the last place of every completion time (that is what rounding of times
+    does, and the proof is one of the rounded problem), and where times have no common unit up to 1e-9 of the flow (of what
+    jobs pay beyond their arrival: `Task.at_stake`). Times count from the first arrival, so that neither the epoch of a log
+    nor its unit has a part in this. A method whose numbers fail gives way to the next one that applies, and at last to the
+    interval between the best certificate and the best schedule; ``note`` says so.
 
     Raises
     ------
     InputError
         For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
     """
+    instance = instance_of(instance)
     goal = objective_of(instance, objective)
     if time_limit is not None and not time_limit > 0:
         raise InputError("not legal", field="time limit", value=time_limit, legal="seconds > 0")
@@ -84,28 +96,27 @@ def solve(
     regular_cost(goal, instance)
     named = None if model is None else _road(model)
     wanted = EXCLUSIVE if named is None else named.schedule_class
-    moved = goal.clock_part(instance)
+    moved = float(goal.clock_part(instance))
     task = Task(
         instance.relative,
         goal,
         time_limit=time_limit,
         horizon=None if horizon is None else horizon - instance.epoch,
-        progress=None if progress is None else lambda event: progress(event.on_clock(float(moved))),
+        progress=None if progress is None else lambda event: progress(event.on_clock(moved)),
         schedule_class=wanted,
+        epoch=instance.epoch,
     )
-    return _run(task, named).on_clock(instance)
+    return _run(task, named).on_clock(instance).named()
 
 
 def _run(task: Task, named: Road | None) -> Solution:
     """Solve an instance whose time counts from its first arrival."""
-    instance = task.instance
-    task.search(0)
-    task.combinatorial()
-    if not task.closed:
-        task.search(min(FIRST_BUDGET, FIRST_BUDGET_CUBED * instance.n**3))
-    if instance.n == 0:
+    _begin(task)
+    if task.instance.n == 0:
         return _solution(task, "none", Report("none"))
-    road = named or _choose(task)
+    if task.schedule is None and task.schedule_class == EXCLUSIVE and task.horizon is None:
+        return _solution(task, "list", Report("list schedule", note="no schedule came out of numbers this far apart"))
+    road = named or _choose(task, PREFERRED)
     if road is None:
         return _solution(task, "list", _list_only(task))
     reason = road.applies(task)
@@ -113,7 +124,53 @@ def _run(task: Task, named: Road | None) -> Solution:
         raise InputError(f"the model does not apply: {reason}", field="model", value=road.name)
     if task.closed and named is None:
         return _solution(task, "list", Report("combinatorial bound"))
-    return _solution(task, road.name, road.run(task))
+    return _with_fallbacks(task, road)
+
+
+def _begin(task: Task) -> None:
+    """A list schedule, the best certificate of theorems, a little local search; where numbers fail, without it."""
+    budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * task.instance.n**3)
+    for step in (partial(task.search, 0), task.combinatorial, partial(task.search, budget)):
+        try:
+            if not task.closed:
+                step()
+        except (OptschedError, ArithmeticError) as error:
+            _LOG.info("before any method: %s", error)
+
+
+def _with_fallbacks(task: Task, road: Road) -> Solution:
+    """The road's own end or, where its numbers fail, that of the next one that applies; at last the interval so far.
+
+    Schedules and bounds that are in the task by then stay: each has been judged.
+    """
+    failed = [road.name]
+    following = PREFERRED if task.schedule_class == EXCLUSIVE else PREFERRED_SHARING
+    left = [name for name in following if name != road.name]
+    while True:
+        try:
+            report = road.run(task)
+        except NotInstalledError:
+            raise
+        except (OptschedError, ArithmeticError) as error:
+            _LOG.info("%s: %s", road.name, error)
+        else:
+            return _solution(task, road.name, _told(report, failed[:-1]))
+        found = None if task.closed or task.late else _choose(task, left)
+        if found is None:
+            break
+        road = found
+        failed.append(road.name)
+        left = left[left.index(road.name) + 1 :]
+    task.any_schedule()
+    return _solution(task, "list", _told(Report("list schedule"), failed))
+
+
+def _told(report: Report, failed: Sequence[str]) -> Report:
+    """The report with a word on the methods that came to nothing."""
+    if not failed:
+        return report
+    lost = f"{' and '.join(failed)} did not get through these numbers"
+    return replace(report, note=f"{lost}; {report.note or 'this is what other methods prove'}")
 
 
 def _road(name: str) -> Road:
@@ -126,9 +183,9 @@ def _road(name: str) -> Road:
     )
 
 
-def _choose(task: Task) -> Road | None:
-    """The first preferred road that applies and is not too large."""
-    for name in PREFERRED:
+def _choose(task: Task, names: Sequence[str]) -> Road | None:
+    """The first of the named roads that applies and is not too large."""
+    for name in names:
         road = _road(name)
         if road.applies(task) is not None:
             continue

@@ -37,12 +37,12 @@ Ints = npt.NDArray[np.int64]
 
 __all__ = ["EXCLUSIVE", "PLACED", "ROADS", "SHARING", "Report", "Road", "Task", "common_step"]
 
-# Where float64 holds values on no grid, a bound this close to the value proves it: relative to the value, and in units in
-# the last place of the completion times (of which a value near 0 may be a difference).
-CLOSE, ULPS = 1e-9, 16
+# What float64 leaves open, where it does not hold all times exactly: units in the last place of every completion time;
+# and where values lie on no grid this share of what is at stake (`Task.at_stake`, never of a clock).
+ULPS, CLOSE = 16, 1e-9
 PLACED = "the speed of its jobs depends on their placement"
 EXCLUSIVE, SHARING = "gang-nonpreemptive", "sharing"
-FINEST = 1e-6  # of the value: a finer grid of values than this tells a float bound nothing
+FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,10 @@ def common_step(parts: Iterable[Fraction]) -> Fraction:
 
 
 class Task:
-    """One solve: instance and objective, the interval so far, the time that is left."""
+    """One solve: instance and objective, the interval so far, the time that is left.
+
+    Time counts from the first arrival (`Instance.relative`); ``epoch`` is its second on the log's clock, for words only.
+    """
 
     def __init__(
         self,
@@ -94,9 +97,10 @@ class Task:
         horizon: float | None = None,
         progress: Callable[[Progress], None] | None = None,
         schedule_class: str = EXCLUSIVE,
+        epoch: float = 0.0,
     ) -> None:
         self.instance, self.goal, self.horizon = instance, goal, horizon
-        self.schedule_class = schedule_class
+        self.schedule_class, self.epoch = schedule_class, epoch
         self.began = time.perf_counter()
         self.deadline = None if time_limit is None else self.began + time_limit
         self.schedule: Schedule | None = None
@@ -133,11 +137,20 @@ class Task:
             self.raise_bound(event.bound, "solver", tell=False)
         self.report(event.nodes)
 
+    @property
+    def horizon_shown(self) -> str:
+        """The horizon on the log's clock, for words."""
+        return "" if self.horizon is None else f"{self.horizon + self.epoch:.15g}"
+
     # --- the interval --------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
-        """Are bound and value equal (where float64 rounds times, or values lie on no grid: within 1e-9)?"""
+        """Are bound and value equal? Where float64 rounds times, or values lie on no grid: as near as rounding brings them.
+
+        Then the gap is at most `ULPS` units in the last place of every completion time, times its slope; and where values
+        lie on no grid, so that a bound stays a float, at most `CLOSE` of `at_stake`.
+        """
         if self.value is None or self.bound is None:
             return False
         if self.bound >= self.value:
@@ -150,14 +163,31 @@ class Task:
         return self.step is not None and self.grid is not None and self.grid.exact
 
     @property
-    def _rounding(self) -> Fraction:
-        """What rounding the times of the incumbent may have done to its value, and the least gap that is one."""
-        if self.value is None or self.schedule is None:
+    def at_stake(self) -> Fraction:
+        """What the jobs of the incumbent pay beyond what they had to pay on arrival, added up or, like the costs, the most.
+
+        Flow time for completion times, whatever their clock and however late jobs come; 0 without an incumbent.
+        """
+        if self.schedule is None:
+            return Fraction(0)
+        times = zip(self.schedule.completion.tolist(), self.instance.arrival.tolist(), self.costs, strict=True)
+        paid = [cost.at(Fraction(end)) - cost.at(Fraction(begin)) for end, begin, cost in times]
+        return max(paid, default=Fraction(0)) if self.goal.maximum else sum(paid, Fraction(0))
+
+    @property
+    def ulps(self) -> Fraction:
+        """What a unit in the last place of every completion time of the incumbent is worth."""
+        if self.schedule is None:
             return Fraction(0)
         clock = np.maximum(np.abs(self.schedule.completion), np.abs(self.instance.arrival))
-        ulps = [Fraction(ulp) * cost.slope for ulp, cost in zip(np.spacing(clock).tolist(), self.costs, strict=True)]
-        moved = (max if self.goal.maximum else sum)(ulps)
-        return max(abs(self.value) * Fraction(CLOSE), ULPS * Fraction(moved))
+        worth = [Fraction(ulp) * cost.slope for ulp, cost in zip(np.spacing(clock).tolist(), self.costs, strict=True)]
+        return max(worth, default=Fraction(0)) if self.goal.maximum else sum(worth, Fraction(0))
+
+    @property
+    def _rounding(self) -> Fraction:
+        """What rounding may have done to the value of the incumbent and to a bound, and the least gap that is one."""
+        share = Fraction(0) if self.step is not None else Fraction(CLOSE)
+        return max(self.at_stake * share, ULPS * self.ulps)
 
     def exact_value(self, schedule: Schedule) -> Fraction:
         """The objective of a schedule, in fractions."""
@@ -191,10 +221,10 @@ class Task:
                 self.report()
 
     def _rounded_up(self, bound: Fraction) -> Fraction:
-        """The least value on the grid that a solver's float bound still proves, giving way 1e-6 relatively."""
+        """The least value on the grid that a solver's float bound still proves, giving way 1e-6 of what is at stake."""
         if self.step is None:
             return bound
-        slack = Fraction(BOUND_TOLERANCE) * max(abs(bound), Fraction(0) if self.value is None else abs(self.value))
+        slack = Fraction(BOUND_TOLERANCE) * self.at_stake + ULPS * self.ulps
         return self.values_from + math.ceil((bound - slack - self.values_from) / self.step) * self.step
 
     def steps(self, value: Fraction) -> int:
@@ -246,7 +276,7 @@ class Task:
 
         Where speed depends on the placement: of all modes, with the longest duration of every job.
         """
-        if self.schedule_class == SHARING:
+        if self.instance.n == 0 or self.schedule_class == SHARING:
             return None  # a job beside another one ends at no multiple of anything
         try:
             if not self.placed:
@@ -273,8 +303,7 @@ class Task:
         if self.goal.maximum:
             parts.append(common_step(cost.base for cost in self.costs))
         step = common_step(parts) or Fraction(1)  # nobody pays for time: all values are the same
-        scale = Fraction(0) if self.value is None else abs(self.value)
-        return step if step > scale * Fraction(FINEST) else None
+        return step if step > self.at_stake * Fraction(FINEST) + 4 * ULPS * self.ulps else None
 
     @cached_property
     def values_from(self) -> Fraction:
@@ -296,6 +325,11 @@ class Task:
         target = -math.inf if self.bound is None else float(self.bound)
         found = best_list_schedule(self.instance, self.goal.name, budget=budget, target=target, orders=orders)
         return self.offer(found)
+
+    def any_schedule(self) -> None:
+        """See to it that there is one: where jobs share GPUs and no method found any, one in which they do not share."""
+        if self.schedule is None:
+            self.offer(best_list_schedule(self.instance, self.goal.name))
 
     def combinatorial(self) -> None:
         """The best combinatorial certificate, where there is one for this objective."""

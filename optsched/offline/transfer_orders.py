@@ -11,6 +11,7 @@ k is the largest count on the links of j its rate is 1 / (k + (k - 1) eta / b).
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 from optsched.errors import InputError
@@ -29,7 +30,10 @@ def best_event_order(problem: TransferProblem, *, certify: bool = False) -> Leas
     """
     if not 1 <= problem.n <= MOST:
         raise InputError("not a number of transfers to enumerate", field="n", value=problem.n, legal=f"1 to {MOST}")
-    return transfer_orders(problem).least(certify=certify)
+    epoch = problem.epoch
+    found = transfer_orders(problem.relative).least(certify=certify)
+    bound = None if found.bound is None else found.bound + problem.n * Fraction(epoch)
+    return replace(found, value=found.value + problem.n * epoch, start=found.start + epoch, bound=bound)
 
 
 def transfer_orders(problem: TransferProblem) -> EventOrders:

@@ -1,9 +1,10 @@
 """Branch and bound over events: the best starts of a few transfers, proved, in floats or in fractions.
 
-**Problem**: `optsched.transfers`, minimise sum C_j. **Method**: depth first. At every release and completion any subset of
-the pending transfers may start, also none where something will still happen; then time moves to the next event. A node is
-cut when the completions so far plus preemptive SRPT at full rate 1 / b of everything left reach the incumbent (on several
-links: of the worst link, the others alone). The first incumbent is the best of SRSF(1), SRSF(2), SRSF(3) and AdaDUAL.
+**Problem**: `optsched.transfers`, minimise sum C_j; times count from the first release. **Method**: depth first. At every
+release and completion any subset of the pending transfers may start, also none where something will still happen; then time
+moves to the next event. A node is cut when the completions so far plus preemptive SRPT at full rate 1 / b of everything left
+reach the incumbent (on several links: of the worst link, the others alone). The first incumbent is the best of SRSF(1),
+SRSF(2), SRSF(3) and AdaDUAL.
 **Guarantee**: exact among schedules that start transfers at events only. That these contain an optimal schedule is not
 proved; `optsched.offline.transfer_orders` and `optsched.models.link_contention` let starts lie anywhere, and have agreed
 on every problem tried.
@@ -29,7 +30,10 @@ from optsched.transfers import TransferProblem
 __all__ = ["MOST", "TransferOptimum", "transfer_optimum"]
 
 MOST = 16  # transfers; a node has up to 2**n children
-CLOSE = 1e-12  # floats only: a bound that near to the incumbent differs from it by rounding
+CLOSE, ULPS = (
+    1e-12,
+    2,
+)  # floats only: a bound that near to the incumbent, of the flow and of every time, differs by rounding
 
 Number = Any  # float or Fraction
 Left = dict[int, Number]  # of running transfers: seconds still needed alone
@@ -60,13 +64,17 @@ def transfer_optimum(
     """
     if problem.n > MOST:
         raise InputError("too many transfers for an exact search", field="n", value=problem.n, legal=f"at most {MOST}")
-    search = _Search(problem, Fraction if exact else float, node_limit)
+    number: Callable[[float], Number] = Fraction if exact else float
+    search = _Search(problem.relative, number, node_limit)
     proved = search.run()
     bound = search.best
     if not proved:
-        srpt = srpt_per_link(problem)
+        srpt = srpt_per_link(problem.relative)
         bound = min(bound, srpt.value if exact else srpt.exact_float)
-    return TransferOptimum(search.best, bound, search.best_start, search.best_completion, search.nodes, proved)
+    epoch = number(problem.epoch)
+    part = problem.n * epoch
+    start, completion = (tuple(at + epoch for at in times) for times in (search.best_start, search.best_completion))
+    return TransferOptimum(search.best + part, bound + part, start, completion, search.nodes, proved)
 
 
 class _Search:
@@ -80,7 +88,12 @@ class _Search:
         self.release = [number(r) for r in problem.release.tolist()]
         self.length = [b * number(M) for M in problem.size.tolist()]
         self.order = sorted(range(self.n), key=lambda j: self.release[j])
-        self.zero, self.cut = number(0), 1 - (0 if number is Fraction else CLOSE)
+        self.zero = number(0)
+        self.before = sum(self.release, self.zero)
+        last = max(self.release, default=self.zero) + sum(self.length, self.zero)
+        exact = number is Fraction
+        self.share: Number = self.zero if exact else CLOSE
+        self.ulps: Number = self.zero if exact else ULPS * self.n * math.ulp(last)
         self.start, self.completion = [self.zero] * self.n, [self.zero] * self.n
         self.best: Number = math.inf
         self.best_start: tuple[Number, ...] = ()
@@ -123,7 +136,8 @@ class _Search:
         waiting = {j for _, _, j in jobs}
         paid = sum((end for j, end in enumerate(self.completion) if j not in waiting), self.zero)
         bounds = (_srpt(now, jobs, [link in self.links[j] for _, _, j in jobs]) for link in self.link_numbers)
-        return bool(paid + max(bounds, default=self.zero) >= self.best * self.cut)
+        rounding = (self.best - self.before) * self.share + self.ulps
+        return bool(paid + max(bounds, default=self.zero) >= self.best - rounding)
 
     def _keep(self) -> None:
         value = sum(self.completion, self.zero)

@@ -8,6 +8,7 @@ from optsched.elastic import ElasticPolicy
 from optsched.errors import InputError
 from optsched.forking import ForkingPolicy
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.online.specification import Specification, at_task_level, shares_gpus, specify, task_policies
 from optsched.policy import OrderedPolicy, Policy
 from optsched.sharing_policy import SharingPolicy
@@ -21,7 +22,7 @@ from optsched.task_policy import TaskPolicy
 
 
 def simulate(
-    instance: Instance,
+    instance: Source,
     policy: str | Policy | OrderedPolicy | ForkingPolicy | TaskPolicy | SharingPolicy | ElasticPolicy | Specification,
     placement: str | None = None,
     *,
@@ -31,6 +32,7 @@ def simulate(
 
     Parameters
     ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     policy : ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
         object (see `optsched.policy`; one with ``assign``, which forks jobs, `optsched.forking`: it names its nodes itself;
         one with ``tasks``, for instances whose jobs have tasks, `optsched.task_policy`; one with ``sharing``, for instances
@@ -51,7 +53,7 @@ def simulate(
         For an unknown policy, placement or parameter (with near matches), jobs whose speed is not known, or a policy for
         whole jobs where they have tasks.
     """
-    chosen = specify(policy, placement)
+    instance, chosen = instance_of(instance), specify(policy, placement)
     return _simulate(instance.relative, chosen, progress).on_clock(instance)
 
 

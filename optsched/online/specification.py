@@ -9,6 +9,7 @@ from optsched.instance import Instance
 from optsched.online import POLICIES, AnyPolicy
 from optsched.parameters import made, parameters_of
 from optsched.placement import PLACEMENTS
+from optsched.policy import Knowledge
 from optsched.simulation.placing import Placement
 
 DEFAULT_PLACEMENT = "count"  # of a policy that does not name its own
@@ -33,12 +34,7 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
     if isinstance(spec, Specification):
         return spec
     if not isinstance(spec, str):
-        if isinstance(spec, type) or not any(
-            hasattr(spec, method) for method in ("order", "decide", "assign", "tasks", "sharing", "allocate")
-        ):
-            methods = "order(jobs), decide(view), assign(view), allocate(view), tasks(jobs) or sharing(jobs)"
-            legal = f"text, or an object with {methods}"
-            raise InputError("not a policy", field="policy", value=spec, legal=legal)
+        _require_policy(spec)
         usual = default_placement(spec)
         place = placement or usual
         name = spec.name if place == usual else f"{spec.name}+{place}"
@@ -53,6 +49,35 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
     place = tail if plus else placement or usual
     text = spec.strip() if plus or place == usual or names_nodes(policy) else f"{spec.strip()}+{place}"
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
+
+
+METHODS = ("order", "decide", "assign", "allocate", "tasks", "sharing")  # one of which a policy has
+
+
+def is_policy(thing: object) -> bool:
+    """Is it an object with one of the methods by which a policy decides? (A class is none.)"""
+    return not isinstance(thing, type) and any(callable(getattr(thing, method, None)) for method in METHODS)
+
+
+def _require_policy(spec: object) -> None:
+    """`InputError`, one line, unless it is a policy with a name and a knowledge that the engine understands."""
+    if not is_policy(spec):
+        made = isinstance(spec, type) and any(hasattr(spec, method) for method in METHODS)
+        methods = "order(jobs), decide(view), assign(view), allocate(view), tasks(jobs) or sharing(jobs)"
+        legal = f"text, or an object with {methods}"
+        if isinstance(spec, type) and made:
+            legal = f"an object of it: {spec.__name__}(...)"
+        raise InputError("not a policy", field="policy", value=spec, legal=legal)
+    name, knowledge = getattr(spec, "name", None), getattr(spec, "knowledge", None)
+    kind = type(spec).__name__
+    if not isinstance(name, str) or not name.strip():
+        where = {} if name is None else {"value": name}
+        raise InputError("a policy has a name", field=f"{kind}.name", **where, legal="text, shown in reports")
+    known = [each.value for each in Knowledge]
+    if knowledge not in known:
+        legal = f"one of {', '.join(known)}: what it may ask of jobs that have not completed"
+        where = {} if knowledge is None else {"value": knowledge}
+        raise InputError("a policy says what it knows", field=f"{kind}.knowledge", **where, legal=legal)
 
 
 def at_task_level(policy: object) -> bool:

@@ -23,14 +23,26 @@ class ShownAxes(Axes):
     """Axes that a notebook shows as their picture when a cell ends with them."""
 
     def _repr_png_(self) -> bytes:
-        buffer = io.BytesIO()
-        self.get_figure(root=True).savefig(buffer, format="png", dpi=DPI)  # type: ignore[union-attr]
-        return buffer.getvalue()
+        return png_of(self)
+
+
+class ShownFigure(Figure):
+    """A figure that a notebook shows as its picture, also where pyplot, which else says how, was never asked for one."""
+
+    def _repr_png_(self) -> bytes:
+        return png_of(self)
+
+
+def png_of(drawn: Axes | Figure, dpi: int = DPI) -> bytes:
+    """The picture as PNG: of a figure, or of the whole figure of axes."""
+    buffer = io.BytesIO()
+    drawn.get_figure(root=True).savefig(buffer, format="png", dpi=dpi)  # type: ignore[union-attr]
+    return buffer.getvalue()
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches that pyplot knows nothing of."""
-    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    """An empty figure of this size in inches that pyplot knows nothing of, and a notebook shows."""
+    return ShownFigure(figsize=(width, height), dpi=DPI, layout="constrained")
 
 
 def new_axes(figure: Figure, *place: Any, **options: Any) -> Axes:

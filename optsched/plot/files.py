@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from optsched.errors import InputError
 from optsched.files import read_bytes
-from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
+from optsched.json_text import parse_json
+from optsched.parquet import parquet_metadata
 from optsched.plot.canvas import legal_suffix, save
 from optsched.plot.kinds import PLOTS
+from optsched.plot.time_axis import moment
 from optsched.schedule_file import METADATA
 from optsched.task_log import METADATA as TASK_METADATA
 
 
-def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instance: Instance | None = None) -> None:
+def plot_file(
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    instance: Source | None = None,
+    *,
+    start: float | str | None = None,
+    end: float | str | None = None,
+) -> None:
     """Draw a file that optsched wrote.
 
     Parameters
@@ -27,21 +34,23 @@ def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instanc
     path : a schedule (``.json`` or ``.parquet``), its tasks (``tasks-*.parquet``, with ``instance``), or the ``result.json``
         of ``optsched run -o``.
     out : the picture, ``.png``, ``.svg`` or ``.pdf``; written whole or not at all.
-    instance : what a schedule belongs to. It adds arrivals, waiting jobs and the whole cluster; without it the picture
-        shows the nodes and GPUs that appear in the file.
+    instance : what a schedule belongs to, or the SOURCE that names it. It adds arrivals, waiting jobs and the whole
+        cluster; without it the picture shows the nodes and GPUs that appear in the file.
+    start, end : show only what happens between these times: seconds of the schedule's clock, or text such as ``"2h"``.
 
     Raises
     ------
     InputError
-        For another suffix, a file that cannot be read or is of another kind, a schedule of another instance, or an
-        ``out`` that cannot be written.
+        For another suffix, a window in which nothing lies, a file that cannot be read or is of another kind, a schedule of
+        another instance, or an ``out`` that cannot be written.
     """
     source = Path(path)
     legal_suffix(out)
-    header = _header(source)
+    window = moment(start, "from"), moment(end, "to")
+    header, about = _header(source), None if instance is None else instance_of(instance)
     for plot in map(PLOTS.get, PLOTS.names()):
         if plot.reads(header):
-            save(plot.draw(source, header, instance), out)
+            save(plot.draw(source, header, about, window), out)
             return
     what = header.get("format")
     message = f"a file of format {what} cannot be drawn" if isinstance(what, str) else "not a file that can be drawn"
@@ -54,15 +63,11 @@ def _legal() -> str:
 
 def _header(path: Path) -> Mapping[str, Any]:
     # The whole JSON document, or what a Parquet file says about itself.
-    try:
-        if path.suffix.lower() == ".parquet" and path.is_file():
-            stated = pl.read_parquet_metadata(path)
-            header = json.loads(stated.get(METADATA) or stated.get(TASK_METADATA, "{}"))
-        else:
-            header = json.loads(read_bytes(path))
-    except (ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        kind = "Parquet file" if path.suffix.lower() == ".parquet" else "JSON document"
-        raise InputError(f"not a {kind}, or a truncated one", file=path, legal=_legal()) from None
+    content = read_bytes(path)
+    if path.suffix.lower() == ".parquet":
+        stated = parquet_metadata(content, path, _legal())
+        content = (stated.get(METADATA) or stated.get(TASK_METADATA, "{}")).encode()
+    header = parse_json(content, path, _legal())
     if not isinstance(header, dict):
         raise InputError("not a file that can be drawn", file=path, legal=_legal())
     return header

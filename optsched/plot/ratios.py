@@ -18,7 +18,7 @@ from optsched.instance import Instance
 from optsched.objectives import OBJECTIVES
 from optsched.plot.canvas import INK, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
-from optsched.plot.kinds import PLOTS, Plot
+from optsched.plot.kinds import PLOTS, Plot, Window
 from optsched.plot.time_axis import label_time, number, unit_for
 from optsched.rounding import ratio as shown_ratio
 
@@ -157,7 +157,9 @@ def _known(value: Any, where: str, file: Path | None) -> float:
     return float(value)
 
 
-def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Figure:
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+    if window != (None, None):
+        raise InputError("values and ratios have no time axis", file=path, field="from, to", legal="for a schedule")
     return cast("Figure", ratios(header, file=path).get_figure(root=True))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from optsched.files import read_bytes
 from optsched.instance import Instance
 from optsched.instance_file import InterferenceDocument
 from optsched.interference import TURNS, Interference
+from optsched.json_text import parse_json
 from optsched.rates.colocation import built_in_interference, interference_of, measured_gpus
 from optsched.rates.resource_vectors import read_resource_times, resource_interference
 from optsched.rates.throughput_table import read_throughputs
@@ -86,10 +86,7 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
         Gavel's form and a cluster of several GPU types, or of one without pairs in the table.
     """
     content = read_bytes(path)
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        raise InputError("not a JSON document, or a truncated one", file=path, legal=LEGAL) from None
+    document = parse_json(content, path, LEGAL)
     try:
         if isinstance(document, dict) and document.keys() & InterferenceDocument.model_fields.keys():
             return _own(content)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +32,7 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.files import read_bytes
+from optsched.json_text import parse_json
 from optsched.rates.device_performance import device_performance
 from optsched.registry import near_matches
 from optsched.throughputs import Gang, Key, PairKey, Throughput, Throughputs, legal_rate
@@ -58,10 +58,7 @@ def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
         Naming file, worker type and key, value and what is legal: for a key that is none, a rate that is negative,
         not finite or no number, a file that is no such document.
     """
-    try:
-        document = json.loads(read_bytes(path))
-    except (ValueError, RecursionError):
-        raise InputError("not a JSON document, or a truncated one", file=path, legal="Gavel's throughputs") from None
+    document = parse_json(read_bytes(path), path, "Gavel's throughputs")
     if not isinstance(document, dict) or not document:
         raise InputError("not a table of throughputs", file=path, legal="an object of worker types")
     try:

@@ -96,8 +96,9 @@ def gone(table: RatioTable, baseline: Mapping[str, Any]) -> list[str]:
 def load(path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """The baseline under version control (or in ``path``); `InputError` when it is not one."""
     place = baseline_path() if path is None else Path(path)
+    content = read_bytes(place)
     try:
-        found = json.loads(read_bytes(place))
+        found = json.loads(content)
     except ValueError:
         raise InputError("not a JSON document, or a truncated one", file=place, legal=FORMAT) from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,15 +13,16 @@ from optsched.policy import Start, Stop, Wake
 from optsched.simulation.entry_points import apply_moves, place, start, stop
 from optsched.simulation.placing import Placement
 from optsched.simulation.state import FREE, NOW, RUNNING, WAITING, State
+from optsched.simulation.wakes import Wakes
 
 
 class Decisions:
-    """Carries decisions out; ``wakes`` is a heap of the times at which the policy wants to be asked."""
+    """Carries decisions out; ``wakes`` keeps the times at which the policy wants to be asked."""
 
     def __init__(self, placement: Placement, instance: Instance, name: str, *, names_nodes: bool) -> None:
         self._placement, self._instance, self._name = placement, instance, name
         self._names_nodes = names_nodes
-        self.wakes: list[float] = []
+        self.wakes = Wakes(name)
 
     def apply(self, decisions: Any, state: State) -> None:
         """All of them in order; `SimulationError` names policy, time and reason of one that is not possible.
@@ -70,7 +70,7 @@ class Decisions:
             now = float(state.clock[NOW])
             if not (_is_real(decision.time) and decision.time > now):
                 raise self._wrong(state, f"{decision!r} is not later than now")
-            heapq.heappush(self.wakes, float(decision.time))
+            self.wakes.add(float(decision.time))
             return
         if not isinstance(decision, Start | Stop):
             raise self._wrong(state, f"{decision!r} is not a decision (legal: Start, Stop, Wake)")

@@ -32,7 +32,7 @@ MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ElasticRun(Run):
     """A `Run` in which jobs may change their number of GPUs, every ``round`` seconds at the cost of ``restart``.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable
 from typing import Any, cast
@@ -28,6 +27,8 @@ from optsched.simulation.state import (
     NEXT,
     NOW,
     SEGMENTS,
+    STARTS,
+    STOPS,
     THRASHING,
     TICK,
     State,
@@ -144,7 +145,6 @@ def _run_python(
     reported = 0
     names_nodes = bool(getattr(policy, "names_nodes", False))
     decisions = Decisions(placement, instance, policy.name, names_nodes=names_nodes)
-    wakes = decisions.wakes
     view = EngineView(state, placement, instance, knowledge, asked.predicted)
     asked.begin(view)
     room, n = log_room(instance.cluster.gpus), instance.n
@@ -157,15 +157,17 @@ def _run_python(
         if state.tally[FRUITLESS] >= THRASHING:
             raise _thrashes(state, policy.name)
         came, ended = int(state.tally[NEXT]), int(state.tally[SEGMENTS])
+        moves = int(state.tally[STARTS] + state.tally[STOPS])
         apply_events(state, t)
         arrived = state.by_arrival[came : state.tally[NEXT]].tolist()
         finished = state.seg_job[ended : state.tally[SEGMENTS]].tolist()  # only completions end a segment at an event
         asked.hear(t, arrived, finished)
         view.refresh(state, arrived, finished)
         decisions.apply(policy.decide(view), state)
-        while wakes and wakes[0] <= t:
-            heapq.heappop(wakes)
-        state.clock[TICK] = wakes[0] if wakes else math.inf
+        state.clock[TICK], quiet = math.inf, not (arrived or finished)
+        acted = int(state.tally[STARTS] + state.tally[STOPS]) != moves
+        event = next_time(state) if quiet else math.inf
+        state.clock[TICK] = decisions.wakes.due(t, event, quiet=quiet, acted=acted)
         if progress is not None and state.tally[EVENTS] - reported > 1000:
             reported = int(state.tally[EVENTS])
             progress(int(state.tally[FINISHED]), state.arrival.size)

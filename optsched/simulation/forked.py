@@ -42,7 +42,7 @@ class Round:
     segments: range
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ForkedRun(Run):
     """A `Run` in rounds with up to ``copies`` copies of a job at once (at most the number of nodes; 1: no forking)."""
 

@@ -47,7 +47,7 @@ SLICE = 500_000  # tasks between two reports of progress
 MOST_LOGGED = 20_000_000  # tasks that are written down unless more are asked for: some 40 bytes each, 240 to judge them
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskRun(Run):
     """A `Run` at the task level; ``events`` counts forwards, backwards and all-reduces that ended.
 

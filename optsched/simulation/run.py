@@ -10,17 +10,20 @@ from typing import Any, Self
 import numpy as np
 
 from optsched.errors import SimulationError
+from optsched.html import html_of, number
 from optsched.instance import Instance
 from optsched.metrics import metrics
 from optsched.objectives import objective_of
 from optsched.policy import Floats, Knowledge
 from optsched.schedule import Schedule
+from optsched.schedule_tables import jobs_table, segments_table
 from optsched.simulation.state import ACTIVE, EVENTS, FREE, LOGGED, SEGMENTS, STOPS, State, pools
+from optsched.table import Table
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """The result of a simulation.
 
@@ -39,6 +42,15 @@ class Run:
     predicted: Floats | None = None
     notes: Mapping[str, Floats] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        done, n = int(self.schedule.finished.sum()), self.instance.n
+        goal = objective_of(self.instance)
+        value = f", {goal.name} {number(self.value())}" if done == n else ""
+        return f"{type(self).__name__}({self.policy!r} on {self.instance.name!r}: {done} of {n} jobs finished{value})"
+
+    def _repr_html_(self) -> str:
+        return html_of("run", self)
+
     @property
     def instance(self) -> Instance:
         """What was scheduled."""
@@ -53,6 +65,16 @@ class Run:
     def metrics(self) -> dict[str, Any]:
         """See `optsched.metrics.metrics`."""
         return metrics(self.schedule)
+
+    @cached_property
+    def jobs(self) -> Table:
+        """A table, one row a job: see `optsched.schedule_tables.jobs_table`."""
+        return jobs_table(self.schedule)
+
+    @cached_property
+    def segments(self) -> Table:
+        """A table, one row a segment: see `optsched.schedule_tables.segments_table`."""
+        return segments_table(self.schedule)
 
     @property
     def unfinished(self) -> list[str]:

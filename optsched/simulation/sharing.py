@@ -34,7 +34,7 @@ Gpu = tuple[int, int]
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SharedRun(Run):
     """A `Run` in which two jobs may be on a GPU, without preemption; its schedule is a `SharedSchedule`."""
 

@@ -27,13 +27,13 @@ job's position as row.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import polars as pl
 
 from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError
+from optsched.json_text import parse_json
 from optsched.registry import near_matches
 from optsched.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.traces.rows import Rows
@@ -77,10 +77,7 @@ def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
     text, not_utf8, digest = read_text(request.path)
     if not_utf8:
         raise InputError("not UTF-8", file=request.path, row=not_utf8[0], legal="UTF-8 text")
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", file=request.path, row=error.lineno, legal="JSON") from None
+    document = parse_json(text.encode(), request.path, "JSON")
     entries = document if isinstance(document, list) else [document]
     for position, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):

@@ -19,7 +19,7 @@ gpus        yes         integer >= 1
 duration    yes, or     seconds > 0
 iterations  with        number > 0
 profile     profile     name of the rate profile that says how long an iteration takes
-id                      text, unique; else a job bears the number of its line
+id                      text, unique; else jobs are numbered from 1, in the order of the file
 weight                  number >= 0; an empty field is 1
 due                     on the clock of ``arrival``; an empty field is no due date
 gpu_memory              bytes >= 0 on each GPU; an empty field is no need
@@ -63,6 +63,8 @@ def read(request: TraceRequest) -> TraceRead:
         jobs["profile"] = rows.text(columns["profile"], required="duration" not in columns)
     if "id" in columns:
         jobs["id"] = rows.unique(columns["id"])
+    else:  # the first job is 1, whatever stands above it in the file
+        jobs["id"] = pl.int_range(1, rows.count + 1, eager=True).cast(pl.String)
     for field in ("weight", "gpu_memory"):
         if field in columns:
             jobs[field] = rows.number(columns[field], least=0, required=False)

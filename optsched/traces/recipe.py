@@ -40,6 +40,8 @@ class Parameter:
             return None if self.default is None else self.parse(self.default)
         try:
             return self.parse(value)
+        except InputError:
+            raise
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"not legal for recipe {recipe}", field=name, value=value, legal=self.legal) from None
 

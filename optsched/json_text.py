@@ -1,0 +1,74 @@
+"""JSON that nobody vouches for: read whole, without surprises, or refused in one line.
+
+Python's reader takes more than it should: of a key that stands twice the last value wins without a word, halves of
+surrogate pairs become text that no file can hold, and what is nested deeply enough ends in a traceback later, when somebody
+prints it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+from optsched.errors import InputError
+
+DEEPEST = 100  # lists and objects inside each other
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class _RepeatedKey(ValueError):
+    """A key stands twice in an object."""
+
+
+def parse_json(content: bytes, path: str | os.PathLike[str], legal: str, what: str = "a JSON document") -> Any:
+    """The value that a JSON document holds. NaN and Infinity are read as floats: who uses them says what is legal.
+
+    Time and memory are proportional to the length of the document.
+
+    Raises
+    ------
+    InputError
+        Not JSON, truncated, nested deeper than 100, an integer of more than 4,300 digits, half a surrogate pair, or a key
+        that stands twice in an object: ``path``, what is the matter, and ``legal``.
+    """
+    try:
+        document = json.loads(content, object_pairs_hook=_once)
+    except _RepeatedKey as error:
+        raise InputError(
+            "a key stands twice in an object", file=path, field=str(error), legal="each key once"
+        ) from None
+    except (ValueError, RecursionError):
+        raise InputError(f"not {what}, or a truncated one", file=path, legal=legal) from None
+    if content.count(b"[") + content.count(b"{") > DEEPEST and _too_deep(document):
+        raise InputError(f"nested deeper than {DEEPEST}", file=path, legal=legal)
+    if _SURROGATE.search(content):
+        try:
+            json.dumps(document, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InputError("text with half a surrogate pair", file=path, legal="text in UTF-8") from None
+    return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedKey(next(name for name in names if names.count(name) > 1)[:80])
+    return found
+
+
+def _too_deep(document: Any) -> bool:
+    level = [document]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inside += [each for each in value.values() if isinstance(each, dict | list)]
+            elif isinstance(value, list):
+                inside += [each for each in value if isinstance(each, dict | list)]
+        if not inside:
+            return False
+        level = inside
+    return True

@@ -1,0 +1,182 @@
+"""Parquet that nobody vouches for: its size is looked at before it is read, and a damaged file is one line, not a panic.
+
+The footer is decoded here (Thrift's compact protocol), because the reader of tables believes it: a kilobyte may claim a
+billion rows. What is damaged inside makes that reader panic, and its panic speaks to file descriptor 2 before any error
+comes back; so the descriptor is held while it reads, and of what arrived there meanwhile all but the panic is passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import struct
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.files import read_bytes
+
+MAGIC = b"PAR1"
+FEW_ROWS, ROWS_A_BYTE = 100_000, 16  # times and ids of rows differ: no honest file holds more in a byte
+FEW_VALUES, VALUES_A_BYTE = 10_000_000, 1000  # of lists: GPUs of gangs
+DEEPEST = 16
+_PANIC = re.compile(rb"^\n?thread '[^\n]*panicked at.*?(?=^thread '|\Z)", re.DOTALL | re.MULTILINE)
+_HOLD = threading.Lock()
+
+
+def read_parquet(
+    source: str | os.PathLike[str] | bytes, path: str | os.PathLike[str], legal: str
+) -> tuple[dict[str, str], pl.DataFrame]:
+    """(key-value metadata, table) of a Parquet file, or of its content where that has been read already.
+
+    Raises
+    ------
+    InputError
+        No such file, no Parquet, damaged, or with a footer that claims more than so many bytes hold: more than 100,000 rows
+        and 16 a byte, or 10,000,000 values of a column and 1,000 a byte.
+    """
+    content = source if isinstance(source, bytes) else read_bytes(source)
+    metadata = parquet_metadata(content, path, legal)
+    with _refused(path, legal):
+        return metadata, pl.read_parquet(io.BytesIO(content))
+
+
+def parquet_metadata(content: bytes, path: str | os.PathLike[str], legal: str) -> dict[str, str]:
+    """The key-value metadata alone; `InputError` as of `read_parquet`."""
+    _check_size(content, path, legal)
+    with _refused(path, legal):
+        return pl.read_parquet_metadata(io.BytesIO(content))
+
+
+@contextlib.contextmanager
+def _refused(path: str | os.PathLike[str], legal: str) -> Iterator[None]:
+    try:
+        with _without_panics():
+            yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, MemoryError, TypeError):
+        raise InputError("not a Parquet file, or a damaged one", file=path, legal=legal) from None
+
+
+@contextlib.contextmanager
+def _without_panics() -> Iterator[None]:
+    """Holds descriptor 2 and passes on what was written to it, without the messages of panics."""
+    with _HOLD, tempfile.TemporaryFile() as held:
+        try:
+            saved = os.dup(2)
+        except OSError:  # nobody listens
+            yield
+            return
+        try:
+            os.dup2(held.fileno(), 2)
+            yield
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            held.seek(0)
+            rest = _PANIC.sub(b"", held.read())
+            if rest:
+                os.write(2, rest)
+
+
+def _check_size(content: bytes, path: str | os.PathLike[str], legal: str) -> None:
+    if len(content) < 12 or not content.startswith(MAGIC) or not content.endswith(MAGIC):
+        raise InputError("not a Parquet file, or a damaged one", file=path, legal=legal)
+    length = int.from_bytes(content[-8:-4], "little")
+    try:
+        footer = _Thrift(content[max(len(content) - 8 - length, 0) : -8]).struct()
+        rows = _integer(footer[3])
+        values = max((_integer(column[3][5]) for group in footer[4] for column in group[1]), default=0)
+    except (LookupError, TypeError, ValueError, RecursionError):
+        raise InputError("not a Parquet file, or a damaged one", file=path, legal=legal) from None
+    for what, count, most in (
+        ("rows", rows, max(FEW_ROWS, ROWS_A_BYTE * len(content))),
+        ("values of a column", values, max(FEW_VALUES, VALUES_A_BYTE * len(content))),
+    ):
+        if not 0 <= count <= most:
+            raise InputError(
+                f"claims {count} {what} in {len(content)} bytes", file=path, legal=f"at most {most} {what}"
+            )
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError("not an integer")
+    return value
+
+
+class _Thrift:
+    """Structs of Thrift's compact protocol as dicts by field number; bounded by the length of the text."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.place = 0
+
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        number = 0
+        while True:
+            head = self._byte()
+            if head == 0:
+                return found
+            number = number + (head >> 4) if head >> 4 else self._signed()
+            found[number] = self._value(head & 15, depth)
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if depth > DEEPEST:
+            raise ValueError("nested too deeply")
+        if kind in (1, 2):
+            return kind == 1
+        if kind == 3:
+            return self._byte()
+        if kind in (4, 5, 6):
+            return self._signed()
+        if kind == 7:
+            return struct.unpack("<d", self._bytes(8))[0]
+        if kind == 8:
+            return self._bytes(self._unsigned())
+        if kind in (9, 10):
+            return self._list(depth)
+        if kind == 12:
+            return self.struct(depth + 1)
+        raise ValueError(f"no type {kind}")
+
+    def _list(self, depth: int) -> list[Any]:
+        head = self._byte()
+        count = self._unsigned() if head >> 4 == 15 else head >> 4
+        if count > len(self.text) - self.place:  # every element takes a byte
+            raise ValueError("longer than the text")
+        kind = head & 15
+        if kind in (1, 2):
+            return [self._byte() == 1 for _ in range(count)]
+        return [self._value(kind, depth + 1) for _ in range(count)]
+
+    def _byte(self) -> int:
+        self.place += 1
+        return self.text[self.place - 1]
+
+    def _bytes(self, count: int) -> bytes:
+        self.place += count
+        if self.place > len(self.text):
+            raise ValueError("truncated")
+        return self.text[self.place - count : self.place]
+
+    def _unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+            if shift > 63:
+                raise ValueError("a number beyond 64 bits")
+
+    def _signed(self) -> int:
+        value = self._unsigned()
+        return (value >> 1) ^ -(value & 1)

@@ -1,0 +1,83 @@
+"""What the referee forgives: rounding, once a job, and never more for a later epoch than the clock itself loses.
+
+**One comparison** (`slack`). Whole numbers (below 2**53) are compared exactly: float64 adds them without error, and
+rounding never makes one whole number of another. Any other comparison allows ``1e-9`` of the seconds compared (a segment's
+length, a job's duration) for what a producer's sums lose, and 8 units in the last place (ulp) of the clock for the rounding
+of the times themselves. Nothing is relative to the clock: at 1e8 s that would give every job a tenth of a second.
+
+**A job** (`overspent`). What single comparisons forgive does not add up: all that a job's segments overdraw together (work
+beyond their lengths, overlaps with others, starts before the arrival, gaps) stays within *one* such tolerance of the job,
+1e-9 of its seconds and 8 ulp. m segments whose ends were each rounded to the clock lose or win about sqrt(m) ulp together;
+2 sqrt(m) are allowed for that, but no more than 1e-6 of the job's seconds (`job_tolerance`).
+
+So an accepted schedule becomes feasible when it is stretched by a part in 1e6 and some ulp a job, whatever its epoch, its
+unit, and the number of its segments. **Every comparison is written so that NaN is refused**: legal is what compares as
+legal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+RELATIVE = 1e-9
+ULPS = 8
+ROOT_ULPS = 2  # times the root of the number of rounded segments
+MOST = 1e-6  # of a job's seconds: what the rounding of many segments may add up to
+EXACT = 2.0**53
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def whole(x: Floats) -> Bools:
+    """Which numbers are integers that float64 adds without error."""
+    return np.asarray((np.floor(x) == x) & (np.abs(x) < EXACT))
+
+
+def all_whole(*compared: Floats) -> Bools:
+    """Where all of several arrays are `whole`."""
+    return np.asarray(np.logical_and.reduce([whole(x) for x in compared]))
+
+
+def slack(seconds: Floats, *compared: Floats) -> Floats:
+    """The tolerance of one comparison: 0 where all compared numbers are whole."""
+    clock = np.maximum.reduce([np.abs(x) for x in compared])
+    return np.where(all_whole(*compared), 0.0, RELATIVE * np.maximum(seconds, 0.0) + ULPS * np.spacing(clock))
+
+
+def of_jobs(job: Ints, values: Floats, n: int) -> Floats:
+    """Sums of ``values`` by job, f64[n]."""
+    return np.bincount(job, weights=values, minlength=n).astype(np.float64)
+
+
+def largest_of_jobs(job: Ints, values: Floats, n: int) -> Floats:
+    """Largest of ``values`` >= 0 by job, f64[n]; 0 for a job without any."""
+    largest = np.zeros(n)
+    np.maximum.at(largest, job, values)
+    return largest
+
+
+def job_tolerance(seconds: Floats, ulp: Floats, rounded: Ints | Floats | int = 0) -> Floats:
+    """Seconds that jobs may overdraw in all: ``seconds`` they run, ``ulp`` of their clock, ``rounded`` segments; f64[n]."""
+    many = np.minimum(ROOT_ULPS * np.sqrt(rounded) * ulp, MOST * seconds)
+    return RELATIVE * seconds + ULPS * ulp + many
+
+
+def overspent(job: Ints, lost: Floats, each: Floats, allowed: Floats) -> tuple[Ints, Ints]:
+    """(rows that overdraw by themselves, jobs that do so only in sum).
+
+    ``lost`` f64[R] >= 0: what row r of job ``job[r]`` overdraws; ``each`` f64[R]: what a row may; ``allowed`` f64[n]:
+    what a job may in all. NaN is always too much.
+    """
+    alone = np.asarray(~(lost <= each))
+    total = of_jobs(job, np.where(alone, 0.0, lost), allowed.size)
+    over = ~(total <= allowed)
+    over[job[alone]] = False
+    return np.flatnonzero(alone), np.flatnonzero(over)
+
+
+def number(x: float) -> str:
+    """Digits that read back as ``x``, without ``.0``."""
+    return str(int(x)) if np.isfinite(x) and abs(x) < EXACT and x == int(x) else repr(float(x))

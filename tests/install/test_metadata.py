@@ -1,0 +1,105 @@
+"""What the package says of itself: one version, dependencies and extras that code uses, pages that agree."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from typing import Any
+
+import yaml
+
+import optsched
+from install.archives import ROOT
+
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\s\[<>=!~;]", each, maxsplit=1)[0].lower() for each in requirements}
+
+
+def imported_distributions() -> set[str]:
+    """The distributions that modules of the package import, anywhere in them."""
+    tops: set[str] = set()
+    for file in [*(ROOT / "optsched").rglob("*.py"), *(ROOT / "models").glob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                tops.update(name.name.partition(".")[0] for name in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                tops.add(node.module.partition(".")[0])
+    where = packages_distributions()
+    return {each.lower() for top in tops - {"optsched"} for each in where.get(top, [])}
+
+
+def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None:
+    used = imported_distributions()
+    assert names(PROJECT["dependencies"]) - used == set()
+    optional = {name for extra in EXTRAS.values() for name in names(extra)}
+    assert used - names(PROJECT["dependencies"]) - optional == {"pydantic_core"}  # the other half of pydantic
+
+
+def test_no_extra_is_declared_before_the_code_that_uses_it() -> None:
+    # notebooks, test and dev are for people and for the checks; every other one is for code of the package
+    tools = {"notebooks", "test", "dev"}
+    for extra in EXTRAS.keys() - tools:
+        assert names(EXTRAS[extra]) <= imported_distributions(), extra
+    assert set(re.findall(r"`(?:optsched)?\[(\w+)\]`", README)) == set(EXTRAS)
+    assert list((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_the_version_stands_in_one_place() -> None:
+    assert "version" in PROJECT["dynamic"]
+    assert "version" not in PROJECT
+    number = optsched.__version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+([ab.]\w+)?", number)
+    assert f'"{number}"' not in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert number not in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    said = [
+        file.name for file in (ROOT / "optsched").rglob("*.py") if f'"{number}"' in file.read_text(encoding="utf-8")
+    ]
+    assert said == ["__init__.py"]
+
+
+def test_the_command_and_the_module_say_the_same_version() -> None:
+    for program in (["-m", "optsched", "--version"], ["-c", "import optsched as o; print(o.__name__, o.__version__)"]):
+        done = subprocess.run([sys.executable, *program], capture_output=True, text=True, check=True)
+        assert done.stdout == f"optsched {optsched.__version__}\n"
+        assert done.stderr == ""
+
+
+def test_the_changelog_keeps_its_form() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", text, re.MULTILINE)
+    assert sections[0] == ("Unreleased", "")
+    assert all(date for _, date in sections[1:])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds
+    for name, _ in sections:
+        assert f"\n[{name}]: " in text, name
+
+
+def test_the_citation_is_one() -> None:
+    # The required keys and the types of Citation File Format 1.2.0; the licence and the address are the project's.
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)
+    assert cited["cff-version"] == "1.2.0"
+    assert all(isinstance(cited[key], str) for key in ("message", "title", "abstract", "type"))
+    assert [author["name"] for author in cited["authors"]] == [author["name"] for author in PROJECT["authors"]]
+    assert cited["license"] == PROJECT["license"]
+    assert cited["repository-code"] == PROJECT["urls"]["Source"]
+    assert "CITATION.cff" in README
+
+
+def test_import_loads_nothing_that_was_installed() -> None:
+    code = "import json, sys; before = {*sys.modules}; import optsched; print(json.dumps([*({*sys.modules} - before)]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names == {"optsched"}
+    assert {name for name in loaded if name.startswith("optsched.")} == set()

@@ -1,0 +1,114 @@
+"""What `import optsched` offers: names that exist, that a type checker knows, and errors that can be caught."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import optsched as osd
+
+ROOT = Path(osd.__file__).resolve().parent
+
+
+def names_for_type_checkers() -> dict[str, str]:
+    """Name -> module, of the imports that only a type checker sees."""
+    found = {}
+    for node in ast.parse((ROOT / "__init__.py").read_text()).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for line in node.body:
+                assert isinstance(line, ast.ImportFrom)
+                found |= {each.name: str(line.module) for each in line.names}
+    return found
+
+
+def test_type_checkers_and_the_loader_know_the_same_names_from_the_same_modules() -> None:
+    loaded = {name: f"optsched.{home}" for name, home in osd._HOMES.items()}
+    assert names_for_type_checkers() == {"plot": "optsched", **loaded}
+    assert sorted(osd.__all__) == sorted({*osd._HOMES, "plot"})
+    assert set(osd.__all__) <= set(dir(osd))
+
+
+@pytest.mark.parametrize("name", osd.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(osd, name) is not None
+
+
+def test_a_misspelt_name_is_an_error_that_names_the_right_one() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'solv': did you mean solve\?"):
+        osd.solv  # noqa: B018
+
+
+def test_a_misspelt_name_is_a_type_error(tmp_path: Path) -> None:
+    # Only the package's face is read, not what stands behind it: the names are the question, and it is quick.
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text("import optsched as osd\nosd.solve\nosd.plot.gantt\nosd.solv\n")
+    options = ("--follow-imports=skip", "--no-incremental", "--config-file=", "--cache-dir", str(tmp_path / "cache"))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, str(snippet), str(ROOT / "__init__.py")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT.parent,
+    )
+    wrong = [line for line in done.stdout.splitlines() if "error:" in line]
+    assert len(wrong) == 1, done.stdout + done.stderr
+    assert "snippet.py:4" in wrong[0]
+    assert '"solv"' in wrong[0]
+
+
+def test_the_import_is_quick_since_it_loads_nothing() -> None:
+    code = (
+        "import json, sys, time; before = set(sys.modules); begun = time.process_time(); import optsched;"
+        "print(json.dumps([time.process_time() - begun, sorted(set(sys.modules) - before)]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds, modules = json.loads(done.stdout)
+    assert [name for name in modules if name.startswith("optsched")] == ["optsched"]
+    assert not {"numpy", "polars", "numba"} & set(modules)
+    assert seconds <= 0.1
+
+
+def exceptions() -> list[type[BaseException]]:
+    """Every exception class that a module of the package defines."""
+    for module in pkgutil.walk_packages([str(ROOT)], "optsched."):
+        source = Path(str(module.module_finder.path), f"{module.name.rpartition('.')[2]}.py")  # type: ignore[union-attr]
+        if source.is_file() and "Error)" in source.read_text():
+            importlib.import_module(module.name)
+    found: list[type[BaseException]] = [osd.OptschedError]
+    for each in found:
+        found += [kind for kind in each.__subclasses__() if kind not in found]
+    return [each for each in found if each.__module__.startswith("optsched.")]
+
+
+def test_every_exception_is_exported() -> None:
+    assert {each.__name__ for each in exceptions()} - set(osd.__all__) == set()
+    assert len(exceptions()) >= 9
+
+
+def test_input_errors_are_value_errors_too() -> None:
+    assert issubclass(osd.InputError, ValueError)
+    assert issubclass(osd.RowErrors, ValueError)
+    with pytest.raises(ValueError, match="there is no policy named 'fifi'"):
+        osd.simulate(osd.Instance([osd.Job("a", duration=1)], "1x1"), "fifi")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        osd.Certificate.load,
+        osd.read_throughputs,
+        lambda path: osd.Schedule.load(path, osd.Instance([], "1x1")),
+        lambda path: osd.plot.plot_file(path, "out.png"),
+        osd.Instance.load,
+    ],
+)
+def test_a_missing_file_is_still_called_missing(read: object, tmp_path: Path) -> None:
+    # readers turn the ValueErrors of JSON into "not a JSON document": not those that say more
+    with pytest.raises(osd.InputError, match="no such file"):
+        read(tmp_path / "none.json")  # type: ignore[operator]
