@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from optsched.errors import InputError
@@ -39,9 +40,13 @@ def _predictors() -> list[tuple[str, str]]:
     return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in PREDICTORS.items()]
 
 
-def _with_parameters(text: str, parameters: Any) -> str:
-    shown = ", ".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in parameters.items())
+def _with_parameters(text: str, parameters: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{key}={_shown(value)}" for key, value in parameters.items())
     return f"{text} [{shown}]" if shown else text
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else "-" if value is None else str(value)
 
 
 def _models() -> list[tuple[str, str]]:
@@ -93,7 +98,10 @@ def _instances() -> list[tuple[str, str]]:
 def _recipes() -> list[tuple[str, str]]:
     from optsched.traces.recipe import RECIPES
 
-    return [(name, recipe.summary) for name, recipe in RECIPES.items()]
+    return [
+        (name, _with_parameters(recipe.summary, {key: each.default for key, each in recipe.parameters.items()}))
+        for name, recipe in RECIPES.items()
+    ]
 
 
 def _dialects() -> list[tuple[str, str]]:
@@ -122,6 +130,87 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "dialects": _dialects,
     "studies": _studies,
 }
+
+SUMMARIES = {
+    "policies": "online policies, for -p",
+    "placements": "which GPUs a gang gets, for -p POLICY+PLACEMENT",
+    "predictors": "what policies believe of lengths, for -p POLICY:predictor=NAME",
+    "models": "exact methods, for solve --model",
+    "bounds": "certified lower bounds",
+    "guarantees": "theorems that runs are held against",
+    "objectives": "what is minimised, for --objective",
+    "instances": "instances that come with optsched, a SOURCE each",
+    "suites": "sets of instances, for ratio",
+    "recipes": "generators of instances, for generate",
+    "dialects": "traces that are read as they are, for a SOURCE DIALECT:PATH",
+    "studies": "experiments that can be run again, for reproduce",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that text can set: its default as written, and what it means, where that is said."""
+
+    name: str
+    default: str
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing: its line in the list, its parameters, how they are ``written``, and all that it says ``about`` itself."""
+
+    name: str
+    text: str
+    parameters: tuple[Parameter, ...] = ()
+    written: str = ""
+    about: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``list KIND NAME --json``."""
+        return {"name": self.name, "text": self.text, "parameters": [asdict(each) for each in self.parameters]}
+
+
+def entry(kind: str, name: str) -> Entry:
+    """All about one name of a kind; `InputError` with near matches for an unknown kind or name."""
+    texts = dict(catalogue(kind))
+    if name not in texts:
+        singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
+        raise InputError(
+            f"there is no {singular} of this name", value=name, legal=near_matches(name, list(texts), kind=singular)
+        )
+    if kind == "recipes":
+        return _recipe_entry(name)
+    if kind in ("policies", "placements", "predictors"):
+        return _documented_entry(kind, name)
+    return Entry(name, texts[name])
+
+
+def _recipe_entry(name: str) -> Entry:
+    from optsched.traces.recipe import RECIPES
+
+    recipe = RECIPES.get(name)
+    told = tuple(
+        Parameter(key, _shown(each.default), f"{each.meaning} ({each.legal})")
+        for key, each in recipe.parameters.items()
+    )
+    first = next(iter(recipe.parameters), "key")
+    return Entry(name, recipe.summary, told, f"optsched generate {name} --set {first}=... -o FILE")
+
+
+def _documented_entry(kind: str, name: str) -> Entry:
+    from optsched.online import POLICIES
+    from optsched.parameters import parameters_of
+    from optsched.placement import PLACEMENTS
+    from optsched.prediction import PREDICTORS
+
+    registries: dict[str, Registry[Any]] = {"policies": POLICIES, "placements": PLACEMENTS, "predictors": PREDICTORS}
+    thing = registries[kind].get(name)
+    told = tuple(Parameter(key, _shown(value)) for key, value in parameters_of(thing).items())
+    sign = {"policies": f"-p {name}:", "placements": f"-p POLICY+{name}:", "predictors": f"predictor={name}/"}[kind]
+    written = sign + ",".join(f"{each.name}={each.default}" for each in told)
+    doc = inspect.getdoc(thing) or ""
+    return Entry(name, _first_line(thing), told, written, doc.partition("\n")[2].strip().replace("``", ""))
 
 
 def catalogue(kind: str) -> list[tuple[str, str]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
+from optsched.cli_layout import Column, Sheet
 from optsched.studies.estimate import Estimate
 from optsched.studies.experiment import Outcome
 from optsched.studies.findings import change_text, findings
@@ -26,12 +26,9 @@ def reproduction_view(reproduction: Reproduction) -> Group:
     return Group(Text(head), *(part for each in reproduction.outcomes for part in _experiment(each)))
 
 
-def _experiment(outcome: Outcome) -> list[Text | Table]:
+def _experiment(outcome: Outcome) -> list[Text | Sheet]:
     e = outcome.experiment
-    table = Table(header_style="bold", pad_edge=False)
-    table.add_column(e.across, no_wrap=True)
-    for label in e.columns:
-        table.add_column(label, justify="right")
+    sheet = Sheet([Column(e.across, right=False), *map(Column, e.columns)])
     for name in e.shown:
         measure = e.measurement.measures[name]
         scale, unit = SCALES["short" if measure.short else measure.unit]
@@ -40,21 +37,22 @@ def _experiment(outcome: Outcome) -> list[Text | Table]:
             label: [cell(outcome.estimate(row, column, name), scale) for column in e.columns]
             for label, row in rows.items()
         }
-        _section(table, measure.head + unit, cells)
+        _section(sheet, measure.head + unit, cells)
     against = {row: [change_text(outcome.changes[row, column]) for column in e.columns] for row in e.rows}
-    _section(table, f"{outcome.compared} against {e.reference}", {r: c for r, c in against.items() if r != e.reference})
+    _section(sheet, f"{outcome.compared} against {e.reference}", {r: c for r, c in against.items() if r != e.reference})
     said = "".join(f"* {sentence}\n" for sentence in findings(outcome))
-    return [Text(f"{e.name}: {e.question}", style="bold"), Text(_workload_line(outcome)), table, Text(said)]
+    return [Text(f"{e.name}: {e.question}", style="bold"), Text(_workload_line(outcome)), sheet, Text(said)]
 
 
-def _section(table: Table, head: str, rows: dict[str, list[str]]) -> None:
+def _section(sheet: Sheet, head: str, rows: dict[str, list[str]]) -> None:
     # a measure that no row has is left out
     if all(text == "-" for cells in rows.values() for text in cells):
         return
-    table.add_row(Text(head), style="bold")  # as it stands: "[h]" is a unit, not markup
-    for row, cells in rows.items():
-        table.add_row(Text(f"  {row}"), *cells)
-    table.add_section()
+    sheet.add(head, bold=True)
+    *others, last = rows
+    for row in others:
+        sheet.add(f"  {row}", *rows[row])
+    sheet.add(f"  {last}", *rows[last], section=True)
 
 
 def _workload_line(outcome: Outcome) -> str:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from optsched.bounds import Certificate
+from optsched.catalogue import Entry
+from optsched.cli_layout import Column, Sheet
 from optsched.instance import Instance
 from optsched.ratios.evaluate import RatioTable
 from optsched.ratios.judge import Judgement
 from optsched.report import KNOWN, Report
+from optsched.rounding import Side, fixed, ratio, significant
+from optsched.simulation.run import Run
 
 
-def number(value: float | None, digits: int = 4) -> str:
+def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
     """A number in at most ``digits`` significant decimals, thousands separated; a dash for none."""
-    if value is None:
+    if value is None or value != value:
         return "-"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1
-    text = f"{value:,.{decimals}f}"
+    text = fixed(value, decimals, side)
     return text.rstrip("0").rstrip(".") if "." in text and digits > 4 else text
 
 
@@ -41,35 +45,61 @@ def instance_line(instance: Instance, skipped: int = 0) -> str:
     return f"{instance.name or 'instance'}: {instance.n:,} jobs on {cluster}{left_out}"
 
 
+METRICS = (
+    "mean JCT",
+    "p99 JCT",
+    "queueing",
+    "makespan",
+    "util",
+    "max FTF",
+    "idle GPU-h",
+    "wait GPU-h",
+)
+
+
+def metric_cells(run: Run) -> tuple[str, ...]:
+    """What a run's metrics are in the columns `METRICS`."""
+    m = run.metrics
+    hours = m["gpu_hours"]
+    times = (m["mean_jct"], m["p99_jct"], m["mean_queueing"], m["makespan"])
+    return (
+        *(duration(seconds) for seconds in times),
+        f"{100 * m['utilization']:.1f} %",
+        f"{m['max_ftf']:.2f}",
+        number(hours["idle"]),
+        number(hours["waiting"] + hours["overhead"]),
+    )
+
+
 def report_view(report: Report) -> Group:
     """The table of ``run``: objective, ratio to the bound, metrics, GPU-hours."""
-    table = Table(title=None, header_style="bold", pad_edge=False)
-    heads = ("policy", report.objective, "ratio", "mean JCT", "p99 JCT", "queueing", "makespan", "util", "max FTF")
+    heads = (report.objective, "ratio", *METRICS, "saves GPU-h")
     theorems = any(line.guarantee for line in report.lines)
-    for head in (*heads, "idle GPU-h", "wait GPU-h", "saves GPU-h", *(["guarantee"] if theorems else [])):
-        table.add_column(head, justify="left" if head in ("policy", "guarantee") else "right", overflow="fold")
+    told = [Column("guarantee", right=False, tells=True)] if theorems else []
+    sheet = Sheet([Column("policy", right=False), *map(Column, heads), *told])
     for line in report.lines:
-        m = line.run.metrics
-        hours = m["gpu_hours"]
-        sign = "=" if line.bound and line.bound.exact else "<="
-        table.add_row(
+        exact = line.bound is not None and line.bound.exact
+        sheet.add(
             line.run.policy,
-            number(None if line.value != line.value else line.value),
-            "-" if line.ratio is None else f"{sign} {line.ratio:.3f}",
-            duration(m["mean_jct"]),
-            duration(m["p99_jct"]),
-            duration(m["mean_queueing"]),
-            duration(m["makespan"]),
-            f"{100 * m['utilization']:.1f} %",
-            f"{m['max_ftf']:.2f}",
-            number(hours["idle"]),
-            number(hours["waiting"] + hours["overhead"]),
+            number(line.value),
+            "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)}",
+            *metric_cells(line.run),
             number(line.saved),
             *([_guarantee_cell(line.guarantee, report.objective)] if theorems else []),
         )
     notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
     notes += [*_bound_notes(report), *_unfinished_notes(report)]
-    return Group(table, *(Text(note) for note in notes))
+    return Group(sheet, *(Text(note) for note in notes))
+
+
+def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
+    """What is known of a ``run`` that was interrupted: policies that had finished. No ratio: nothing was bounded yet."""
+    sheet = Sheet([Column("policy", right=False), *map(Column, (objective, *METRICS))])
+    for run in runs:
+        sheet.add(run.policy, number(run.value(objective)), *metric_cells(run))
+    return Group(
+        sheet, Text(instance_line(instance)), Text("interrupted: the policies above had finished; no bound yet")
+    )
 
 
 def _interference_notes(instance: Instance) -> list[str]:
@@ -90,20 +120,28 @@ def _guarantee_cell(judgement: Judgement | None, objective: str) -> str:
         return "-"
     if judgement.objective != objective:
         return f"{judgement.id}: {judgement.verdict}, on {judgement.objective}"
-    return f"{judgement.id}: <= {judgement.ratio:.4g} x optimum {judgement.verdict}"
+    return f"{judgement.id}: <= {significant(judgement.ratio, 4, 'up')} x optimum {judgement.verdict}"
 
 
 def ratio_view(table: RatioTable) -> Group:
     """The table of ``ratio``: worst and mean over the suite, and what became of the theorems."""
-    view = Table(header_style="bold", pad_edge=False)
-    for head in ("policy", "worst ratio", "on", "mean ratio", "instances", "guarantee"):
-        view.add_column(head, justify="right" if head in ("worst ratio", "mean ratio", "instances") else "left")
+    sheet = Sheet(
+        [
+            Column("policy", right=False),
+            Column("worst ratio"),
+            Column("on", right=False),
+            Column("mean ratio"),
+            Column("instances"),
+            Column("guarantee", right=False, tells=True),
+        ]
+    )
     for row in table.policies:
-        view.add_row(
+        exact = all(each.bound is not None and each.bound.exact for each in row.measured if each.ratio is not None)
+        sheet.add(
             row.policy,
-            "-" if row.worst is None else f"{row.worst:.4f}",
+            "-" if row.worst is None else ratio(row.worst, 4, exact=exact),
             row.worst_instance or "-",
-            "-" if row.mean is None else f"{row.mean:.4f}",
+            "-" if row.mean is None else ratio(row.mean, 4, exact=exact),
             str(len(row.measured) - len(row.without)),
             _kept_cell(row.guarantee()),
         )
@@ -116,7 +154,7 @@ def ratio_view(table: RatioTable) -> Group:
     missing = list(dict.fromkeys(name for policy in table.policies for name in policy.without))
     if missing:
         notes.append(f"no ratio (no bound, an optimum of 0, or unfinished jobs): {', '.join(missing)}")
-    return Group(view, *(Text(note) for note in notes))
+    return Group(sheet, *(Text(note) for note in notes))
 
 
 def _kept_cell(summary: dict[str, Any] | None) -> str:
@@ -138,7 +176,8 @@ def _bound_notes(report: Report) -> list[str]:
             notes.append(f"optimum {number(shown.value, 12)} (class {shown.schedule_class}; proved by {methods})")
             continue
         what = "optimum" if shown.exact else f"bound: no schedule is {'above' if shown.gain else 'below'}"
-        notes.append(f"{what} {number(shown.value, 12)} ({shown.kind}, class {shown.schedule_class}; proved again)")
+        value = number(shown.value, 12, "up" if shown.gain else "down")
+        notes.append(f"{what} {value} ({shown.kind}, class {shown.schedule_class}; proved again)")
     notes.append("wait = GPU-hours that gangs waited or restarted; saves = those of the first policy, less its own")
     return notes
 
@@ -155,27 +194,14 @@ def _unfinished_notes(report: Report) -> list[str]:
 
 def solution_view(document: dict[str, Any], instance: Instance, note: str | None) -> Group:
     """The table of ``solve``."""
-    table = Table(header_style="bold", pad_edge=False)
-    heads = (
-        "status",
-        document["objective"],
-        "bound",
-        "gap",
-        "model",
-        "solver",
-        "rows",
-        "columns",
-        "nonzeros",
-        "seconds",
-    )
-    for head in heads:
-        table.add_column(head, justify="left" if head in ("status", "model", "solver") else "right", overflow="fold")
-    gap = document["gap"]
-    table.add_row(
+    texts, heads = ("status", "model", "solver"), ("status", document["objective"], "bound", "gap", "model", "solver")
+    sizes = ("rows", "columns", "nonzeros", "seconds")
+    sheet = Sheet([Column(head, right=head not in texts) for head in (*heads, *sizes)])
+    sheet.add(
         document["status"],
-        number(document["value"], 12),
-        number(document["bound"], 12),
-        "-" if gap is None else f"{100 * gap:.2f} %",
+        number(document["value"], 12, "up"),
+        number(document["bound"], 12, "down"),
+        gap_text(document["gap"]),
         str(document["model"] or "-"),
         str(document["solver"] or "-"),
         number(document["rows"]),
@@ -184,33 +210,43 @@ def solution_view(document: dict[str, Any], instance: Instance, note: str | None
         f"{document['seconds']:.2f}",
     )
     notes = [instance_line(instance), *([note] if note else [])]
-    return Group(table, *(Text(line) for line in notes))
+    return Group(sheet, *(Text(line) for line in notes))
+
+
+def gap_text(gap: float | None) -> str:
+    """A gap in per cent, at most what is shown: 0.00 % is no gap at all."""
+    return "-" if gap is None else f"{fixed(100 * gap, 2, 'up')} %"
 
 
 def certificate_view(certificate: Certificate, instance: Instance) -> Group:
     """What ``bound`` prints."""
-    table = Table(header_style="bold", pad_edge=False)
     side = "upper bound" if certificate.gain else "lower bound"
-    for head in ("objective", side, "kind", "class of schedules"):
-        table.add_column(head, justify="right" if head == side else "left", overflow="fold")
-    value = number(certificate.exact_float, 12)
-    table.add_row(certificate.objective, value, certificate.kind, certificate.schedule_class)
-    return Group(table, Text(instance_line(instance)), Text("proved again from the instance, in exact arithmetic"))
+    heads = ("objective", side, "kind", "class of schedules")
+    sheet = Sheet([Column(head, right=head == side) for head in heads])
+    value = number(certificate.exact_float, 12, "up" if certificate.gain else "down")
+    sheet.add(certificate.objective, value, certificate.kind, certificate.schedule_class)
+    return Group(sheet, Text(instance_line(instance)), Text("proved again from the instance, in exact arithmetic"))
 
 
 def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:
-    """What ``list`` prints."""
+    """What ``list`` prints; names stand in one piece, texts are broken between words."""
     table = Table(header_style="bold", pad_edge=False)
     table.add_column(kind, no_wrap=True)
     table.add_column("", overflow="fold")
     for name, text in rows:
-        table.add_row(name, text)
+        table.add_row(Text(name), Text(text))
     return table
 
 
-def show(view: Any) -> None:
-    """Print to stdout; wide enough for a table when stdout is not a terminal."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
-    console.print(view)
+def entry_view(entry: Entry) -> Group:
+    """What ``list KIND NAME`` prints: its parameters with their defaults, then all that it says of itself."""
+    parts: list[Any] = [Text(f"{entry.name}: {entry.text}\n")]
+    if entry.parameters:
+        table = Table(header_style="bold", pad_edge=False)
+        table.add_column("parameter", no_wrap=True)
+        table.add_column("default", overflow="fold")
+        table.add_column("", overflow="fold")
+        for each in entry.parameters:
+            table.add_row(Text(each.name), Text(each.default), Text(each.meaning))
+        parts += [table, Text(f"written as: {entry.written}\n")]
+    return Group(*parts, *([Text(entry.about)] if entry.about else []))

@@ -1,19 +1,27 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all; through links, and into devices and pipes instead of over them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from optsched.errors import InputError
 
+_unfinished: set[Path] = set()  # temporary files that somebody is writing
+
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside ``path``, renamed to it on success and removed on failure.
+
+    A link stays: the file that it leads to is replaced, and keeps its mode. What is no file (a device, a pipe) is never
+    replaced: what was written is copied into it.
 
     Raises
     ------
@@ -23,8 +31,11 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if target.is_dir():
         raise InputError("cannot write: this is a folder", file=target, legal="the name of a file")
+    streamed = is_stream(target)
+    place = target if streamed else Path(os.path.realpath(target))
+    folder = tempfile.gettempdir() if streamed else place.parent
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix)
+        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{target.stem}.", suffix=target.suffix)
     except OSError as error:
         raise InputError(
             f"cannot write: {error.strerror or error}",
@@ -33,14 +44,60 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         ) from None
     os.close(handle)
     temporary = Path(name)
+    _unfinished.add(temporary)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
+        if streamed:
+            _copy_into(temporary, target)
+        else:
+            temporary.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~_umask())
+            temporary.replace(place)
     except OSError as error:
         raise InputError(f"cannot write: {error.strerror or error}", file=target) from None
     finally:
         temporary.unlink(missing_ok=True)
+        _unfinished.discard(temporary)
+
+
+def discard_unfinished() -> None:
+    """Remove temporary files that somebody is still writing: the process is about to end."""
+    for temporary in list(_unfinished):
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Is there something at ``path`` that is neither a file nor a folder: a device, a pipe, this process's own stdout?"""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _own_descriptor(path) is not None
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The suffix that tells the format, in lower case; a device or a pipe without one takes JSON."""
+    suffix = Path(path).suffix.lower()
+    return ".json" if not suffix and is_stream(path) else suffix
+
+
+def _own_descriptor(path: str | os.PathLike[str]) -> int | None:
+    # /dev/stdout may lead to a file: to open it again would write over what stands there
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                return descriptor
+    return None
+
+
+def _copy_into(temporary: Path, target: Path) -> None:
+    own = _own_descriptor(target)
+    if own is not None:
+        (sys.stdout if own == 1 else sys.stderr).flush()
+    # never made anew: it was there, and what it is must not change
+    descriptor = os.dup(own) if own is not None else os.open(target, os.O_WRONLY)
+    with temporary.open("rb") as written, os.fdopen(descriptor, "wb") as stream:
+        shutil.copyfileobj(written, stream)
 
 
 LONGEST = 2**31  # bytes of a file that is read at once
@@ -50,13 +107,15 @@ TABLES = (".json", ".parquet")  # what instances and schedules are written to
 def check_writable(path: str | os.PathLike[str], what: str = "", suffixes: tuple[str, ...] = TABLES) -> None:
     """`InputError` when ``path`` cannot be written: asked before a long computation, not after it.
 
-    ``what`` ("a schedule"): its format is told by the suffix, which must be one of ``suffixes``.
+    ``what`` ("a schedule"): its format is told by the suffix (`suffix_of`), which must be one of ``suffixes``.
     """
     target = Path(path)
-    if what and target.suffix.lower() not in suffixes:
+    streamed = is_stream(target)
+    if what and suffix_of(target) not in suffixes:
         message = f"cannot tell the format of {what} from its name"
         raise InputError(message, file=target, legal=" or ".join(suffixes))
-    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+    place = target if streamed else Path(os.path.realpath(target)).parent
+    if target.is_dir() or not place.exists() or not os.access(place, os.W_OK):
         raise InputError("cannot write", file=target, legal="a file in an existing, writable folder")
 
 

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from optsched.cluster import MAX_GPUS, Cluster, NodeGroup
 from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError, RowErrors, RowProblem
-from optsched.files import atomic_path, read_bytes, write_atomic
+from optsched.files import atomic_path, read_bytes, suffix_of, write_atomic
 from optsched.interference import Interference
 from optsched.job_table import COLUMNS
 from optsched.json_text import parse_json
@@ -284,7 +284,7 @@ def _header(
 
 def write_parts(path: str | os.PathLike[str], **parts: Any) -> None:
     """Write an instance to ``.json`` or ``.parquet``, whole or not at all."""
-    suffix = Path(path).suffix.lower()
+    suffix = suffix_of(path)
     if suffix == ".json":
         doc = document(**parts)
         lines = ",\n".join("  " + json.dumps(row) for row in doc.pop("jobs"))

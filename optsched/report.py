@@ -72,7 +72,7 @@ class Report:
     ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on
     this objective is known); it holds for every run but those that fork or resize jobs. A proven optimum that the instance
     states is used for runs of its own class of schedules. ``bounds`` and ``judged`` say for every run what stands beside it,
-    and what the theorems that apply say of it.
+    and what the theorems that apply say of it; ``other_certificates`` prove bounds of classes that ``certificate`` does not.
     """
 
     instance: Instance
@@ -82,6 +82,7 @@ class Report:
     bounds: tuple[BoundShown | None, ...]
     judged: tuple[tuple[Judgement, ...], ...]
     skipped_rows: int = 0
+    other_certificates: tuple[Certificate, ...] = ()
 
     def __repr__(self) -> str:
         values = ", ".join(f"{line.run.policy} {number(line.value)}" for line in self.lines[:4])
@@ -152,6 +153,7 @@ def evaluate(
     *,
     skipped_rows: int = 0,
     progress: Callable[[str], Progress] | None = None,
+    finished: Callable[[Run], None] | None = None,
 ) -> Report:
     """Run policies and bound the optimum; everything in the report has been checked twice.
 
@@ -163,7 +165,7 @@ def evaluate(
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     policies : one, or several: texts, or policies of one's own (`optsched.simulate`); None: `default_policies`.
     objective : its name; None: the instance's own, else ``total_flow_time``.
-    progress : ``progress(policy)`` gives a callback for each run.
+    progress : ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
 
     Raises
     ------
@@ -182,7 +184,11 @@ def evaluate(
     instance = instance_of(instance)
     name = objective_of(instance, objective).name
     specifications = [specify(each) for each in _several(default_policies(instance) if policies is None else policies)]
-    runs = [refereed(instance, spec, progress(spec.text) if progress else None) for spec in specifications]
+    runs = []
+    for spec in specifications:
+        runs.append(refereed(instance, spec, progress(spec.text) if progress else None))
+        if finished is not None:
+            finished(runs[-1])
     proven = Proven(instance, runs)
     proven.stated_optimum_stands(name)
     return Report(
@@ -193,6 +199,7 @@ def evaluate(
         tuple(proven.beside(run, name) for run in proven.runs),
         tuple(judgements(spec, run, proven) for spec, run in zip(specifications, proven.runs, strict=True)),
         skipped_rows,
+        _others(proven, name),
     )
 
 
@@ -201,6 +208,16 @@ def _several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
     if isinstance(policies, str | Specification) or is_policy(policies) or not isinstance(policies, Iterable):
         return [cast("PolicyLike", policies)]
     return list(policies)
+
+
+def _others(proven: Proven, objective: str) -> tuple[Certificate, ...]:
+    # One a class of schedules: where a run's own differs from the usual one, and no stated optimum stands in its place.
+    usual = proven.certificate(objective)
+    beside = [(run, proven.beside(run, objective)) for run in proven.runs]
+    found = [
+        proven.certificate(objective, run.schedule_class) for run, bound in beside if bound and bound.kind != KNOWN
+    ]
+    return tuple({c.schedule_class: c for c in found if c is not None and c != usual}.values())
 
 
 def compare(

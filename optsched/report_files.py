@@ -15,8 +15,15 @@ from optsched.task_log import TaskSchedule
 PARQUET_ABOVE = 10_000  # jobs
 
 
-def prepare_folder(folder: str | os.PathLike[str]) -> None:
-    """Make the folder (its parent must exist); `InputError` when it cannot be, before anything long is run."""
+_OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
+
+
+def prepare_folder(folder: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Make the folder (its parent must exist); `InputError` when it cannot be, before anything long is run.
+
+    A folder that holds another run is refused: files of the two would stand beside each other. With ``force`` it is taken,
+    and `save_report` removes the files of the other run.
+    """
     place = Path(folder)
     try:
         place.mkdir(exist_ok=True)
@@ -27,15 +34,39 @@ def prepare_folder(folder: str | os.PathLike[str]) -> None:
         ) from None
     if not os.access(place, os.W_OK):
         raise InputError("cannot write into the folder", file=place, legal="a folder that can be written")
+    if _files_of_a_run(place) and not force:
+        raise InputError(
+            f"the folder holds another run ({_told(place)})",
+            file=place,
+            legal="another folder, or --force, which removes that run",
+        )
+
+
+def _files_of_a_run(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if _OURS.fullmatch(path.name))
+
+
+def _told(folder: Path) -> str:
+    # Which run it is, where it says so.
+    try:
+        document = json.loads((folder / "result.json").read_bytes())
+        policies = ", ".join(str(run["policy"]) for run in document["runs"])
+        return f"{policies} on {document['instance']['name'] or 'an instance'}"
+    except (OSError, ValueError, TypeError, KeyError):
+        return ", ".join(path.name for path in _files_of_a_run(folder)[:3])
 
 
 def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     """Write ``result.json``, ``schedule-NN-<name>.json`` (``.parquet`` above 10,000 jobs) and ``certificate.json``.
 
-    NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them.
-    ``result.json`` comes last: where it stands, everything else does.
+    NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them. Bounds for
+    other classes of schedules than that of ``certificate.json`` are in ``certificate-<class>.json``.
+    ``result.json`` comes last: where it stands, everything else does. Files of another run are removed first.
     """
     place = Path(folder)
+    others = _files_of_a_run(place)
+    for path in sorted(others, key=lambda path: path.name != "result.json"):
+        path.unlink()
     written = []
     suffix = "parquet" if report.instance.n > PARQUET_ABOVE else "json"
     for position, line in enumerate(report.lines, 1):
@@ -51,6 +82,9 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     if report.certificate is not None:
         written.append(place / "certificate.json")
         report.certificate.save(written[-1])
+    for certificate in report.other_certificates:
+        written.append(place / f"certificate-{certificate.schedule_class}.json")
+        certificate.save(written[-1])
     written.append(place / "result.json")
     write_atomic(written[-1], json.dumps(report.to_json(), allow_nan=False, indent=1) + "\n")
     return written

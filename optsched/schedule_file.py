@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.files import atomic_path, read_bytes, write_atomic
+from optsched.files import atomic_path, read_bytes, suffix_of, write_atomic
 from optsched.instance_file import short_number
 from optsched.json_text import parse_json
 from optsched.parquet import read_parquet
@@ -53,7 +53,7 @@ def write_segments(
 ) -> None:
     """Write segments to ``.json`` or ``.parquet``, whole or not at all; ``steps`` i64[S] where jobs share GPUs."""
     header = {"format": FORMAT, "instance": digest, "policy": policy, **stated}
-    suffix = Path(path).suffix.lower()
+    suffix = suffix_of(path)
     names = [ids[j] for j in job.tolist()]
     if suffix == ".parquet":
         spans = zip(gpu_offset[:-1].tolist(), gpu_offset[1:].tolist(), strict=True)

@@ -24,6 +24,7 @@ FLOORS = [
         "parquet",
         "table",
         "html",
+        "rounding",
     },
     {
         "cluster",
@@ -57,7 +58,19 @@ FLOORS = [
     {"ratios"},
     {"plot", "report", "report_files", "html_views"},
     {"studies"},
-    {"cli", "cli_tables", "cli_study", "catalogue", "warm_up", "__init__", "__main__"},
+    {
+        "cli",
+        "cli_run",
+        "cli_files",
+        "cli_lists",
+        "cli_options",
+        "cli_names",
+        "cli_output",
+        "cli_interrupt",
+        "cli_layout",
+        "cli_warm_up",
+    }
+    | {"cli_tables", "cli_study", "catalogue", "warm_up", "__init__", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 

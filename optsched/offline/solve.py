@@ -136,7 +136,8 @@ def _run(task: Task, named: Road | None) -> Solution:
 
 def _begin(task: Task) -> None:
     """A list schedule, the best certificate of theorems, a little local search; where numbers fail, without it."""
-    for step in (partial(task.search, 0), task.combinatorial, partial(task.search, FIRST_BUDGET)):
+    budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * task.instance.n**3)
+    for step in (partial(task.search, 0), task.combinatorial, partial(task.search, budget)):
         try:
             if not task.closed:
                 step()
