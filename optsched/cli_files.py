@@ -107,7 +107,8 @@ def plot(
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
     since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="only what happens from then on: seconds, 90min, 2h, 1d")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="only what happens from then on: seconds, 90min, 2h, 1d"),
     ] = None,
     until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="and until then")] = None,
     as_json: AsJson = False,
