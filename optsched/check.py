@@ -105,6 +105,13 @@ def check_schedule(
     ------
     InputError
         When the objective is unknown, a job has no duration, or the schedule's arrays do not fit together.
+
+    >>> import optsched as osd
+    >>> osd.check_schedule("rigid-06-1", osd.simulate("rigid-06-1", "srtf"))
+    []
+    >>> late = osd.Schedule.from_starts("rigid-06-1", range(0, 600, 100))
+    >>> [each.rule for each in osd.check_schedule("rigid-06-1", late, value=156.0)]
+    ['arrival', 'value']
     """
     instance, schedule = instance_of(instance), schedule_in(schedule)
     name = None if objective is None and value is None else _known(instance, objective)

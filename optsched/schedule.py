@@ -122,7 +122,7 @@ class Schedule:
     @classmethod
     def from_counts(
         cls,
-        instance: Instance,
+        instance: Source,
         job: Ints,
         start: Floats,
         end: Floats,
@@ -134,6 +134,7 @@ class Schedule:
         policy: str = "",
     ) -> Schedule:
         """Segments whose GPUs are known by number a pool (see `optsched.gpu_names`); names them."""
+        instance = instance_of(instance)
         gpu_offset, gpu, failed = assign_gpus(pool_first, start, end, offset, pool, count)
         if failed >= 0:
             name = instance.ids[int(job[failed])]
