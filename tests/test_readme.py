@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from pages.page import README, ROOT, Page
 from pages.picture import DRAWN, TOLERATED, difference, draw
 from pages.player import WIDTH, command, python, same
@@ -70,7 +69,7 @@ def test_pictures_are_what_is_drawn_now(picture: Path, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert {f"optsched {line}" for line in DRAWN[picture]} <= set(PAGE.commands)
     assert difference(draw(picture, tmp_path), picture) < TOLERATED, "make pages draws it again"
-    command("plot result/schedule-02-srtf.json --instance rigid-12-1 -o other.png".split())
+    command(["plot", "result/schedule-02-srtf.json", "--instance", "rigid-12-1", "-o", "other.png"])
     assert difference(tmp_path / "other.png", picture) > 2 * TOLERATED  # another schedule would be noticed
     assert f"]({picture.relative_to(ROOT)})" in PAGE.text
 
