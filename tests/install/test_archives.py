@@ -35,7 +35,7 @@ def test_an_sdist_holds_the_tree_and_each_file_once(tree: Path, sdist: Path) -> 
     inside = {name: place for folder, place in PLACES.items() for name in names if name.startswith(f"{folder}/")}
     assert {place + name[name.index("/") :] for name, place in inside.items()} == in_tree(tree)
     assert names >= PAGES
-    for folder in ("tests", "notebooks"):
+    for folder in ("docs", "tests", "notebooks"):
         files = {file.relative_to(tree).as_posix() for file in (tree / folder).rglob("*") if file.is_file()}
         assert {name for name in names if name.startswith(f"{folder}/")} == files
         assert files

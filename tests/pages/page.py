@@ -68,7 +68,7 @@ class Page:
 
     @cached_property
     def commands(self) -> list[str]:
-        """Lines that call a program, of ``bash`` and ``sh`` blocks (continued lines joined) and of prose between backticks."""
+        """Lines that call optsched or make, of ``bash`` and ``sh`` blocks (continued lines joined) and between backticks."""
         shell = [block.text for block in self.blocks if block.language in ("bash", "sh")]
         lines = [line for text in shell for line in logical_lines(text)]
         spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", self.prose)]

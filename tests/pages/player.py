@@ -1,7 +1,7 @@
 """Plays a page: its blocks are run in order, in this process and in one empty folder, as a reader would type them.
 
-A new interpreter for each command would take most of the time. The shell of a page is therefore plain: ``cat > FILE <<'END'``,
-``optsched ...``, and comments; anything else is an error here.
+A new interpreter for each command would take most of the time. The shell of a page is therefore plain:
+``cat > FILE <<'END'``, ``optsched ...``, and comments; anything else is an error here.
 """
 
 from __future__ import annotations

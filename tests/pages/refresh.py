@@ -1,9 +1,13 @@
-"""``make pages``: puts into README.md and docs/ what their blocks print now, and draws their pictures again."""
+"""``make pages``: puts into README.md and docs/ what their blocks print now, and draws their pictures again.
+
+With names of pages, only these.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -26,7 +30,8 @@ def refresh(page: Page) -> bool:
 
 def main() -> None:
     os.environ["COLUMNS"] = WIDTH
-    for path in page_files():
+    asked = sys.argv[1:] or [name_of(path) for path in page_files()]
+    for path in (path for path in page_files() if name_of(path) in asked):
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             print(name_of(path), "written" if refresh(Page(path)) else "is up to date", flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from functools import cache
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -43,7 +43,7 @@ def unknown(line: str) -> list[str]:
     missing = [word for word in options if word not in commands()[name] | {"--help", "-h"}]
     if name == "list" and words and words[0] not in KINDS and words[0] != "KIND":
         missing += words[:1]
-    for before, word in zip(words, words[1:], strict=False):
+    for before, word in pairwise(words):
         if before == "-p" and not word.isupper():
             specify(word)
     return missing

@@ -32,9 +32,10 @@ def test_a_page_cannot_show_what_fails(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_page_is_played_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = "# t\n\n```bash\ncat > a.txt <<'END'\n7\nEND\n```\n\n```python\nprint(open('a.txt').read())\n```\n\n```text\n7\n```\n"
     page = tmp_path / "page.md"
-    page.write_text(text)
+    page.write_text(
+        "```bash\ncat > a.txt <<'END'\n7\nEND\n```\n\n```python\nprint(open('a.txt').read())\n```\n\n```text\n7\n```\n"
+    )
     first, second = play(Page(page), tmp_path)
     assert first.said is None
     assert second.said is not None
