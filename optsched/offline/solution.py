@@ -85,7 +85,12 @@ class Solution:
 
     def named(self) -> Solution:
         """With a schedule that says what it is worth, in place of the method that happened to find it."""
-        return self if self.schedule is None else replace(self, schedule=replace(self.schedule, policy=self.text))
+        if self.schedule is None:
+            return self
+        schedule = replace(self.schedule, policy=self.text)
+        # what was computed stays what was computed: a copy of the clock's times has only what the clock can hold
+        schedule.__dict__["relative"] = replace(self.schedule.relative, policy=self.text)
+        return replace(self, schedule=schedule)
 
     @property
     def jobs(self) -> Table:
