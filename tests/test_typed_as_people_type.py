@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,7 @@ def test_a_solved_schedule_is_titled_by_what_is_known_of_the_optimum(instance: o
     text = r"total_completion_time [\d.]+, the optimum is at least [\d.]+"
     assert stopped.status == "limit"
     assert stopped.schedule is not None
-    assert __import__("re").match(text, stopped.schedule.policy), stopped.schedule.policy
+    assert re.match(text, stopped.schedule.policy), stopped.schedule.policy
 
 
 def test_there_is_nothing_to_draw_without_a_schedule() -> None:
