@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 RUNS   := $(VENV)/.installed-to-run
+TOOLS  := .[test,dev]
 JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 ifneq ($(wildcard ../shared/data),)
@@ -39,7 +40,7 @@ $(RUNS): pyproject.toml
 
 # what the tests need is more than what a run needs
 $(STAMP): pyproject.toml
-	$(call install,.[test,dev])
+	$(call install,$(TOOLS))
 	@touch $(RUNS) $(STAMP)
 
 lint: $(STAMP)
@@ -62,8 +63,9 @@ bench: $(STAMP)
 study: $(STAMP)
 	$(BIN)/pytest -q -m study --durations=20 tests
 
+# WHOLE=1: every road with all its dependencies, some minutes more
 install-check: $(STAMP)
-	$(BIN)/pytest -q -m install tests/install
+	OPTSCHED_WHOLE=$(WHOLE) $(BIN)/pytest -q -rs -n $(JOBS) --dist loadgroup -m install tests/install
 
 # what README.md and docs/ show of the program's output, and their pictures, made again
 pages: $(STAMP)

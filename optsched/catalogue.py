@@ -208,9 +208,14 @@ def _documented_entry(kind: str, name: str) -> Entry:
     thing = registries[kind].get(name)
     told = tuple(Parameter(key, _shown(value)) for key, value in parameters_of(thing).items())
     sign = {"policies": f"-p {name}:", "placements": f"-p POLICY+{name}:", "predictors": f"predictor={name}/"}[kind]
-    written = sign + ",".join(f"{each.name}={each.default}" for each in told)
-    doc = inspect.getdoc(thing) or ""
-    return Entry(name, _first_line(thing), told, written, doc.partition("\n")[2].strip().replace("``", ""))
+    written = sign + ",".join(f"{each.name}={each.default}" for each in told) if told else ""
+    _, _, about = (inspect.getdoc(thing) or "").partition("\n")
+    return Entry(name, _first_line(thing), told, written, _paragraphs(about))
+
+
+def _paragraphs(text: str) -> str:
+    # each on one line: how wide they are is the reader's affair
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().replace("``", "").split("\n\n"))
 
 
 def catalogue(kind: str) -> list[tuple[str, str]]:

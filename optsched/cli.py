@@ -5,8 +5,11 @@ Exit codes: 0, 1 for a result that does not hold, 2 for a user's mistake (one cl
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -15,19 +18,22 @@ from optsched import __version__
 from optsched.cli_files import convert, generate, plot, verify
 from optsched.cli_interrupt import interruptible, leave_work_behind
 from optsched.cli_lists import list_names
-from optsched.cli_output import OutputError, say, silence
+from optsched.cli_output import OutputError, refused, say, silence
 from optsched.cli_run import bound, ratio, reproduce, run, solve
 from optsched.cli_warm_up import warm_up
 from optsched.errors import InputError, OptschedError
 
 EXAMPLES = """\b
 Examples:
-  optsched run cluster-week -p fifo -p srtf    policies on a shipped instance, each with its ratio
-  optsched run philly:jobs.csv --cluster 64x8  the default policies (fifo, sjf, srtf) on a trace
-  optsched solve rigid-10-1                    the proven optimum
-  optsched bound cluster-week -o proof.json    a bound that can be verified
+  optsched run cluster-week -p fifo -p srtf
+  optsched run philly:jobs.csv --cluster 64x8 -o result
+  optsched solve rigid-10-1
+  optsched bound cluster-week -o proof.json
   optsched verify proof.json --instance cluster-week
-  optsched list policies                       names; also instances, recipes, dialects, ...
+  optsched list policies
+
+Without -p: fifo, sjf, srtf (where jobs may share GPUs or have tasks, others: optsched run --help).
+Names of policies, instances, recipes, dialects, ...: optsched list
 """
 
 app = typer.Typer(
@@ -64,25 +70,44 @@ app.command(name="list")(list_names)
 app.command(name="warm-up")(warm_up)
 
 
-def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+class _Notes(logging.Handler):
+    """What libraries log and nobody handles, a line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _note(record.getMessage())
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
     # Warnings are for people here: one line, without the file and the line of code.
     say(f"note: {' '.join(str(message).split())}")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point: runs a command and turns errors into one line and an exit code."""
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    handled = logging.lastResort
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="interference: ")  # said when the source was read
         warnings.showwarning = _note
+        logging.lastResort = _Notes(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.lastResort = handled
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: runs a command and turns errors into one line and an exit code."""
+    if sys.stdout is None:
+        say("cannot write to stdout: it is closed")
+        sys.exit(2)
+    with _notes():
         code = _run(arguments)
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()  # here it can still be said that it fails
     except BrokenPipeError:
         silence(sys.stdout)
     except OSError as error:
-        silence(sys.stdout)
-        say(f"cannot write to stdout: {error.strerror or error}")
+        say(str(refused(error)))
         code = code or 2
     sys.exit(code)
 
@@ -104,9 +129,9 @@ def _run(arguments: list[str] | None) -> int:
         silence(sys.stdout)
         return 0
     except OSError as error:
-        # Help is written by the parser itself; all else goes through `optsched.cli_output` and `optsched.files`.
-        silence(sys.stdout)
-        say(str(error.strerror or error))
+        if error.filename is not None:
+            raise
+        say(str(refused(error)))  # help is written by the parser itself, all else by `optsched.cli_output`
         return 2
     except Exception as error:
         # The command-line parser's own errors: unknown options, missing arguments, wrong types.

@@ -106,9 +106,14 @@ def plot(
     picture: Annotated[Path, output("PICTURE", "a picture (.png, .svg, .pdf)")],
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="only what happens from then on: seconds, 90min, 2h, 1d"),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="and until then")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a schedule by GPU and node, or a run's values and ratios.
+    """Draw a schedule by GPU and node, all of it or a window of time, or a run's values and ratios.
 
     optsched plot result/result.json -o ratios.png
     """
@@ -116,7 +121,8 @@ def plot(
         reading.look(instance)
     from optsched.plot.files import plot_file
 
-    plot_file(file, picture, None if instance is None else reading.load(instance).instance)
+    about = None if instance is None else reading.load(instance).instance
+    plot_file(file, picture, about, start=since, end=until)
     if as_json:
         print_json({"file": str(picture)})
     else:

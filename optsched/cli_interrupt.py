@@ -7,7 +7,10 @@ waits for it; on Ctrl-C the first thread says what is known and ends the process
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +20,8 @@ from optsched.cli_output import say
 from optsched.files import discard_unfinished
 
 T = TypeVar("T")
+THREAD = "optsched command"
+PATIENCE = 0.7  # seconds for a campaign without its processes to end
 POLL = 0.2  # seconds; where waiting for a thread cannot be interrupted, it is done in slices
 
 _known: list[Callable[[], None]] = []
@@ -51,12 +56,13 @@ def interruptible(work: Callable[[], T]) -> T:
     failed: list[BaseException] = []
 
     def run() -> None:
+        shield_processes()
         try:
             found.append(work())
         except BaseException as error:
             failed.append(error)
 
-    thread = threading.Thread(target=run, name="command", daemon=True)
+    thread = threading.Thread(target=run, name=THREAD, daemon=True)
     thread.start()
     while thread.is_alive():
         thread.join(POLL)
@@ -65,21 +71,57 @@ def interruptible(work: Callable[[], T]) -> T:
     return found[0]
 
 
+def shield_processes() -> None:
+    """Processes that this thread begins from now on do not hear Ctrl-C, which would make them complain: they are stopped."""
+    if not hasattr(signal, "pthread_sigmask"):
+        return
+    if "joblib" in sys.modules:  # which begins this one first, and it makes the thread hear again
+        from multiprocessing import resource_tracker
+
+        resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
 def leave_work_behind(code: int) -> None:
     """Tell what is known, tidy up, and end the process together with the thread that still works."""
     with contextlib.suppress(KeyboardInterrupt, Exception):  # a second Ctrl-C: then nothing is told
+        if "optsched.progress" in sys.modules:
+            sys.modules["optsched.progress"].stop_all()
         for tell in reversed(_known[-1:]):
             tell()
+    campaign = False
     with contextlib.suppress(KeyboardInterrupt, Exception):
-        for tidy in (*_untidy, discard_unfinished, _stop_workers):
+        for tidy in (*_untidy, discard_unfinished):
             tidy()
+        campaign = _workers_stopped()
+        _stop_programs()
     say("interrupted")
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
+    if campaign and _ended(PATIENCE):
+        sys.exit(code)  # what its processes shared is then given back in good order
     os._exit(code)  # not through the interpreter's end, which a thread within a solver does not survive
 
 
-def _stop_workers() -> None:
-    # Processes of a campaign, where one is running.
+def _workers_stopped() -> bool:
+    # Processes of a campaign, where one is running: what waits for them then ends by itself.
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = getattr(loky, "_executor", None)
-    if executor is not None:
-        executor.shutdown(wait=True, kill_workers=True)
+    if executor is None:
+        return False
+    executor.shutdown(wait=False, kill_workers=True)
+    return True
+
+
+def _stop_programs() -> None:
+    # A solver in a process of its own; nobody else knows which there are.
+    for each in gc.get_objects():
+        if type(each) is subprocess.Popen and each.poll() is None:
+            each.kill()
+
+
+def _ended(seconds: float) -> bool:
+    working = [thread for thread in threading.enumerate() if thread.name == THREAD]
+    for thread in working:
+        thread.join(seconds)
+    return not any(thread.is_alive() for thread in working)

@@ -7,6 +7,7 @@ have. A full disk is one: `OutputError`, one line.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import sys
@@ -21,16 +22,13 @@ class OutputError(OptschedError):
 
 def write(text: str) -> None:
     """Write to stdout, and see that it arrives."""
-    if sys.stdout is None:
-        raise OutputError("cannot write to stdout: it is closed")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         silence(sys.stdout)
     except OSError as error:
-        silence(sys.stdout)
-        raise OutputError(f"cannot write to stdout: {error.strerror or error}") from None
+        raise refused(error) from None
 
 
 def silence(stream: Any) -> None:
@@ -57,21 +55,30 @@ def print_json(document: Any) -> None:
     write(json.dumps(document, allow_nan=False) + "\n")
 
 
+class _Page(io.StringIO):
+    """Text that is laid out for stdout, but written in one piece, where it can be seen whether it arrives."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        return sys.stdout.isatty()
+
+
 def show(view: Any) -> None:
     """Print a table for people, as wide as there is room (`optsched.cli_layout`)."""
     from rich.console import Console
 
     from optsched.cli_layout import width_of_stdout
 
-    if sys.stdout is None:
-        raise OutputError("cannot write to stdout: it is closed")
-    console = Console(width=width_of_stdout())
-    with console.capture() as captured:
-        console.print(view)
-    write(_encodable(captured.get()))
-
-
-def _encodable(text: str) -> str:
+    page = _Page()
+    Console(file=page, width=width_of_stdout()).print(view)
     # where stdout takes no "±", a table with "?" is better than none
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
+    write(page.getvalue().encode(page.encoding, "replace").decode(page.encoding))
+
+
+def refused(error: OSError) -> OutputError:
+    """What to say of an error that stdout gave."""
+    silence(sys.stdout)
+    return OutputError(f"cannot write to stdout: {error.strerror or error}")

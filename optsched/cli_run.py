@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli_interrupt import telling, tidying
+from optsched.cli_interrupt import shield_processes, telling, tidying
 from optsched.cli_options import (
     DEFAULT_POLICIES,
     AsJson,
@@ -36,7 +36,9 @@ def run(
     objective: Objective = None,
     seed: Seed = 0,
     folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
-    force: Annotated[bool, typer.Option("--force", help="with -o: remove what another run left in the folder")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="with -o: remove a run of other policies from the folder")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay jobs under online policies; a certified ratio to the best possible beside each.
@@ -55,7 +57,7 @@ def run(
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(loaded.instance)]
     done: list[Run] = []
     with (
-        _folder(folder, force),
+        _folder(folder, [each.text for each in chosen], force),
         telling(lambda: _tell_finished(loaded.instance, objective, done, as_json)),
         bars() as shown,
     ):
@@ -68,6 +70,8 @@ def run(
             finished=done.append,
         )
     written = [] if folder is None else save_report(report, folder)
+    if report.note:
+        say(report.note)
     if as_json:
         print_json(report.to_json())
     else:
@@ -123,11 +127,11 @@ def solve(
 
     loaded = reading.load(source)
     interval = Interval()
-    with bars() as shown, telling(lambda: say(interval.last)):
+    with bars(words=True) as shown, telling(lambda: say(interval.last)):
         tell = shown.line("solving")
 
         def progress(event: Any) -> None:
-            interval.update(event.incumbent, event.bound, event.gap, event.seconds)
+            interval.update(event.incumbent, event.bound, event.gap)
             tell(interval.text)
 
         solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=progress)
@@ -245,6 +249,7 @@ def reproduce(
     from optsched.studies.study import STUDIES
 
     chosen = STUDIES.get(study)
+    shield_processes()
     reached = [0, 0]
     with bars() as shown, telling(lambda: say(_so_far(study, *reached))):
         advance = shown.step(f"running the study {study}")
@@ -268,7 +273,7 @@ def _so_far(study: str, finished: int, every: int) -> str:
 
 
 @contextlib.contextmanager
-def _folder(path: Path | None, force: bool) -> Iterator[None]:
+def _folder(path: Path | None, named: list[str], force: bool) -> Iterator[None]:
     # Made before a long run, not after it; where the run fails, a new one is not left behind.
     if path is None:
         yield
@@ -276,7 +281,7 @@ def _folder(path: Path | None, force: bool) -> Iterator[None]:
     from optsched.report_files import prepare_folder
 
     new = not path.exists()
-    prepare_folder(path, force=force)
+    prepare_folder(path, named, force=force)
 
     def remove() -> None:
         if new:

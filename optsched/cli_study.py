@@ -6,6 +6,7 @@ from rich.console import Group
 from rich.text import Text
 
 from optsched.cli_layout import Column, Sheet
+from optsched.rounding import Side, fixed
 from optsched.studies.estimate import Estimate
 from optsched.studies.experiment import Outcome
 from optsched.studies.findings import change_text, findings
@@ -32,9 +33,10 @@ def _experiment(outcome: Outcome) -> list[Text | Sheet]:
     for name in e.shown:
         measure = e.measurement.measures[name]
         scale, unit = SCALES["short" if measure.short else measure.unit]
+        side: Side = "up" if measure.at_most else "nearest"
         rows = {"any row": e.reference} if measure.of_workload else {row: row for row in e.rows}
         cells = {
-            label: [cell(outcome.estimate(row, column, name), scale) for column in e.columns]
+            label: [cell(outcome.estimate(row, column, name), scale, side) for column in e.columns]
             for label, row in rows.items()
         }
         _section(sheet, measure.head + unit, cells)
@@ -66,12 +68,11 @@ def _workload_line(outcome: Outcome) -> str:
     return f"recipe {workloads[0].recipe}: {stated}{seeds}"
 
 
-def cell(value: Estimate | None, scale: float = 1.0) -> str:
+def cell(value: Estimate | None, scale: float = 1.0, side: Side = "nearest") -> str:
     """Mean and half width of the interval, in as many decimals as the mean has three digits for."""
     if value is None:
         return "-"
     mean = value.mean * scale
     decimals = 3 if abs(mean) < 10 else 2 if abs(mean) < 100 else 1 if abs(mean) < 1000 else 0
-    if value.half_width is None:
-        return f"{mean:,.{decimals}f}"
-    return f"{mean:,.{decimals}f} ± {value.half_width * scale:,.{decimals}f}"
+    shown = fixed(mean, decimals, side)
+    return shown if value.half_width is None else f"{shown} ± {fixed(value.half_width * scale, decimals, side)}"

@@ -12,6 +12,7 @@ from optsched.bounds import Certificate
 from optsched.catalogue import Entry
 from optsched.cli_layout import Column, Sheet
 from optsched.instance import Instance
+from optsched.rates.solo import solo_times
 from optsched.ratios.evaluate import RatioTable
 from optsched.ratios.judge import Judgement
 from optsched.report import KNOWN, Report
@@ -179,6 +180,9 @@ def _bound_notes(report: Report) -> list[str]:
         value = number(shown.value, 12, "up" if shown.gain else "down")
         notes.append(f"{what} {value} ({shown.kind}, class {shown.schedule_class}; proved again)")
     notes.append("wait = GPU-hours that gangs waited or restarted; saves = those of the first policy, less its own")
+    bounded = int((~solo_times(report.instance).exact).sum())
+    if bounded:
+        notes.append(f"FTF is from above: of {bounded} jobs a bound on the solo time is known, not the best placement")
     return notes
 
 
@@ -245,8 +249,10 @@ def entry_view(entry: Entry) -> Group:
         table = Table(header_style="bold", pad_edge=False)
         table.add_column("parameter", no_wrap=True)
         table.add_column("default", overflow="fold")
-        table.add_column("", overflow="fold")
+        explained = any(each.meaning for each in entry.parameters)
+        if explained:
+            table.add_column("", overflow="fold")
         for each in entry.parameters:
-            table.add_row(Text(each.name), Text(each.default), Text(each.meaning))
+            table.add_row(Text(each.name), Text(each.default), *([Text(each.meaning)] if explained else []))
         parts += [table, Text(f"written as: {entry.written}\n")]
     return Group(*parts, *([Text(entry.about)] if entry.about else []))

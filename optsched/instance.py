@@ -93,7 +93,8 @@ class Instance:
     name : shown in reports.
     objective : the objective that is meant when none is named (default: ``total_flow_time``).
     recipe : how the instance was made (name, seed, parameters), kept verbatim.
-    optimum : a proven optimum, ``{"objective", "class", "value", "proved_by"}``.
+    optimum : what is said to be the optimum, ``{"objective", "class", "value", "proved_by"}``; `optsched.ratios.optimum`
+        says when it is believed.
     profiles : what an iteration of a job with ``iterations`` costs, by the name in its ``profile``. A profile may be
         missing (a trace that only names models): such an instance can be converted, and runs once it has its profiles.
     throughputs : iterations/s by job type, GPU type and gang size, for jobs whose ``profile`` is a job type of the table.
@@ -161,6 +162,8 @@ class Instance:
             "contention": contention,
             "scalings": scalings,
             "interference": interference,
+            "file": None,
+            "zero": 0.0,
         }.items():
             self.__dict__[key] = value
         self._check_contention()
@@ -180,6 +183,8 @@ class Instance:
     contention: Contention | None
     scalings: dict[str, Scaling]
     interference: Interference | None
+    file: str | None  # that it was read from, unchanged
+    zero: float  # what the log's clock says at its time 0: not 0 for `relative` only
 
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
@@ -261,7 +266,7 @@ class Instance:
         shifted = object.__new__(Instance)
         earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
         changed = {"table": self.table.with_columns(earlier), "_needs": self._needs.with_columns(earlier)}
-        shifted.__dict__.update({**self._parts, **changed})
+        shifted.__dict__.update({**self._parts, **changed, "file": None, "zero": self.epoch})
         del shifted.__dict__["jobs"]
         if self.optimum:
             moved = get_objective(str(self.optimum["objective"])).clock_part(self)
@@ -607,7 +612,9 @@ class Instance:
     def load(path: str | os.PathLike[str]) -> Instance:
         """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
         try:
-            return Instance(**read_parts(path), file=path)
+            instance = Instance(**read_parts(path), file=path)
+            instance.__dict__["file"] = os.fspath(path)
+            return instance
         except InputError as error:
             if str(path) in str(error):
                 raise

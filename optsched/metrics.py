@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.rates.duration import seconds_alone
 from optsched.rates.segment_paces import segment_paces
+from optsched.rates.solo import solo_times
 from optsched.rates.sub_steps import segment_sub_steps
 from optsched.schedule import Schedule, SharedSchedule, node_first
 
 Floats = npt.NDArray[np.float64]
 HOUR = 3600.0
+FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
 
 
 def metrics(schedule: Schedule) -> dict[str, Any]:
@@ -137,8 +138,16 @@ def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
 
 
 def offered_hours(schedule: Schedule) -> float:
-    """GPU-hours from the first arrival to the last completion of a schedule whose times count from there."""
-    return schedule.instance.cluster.gpus * (float(schedule.end.max()) if len(schedule) else 0.0) / HOUR
+    """GPU-hours of all GPUs from the first arrival to the last completion."""
+    return schedule.instance.cluster.gpus * offered_seconds(schedule) / HOUR
+
+
+def offered_seconds(schedule: Schedule) -> float:
+    """T, the seconds from the first arrival to the last completion; 0 for an empty schedule."""
+    if not len(schedule):
+        return 0.0
+    schedule = schedule.relative
+    return float(schedule.end.max()) - float(schedule.instance.arrival.min())
 
 
 def _presence(schedule: Schedule) -> tuple[float, npt.NDArray[np.bool_]]:
@@ -189,7 +198,7 @@ def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
         return 0.0, 0.0
     schedule = schedule.relative
     instance = schedule.instance
-    span = instance.cluster.gpus * (float(schedule.end.max()) - float(instance.arrival.min()))
+    span = instance.cluster.gpus * offered_seconds(schedule)
     pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
     held = float(np.dot(schedule.gangs, schedule.end - schedule.start))
     if isinstance(schedule, SharedSchedule):
@@ -201,7 +210,10 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     """FTF of every finished job: JCT / (solo time x max(1, n g / G)), n = mean number of active jobs in its stay.
 
     A job is active from arrival to completion; unfinished jobs are active until the schedule ends. A value above 1: the
-    job would have been better off with a private 1/n share of the cluster.
+    job would have been better off with a private 1/n share of the cluster. The solo time is that of its gang on the best
+    placement of this cluster (`optsched.rates.solo`), so that a gang alone has 1 there and more elsewhere; a job that forks
+    or takes more GPUs than its gang may have less. Where the best placement is not known (`SoloTimes.exact`), the solo time
+    is a lower bound and the FTF one from above; reports say so.
     """
     schedule = schedule.relative
     instance = schedule.instance
@@ -217,7 +229,8 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     )
     active = np.divide(stay, jct, out=np.ones_like(jct), where=jct > 0)  # a stay that the clock rounds to nothing
     share = np.maximum(1.0, active * instance.gpus[done] / instance.cluster.gpus)
-    return jct / (seconds_alone(instance)[done] * share)
+    found = jct / (solo_times(instance).seconds[done] * share)
+    return np.where(np.abs(found - 1.0) <= FAIR, 1.0, found)
 
 
 def _active_integral(arrival: Floats, completion: Floats, at: Floats) -> Floats:

@@ -5,22 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    Task,
-    TaskID,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
-from rich.text import Text
 
 from optsched.rounding import fixed
 
@@ -29,23 +19,21 @@ DELAY = 2.0  # seconds before anything is shown
 Advance = Callable[[int, int], None]
 
 
-@dataclass
 class Interval:
     """Where a proof stands, in words: incumbent, bound, gap, time. nan is what is not known yet."""
 
-    incumbent: float = math.nan
-    bound: float = math.nan
-    gap: float = math.nan
-    seconds: float = 0.0
+    def __init__(self) -> None:
+        self.incumbent = self.bound = self.gap = math.nan
+        self._began = time.perf_counter()
 
-    def update(self, incumbent: float, bound: float, gap: float, seconds: float) -> None:
+    def update(self, incumbent: float, bound: float, gap: float) -> None:
         """News."""
-        self.incumbent, self.bound, self.gap, self.seconds = incumbent, bound, gap, seconds
+        self.incumbent, self.bound, self.gap = incumbent, bound, gap
 
     @property
     def text(self) -> str:
         """What the progress line shows, which shows the time itself."""
-        parts = [f"incumbent {_shown(self.incumbent, up=True)}", f"bound {_shown(self.bound, up=False)}"]
+        parts = [f"incumbent {_amount(self.incumbent, up=True)}", f"bound {_amount(self.bound, up=False)}"]
         known = math.isfinite(self.incumbent) and math.isfinite(self.bound) and math.isfinite(self.gap)
         return ", ".join([*parts, f"gap {fixed(100 * self.gap, 2, 'up')} %" if known else "gap -"])
 
@@ -54,38 +42,27 @@ class Interval:
         """What is told when nothing follows any more."""
         if math.isnan(self.incumbent) and math.isnan(self.bound):
             return "no schedule was found and no bound proved"
-        return f"{self.text}, after {self.seconds:.1f} s"
+        return f"{self.text}, after {time.perf_counter() - self._began:.1f} s"
 
 
-def _shown(value: float, *, up: bool) -> str:
+def _amount(value: float, *, up: bool) -> str:
     if not math.isfinite(value):
         return "-"
     whole = value == int(value)
     return fixed(value, 0 if whole else 3, "up" if up else "down")
 
 
-class _Unless(BarColumn):
-    """A bar, and nothing for steps that are told in words."""
-
-    def render(self, task: Task) -> Text:  # type: ignore[override]
-        return Text() if task.fields.get("words") else super().render(task)  # type: ignore[return-value]
-
-
-class _Percent(TaskProgressColumn):
-    def render(self, task: Task) -> Text:
-        return Text() if task.fields.get("words") else super().render(task)
-
-
 class Bars:
-    """Named steps with a bar each; silent when stderr is not a terminal or everything is quick."""
+    """Named steps, with a bar each or told in ``words``; silent when stderr is no terminal or everything is quick."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: bool = False) -> None:
         console = Console(stderr=True)
+        told = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1))
+        drawn = () if words else (BarColumn(20), TaskProgressColumn())
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, overflow="ellipsis")),
-            _Unless(bar_width=20),
-            _Percent(),
+            told,
+            *drawn,
             TimeElapsedColumn(),
             console=console,
             transient=True,
@@ -94,6 +71,15 @@ class Bars:
         )
         self._timer = threading.Timer(DELAY, self._progress.start)
         self._timer.daemon = True
+
+    def start(self) -> None:
+        """Show them, after a while."""
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Show nothing any more."""
+        self._timer.cancel()
+        self._progress.stop()
 
     def step(self, name: str) -> Advance:
         """Begin a step; the callback takes (done, all)."""
@@ -106,23 +92,33 @@ class Bars:
 
     def line(self, name: str) -> Callable[[str], None]:
         """Begin a step without a known end; the callback changes what is told of it."""
-        task = self._begin(name, words=True)
-        return lambda text: self._progress.update(task, description=f"{name}: {text}")
+        task = self._begin(name)
+        return lambda text: self._progress.update(task, description=text)
 
-    def _begin(self, name: str, words: bool = False) -> TaskID:
+    def _begin(self, name: str) -> TaskID:
         for task in self._progress.task_ids:
             self._progress.stop_task(task)
             self._progress.update(task, visible=False)
-        return self._progress.add_task(name, total=None, words=words)
+        return self._progress.add_task(name, total=None)
+
+
+_shown: list[Bars] = []
 
 
 @contextlib.contextmanager
-def bars() -> Iterator[Bars]:
+def bars(words: bool = False) -> Iterator[Bars]:
     """Bars that appear after two seconds and vanish at the end."""
-    shown = Bars()
-    shown._timer.start()
+    shown = Bars(words)
+    _shown.append(shown)
+    shown.start()
     try:
         yield shown
     finally:
-        shown._timer.cancel()
-        shown._progress.stop()
+        shown.stop()
+        _shown.remove(shown)
+
+
+def stop_all() -> None:
+    """Clear the terminal of progress for good: something else is to be said there."""
+    for shown in _shown:
+        shown.stop()

@@ -16,7 +16,8 @@ from optsched.objectives import objective_of
 from optsched.online import AnyPolicy
 from optsched.online.specification import Specification, is_policy, specify
 from optsched.ratios.judge import Judgement, chosen, judgements, violated
-from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, stated_optimum, verified_bound
+from optsched.ratios.optimum import stated_optimum
+from optsched.ratios.proven import KNOWN, BoundShown, Proven, refereed, verified_bound
 from optsched.simulation.engine import Progress
 from optsched.simulation.run import Run
 from optsched.table import Table
@@ -70,9 +71,10 @@ class Report:
     """What policies made of an instance, and how far each is from the best possible.
 
     ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on
-    this objective is known); it holds for every run but those that fork or resize jobs. A proven optimum that the instance
-    states is used for runs of its own class of schedules. ``bounds`` and ``judged`` say for every run what stands beside it,
-    and what the theorems that apply say of it; ``other_certificates`` prove bounds of classes that ``certificate`` does not.
+    this objective is known); it holds for every run but those that fork or resize jobs. An optimum that the instance
+    states is used for runs of its own class of schedules where this installation proved it; else ``note`` says so.
+    ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of it;
+    ``other_certificates`` prove bounds of classes that ``certificate`` does not.
     """
 
     instance: Instance
@@ -83,6 +85,7 @@ class Report:
     judged: tuple[tuple[Judgement, ...], ...]
     skipped_rows: int = 0
     other_certificates: tuple[Certificate, ...] = ()
+    note: str = ""
 
     def __repr__(self) -> str:
         values = ", ".join(f"{line.run.policy} {number(line.value)}" for line in self.lines[:4])
@@ -173,6 +176,13 @@ def evaluate(
         Unknown policies or objective; a stated optimum that a run or the bound refutes.
     SimulationError
         The referee rejects a schedule (a defect of optsched, or of a policy of one's own).
+
+    >>> import optsched as osd
+    >>> report = osd.evaluate("rigid-06-1", ["fifo", "srtf"])
+    >>> report
+    Report(total_completion_time on 'rigid-06-1': fifo 205, srtf 155)
+    >>> [line.ratio for line in report.lines][1] < 1.2, report.violations
+    (True, [])
     """
     instance = instance_of(instance)
     name = objective_of(instance, objective).name
@@ -193,6 +203,7 @@ def evaluate(
         tuple(judgements(spec, run, proven) for spec, run in zip(specifications, proven.runs, strict=True)),
         skipped_rows,
         _others(proven, name),
+        proven.note(name),
     )
 
 
@@ -218,7 +229,14 @@ def compare(
     policies: PolicyLike | Iterable[PolicyLike] | None = None,
     objective: str | None = None,
 ) -> Table:
-    """Run policies and bound the optimum: `Report.frame` of `evaluate`, which says what the parameters are."""
+    """Run policies and bound the optimum: `Report.frame` of `evaluate`, which says what the parameters are.
+
+    >>> import optsched as osd
+    >>> osd.compare("rigid-06-1", "fifo").select("policy", "value", "ratio_to").row(0)
+    ('fifo', 205.0, 'optimum')
+    >>> osd.compare("rigid-06-1", ["fifo", "sjf", "srtf"]).height
+    3
+    """
     return evaluate(instance, policies, objective).frame()
 
 

@@ -46,7 +46,7 @@ class ShippedInstance:
 
     ``problem`` in Graham's notation; ``optimum`` the proven optimal value, or None with ``lower`` and ``upper`` the best
     proven bounds, where known; ``proved_by`` the methods that agree; ``recipe`` and ``seed`` how it was generated, or
-    ``reference`` where it was published.
+    ``reference`` where it was published; ``digest`` of the instance (`Instance.digest`) that the optimum was proved for.
     """
 
     name: str
@@ -61,6 +61,7 @@ class ShippedInstance:
     seed: int | None = None
     reference: str = ""
     licence: str = ""
+    digest: str = ""
 
 
 def load(
@@ -102,6 +103,16 @@ def load(
         All bad rows of the file at once.
     InputError
         No such file, name or dialect (with near matches), no cluster, or an option that does not apply.
+
+    >>> import optsched as osd
+    >>> osd.load("rigid-10-1")
+    Instance('rigid-10-1', 10 jobs, 1x8)
+    >>> osd.load("cluster-week", limit=100, cluster="4x8")
+    Instance('cluster-week', 100 jobs, 4x8)
+    >>> with open("log.csv", "w") as log:
+    ...     _ = log.write("submitted,gpus,seconds\\n0,4,60\\n5,1,30\\n")
+    >>> osd.load("csv:log.csv", cluster="1x4", columns={"arrival": "submitted", "gpus": "gpus", "duration": "seconds"}).ids
+    ('1', '2')
     """
     return load_counted(
         source,
@@ -322,7 +333,7 @@ def shipped() -> list[ShippedInstance]:
     return list(found.values())
 
 
-_TEXTS = ("name", "file", "problem", "objective", "recipe", "reference", "licence")
+_TEXTS = ("name", "file", "problem", "objective", "recipe", "reference", "licence", "digest")
 _NUMBERS = ("optimum", "lower", "upper")
 _REQUIRED = ("name", "file", "problem", "objective")
 

@@ -10,6 +10,7 @@ import pytest
 
 from optsched.cli import main
 from optsched.instance import Instance, Job
+from optsched.sources import load
 
 
 class Outcome:
@@ -145,13 +146,31 @@ def test_bound_saves_a_certificate(command: Any, small: Path, tmp_path: Path) ->
 
 def test_a_known_optimum_is_used_for_its_own_class(command: Any, tmp_path: Path) -> None:
     path = tmp_path / "known.json"
+    load("rigid-06-1").save(path)  # another file of a shipped instance: the same digest
+    for source in ("rigid-06-1", path):
+        done = command("run", source, "-p", "sjf", "-p", "srtf", "--json")
+        sjf, srtf = done.json["runs"]
+        assert sjf["ratio_to"] == "optimum"
+        best = load("rigid-06-1").optimum["value"]  # type: ignore[index]
+        assert sjf["bound"] == {"value": best, "kind": "known-optimum", "class": "gang-nonpreemptive", "exact": True}
+        assert srtf["bound"]["class"] == "gang"
+        assert "states" not in done.err
+
+
+def test_a_stated_optimum_that_nobody_proved_is_in_no_ratio(command: Any, tmp_path: Path) -> None:
+    path = tmp_path / "stated.json"
     optimum = {"objective": "total_completion_time", "class": "gang-nonpreemptive", "value": 17, "proved_by": ["hand"]}
     jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
     Instance(jobs, "1x2", objective="total_completion_time", optimum=optimum).save(path)
-    sjf, srtf = command("run", path, "-p", "sjf", "-p", "srtf", "--json").json["runs"]
-    assert sjf["ratio_to"] == "optimum"
-    assert sjf["bound"] == {"value": 17, "kind": "known-optimum", "class": "gang-nonpreemptive", "exact": True}
-    assert srtf["bound"]["class"] == "gang"
+    for name in ("run", "ratio"):
+        done = command(name, path, "-p", "sjf", "--json")
+        rows = done.json["runs"] if name == "run" else done.json["policies"][0]["instances"]
+        assert rows[0]["bound"]["kind"] != "known-optimum"
+        assert (
+            "states an optimum of 17 (class gang-nonpreemptive), not proved here: `optsched solve` proves one"
+            in done.err
+        )
+        assert done.err.count("\n") == 1
 
 
 def test_a_refuted_optimum_is_an_error(command: Any, tmp_path: Path) -> None:

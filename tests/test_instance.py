@@ -57,10 +57,10 @@ def test_arrays_hold_the_jobs_in_order_with_their_defaults() -> None:
 
 
 def test_a_table_and_jobs_make_the_same_instance() -> None:
-    jobs = [Job("0", arrival=1, gpus=2, duration=3), Job("1", arrival=0, duration=4, weight=2)]
+    jobs = [Job("1", arrival=1, gpus=2, duration=3), Job("2", arrival=0, duration=4, weight=2)]
     table = pl.DataFrame({"weight": [1, 2], "gpus": [2, 1], "duration": [3, 4], "arrival": [1, 0]})
     from_table, from_jobs = Instance(table, "2x2"), Instance(jobs, Cluster.parse("2x2"))
-    assert from_table.ids == ("0", "1")
+    assert from_table.ids == ("1", "2")
     assert from_table.table.equals(from_jobs.table)
     assert from_table.digest == from_jobs.digest
 

@@ -104,7 +104,7 @@ def test_defaults_may_be_left_out_and_jobs_without_id_are_numbered(tmp_path: Pat
     path = tmp_path / "small.json"
     path.write_text('{"format": "optsched-instance/1", "cluster": {"nodes": [{"gpus": 2}]}, "jobs": [{"duration": 3}]}')
     instance = Instance.load(path)
-    assert instance.jobs == [Job("0", duration=3)]
+    assert instance.jobs == [Job("1", duration=3)]
     assert instance.cluster == Cluster.parse("1x2")
 
 

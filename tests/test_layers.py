@@ -25,9 +25,11 @@ FLOORS = [
         "table",
         "html",
         "rounding",
+        "parquet_reader",
     },
     {
         "cluster",
+        "epoch",
         "job_table",
         "instance",
         "instance_file",

@@ -28,6 +28,7 @@ def replayed_metrics(schedule: Schedule) -> dict[str, Any]:
     instance, segments = schedule.instance, list(schedule.segments())
     n, total = instance.n, instance.cluster.gpus
     last = int(max((segment.end for segment in segments), default=0))
+    span = last - int(instance.arrival.min()) if segments else 0  # GPUs are offered from the first arrival on
     work, completion = [0] * n, [None] * n
     busy = overhead = waiting = Fraction(0)
     queueing, active_in = [0] * n, [0] * last
@@ -81,13 +82,13 @@ def replayed_metrics(schedule: Schedule) -> dict[str, Any]:
         "total_weighted_completion_time": sum(int(instance.weight[j]) * completion[j] for j in done),
         "total_flow_time": sum(jct.values()),
         "mean_queueing": mean(queueing[j] for j in done),
-        "utilization": busy / (total * last) if last else 0,
+        "utilization": busy / (total * span) if span else 0,
         "max_ftf": max(ftf.values(), default=0),
         "mean_ftf": mean(ftf.values()),
         "gpu_hours": {
             "busy": busy / 3600,
             "overhead": overhead / 3600,
-            "idle": (total * last - busy - overhead) / 3600,
+            "idle": (total * span - busy - overhead) / 3600,
             "waiting": waiting / 3600,
         },
         "finished": len(done),
@@ -245,7 +246,7 @@ def test_sharing_metrics_of_random_runs_by_a_second_look() -> None:
             sharing |= {job for jobs in on.values() if len(jobs) > 1 for job in jobs}
         hours = found["gpu_hours"]
         assert hours["busy"] == pytest.approx(float(held) / 3600, rel=1e-9)
-        total = schedule.instance.cluster.gpus * found["makespan"] / 3600
+        total = schedule.instance.cluster.gpus * (found["makespan"] - schedule.instance.arrival.min()) / 3600
         assert hours["busy"] + hours["overhead"] + hours["idle"] == pytest.approx(total)
         assert 0 <= found["utilization"] <= 1
         assert found["shared_jobs"] == len(sharing) / schedule.instance.n

@@ -1,8 +1,8 @@
-"""`Task`: one solve under way, and `Road`, a way to its end.
+"""`Task`: one solve under way.
 
-The task holds the best schedule and the best bound; a road brings both together. Nothing enters unseen: a schedule is
-judged by the referee and its value recomputed in fractions; a solver's bound is only rounded where theory says that
-values lie on a grid.
+The task holds the best schedule and the best bound; a road (`optsched.offline.road`) brings both together. Nothing enters
+unseen: a schedule is judged by the referee and its value recomputed in fractions; a solver's bound is only rounded where
+theory says that values lie on a grid.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -28,9 +28,8 @@ from optsched.models.time_grid import TimeGrid, time_grid
 from optsched.objectives import Objective
 from optsched.offline.list_schedule import best_list_schedule
 from optsched.offline.placed_list import best_placed_schedule
+from optsched.offline.road import EXCLUSIVE, ROADS, SHARING, Report, Road
 from optsched.offline.session import BOUND_TOLERANCE, Progress
-from optsched.offline.solution import Size
-from optsched.registry import Registry
 from optsched.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
@@ -41,36 +40,7 @@ __all__ = ["EXCLUSIVE", "PLACED", "ROADS", "SHARING", "Report", "Road", "Task", 
 # and where values lie on no grid this share of what is at stake (`Task.at_stake`, never of a clock).
 ULPS, CLOSE = 16, 1e-9
 PLACED = "the speed of its jobs depends on their placement"
-EXCLUSIVE, SHARING = "gang-nonpreemptive", "sharing"
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a road says at its end, beside what it has given to the task."""
-
-    solver: str
-    size: Size = field(default_factory=Size)
-    nodes: int = 0
-    duals: dict[str, float] = field(default_factory=dict)
-    note: str = ""
-    status: str | None = None  # None: optimal or limit, as the numbers say
-
-
-@dataclass(frozen=True)
-class Road:
-    """One way to solve. ``applies(task)`` is None, or one sentence why not; ``run(task)`` brings the bounds together.
-
-    ``schedule_class``: over which schedules it minimises; a task has the class of the road that was asked for.
-    """
-
-    name: str
-    applies: Callable[[Task], str | None]
-    run: Callable[[Task], Report]
-    schedule_class: str = EXCLUSIVE
-
-
-ROADS: Registry[Road] = Registry("model", package="optsched.offline")
 
 
 def common_step(parts: Iterable[Fraction]) -> Fraction:

@@ -56,6 +56,7 @@ class ASrpt:
 
     name: ClassVar[str] = "a-srpt"
     default_placement: ClassVar[str] = "heavy-edge"
+    noted_times: ClassVar[tuple[str, ...]] = ("eligible",)
 
     _machine: VirtualMachine = field(init=False, repr=False)
     _queue: deque[int] = field(init=False, repr=False)

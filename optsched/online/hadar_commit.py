@@ -71,6 +71,7 @@ class HadarCommit:
     name: ClassVar[str] = "hadar-commit"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     names_nodes: ClassVar[bool] = True
+    noted_times: ClassVar[tuple[str, ...]] = ("hadar_end",)
 
     _pools: GpuPools = field(init=False, repr=False)
     _roster: Roster = field(init=False, repr=False)

@@ -14,11 +14,19 @@ from optsched.json_text import parse_json
 from optsched.parquet import parquet_metadata
 from optsched.plot.canvas import legal_suffix, save
 from optsched.plot.kinds import PLOTS
+from optsched.plot.time_axis import moment
 from optsched.schedule_file import METADATA
 from optsched.task_log import METADATA as TASK_METADATA
 
 
-def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instance: Source | None = None) -> None:
+def plot_file(
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    instance: Source | None = None,
+    *,
+    start: float | str | None = None,
+    end: float | str | None = None,
+) -> None:
     """Draw a file that optsched wrote.
 
     Parameters
@@ -28,19 +36,25 @@ def plot_file(path: str | os.PathLike[str], out: str | os.PathLike[str], instanc
     out : the picture, ``.png``, ``.svg`` or ``.pdf``; written whole or not at all.
     instance : what a schedule belongs to, or the SOURCE that names it. It adds arrivals, waiting jobs and the whole
         cluster; without it the picture shows the nodes and GPUs that appear in the file.
+    start, end : show only what happens between these times: seconds of the schedule's clock, or text such as ``"2h"``.
 
     Raises
     ------
     InputError
-        For another suffix, a file that cannot be read or is of another kind, a schedule of another instance, or an
-        ``out`` that cannot be written.
+        For another suffix, a window in which nothing lies, a file that cannot be read or is of another kind, a schedule of
+        another instance, or an ``out`` that cannot be written.
+
+    >>> import optsched as osd
+    >>> osd.simulate("rigid-06-1", "srtf").schedule.save("srtf.json")
+    >>> osd.plot.plot_file("srtf.json", "srtf.png", "rigid-06-1", end="30s")
     """
     source = Path(path)
     legal_suffix(out)
+    window = moment(start, "from"), moment(end, "to")
     header, about = _header(source), None if instance is None else instance_of(instance)
     for plot in map(PLOTS.get, PLOTS.names()):
         if plot.reads(header):
-            save(plot.draw(source, header, about), out)
+            save(plot.draw(source, header, about, window), out)
             return
     what = header.get("format")
     message = f"a file of format {what} cannot be drawn" if isinstance(what, str) else "not a file that can be drawn"

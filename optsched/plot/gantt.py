@@ -40,6 +40,8 @@ def gantt(
     by: By = "auto",
     ax: Axes | None = None,
     limit: int | None = None,
+    start: float | None = None,
+    end: float | None = None,
     title: str | None = None,
 ) -> Axes:
     """Draw a schedule, or that of a run or a solution.
@@ -55,7 +57,8 @@ def gantt(
         and traces too large for blocks; ``"auto"`` chooses.
     ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
     limit : show the first ``limit`` jobs by arrival, until the last of them ends; the others are grey.
-    title : default: policy, instance, jobs and GPUs.
+    start, end : show only what happens between these times, in seconds of the schedule's clock.
+    title : default: policy (of a solution: what is known of the optimum), instance, jobs, GPUs and window.
 
     Returns
     -------
@@ -64,29 +67,35 @@ def gantt(
     Raises
     ------
     InputError
-        For an unknown ``by``, a limit < 1, or segments that cannot be drawn on the cluster.
+        For an unknown ``by``, a limit < 1, a window in which nothing lies, or segments that cannot be drawn on the cluster.
 
     Complexity: O(K log K) for K pairs of segment and GPU; ``by="node"`` draws at most 512 x 1200 cells.
+
+    >>> import optsched as osd
+    >>> osd.plot.gantt(osd.simulate("rigid-06-1", "srtf"), start=10, end=30).get_title(loc="left")
+    'srtf on rigid-06-1: 6 jobs, 8 GPUs, 10 to 30 s'
+    >>> osd.plot.gantt(osd.solve("rigid-06-1")).get_title(loc="left")
+    'optimal total_completion_time 156 on rigid-06-1: 6 jobs, 8 GPUs'
     """
     if by not in ("gpu", "node", "auto"):
         raise InputError("not legal", field="by", value=by, legal="gpu, node or auto")
-    timeline = Timeline.of(schedule)
+    timeline = Timeline.of(schedule).within(start, end)
     shown = timeline.first_jobs(limit)
     if by == "auto":
         by = "node" if too_large(timeline, shown) else "gpu"
     rows = Rows(timeline)
     ax = ax if ax is not None else new_axes(_figure_for(timeline, rows, by))
-    start, end = timeline.span
-    if not shown.all():
+    left, right = timeline.span
+    if not shown.all() and timeline.window is None:
         last = timeline.end[shown[timeline.job]]
-        end = max(float(last.max(initial=start)), start + 1e-9 * (end - start))
+        right = max(float(last.max(initial=left)), left + 1e-9 * (right - left))
     plain(ax, "bottom")
-    time_axis(ax, start, end)
+    time_axis(ax, left, right)
     set_title(ax, _title(timeline, shown, by) if title is None else title)
     if by == "node":
-        draw_node_image(ax, timeline, start, end)
+        draw_node_image(ax, timeline, left, right)
     else:
-        _draw_blocks(ax, rows, shown, start, end)
+        _draw_blocks(ax, rows, shown, left, right)
     return ax
 
 
@@ -178,7 +187,11 @@ def _draw_overhead(
 
 
 def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> bool:
-    if t.arrival is None or int(shown.sum()) > MOST_ARRIVALS:
+    if t.arrival is None:
+        return False
+    if t.window is not None:
+        shown = shown & (t.arrival >= t.window[0]) & (t.arrival <= t.window[1])
+    if int(shown.sum()) > MOST_ARRIVALS or not (shown.any() or t.window is None):
         return False
     ax.scatter(
         t.arrival[shown],

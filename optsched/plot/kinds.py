@@ -12,18 +12,20 @@ from matplotlib.figure import Figure
 from optsched.instance import Instance
 from optsched.registry import Registry
 
+Window = tuple[float | None, float | None]  # from, to: seconds; None: the beginning, the end
+
 
 @dataclass(frozen=True)
 class Plot:
     """How one kind of file is drawn.
 
     ``what`` names the kind for people; ``reads(header)`` tells from a JSON document, or from the header of a Parquet
-    file, whether a file is of it; ``draw(path, header, instance)`` makes the picture or raises `InputError`.
+    file, whether a file is of it; ``draw(path, header, instance, window)`` makes the picture or raises `InputError`.
     """
 
     what: str
     reads: Callable[[Mapping[str, Any]], bool]
-    draw: Callable[[Path, Mapping[str, Any], Instance | None], Figure]
+    draw: Callable[[Path, Mapping[str, Any], Instance | None, Window], Figure]
 
 
 PLOTS: Registry[Plot] = Registry("plot", package="optsched.plot")

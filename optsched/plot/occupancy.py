@@ -23,7 +23,14 @@ EXACT = 4000  # up to this many changes a curve is drawn as it is, beyond as mea
 BUSY, OVERHEAD, WAITING, SHARED = "#0072B2", "#E69F00", "#767676", "#004a75"
 
 
-def occupancy(schedule: Drawn, *, axes: Sequence[Axes] | None = None, title: str | None = None) -> tuple[Axes, ...]:
+def occupancy(
+    schedule: Drawn,
+    *,
+    axes: Sequence[Axes] | None = None,
+    start: float | None = None,
+    end: float | None = None,
+    title: str | None = None,
+) -> tuple[Axes, ...]:
     """Draw busy GPUs and, below, waiting jobs over time.
 
     Busy GPUs are split into work and overhead (held without progress: restarts), or where jobs share GPUs into those with
@@ -33,14 +40,20 @@ def occupancy(schedule: Drawn, *, axes: Sequence[Axes] | None = None, title: str
     Parameters
     ----------
     axes : (busy, waiting) to draw on, or (busy,); default: those of a new figure that pyplot does not know.
+    start, end : show only what happens between these times, in seconds of the schedule's clock.
 
     Returns
     -------
     (busy, waiting), or (busy,) when arrivals are not known (a schedule file without its instance). In seconds.
 
     Complexity: O(K log K) for K pairs of segment and GPU.
+
+    >>> import optsched as osd
+    >>> busy, waiting = osd.plot.occupancy(osd.simulate("cluster-week", "srtf"))
+    >>> waiting.get_ylabel().splitlines()[0]
+    'waiting jobs'
     """
-    timeline = Timeline.of(schedule)
+    timeline = Timeline.of(schedule).within(start, end)
     count = 1 if timeline.arrival is None else 2
     if axes is None:
         figure = new_figure(11.0, 1.2 + 1.9 * count)
@@ -49,19 +62,19 @@ def occupancy(schedule: Drawn, *, axes: Sequence[Axes] | None = None, title: str
     elif not 1 <= len(axes) <= 2:
         raise InputError("not legal", field="axes", value=len(axes), legal="one or two axes")
     drawn = tuple(axes)[:count]
-    start, end = timeline.span
+    left, right = timeline.span
     for ax in drawn:
         plain(ax, "bottom", "left")
-        time_axis(ax, start, end)
+        time_axis(ax, left, right)
         if ax is not drawn[-1]:
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
     keyed = timeline.overhead.any() or (timeline.sharing and timeline.cells.shared.any())
     if title != "":
         set_title(drawn[0], timeline.name if title is None else title, pad=20.0 if keyed else 6.0)
-    _draw_busy(drawn[0], timeline, start, end)
+    _draw_busy(drawn[0], timeline, left, right)
     if len(drawn) == 2:
-        _draw_waiting(drawn[1], timeline, start, end)
+        _draw_waiting(drawn[1], timeline, left, right)
     return drawn
 
 

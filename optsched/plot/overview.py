@@ -12,7 +12,7 @@ from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.plot.canvas import new_axes, new_figure
 from optsched.plot.gantt import WIDTH, gantt, too_large
-from optsched.plot.kinds import PLOTS, Plot
+from optsched.plot.kinds import PLOTS, Plot, Window
 from optsched.plot.node_image import image_height
 from optsched.plot.occupancy import occupancy
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline
@@ -22,9 +22,15 @@ from optsched.schedule_file import FORMAT
 PANEL = 1.5  # inches of each curve under the image
 
 
-def overview(schedule: Drawn) -> Figure:
-    """A figure of a schedule of any size; see `optsched.plot.gantt` and `optsched.plot.occupancy`."""
-    timeline = Timeline.of(schedule)
+def overview(schedule: Drawn, *, start: float | None = None, end: float | None = None) -> Figure:
+    """A figure of a schedule, run or solution of any size, or of what happens in it between two times (seconds).
+
+    Small ones as `optsched.plot.gantt`, large ones by node above `optsched.plot.occupancy`; they say which errors there are.
+
+    >>> import optsched as osd
+    >>> osd.plot.save(osd.plot.overview(osd.simulate("rigid-06-1", "srtf")), "srtf.png")
+    """
+    timeline = Timeline.of(schedule).within(start, end)
     if not too_large(timeline):
         return cast("Figure", gantt(timeline, by="gpu").get_figure(root=True))
     panels = 1 if timeline.arrival is None else 2
@@ -39,15 +45,15 @@ def overview(schedule: Drawn) -> Figure:
     return figure
 
 
-def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Figure:
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
     if instance is not None:
-        return overview(Timeline.of(Schedule.load(path, instance), path))
+        return overview(Timeline.of(Schedule.load(path, instance), path).within(*window))
     if header.get("sharing") is True and header.get("jobs_per_gpu") != JOBS_PER_GPU:
         raise InputError("jobs share GPUs in it: a chart of gangs cannot show that", file=path, legal=TASKS_INSTEAD)
     timeline = Timeline.read(path, str(header.get("instance")))
     if not timeline.job.size:
         raise InputError("the schedule is empty: nothing can be drawn", file=path, legal="at least one segment")
-    return overview(timeline)
+    return overview(timeline.within(*window))
 
 
 PLOTS.register("schedule")(Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw))

@@ -18,8 +18,9 @@ from optsched.instance import Instance
 from optsched.objectives import OBJECTIVES
 from optsched.plot.canvas import INK, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
-from optsched.plot.kinds import PLOTS, Plot
+from optsched.plot.kinds import PLOTS, Plot, Window
 from optsched.plot.time_axis import label_time, number, unit_for
+from optsched.rounding import ratio as shown_ratio
 
 PROVEN, ABOVE = "#0072B2", "#a9d4ef"
 
@@ -36,8 +37,8 @@ class Bar:
 
     @property
     def text(self) -> str:
-        """What stands behind the bar."""
-        return "" if math.isnan(self.ratio) else f"{self.ratio:.3f} × {self.to}"
+        """What stands behind the bar: the ratio is at most what is shown."""
+        return "" if math.isnan(self.ratio) else f"{shown_ratio(self.ratio, exact=self.to == 'optimum')} × {self.to}"
 
 
 def ratios(
@@ -59,6 +60,11 @@ def ratios(
     ------
     InputError
         When a field of the contract is missing or not of its type.
+
+    >>> import optsched as osd
+    >>> axes = osd.plot.ratios(osd.evaluate("rigid-06-1", ["fifo", "srtf"]).to_json())
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['fifo', 'srtf']
     """
     bars = _bars(result, file)
     objective = str(result["objective"])
@@ -156,7 +162,9 @@ def _known(value: Any, where: str, file: Path | None) -> float:
     return float(value)
 
 
-def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Figure:
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+    if window != (None, None):
+        raise InputError("values and ratios have no time axis", file=path, field="from, to", legal="for a schedule")
     return cast("Figure", ratios(header, file=path).get_figure(root=True))
 
 

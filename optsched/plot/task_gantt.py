@@ -23,7 +23,7 @@ from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.gantt import WIDTH, settle
 from optsched.plot.interface_row import Piece, outline, side_by_side
-from optsched.plot.kinds import PLOTS, Plot
+from optsched.plot.kinds import PLOTS, Plot, Window
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.task_picture import TaskPicture
 from optsched.plot.task_rows import INTERFACE, TaskRows, draw_task_floor, label_task_rows
@@ -71,6 +71,12 @@ def tasks(
         For a schedule without tasks, a window that is empty or has more than 20,000 tasks, and nodes that do not exist.
 
     Complexity: O(R) for R tasks in the log, O(r log r) for the r tasks of the jobs in the window.
+
+    >>> import optsched as osd
+    >>> jobs = [osd.Job(name, iterations=3, profile="net") for name in ("a", "b")]
+    >>> shared = osd.Instance(jobs, "1x1", tasks={"net": osd.IterationTasks(forward=1, backward=2)})
+    >>> osd.plot.tasks(osd.simulate(shared, "srsf:k=1"), start=0, end=9).get_title(loc="left")
+    'srsf:k=1: 2 jobs, 1 GPU (9 s from 0 s on, of 18 s)'
     """
     picture = TaskPicture.of(run, start, end)
     instance = picture.schedule.instance
@@ -200,12 +206,14 @@ def _key(ax: Axes, sends: bool) -> None:
     )
 
 
-def _draw_file(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Figure:
+def _draw_file(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
     if instance is None:
         raise InputError(
             "a file of tasks is drawn with its instance", file=path, field="instance", legal="--instance SOURCE"
         )
-    return cast("Figure", tasks(TaskSchedule.load_tasks(path, instance)).get_figure(root=True))
+    start, end = window
+    drawn = tasks(TaskSchedule.load_tasks(path, instance), start=start, end=end)
+    return cast("Figure", drawn.get_figure(root=True))
 
 
 PLOTS.register("tasks")(Plot(f"tasks ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw_file))

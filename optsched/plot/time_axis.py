@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, Locator
 
+from optsched.errors import InputError
+
+_MOMENT = re.compile(r"(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*([a-z]*)", re.ASCII)
 MAX_INTERVALS = 10  # between two labelled ticks of one axis
 
 
@@ -70,6 +74,17 @@ def in_unit(seconds: float) -> str:
     """A length of time for people, e.g. ``2.5 h``: in the largest unit of which it is at least two."""
     unit = next((unit for unit in reversed(UNITS) if abs(seconds) >= 2 * unit.seconds), UNITS[0])
     return f"{seconds / unit.seconds:.3g} {unit.name}"
+
+
+def moment(text: float | str | None, field: str) -> float | None:
+    """Seconds from a number, or from text with a unit: ``90``, ``"90s"``, ``"1.5 h"``, ``"2d"``; `InputError` for others."""
+    if text is None:
+        return None
+    units = {unit.name: unit.seconds for unit in UNITS}
+    found = _MOMENT.fullmatch(str(text).strip())
+    if found is None or found[2] not in ("", *units):
+        raise InputError("not a time", field=field, value=text, legal=f"seconds, or a number with {', '.join(units)}")
+    return float(found[1]) * units.get(found[2], 1.0)
 
 
 def time_axis(ax: Axes, start: float, end: float, *, label: str = "time") -> Unit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from optsched.cluster import MAX_GPUS
 from optsched.errors import InputError
 from optsched.instance import Instance
 from optsched.plot.shared_cells import Cells, shared_cells
+from optsched.plot.time_axis import number, unit_for
 from optsched.rates.segment_paces import segment_paces
 from optsched.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.schedule_file import read_segments
@@ -37,6 +38,7 @@ class Timeline:
     ``node_names`` are the labels of the nodes. ``arrival`` f64[n] and ``open`` bool[n] (jobs that did not finish) are
     None when only the schedule file is at hand. ``sharing``: two jobs may be on a GPU; ``xi``: (kind of every job i64[n],
     slow-down of each kind beside each f64[C, C]), None where it is not known.
+    ``window``: what of it is shown, in seconds (None: all of it).
     """
 
     ids: tuple[str, ...]
@@ -54,6 +56,7 @@ class Timeline:
     name: str
     sharing: bool = False
     xi: tuple[Ints, Floats] | None = None
+    window: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, schedule: Drawn, file: str | os.PathLike[str] | None = None) -> Timeline:
@@ -106,6 +109,35 @@ class Timeline:
             sharing=sharing,
         )
 
+    def within(self, start: float | None, end: float | None) -> Timeline:
+        """What happens between two times, seconds of its clock; None: from its beginning, to its end.
+
+        Raises `InputError` for a window that is empty, or in which nothing lies.
+        """
+        if start is None and end is None:
+            return self
+        first, last = self.span
+        low, high = first if start is None else float(start), last if end is None else float(end)
+        if not (low < high and low < last and high > first):
+            legal = f"start < end, seconds, in part within {first:.10g} .. {last:.10g}"
+            raise InputError("nothing to show", field="start, end", value=(low, high), legal=legal)
+        unit = unit_for(high - low)
+        seen = (self.start < high) & (self.end > low)
+        held = np.repeat(seen, np.diff(self.gpu_offset))
+        shown = replace(
+            self,
+            **{field: getattr(self, field)[seen] for field in ("job", "start", "end", "work")},
+            gpu_offset=np.concatenate([[0], np.cumsum(np.diff(self.gpu_offset)[seen])]).astype(np.int64),
+            node=self.node[held],
+            index=self.index[held],
+            name=f"{self.name}, {number(low / unit.seconds)} to {number(high / unit.seconds)} {unit.name}",
+            window=(low, high),
+        )
+        job, since, until = self.waits  # who waits is seen from all segments
+        seen = (since < high) & (until > low)
+        shown.__dict__["waits"] = job[seen], np.maximum(since[seen], low), np.minimum(until[seen], high)
+        return shown
+
     @property
     def gpus(self) -> int:
         """GPUs of all nodes."""
@@ -114,6 +146,8 @@ class Timeline:
     @property
     def span(self) -> tuple[float, float]:
         """First and last instant worth showing, seconds: from 0 or the first event to the end of the last segment."""
+        if self.window is not None:
+            return self.window
         ends = [float(self.end.max())] if self.end.size else []
         starts = [float(self.start.min())] if self.start.size else []
         if self.arrival is not None and self.arrival.size:

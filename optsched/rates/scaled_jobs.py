@@ -99,9 +99,20 @@ class ScaledKind:
             found[k > 1].extend(self._over(k, room[:k]))
         return found
 
+    def is_looked_through(self, sizes: Sequence[int]) -> bool:
+        """Does `reach` look at every placement on nodes of these sizes, so that its least is that of one of them?"""
+        if self.scaling.measured is None:
+            return True
+        room = sorted(sizes, reverse=True)
+        counts = (k for k in range(1, min(self.gang, len(room)) + 1) if sum(room[:k]) >= self.gang)
+        return not any(self._is_too_many(k, room[:k]) for k in counts)
+
+    def _is_too_many(self, nodes: int, room: Sequence[int]) -> bool:
+        return nodes > 4 or self.gang > 9 * nodes or math.prod(room) > MANY
+
     def _over(self, nodes: int, room: list[int]) -> set[float]:
         # seconds of the placements on so many nodes; room: the largest of them, falling
-        if nodes > 4 or self.gang > 9 * nodes or math.prod(room) > MANY:
+        if self._is_too_many(nodes, room):
             known = [name for name in self.by_id if len(str(name)) == nodes and _fits(map(int, str(name)), room)]
             return {self.of_nodes(nodes), *(self.by_id[name] for name in known)}
         seconds = set()

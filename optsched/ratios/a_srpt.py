@@ -140,6 +140,7 @@ def _ratio(policy: Any, run: Run) -> float:
 
 
 def _audit(policy: Any, run: Run) -> list[str]:
+    run = run.relative  # what was noted counts from the first arrival
     instance, beta = run.instance, policy.beta
     fastest, slowest = paces(instance)
     length = instance.gpus * _predicted(run) * _nominal(policy, run, fastest, slowest) / instance.cluster.gpus

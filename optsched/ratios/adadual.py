@@ -38,6 +38,7 @@ from optsched.rates.link_contention import LinkCost
 from optsched.rates.two_transfers import adadual_ratio, threshold
 from optsched.ratios.assumptions import broken, two_transfers
 from optsched.ratios.guarantee import Guarantee, TightFamily, guarantee
+from optsched.ratios.optimum import of_a_theorem
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 from optsched.traces.transfer_instances import transfer_instance
@@ -59,6 +60,7 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return Fraction(adadual_ratio(threshold(link)))
 
 
+@of_a_theorem
 def long_one_first(k: int) -> Instance:
     """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
     optimum = {

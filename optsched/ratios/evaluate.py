@@ -21,7 +21,9 @@ PolicyLike = str | AnyPolicy | Specification
 
 @dataclass(frozen=True)
 class Measured:
-    """One policy on one instance. ``value`` is nan when a job never finished; ``judged`` the theorems that apply."""
+    """One policy on one instance. ``value`` is nan when a job never finished; ``judged`` the theorems that apply; ``note``
+    what there is to say of the optimum that the instance states.
+    """
 
     instance: str
     objective: str
@@ -29,6 +31,7 @@ class Measured:
     value: float
     bound: BoundShown | None
     judged: tuple[Judgement, ...] = ()
+    note: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -128,6 +131,12 @@ class RatioTable:
         return names.pop() if len(names) == 1 else None
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say of optima that instances state, each once."""
+        rows = [each for policy in self.policies for each in policy.measured if each.note]
+        return tuple(dict.fromkeys(f"{each.instance}: {each.note}" for each in rows))
+
+    @property
     def violations(self) -> list[tuple[str, Judgement]]:
         """(instance, judgement) of every theorem that does not hold."""
         rows = [each for policy in self.policies for each in policy.measured]
@@ -195,6 +204,7 @@ def measure(
     runs = [refereed(instance, specification) for specification in specifications]
     proven = Proven(instance, runs)
     proven.stated_optimum_stands(goal)
+    note = proven.note(goal)
     return [
         Measured(
             name or instance.name,
@@ -203,6 +213,7 @@ def measure(
             run.value(goal),
             proven.beside(run, goal),
             judgements(specification, run, proven),
+            note,
         )
         for specification, run in zip(specifications, runs, strict=True)
     ]

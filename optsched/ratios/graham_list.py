@@ -10,6 +10,7 @@ import numpy as np
 from optsched.instance import Instance, Job
 from optsched.ratios.assumptions import broken, parallel_machines
 from optsched.ratios.guarantee import Guarantee, TightFamily, guarantee, late, told
+from optsched.ratios.optimum import of_a_theorem
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
@@ -24,11 +25,13 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 
 def _audit(policy: Any, run: Run) -> list[str]:
     """Until job j starts no machine is idle, so that C_j <= (sum_k p_k - p_j) / m + p_j."""
+    run = run.relative  # all are released when the first one is
     p = run.instance.duration
     limit = (p.sum() - p) / run.instance.cluster.gpus + p
     return told(run, late(run, limit), limit)
 
 
+@of_a_theorem
 def blocked_long_job(m: int) -> Instance:
     """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m."""
     lengths = [*np.ones(m * (m - 1), dtype=int).tolist(), m]

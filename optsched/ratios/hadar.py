@@ -45,10 +45,16 @@ UNIT_PRICES = 160  # prices of a unit of work that are tried
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """What a run of ``policy`` noted: H resources, R rounds that began at ``zero`` + i ``round``."""
+    """What a run of ``policy`` noted: H resources, R rounds that began at ``zero`` + i ``round``.
+
+    ``run`` is `Run.relative`: notes count from the first arrival.
+    """
 
     policy: Any
     run: Run
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "run", self.run.relative)
 
     @cached_property
     def _constants(self) -> list[float]:
@@ -115,7 +121,7 @@ _last: list[DualSolution] = []  # of the run that was judged last: its factor is
 
 def dual_solution(policy: Any, run: Run) -> DualSolution:
     """The dual solution of a run of ``policy``."""
-    if not _last or _last[0].run is not run or _last[0].policy is not policy:
+    if not _last or _last[0].run is not run.relative or _last[0].policy is not policy:
         _last[:] = [DualSolution(policy, run)]
     return _last[0]
 
@@ -212,7 +218,7 @@ def _findings(solution: DualSolution) -> Iterator[str]:
     moment = SLACK * float(solution.policy.round) + ULPS * np.spacing(completion)
     late = np.flatnonzero(completion > np.asarray(run.notes["hadar_end"]) + moment * (1 + segments))
     for j in late[:SHOWN_JOBS].tolist():
-        yield f"job {ids[j]!r} completes at {completion[j]:.9g}, after its plan"
+        yield f"job {ids[j]!r} completes at {completion[j]:.9g} s after the first arrival, after its plan"
     price_of = solution.price_of
     if price_of is None:
         return

@@ -24,6 +24,7 @@ import numpy as np
 from optsched.instance import Instance, Job
 from optsched.ratios.assumptions import all_at_once, broken, known_durations
 from optsched.ratios.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
+from optsched.ratios.optimum import of_a_theorem
 from optsched.simulation.forked import ForkedRun
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
@@ -125,6 +126,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
     return list(utilisation_audit(run).short[:SHOWN_JOBS])
 
 
+@of_a_theorem
 def one_round(nodes: int) -> Instance:
     """As many jobs of 350 s as one-GPU nodes: all done after one round of 360 s, 10 s of which are overhead."""
     return Instance(

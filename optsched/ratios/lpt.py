@@ -8,6 +8,7 @@ from typing import Any
 from optsched.instance import Instance, Job
 from optsched.ratios.assumptions import broken, parallel_machines
 from optsched.ratios.guarantee import Guarantee, TightFamily, guarantee
+from optsched.ratios.optimum import of_a_theorem
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
@@ -21,6 +22,7 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return Fraction(4, 3) - Fraction(1, 3 * run.instance.cluster.gpus)
 
 
+@of_a_theorem
 def three_last(m: int) -> Instance:
     """Lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines: LPT takes 4 m - 1, the optimum is 3 m."""
     lengths = [length for length in range(2 * m - 1, m, -1) for _ in range(2)] + [m, m, m]

@@ -17,10 +17,12 @@ from optsched.instance import Instance
 from optsched.objectives import get_objective
 from optsched.online.simulate import simulate
 from optsched.online.specification import Specification
+from optsched.ratios.evidence import Evidence, evidence_of
+from optsched.ratios.optimum import exact_optimum, is_proved, shift, stated_optimum
 from optsched.simulation.engine import Progress
 from optsched.simulation.run import Run
 
-KNOWN = "known-optimum"  # the kind of bound that the instance states itself
+KNOWN = "known-optimum"  # the kind of bound: an optimum that the instance states and this installation proved
 # the classes whose schedules all belong to a class
 WITHIN = {
     "gang-nonpreemptive": ("gang-nonpreemptive",),
@@ -66,24 +68,48 @@ class BoundShown:
 
 
 class Proven:
-    """Lower bounds (certificates, proved again) and upper bounds (accepted runs, a stated optimum) on the optimum.
+    """Lower bounds (certificates, proved again) and upper bounds (accepted runs, schedules) on the optimum.
 
-    Certificates are made when they are first asked for and kept; ``runs`` are those that the referee accepted. All of it is
+    Certificates are made when they are first asked for and kept; ``runs`` are those that the referee accepted. Proofs beside
+    the instance file count once they are proved again. A stated optimum counts only where this installation proved it
+    (`optsched.ratios.optimum`). All of it is
     compared counted from the first arrival (`relative`); values that are handed out are on the clock of the instance.
     """
 
-    def __init__(self, instance: Instance, runs: Iterable[Run] = ()) -> None:
+    def __init__(self, instance: Instance, runs: Iterable[Run] = (), *, believed: Proven | None = None) -> None:
         self.instance = instance
         self.runs = tuple(runs)
+        self._logged = self if believed is None else believed  # on the log's clock: what files and the index are about
         self._certificates: dict[tuple[str, str], Certificate | None] = {}
         self._reached: dict[tuple[str, str], bool] = {}
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The proofs beside the instance file."""
+        return evidence_of(self.instance) if self._logged is self else self._logged.evidence
+
+    @cached_property
+    def _is_proved(self) -> bool:
+        return is_proved(self.instance) if self._logged is self else self._logged._is_proved
+
+    def optimum(self, objective: str) -> tuple[Fraction, str] | None:
+        """(value, class of schedules) of the optimum that the instance states and that this installation proved."""
+        return exact_optimum(self.instance, objective) if self._is_proved else None
+
+    def note(self, objective: str) -> str:
+        """What to say of an optimum that is only stated, and of proofs that do not hold; empty where there is nothing."""
+        stated, lines = stated_optimum(self.instance, objective), list(self.evidence.refused)
+        if stated is not None and not self._is_proved:
+            what = f"the file states an optimum of {stated[0]:.12g} (class {stated[1]}), not proved here"
+            lines.append(f"{what}: `optsched solve` proves one")
+        return "; ".join(lines)
 
     @cached_property
     def relative(self) -> Proven:
         """The same of `Instance.relative` and its runs; itself where the epoch is 0."""
         if self.instance.epoch == 0:
             return self
-        return Proven(self.instance.relative, [run.relative for run in self.runs])
+        return Proven(self.instance.relative, [run.relative for run in self.runs], believed=self._logged)
 
     def _clock_part(self, objective: str) -> Fraction:
         return get_objective(objective).clock_part(self.instance)
@@ -98,8 +124,24 @@ class Proven:
             found = self.relative.certificate(*key)
             return None if found is None else found.on_clock(self.instance)
         if key not in self._certificates:
-            self._certificates[key] = verified_bound(self.instance, *key)
+            every = [verified_bound(self.instance, *key), *self._certificates_beside(*key)]
+            sign = -1 if get_objective(objective).gain else 1
+            known = [each for each in every if each is not None]
+            self._certificates[key] = max(known, key=lambda each: sign * each.value, default=None)
         return self._certificates[key]
+
+    def _certificates_beside(self, objective: str, schedule_class: str) -> list[Certificate]:
+        every = self.evidence.certificates
+        mine = [each for each in every if (each.objective, each.schedule_class) == (objective, schedule_class)]
+        if self._logged is self:
+            return mine
+        part, epoch = self._logged._clock_part(objective), self._logged.instance.epoch
+        counted = [each for each in mine if each.epoch == epoch]  # the times of others count from the zero of the clock
+        return [replace(each, instance=self.instance.digest, value=each.value - part, epoch=0.0) for each in counted]
+
+    def _values_beside(self, objective: str, classes: tuple[str, ...]) -> list[Fraction]:
+        part = self._logged._clock_part(objective) if self._logged is not self else 0
+        return [value - part for value in self.evidence.values(objective, classes)]
 
     def lower(self, objective: str, schedule_class: str | None = None) -> Fraction | None:
         """A verified lower bound on the optimum (of a gain: an upper one), exact.
@@ -111,7 +153,7 @@ class Proven:
             return None if found is None else found + self._clock_part(objective)
         wanted = self._proved_for(schedule_class)
         for (known, proved_for), certificate in self._certificates.items():
-            between = _shift(self.instance, known, objective)
+            between = shift(self.instance, known, objective)
             if certificate is not None and between is not None and proved_for == wanted:
                 return certificate.value + between
         certificate = self.certificate(objective, schedule_class)
@@ -125,7 +167,9 @@ class Proven:
         return "gang" if schedule_class in GANG_CLASSES else schedule_class
 
     def upper(self, objective: str, schedule_class: str) -> Fraction | None:
-        """The best value that a schedule of the class is known to have: of a finished run, or the stated optimum."""
+        """The best value that a schedule of the class is known to have: of a finished run, or of one beside the instance
+        file; or the optimum that was proved.
+        """
         if self.relative is not self:
             best = self.relative.upper(objective, schedule_class)
             return None if best is None else best + self._clock_part(objective)
@@ -135,19 +179,20 @@ class Proven:
             for run in self.runs
             if run.schedule_class in served and not run.unfinished
         ]
-        stated = exact_optimum(self.instance, objective)
-        if stated is not None and stated[1] in served:
-            found.append(stated[0])
+        found += self._values_beside(objective, served)
+        known = self.optimum(objective)
+        if known is not None and known[1] in served:
+            found.append(known[0])
         return (max if get_objective(objective).gain else min)(found, default=None)
 
     def beside(self, run: Run, objective: str) -> BoundShown | None:
-        """The optimum that the instance states for the class of the run, else the certificate."""
+        """The optimum that was proved for the class of the run, else the certificate."""
         if self.relative is not self:
             shown = self.relative.beside(run.relative, objective)
             return None if shown is None else shown.on_clock(self._clock_part(objective))
-        known = stated_optimum(self.instance, objective)
+        known = self.optimum(objective)
         if known is not None and run.schedule_class == known[1]:
-            return BoundShown(known[0], KNOWN, known[1], True, get_objective(objective).gain)
+            return BoundShown(float(known[0]), KNOWN, known[1], True, get_objective(objective).gain)
         c = self.certificate(objective, run.schedule_class)
         return None if c is None else BoundShown(c.exact_float, c.kind, c.schedule_class, self._is_reached(c), c.gain)
 
@@ -162,7 +207,8 @@ class Proven:
             sign = -1 if certificate.gain else 1
             close = (r for r in served if sign * (r.value(name) - floor) <= abs(floor) * 1e-9 + 1e-9)
             values = (schedule_value(self.instance, run.schedule, name) for run in close)
-            self._reached[key] = any(value == certificate.value for value in values)
+            beside = self._values_beside(name, WITHIN[certificate.schedule_class])
+            self._reached[key] = any(value == certificate.value for value in (*values, *beside))
         return self._reached[key]
 
     def stated_optimum_stands(self, objective: str) -> None:
@@ -215,36 +261,3 @@ def verified_bound(instance: Instance, objective: str, schedule_class: str | Non
         return None
     certificate.verify(instance)
     return certificate
-
-
-def stated_optimum(instance: Instance, objective: str) -> tuple[float, str] | None:
-    """(value, class of schedules) of the proven optimum that the instance states for this objective, or None.
-
-    A flow time and its completion time differ by a constant, so that either states the other.
-    """
-    known = exact_optimum(instance, objective)
-    return None if known is None else (float(known[0]), known[1])
-
-
-def exact_optimum(instance: Instance, objective: str) -> tuple[Fraction, str] | None:
-    """As `stated_optimum`, exact."""
-    if not instance.optimum:
-        return None
-    between = _shift(instance, str(instance.optimum["objective"]), objective)
-    if between is None:
-        return None
-    schedule_class = str(instance.optimum.get("class", "gang-nonpreemptive"))
-    return Fraction(instance.optimum["value"]) + between, schedule_class
-
-
-def _shift(instance: Instance, known: str, wanted: str) -> Fraction | None:
-    """What turns a value of the objective ``known`` into one of ``wanted``; None where no constant does."""
-    have, want = get_objective(known), get_objective(wanted)
-    if have.name == want.name:
-        return Fraction(0)
-    if (have.completion_form or have.name) != (want.completion_form or want.name):
-        return None
-    weight = instance.weight.tolist() if want.weighted else [1.0] * instance.n
-    rows = zip(weight, instance.arrival.tolist(), strict=True)
-    constant = sum((Fraction(w) * Fraction(r) for w, r in rows), Fraction(0))
-    return constant if have.completion_form else -constant

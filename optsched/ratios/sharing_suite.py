@@ -13,6 +13,7 @@ from optsched.errors import OptschedError
 from optsched.instance import Instance
 from optsched.offline.sharing_orders import best_shared_order
 from optsched.offline.sharing_preemptive import preemptive_sharing_optimum
+from optsched.ratios.optimum import proved_here
 from optsched.traces.generate import generate
 
 SLOW_DOWNS = ("1.1", "1.3", "1.5", "1.8", "exp")
@@ -47,4 +48,4 @@ def small_sharing(member: str) -> Instance:
         "value": value,
         "proved_by": ["sharing-preemptive", *(["sharing-orders"] if value >= kept * (1 - AGREE) else [])],
     }
-    return instance.replace(name=member, optimum=optimum)
+    return proved_here(instance.replace(name=member, optimum=optimum))

@@ -45,6 +45,7 @@ from optsched.interference import Interference
 from optsched.rates.sharing_pair import ends_first, ends_last, share_threshold, sharing_pair
 from optsched.ratios.assumptions import broken
 from optsched.ratios.guarantee import Guarantee, TightFamily, guarantee
+from optsched.ratios.optimum import of_a_theorem
 from optsched.ratios.two_sharers import cannot_run_apart, two_sharers
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
@@ -75,6 +76,7 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return max(two_job_ratio(each.first, each.second) for each in (pair, pair.turned))
 
 
+@of_a_theorem
 def just_refused(k: int) -> Instance:
     """xi = 1 + k / 2, th = 1 / k: a job with k s left when one of 1 s comes, which waits: flow 2 k + 2, at best k + 3."""
     optimum = {

@@ -30,6 +30,7 @@ from optsched.instance import Instance, Job
 from optsched.interference import Interference
 from optsched.ratios.assumptions import any_free_gpus, broken
 from optsched.ratios.guarantee import Guarantee, TightFamily, guarantee
+from optsched.ratios.optimum import of_a_theorem
 from optsched.ratios.two_sharers import cannot_run_apart, two_sharers
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
@@ -50,6 +51,7 @@ def _sharing_ratio(policy: Any, run: Run) -> Fraction:
     return always_shared_ratio(pair.first, pair.second, pair.gap / pair.left) if pair.left > 0 else Fraction(1)
 
 
+@of_a_theorem
 def equal_sharers(k: int) -> Instance:
     """Two jobs of 1 s at once, xi = k: together both end at k; in turn at 1 and 2."""
     optimum = {

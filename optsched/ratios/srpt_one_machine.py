@@ -8,6 +8,7 @@ from typing import Any
 from optsched.instance import Instance, Job
 from optsched.ratios.assumptions import broken, known_durations
 from optsched.ratios.guarantee import Guarantee, TightFamily, guarantee
+from optsched.ratios.optimum import of_a_theorem
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
@@ -24,6 +25,7 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return Fraction(1)
 
 
+@of_a_theorem
 def interrupted(k: int) -> Instance:
     """A job of length k at 0 and unit jobs at 1, ..., k - 1: these complete at 2, ..., k, then the long one at 2 k - 1."""
     jobs = [Job("long", duration=k), *(Job(f"{r}", arrival=r, duration=1) for r in range(1, k))]

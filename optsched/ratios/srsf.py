@@ -23,6 +23,7 @@ from optsched.contention import Contention
 from optsched.instance import Instance
 from optsched.ratios.assumptions import broken, two_transfers
 from optsched.ratios.guarantee import Guarantee, TightFamily, guarantee
+from optsched.ratios.optimum import of_a_theorem
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 from optsched.traces.transfer_instances import transfer_instance
@@ -41,6 +42,7 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return (4 + 2 * Fraction(contention.penalty) / Fraction(contention.seconds_per_byte)) / 3
 
 
+@of_a_theorem
 def equal_pair(k: int) -> Instance:
     """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""
     optimum = {

@@ -13,6 +13,7 @@ from optsched.errors import OptschedError
 from optsched.instance import Instance
 from optsched.offline.transfer_orders import best_event_order
 from optsched.offline.transfer_search import transfer_optimum
+from optsched.ratios.optimum import proved_here
 from optsched.traces.random_transfers import random_transfers
 from optsched.traces.transfer_instances import transfer_instance
 
@@ -40,4 +41,4 @@ def small_transfers(member: str) -> Instance:
         "value": value,
         "proved_by": ["transfer-search", "transfer-orders"],
     }
-    return transfer_instance(problem, member, objective="total_flow_time", optimum=optimum)
+    return proved_here(transfer_instance(problem, member, objective="total_flow_time", optimum=optimum))

@@ -1,6 +1,7 @@
 """`run_elastic`: rounds, at the end of which every job may be given another number of GPUs; its work goes on.
 
-Decisions are taken at multiples of L seconds. A job whose GPUs change holds the new ones for o seconds of restart (its first
+Decisions are taken at multiples of L seconds after the first arrival; who arrives at the instant of one
+(`optsched.simulation.instant`) is in it. A job whose GPUs change holds the new ones for o seconds of restart (its first
 start included), then works at the rate of its placement (`optsched.rates.goodput`) until its work is done, which is an exact
 moment, or its GPUs change again. What it leaves is idle until the next decision. Segments of a job have gangs of their own;
 their work, in its own iterations, adds up to what it asked for.
@@ -26,6 +27,7 @@ from optsched.metrics import HOUR, metrics, offered_hours
 from optsched.policy import Floats, Ints, Knowledge
 from optsched.rates.goodput import Goodputs
 from optsched.schedule import Schedule, node_first
+from optsched.simulation.instant import last_of_instant
 from optsched.simulation.run import CONSERVED, Run
 
 MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
@@ -128,7 +130,7 @@ class _View:
     def __init__(self, instance: Instance, policy: ElasticPolicy) -> None:
         self._instance, self._knowledge = instance, Knowledge(policy.knowledge)
         self.goodputs = Goodputs(instance)
-        self.now = 0.0
+        self.now, self.epoch = 0.0, instance.zero
         self.active: Ints = np.zeros(0, dtype=np.int64)
         self.arrival, self.weight, self.gpus = instance.arrival, instance.weight, instance.gpus
         self.node_gpus = instance.cluster.node_gpus
@@ -168,6 +170,7 @@ class _Replay:
         self.instance, self.policy, self.name = instance, policy, name
         self.view = _View(instance, policy)
         self.length, self.restart = float(policy.round), float(policy.restart)
+        self.first = float(instance.arrival.min(initial=math.inf))
         self._check_rounds()
         self.by_arrival = np.lexsort((np.arange(instance.n), instance.arrival)).tolist()
         self.came = self.rounds = self.preemptions = 0
@@ -189,9 +192,8 @@ class _Replay:
         getattr(self.policy, "begin", lambda: None)()
         k = self._next_arrival()
         while k >= 0:
-            now = k * self.length
+            now = self._arrive(self.first + k * self.length)
             self._finish(now)
-            self._arrive(now)
             busy = bool(self.view.active.size) and self._allocated(now)
             self.rounds += 1
             if progress is not None:
@@ -200,21 +202,24 @@ class _Replay:
             k = k + 1 if busy else self._next_arrival()
 
     def _next_arrival(self) -> int:
-        """The first multiple of the round by which another job has come; -1: all have."""
+        """The first round, counted from 0, by whose begin another job has come; -1: all have."""
         if self.came == self.instance.n:
             return -1
         arrival = float(self.instance.arrival[self.by_arrival[self.came]])
-        k = max(math.ceil(arrival / self.length), 0)
-        return k if k * self.length >= arrival else k + 1
+        k = round((arrival - self.first) / self.length)
+        return k if last_of_instant(self.first + k * self.length) >= arrival else k + 1
 
-    def _arrive(self, now: float) -> None:
-        fresh = self.came
-        while self.came < self.instance.n and self.instance.arrival[self.by_arrival[self.came]] <= now:
+    def _arrive(self, now: float) -> float:
+        """Everybody who comes until the instant of ``now`` is over; its end."""
+        fresh, last = self.came, last_of_instant(now)
+        while self.came < self.instance.n and self.instance.arrival[self.by_arrival[self.came]] <= last:
+            now = max(now, float(self.instance.arrival[self.by_arrival[self.came]]))
             self.came += 1
         self.view.now = now
         if self.came > fresh:
             new = np.array(self.by_arrival[fresh : self.came], dtype=np.int64)
             self.view.active = np.concatenate([self.view.active, new])
+        return now
 
     def _finish(self, now: float) -> None:
         rest = SAME * self.instance.work
@@ -273,7 +278,7 @@ class _Replay:
             raise self._wrong(f"job {job!r} cannot run on {each.on}")
 
     def _wrong(self, what: str) -> SimulationError:
-        return SimulationError(f"policy {self.name} at {self.view.now:g} s: {what}")
+        return SimulationError(f"policy {self.name} at {self.view.now + self.view.epoch:.12g} s: {what}")
 
     # -- the end
 
@@ -301,6 +306,7 @@ class _Replay:
             self.preemptions,
             seconds,
             notes=notes,
+            noted_times=tuple(getattr(self.policy, "noted_times", ())),
             round=self.length,
             restart=self.restart,
             elastic=bool(instance.scaled.any()),

@@ -16,6 +16,7 @@ from optsched.rates.duration import seconds_alone
 from optsched.simulation.asked import Asked
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import apply_events, next_time
+from optsched.simulation.instant import last_of_instant
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run, result
@@ -52,8 +53,12 @@ def run_policy(
 ) -> Run:
     """Replay an instance under a policy and a placement rule.
 
-    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, all events of one instant are applied
-    before the policy is asked once, deterministic.
+    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, deterministic. Events are applied in
+    order of (time, kind, job): completions, changes of level and promotions, then arrivals, then the policy's own wakes.
+    All those of one instant (times that differ by rounding alone: `optsched.simulation.instant`) are applied, each at its
+    own time, before the policy is asked once, at the last of them; its decisions are carried out one after the other. A
+    job that it stops and starts again at that instant on the same GPUs goes on as if nothing had been said: no restart is
+    charged (`optsched.simulation.kernel`).
 
     Parameters
     ----------
@@ -129,7 +134,7 @@ def _run_order(state: State, placement: Placement, name: str, progress: Progress
 
 def _thrashes(state: State, name: str) -> SimulationError:
     return SimulationError(
-        f"policy {name} at {state.clock[NOW]:g} s: {THRASHING} segments in a row did no work, "
+        f"policy {name} at {state.clock[NOW]:g} s after the first arrival: {THRASHING} segments in a row did no work, "
         "jobs are stopped before their restart is over"
     )
 
@@ -158,16 +163,18 @@ def _run_python(
             raise _thrashes(state, policy.name)
         came, ended = int(state.tally[NEXT]), int(state.tally[SEGMENTS])
         moves = int(state.tally[STARTS] + state.tally[STOPS])
+        state.clock[TICK] = decisions.wakes.of_instant(last_of_instant(t))
         apply_events(state, t)
         arrived = state.by_arrival[came : state.tally[NEXT]].tolist()
         finished = state.seg_job[ended : state.tally[SEGMENTS]].tolist()  # only completions end a segment at an event
-        asked.hear(t, arrived, finished)
+        asked.hear(float(state.clock[NOW]), arrived, finished)
         view.refresh(state, arrived, finished)
         decisions.apply(policy.decide(view), state)
-        state.clock[TICK], quiet = math.inf, not (arrived or finished)
+        now, quiet = float(state.clock[NOW]), not (arrived or finished)
+        state.clock[TICK] = math.inf
         acted = int(state.tally[STARTS] + state.tally[STOPS]) != moves
         event = next_time(state) if quiet else math.inf
-        state.clock[TICK] = decisions.wakes.due(t, event, quiet=quiet, acted=acted)
+        state.clock[TICK] = decisions.wakes.due(now, event, quiet=quiet, acted=acted)
         if progress is not None and state.tally[EVENTS] - reported > 1000:
             reported = int(state.tally[EVENTS])
             progress(int(state.tally[FINISHED]), state.arrival.size)

@@ -1,8 +1,11 @@
 """`run_forked`: rounds in which a job may train in several copies at once; what they do adds up.
 
 A round begins when a job arrives in an idle cluster and then every L seconds while jobs are left; what arrives meanwhile
-waits for the next one (which begins at once when the cluster has nothing to do any more). A copy holds its GPUs from the
-begin of the round: o seconds of overhead, then work at its own rate until its target is reached or the round is over.
+waits for the next one (which begins at once when the cluster has nothing to do any more); what arrives at the instant at
+which a round begins (`optsched.simulation.instant`) is in it, and the round begins with the last of these arrivals. A copy
+holds its GPUs from the begin of the round: o seconds of overhead, then work at its own rate until its target is reached or
+the round is over. The overhead is that of a round (its copies are brought together and sent out again), not of a restart:
+a job that stays where it is pays it too.
 Work is conserved: what the copies of a job did adds up to what it asked for, and every copy is a segment of its own.
 """
 
@@ -10,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +28,7 @@ from optsched.rates.duration import paces
 from optsched.rates.segment_paces import segment_paces
 from optsched.rates.type_speeds import type_speeds
 from optsched.schedule import Schedule, node_first
+from optsched.simulation.instant import last_of_instant
 from optsched.simulation.run import CONSERVED, Run
 
 Bools = npt.NDArray[np.bool_]
@@ -50,6 +54,17 @@ class ForkedRun(Run):
     round: float = 0.0
     overhead: float = 0.0
     rounds: tuple[Round, ...] = field(default=(), repr=False)
+
+    def on_clock(self, instance: Instance) -> Self:
+        """As `Run.on_clock`; the rounds are put on that clock, too."""
+        run = super().on_clock(instance)
+        if run is self:
+            return self
+        begun = instance.epoch
+        rounds = tuple(replace(each, start=each.start + begun, end=each.end + begun) for each in self.rounds)
+        placed = replace(run, rounds=rounds)
+        placed.__dict__["relative"] = self
+        return placed
 
     @property
     def schedule_class(self) -> str:
@@ -138,7 +153,7 @@ class _View:
         self._policy = policy
         self.real = copy_rates(instance)
         self.remaining = instance.work.astype(np.float64)
-        self.now = 0.0
+        self.now, self.epoch = 0.0, instance.zero
         self.active: Ints = np.zeros(0, dtype=np.int64)
         self.gpus, self.weight = instance.gpus, instance.weight
         self.node_gpus, self.node_group = cluster.node_gpus, cluster.node_group
@@ -200,7 +215,7 @@ class _Replay:
         now = base = self._next_arrival()  # a round begins at base + k L
         k = 0
         while now < math.inf:
-            self._arrive(now)
+            now = self._arrive(now)
             until = base + (k + 1) * length
             last = self._round(now, until)
             if last is not None and self.view.active.size:
@@ -215,11 +230,15 @@ class _Replay:
         come = self.came < self.instance.n
         return float(self.instance.arrival[self.by_arrival[self.came]]) if come else math.inf
 
-    def _arrive(self, now: float) -> None:
-        while self._next_arrival() <= now:
+    def _arrive(self, now: float) -> float:
+        """Everybody who comes in the instant of ``now``; its end."""
+        last = last_of_instant(now)
+        while self._next_arrival() <= last:
+            now = max(now, self._next_arrival())
             self.came += 1
         jobs = self.by_arrival[: self.came]
         self.view.now, self.view.active = now, jobs[self.view.remaining[jobs] > 0]
+        return now
 
     # -- one round
 
@@ -313,7 +332,7 @@ class _Replay:
             raise self._wrong(f"a copy of job {job!r} has the target {copy.target!r} (legal: > 0, where it can run)")
 
     def _wrong(self, what: str) -> SimulationError:
-        return SimulationError(f"policy {self.name} at {self.view.now:g} s: {what}")
+        return SimulationError(f"policy {self.name} at {self.view.now + self.view.epoch:.12g} s: {what}")
 
     # -- the end
 
@@ -342,6 +361,7 @@ class _Replay:
             self.preemptions,
             seconds,
             notes=notes,
+            noted_times=tuple(getattr(self.policy, "noted_times", ())),
             copies=self.copies,
             round=float(self.policy.round),
             overhead=float(self.policy.overhead),

@@ -1,8 +1,14 @@
 """What happens at an event, compiled: the same functions serve compiled orders and policies in plain Python.
 
-Events at one time: running jobs that finish or drop a level, waiting jobs that are promoted, arrivals, in the order
-(time, kind, job). Work is integrated: a job's segments add up to the work it asks for, because every segment but the last
-takes away exactly what it logs and the last one logs what is left.
+Events of one instant (`optsched.simulation.instant`): running jobs that finish or drop a level and waiting jobs that are
+promoted, in order of (time, job), each at its own time; then arrivals, in order of (time, job). A job whose last work and
+whose threshold fall into one instant finishes. The decisions that follow are taken at the last of these times. Work is
+integrated: a job's segments add up to the work it asks for, because every segment but the last takes away exactly what it
+logs and the last one logs what is left.
+
+Standing still costs nothing: a job that is stopped and started again at one instant on the GPUs that it had (as many of
+each pool, where the engine counts them) was never stopped. It goes on with its segment, pays no restart, and is not counted
+as preempted.
 
 Everything is inlined into the compiled loop: a call would pass some sixty arrays, which costs more than the work it does.
 """
@@ -14,17 +20,22 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.heap import insert, remove
 from optsched.rates.speed_tables import pace
+from optsched.simulation.instant import end_of_instant, next_tick, shortened
 from optsched.simulation.state import (
     ACTIVE,
+    BEGAN,
     BY_TIME,
     DONE,
     EVENTS,
+    FADING,
     FINISHED,
+    FIRST_ROUND,
     FIRST_START,
     FREE,
     FRUITLESS,
     LOGGED,
     NEXT,
+    NOBODY,
     NOW,
     QUEUED,
     REQUEUE,
@@ -34,6 +45,11 @@ from optsched.simulation.state import (
     SEGMENTS,
     STARTS,
     STARVATION,
+    STOOD_BASE,
+    STOOD_BEGUN,
+    STOOD_FINISH,
+    STOOD_PAID,
+    STOOD_REMAINING,
     STOPS,
     TICK,
     WAITING,
@@ -44,7 +60,7 @@ from optsched.simulation.state import (
 
 @njit(cache=True, inline="always")
 def next_time(s: State) -> float:
-    """The time of the next event; inf when there is none."""
+    """The time of the next event, with which an instant begins; inf when there is none."""
     t = s.clock[TICK]
     if s.tally[NEXT] < s.arrival.size:
         t = min(t, s.arrival[s.by_arrival[s.tally[NEXT]]])
@@ -55,25 +71,31 @@ def next_time(s: State) -> float:
 
 @njit(cache=True, inline="always")
 def apply_events(s: State, t: float) -> None:
-    """Apply every event of time ``t``; afterwards a policy may be asked."""
+    """Apply every event of the instant that begins at ``t``, the next event; then a policy may be asked, at ``NOW``."""
+    last = end_of_instant(t)
     s.clock[NOW] = t
-    if s.clock[TICK] <= t:
-        s.clock[TICK] = np.inf
-        s.tally[EVENTS] += 1
-    while s.tally[WAKES] > 0 and s.wake[s.waker[0]] <= t:
+    s.clock[BEGAN] = t
+    while s.tally[WAKES] > 0 and s.wake[s.waker[0]] <= last:
         j = s.waker[0]
+        s.clock[NOW] = max(s.clock[NOW], s.wake[j])
         s.tally[EVENTS] += 1
         if s.status[j] == WAITING:
             _promote(s, j)
-        elif s.finish[j] <= t:
+        elif s.finish[j] <= last:
+            s.clock[NOW] = max(s.clock[NOW], s.finish[j])
             _complete(s, j)
         else:
             _demote(s, j)
-    while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] <= t:
+    while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] <= last:
         j = s.by_arrival[s.tally[NEXT]]
+        s.clock[NOW] = max(s.clock[NOW], s.arrival[j])
         s.tally[NEXT] += 1
         s.tally[EVENTS] += 1
         _enqueue(s, j)
+    if s.clock[TICK] <= last:
+        s.clock[NOW] = max(s.clock[NOW], s.clock[TICK])
+        s.clock[TICK] = np.inf
+        s.tally[EVENTS] += 1
 
 
 @njit(cache=True, inline="always")
@@ -110,8 +132,8 @@ def _width(s: State, j: int) -> int:
 def _to_the_end(s: State, j: int) -> None:
     # Behind the others of the level that the job enters: those that came before the round, or the instant, that ends now.
     if s.rule[REQUEUE] != 0:
-        now = s.clock[NOW]
-        s.base[j] = np.ceil(now / s.cost[ROUND]) * s.cost[ROUND] if s.cost[ROUND] > 0.0 else now
+        began = s.clock[BEGAN]
+        s.base[j] = next_tick(began, s.cost[FIRST_ROUND], s.cost[ROUND]) if s.cost[ROUND] > 0.0 else began
         s.key[j] = s.base[j]
 
 
@@ -152,8 +174,43 @@ def _promote(s: State, j: int) -> None:
 
 
 @njit(cache=True, inline="always")
+def _stands_still(s: State, j: int, entries: int) -> bool:
+    # Was it stopped at this instant, on the same entries?
+    e = s.log_row[j]
+    if e < 0 or s.seg_end[e] < s.clock[NOW] or s.seg_offset[e + 1] - s.seg_offset[e] != entries:
+        return False
+    k0 = s.seg_offset[e]
+    for k in range(entries):
+        if s.log_pool[k0 + k] != s.out_pool[k] or s.log_count[k0 + k] != s.out_count[k]:
+            return False
+    return True
+
+
+@njit(cache=True, inline="always")
+def _go_on(s: State, j: int) -> None:
+    # Take the stop back: the segment that it logged, its count, and what it changed of the job.
+    e = s.log_row[j]
+    s.log_row[j] = -1
+    if e == s.tally[SEGMENTS] - 1:
+        s.tally[SEGMENTS] = e
+        s.tally[LOGGED] = s.seg_offset[e]
+    else:
+        s.seg_job[e] = NOBODY  # left out of the schedule
+    s.tally[STOPS] -= 1
+    s.tally[STARTS] -= 1
+    if s.tally[FRUITLESS] > 0 and s.seg_work[e] == 0.0:
+        s.tally[FRUITLESS] -= 1
+    s.ran[j] -= 1
+    s.begun[j] = s.stood[j, STOOD_BEGUN]
+    s.paid[j] = s.stood[j, STOOD_PAID]
+    s.finish[j] = s.stood[j, STOOD_FINISH]
+    s.remaining[j] = s.stood[j, STOOD_REMAINING]
+    s.base[j] = s.stood[j, STOOD_BASE]
+
+
+@njit(cache=True, inline="always")
 def start(s: State, j: int, entries: int) -> None:
-    """Start the waiting job ``j`` on ``out_count[k]`` GPUs of ``out_pool[k]``, k < ``entries``."""
+    """Start the waiting job ``j`` on ``out_count[k]`` GPUs of ``out_pool[k]``, k < ``entries``; or let it go on there."""
     now = s.clock[NOW]
     _dequeue(s, j)
     s.status[j] = RUNNING
@@ -179,6 +236,8 @@ def start(s: State, j: int, entries: int) -> None:
     s.pace[j] = 1.0 if timed else pace(s.tables, j, s.gpus[j], s.out_pool, s.out_count)
     s.finish[j] = max(s.paid[j] + s.remaining[j] * s.pace[j], least)
     s.ran[j] += 1
+    if _stands_still(s, j, entries):
+        _go_on(s, j)
     _set_wake(s, j, _running_wake(s, j))
 
 
@@ -233,6 +292,13 @@ def stop(s: State, j: int) -> None:
     now = s.clock[NOW]
     work = max(0.0, now - s.paid[j]) / s.pace[j]
     never_ran = now <= s.begun[j]
+    if not never_ran:
+        s.log_row[j] = s.tally[SEGMENTS]
+        s.stood[j, STOOD_BEGUN] = s.begun[j]
+        s.stood[j, STOOD_PAID] = s.paid[j]
+        s.stood[j, STOOD_FINISH] = s.finish[j]
+        s.stood[j, STOOD_REMAINING] = s.remaining[j]
+        s.stood[j, STOOD_BASE] = s.base[j]
     _release(s, j, work)
     if never_ran:
         s.ran[j] -= 1  # started and stopped at one instant: nothing happened
@@ -241,7 +307,7 @@ def stop(s: State, j: int) -> None:
         s.tally[STOPS] += 1
     s.remaining[j] -= work
     s.base[j] += s.slope[j] * work
-    s.key[j] = s.base[j]
+    s.key[j] = shortened(s.base[j]) if s.rule[FADING] != 0 else s.base[j]
     s.ceased[j] = now
     _enqueue(s, j)
     _set_wake(s, j, _waiting_wake(s, j))

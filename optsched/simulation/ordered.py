@@ -23,11 +23,14 @@ from optsched.compiled import njit, types
 from optsched.heap import KERNEL, before
 from optsched.instance import Instance, Job
 from optsched.policy import Order
+from optsched.simulation.instant import end_of_instant, next_tick, shortened
 from optsched.simulation.kernel import apply_events, next_time, start, stop
 from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.simulation.state import (
     ACTIVE,
     EVENTS,
+    FADING,
+    FIRST_ROUND,
     FREE,
     FRUITLESS,
     LOGGED,
@@ -106,7 +109,8 @@ def _sort_running(s: State) -> int:
     now = s.clock[NOW]
     for i in range(s.tally[ACTIVE]):
         j = s.active[i]
-        s.key[j] = s.base[j] + s.slope[j] * (max(0.0, now - s.paid[j]) / s.pace[j])
+        if s.rule[FADING] != 0:
+            s.key[j] = shortened(s.base[j] + s.slope[j] * (max(0.0, now - s.paid[j]) / s.pace[j]))
         if s.in_order[j] == 0:
             s.in_order[j] = 1
             s.order[kept] = j
@@ -225,11 +229,11 @@ def run_ordered(place: Any, s: State, events: int) -> int:
         t = next_time(s)
         if t == np.inf:
             return FINISHED_RUN
-        end_of_round = s.clock[TICK] <= t
+        end_of_round = s.clock[TICK] <= end_of_instant(t)
         apply_events(s, t)
         if s.cost[ROUND] > 0.0 and not end_of_round:
-            tick = np.ceil(t / s.cost[ROUND]) * s.cost[ROUND]
-            if tick > t:  # decisions only at the end of a round
+            tick = next_tick(s.clock[NOW], s.cost[FIRST_ROUND], s.cost[ROUND])
+            if tick > s.clock[NOW]:  # decisions only at the end of a round
                 if s.tally[QUEUED] > 0:
                     s.clock[TICK] = tick
                 continue

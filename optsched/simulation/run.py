@@ -17,7 +17,7 @@ from optsched.objectives import objective_of
 from optsched.policy import Floats, Knowledge
 from optsched.schedule import Schedule
 from optsched.schedule_tables import jobs_table, segments_table
-from optsched.simulation.state import ACTIVE, EVENTS, FREE, LOGGED, SEGMENTS, STOPS, State, pools
+from optsched.simulation.state import ACTIVE, EVENTS, FREE, LOGGED, NOBODY, SEGMENTS, STOPS, State, pools
 from optsched.table import Table
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
@@ -28,8 +28,8 @@ class Run:
     """The result of a simulation.
 
     ``predicted`` f64[n]: what the policy's predictor said at every arrival (None: it has none). ``notes``: what the
-    policy wrote down for audits, arrays over all jobs. ``events`` counts arrivals, completions, changes of level and ticks
-    of a policy's own clock; ``seconds`` is CPU time.
+    policy wrote down for audits, arrays over all jobs; those named in ``noted_times`` are times. ``events`` counts arrivals,
+    completions, changes of level and ticks of a policy's own clock; ``seconds`` is CPU time.
     """
 
     schedule: Schedule
@@ -41,6 +41,7 @@ class Run:
     seconds: float
     predicted: Floats | None = None
     notes: Mapping[str, Floats] = field(default_factory=dict)
+    noted_times: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         done, n = int(self.schedule.finished.sum()), self.instance.n
@@ -92,30 +93,38 @@ class Run:
     @cached_property
     def relative(self) -> Self:
         """This run of `Instance.relative`, as the engine made it: times from the first arrival."""
-        return self if self.instance.epoch == 0 else replace(self, schedule=self.schedule.relative)
+        if self.instance.epoch == 0:
+            return self
+        return replace(self, schedule=self.schedule.relative, notes=self._notes_moved(-self.instance.epoch))
 
     def on_clock(self, instance: Instance) -> Self:
-        """This run of ``instance.relative`` on the clock of ``instance``; ``notes`` keep counting from the first arrival."""
+        """This run of ``instance.relative`` on the clock of ``instance``, noted times too."""
         if instance.epoch == 0:
             return self
-        run = replace(self, schedule=self.schedule.on_clock(instance))
+        run = replace(self, schedule=self.schedule.on_clock(instance), notes=self._notes_moved(instance.epoch))
         run.__dict__["relative"] = self
         return run
+
+    def _notes_moved(self, seconds: float) -> Mapping[str, Floats]:
+        return {name: each + seconds if name in self.noted_times else each for name, each in self.notes.items()}
 
 
 def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> Schedule:
     """The schedule that the log of a state describes, its GPUs named."""
     e, k = int(state.tally[SEGMENTS]), int(state.tally[LOGGED])
     first, _ = pools(instance, pooled)
+    rows = state.seg_job[:e] != NOBODY
+    width = np.diff(state.seg_offset[: e + 1])
+    entries = np.repeat(rows, width)
     return Schedule.from_counts(
         instance,
-        state.seg_job[:e].copy(),
-        state.seg_start[:e].copy(),
-        state.seg_end[:e].copy(),
-        state.seg_work[:e].copy(),
-        state.seg_offset[: e + 1].copy(),
-        state.log_pool[:k].copy(),
-        state.log_count[:k].copy(),
+        state.seg_job[:e][rows],
+        state.seg_start[:e][rows],
+        state.seg_end[:e][rows],
+        state.seg_work[:e][rows],
+        np.concatenate([[0], np.cumsum(width[rows])]).astype(np.int64),
+        state.log_pool[:k][entries],
+        state.log_count[:k][entries],
         first,
         policy,
     )

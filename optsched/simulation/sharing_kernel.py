@@ -1,8 +1,9 @@
 """The compiled loop of runs in which jobs share GPUs.
 
-Events: completions and arrivals, all those of one instant before anybody is asked; then the waiting jobs in order. When a
-job starts or ends, the work of its partners is brought up to date at their old speed and their completion is set anew:
-work is integrated exactly between changes, and a job whose partners do not change is never touched.
+Events: completions and arrivals, all those of one instant (`optsched.simulation.instant`) before anybody is asked, at the
+last of their times; then the waiting jobs in order. When a job starts or ends, the work of its partners is brought up to
+date at their old speed and their completion is set anew: work is integrated exactly between changes, and a job whose
+partners do not change is never touched. Nobody is stopped, so that nobody is charged for standing still.
 
 Complexity: O(running + gang x partners) an event, plus the rule for every waiting job.
 """
@@ -14,11 +15,13 @@ import numpy as np
 from optsched.compiled import njit, types
 from optsched.heap import KERNEL
 from optsched.rates.speed_tables import pace
+from optsched.simulation.instant import end_of_instant, next_tick
 from optsched.simulation.sharing_rule import RULE_TYPE, STATE_TYPE
 from optsched.simulation.sharing_state import (
     DONE,
     EVENTS,
     FINISHED,
+    FIRST_TICK,
     INTERVAL,
     NEXT,
     NOW,
@@ -153,7 +156,6 @@ def _complete(s: SharingState, j: int) -> None:
             s.node_idle[s.gpu_node[g]] += 1
     _count_nodes(s, j, -1)
     s.status[j] = DONE
-    s.ended[j] = s.clock[NOW]
     s.left[j] = 0.0
     s.tally[FINISHED] += 1
     _partners_change(s, j)
@@ -183,33 +185,40 @@ def forget_started(s: SharingState) -> None:
 
 @njit(cache=True, inline="always")
 def apply_events(s: SharingState, t: float) -> bool:
-    """Apply every event of time ``t``; may jobs be started afterwards?"""
-    s.clock[NOW] = t
-    ticked = s.clock[TICK] <= t
+    """Apply every event of the instant that begins at ``t``; may jobs be started afterwards?"""
+    last = end_of_instant(t)
+    now = t
+    ticked = s.clock[TICK] <= last
     if ticked:
+        now = max(now, s.clock[TICK])
         s.clock[TICK] = np.inf
     kept = 0
     ended = 0
     for i in range(s.tally[RUNNING]):
         j = s.running[i]
-        if s.finish[j] <= t:
+        if s.finish[j] <= last:
+            now = max(now, s.finish[j])
+            s.ended[j] = s.finish[j]  # each at its own time
             s.found[ended] = j
             ended += 1
         else:
             s.running[kept] = j
             kept += 1
     s.tally[RUNNING] = kept
+    came = s.tally[NEXT]
+    while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] <= last:
+        now = max(now, s.arrival[s.by_arrival[s.tally[NEXT]]])
+        s.tally[NEXT] += 1
+    s.clock[NOW] = now
     for i in range(ended):
         _complete(s, s.found[i])
-    s.tally[EVENTS] += ended
-    while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] <= t:
-        _enqueue(s, s.by_arrival[s.tally[NEXT]])
-        s.tally[NEXT] += 1
-        s.tally[EVENTS] += 1
+    for i in range(came, s.tally[NEXT]):
+        _enqueue(s, s.by_arrival[i])
+    s.tally[EVENTS] += ended + s.tally[NEXT] - came
     if s.clock[INTERVAL] <= 0.0 or ticked:
         return True
-    tick = np.ceil(t / s.clock[INTERVAL]) * s.clock[INTERVAL]
-    if tick <= t:
+    tick = next_tick(now, s.clock[FIRST_TICK], s.clock[INTERVAL])
+    if tick <= now:
         return True
     if s.tally[WAITING] > 0:
         s.clock[TICK] = tick

@@ -20,7 +20,7 @@ from optsched.sharing_policy import SharingOrder
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-NOW, TICK, INTERVAL = range(3)  # clock
+NOW, TICK, INTERVAL, FIRST_TICK = range(4)  # clock; intervals begin at the first arrival
 NEXT, WAITING, RUNNING, FINISHED, EVENTS, STRICT, PYTHON = range(7)  # tally
 FUTURE, WAITS, RUNS, DONE = range(4)  # status
 
@@ -141,6 +141,6 @@ def new_sharing_state(
         value=np.zeros(2 * total),
         other=np.zeros(2 * total),
         numbers=np.array([*order.numbers, np.nan], dtype=np.float64),
-        clock=np.array([0.0, np.inf, order.interval]),
+        clock=np.array([0.0, np.inf, order.interval, float(instance.arrival.min()) if n else 0.0]),
         tally=tally,
     )

@@ -11,6 +11,7 @@ from optsched.instance import Instance
 from optsched.policy import Order
 from optsched.rates.duration import seconds_alone
 from optsched.rates.speed_tables import SpeedTables, speed_tables
+from optsched.simulation.instant import shortened_keys
 from optsched.simulation.placing import Placement
 
 Floats = npt.NDArray[np.float64]
@@ -20,14 +21,17 @@ Ints = npt.NDArray[np.int64]
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3
 # State.tally
 NEXT, WAKES, ACTIVE, FREE, FINISHED, SEGMENTS, LOGGED, EVENTS, STARTS, STOPS, ORDERED, QUEUED, FRUITLESS = range(13)
+NOBODY = -1  # State.seg_job of a segment that was taken back
 # FRUITLESS counts segments in a row that did no work, only overhead; so many mean that jobs stop each other for ever.
 THRASHING = 1_000_000
 # State.clock
-NOW, TICK = 0, 1
+NOW, TICK, BEGAN = 0, 1, 2  # BEGAN: the first event of the present instant
 # State.rule
-SKIP, PREEMPTIVE, BY_TIME, REQUEUE = range(4)
+SKIP, PREEMPTIVE, BY_TIME, REQUEUE, FADING = range(5)  # FADING: keys grow or fall with work
 # State.cost
-RESTART, ROUND, STARVATION, FIRST_START = range(4)
+RESTART, ROUND, STARVATION, FIRST_START, FIRST_ROUND = range(5)  # FIRST_ROUND: when rounds begin, the first arrival
+# State.stood: the running segment of a job as it was before its last stop
+STOOD_BEGUN, STOOD_PAID, STOOD_FINISH, STOOD_REMAINING, STOOD_BASE = range(5)
 
 
 class State(NamedTuple):
@@ -50,6 +54,8 @@ class State(NamedTuple):
     finish: Floats
     ran: Ints  # segments begun so far
     ceased: Floats  # when it last stopped
+    stood: Floats  # f64[n, 5]: what it goes on with if it starts again at that instant where it was
+    log_row: Ints  # the segment that its last stop logged, -1: none
     # jobs, in which order they are served
     level: Ints
     key: Floats
@@ -147,6 +153,9 @@ def new_state(instance: Instance, order: Order, placement: Placement, *, pooled:
         return np.full(k, value, dtype=np.float64) if value else np.zeros(k, dtype=np.float64)
 
     capacity = log_room(instance.cluster.gpus) + n
+    key = np.array(order.key, dtype=np.float64)
+    first_arrival = float(instance.arrival.min()) if n else 0.0
+    fading = order.slope is not None and bool(np.any(order.slope))
     tally = ints(13)
     tally[FREE] = instance.cluster.gpus
     fields: dict[str, Any] = {
@@ -159,8 +168,8 @@ def new_state(instance: Instance, order: Order, placement: Placement, *, pooled:
         "remaining": instance.work.copy(),
         "pace": np.ones(n),
         "tables": speed_tables(instance, node),
-        "key": np.array(order.key, dtype=np.float64),
-        "base": np.array(order.key, dtype=np.float64),
+        "key": shortened_keys(key) if fading else key,
+        "base": key.copy(),
         # a slope is given per second alone
         "slope": floats(n) if order.slope is None else np.array(order.slope * alone / instance.work, dtype=np.float64),
         "thresholds": np.array(order.thresholds, dtype=np.float64),
@@ -191,9 +200,11 @@ def new_state(instance: Instance, order: Order, placement: Placement, *, pooled:
         "log_pool": ints(capacity),
         "log_count": ints(capacity),
         "tally": tally,
-        "clock": np.array([0.0, np.inf]),
-        "rule": np.array([order.skip, order.preemptive, order.by_time, order.requeue], dtype=np.int64),
-        "cost": np.array([order.restart, order.round, order.starvation, order.restart if order.first else 0.0]),
+        "clock": np.array([0.0, np.inf, 0.0]),
+        "rule": np.array([order.skip, order.preemptive, order.by_time, order.requeue, fading], dtype=np.int64),
+        "cost": np.array(
+            [order.restart, order.round, order.starvation, order.restart if order.first else 0.0, first_arrival]
+        ),
     }
     for name in ("attained", "mark", "begun", "paid", "ceased"):
         fields[name] = floats(n)
@@ -201,8 +212,9 @@ def new_state(instance: Instance, order: Order, placement: Placement, *, pooled:
         fields[name] = floats(n, np.inf)
     for name in ("ran", "level", "in_order", "no_level"):
         fields[name] = ints(n)
-    for name in ("waiting_slot", "active_slot", "waker_slot", "holding"):
+    for name in ("waiting_slot", "active_slot", "waker_slot", "holding", "log_row"):
         fields[name] = ints(n, -1)
+    fields["stood"] = np.zeros((n, 5))
     return State(**fields)
 
 

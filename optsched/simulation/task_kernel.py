@@ -1,9 +1,11 @@
 """The compiled loop of the task level: forward, backward, barrier, all-reduce, at exact times.
 
-One step: all events of the next moment (tasks that end, transfers that begin to move or end, arrivals); jobs that wait for
-memory are placed in the order of their queue; transfers that are ready are asked about in order and start at once; idle
-GPUs take the ready task of the job with the smallest key. Keys, loads and memory are computed from whole numbers of tasks,
-so nothing drifts. Complexity per task: O(log G + residents of the GPU); per transfer O(log n + nodes x transfers there).
+One step: all events of the next instant (`optsched.simulation.instant`: tasks that end, transfers that begin to move or end,
+arrivals, in order of (time, kind, index)); at the last of their times, jobs that wait for memory are placed in the order of
+their queue; transfers that are ready are asked about in order and start at once; idle GPUs take the ready task of the job
+with the smallest key. Nobody is stopped, so that nobody is charged for standing still. Keys, loads and memory are computed
+from whole numbers of tasks, so nothing drifts. Complexity per task: O(log G + residents of the GPU); per transfer O(log n +
+nodes x transfers there).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from optsched.contention import IterationTasks
 from optsched.heap import KERNEL
 from optsched.instance import Instance, Job
 from optsched.simulation import admission, gpu_placing
+from optsched.simulation.instant import end_of_instant
 from optsched.simulation.links import (
     LATENT,
     NOW,
@@ -315,6 +318,14 @@ def _start_tasks(s: Any) -> None:
     s.tally[DIRTY] = 0
 
 
+@njit(inline="always", **KERNEL)
+def _next_time(s: Any) -> float:
+    t = min(s.tree[1], s.links.tree[1])
+    if s.tally[NEXT] < s.arrival.size:
+        t = min(t, s.arrival[s.by_arrival[s.tally[NEXT]]])
+    return t
+
+
 @njit(types.void(STATE_TYPE, types.int64), cache=True, _nrt=False)
 def start_waiting(s: Any, j: int) -> None:
     """Start the transfer of job j, which waits: for policies in plain Python."""
@@ -350,17 +361,18 @@ def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
             return NEEDS_ROOM
         if s.tally[TASKS] >= pause:
             return PAUSED
-        t = min(s.tree[1], links.tree[1])
-        if s.tally[NEXT] < s.arrival.size:
-            t = min(t, s.arrival[s.by_arrival[s.tally[NEXT]]])
+        t = _next_time(s)
         if t == np.inf:
             return STUCK if s.tally[READY] > 0 else FINISHED_RUN
-        links.clock[NOW] = t
-        while s.tree[1] == t:
-            _end_task(s, ringing(s.tree))
-        while links.tree[1] == t:
-            _ring_link(s, ringing(links.tree))
-        while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] == t:
-            _arrive(s)
+        last = end_of_instant(t)
+        while t <= last:  # all events of one instant, each at its own time
+            links.clock[NOW] = t
+            while s.tree[1] == t:
+                _end_task(s, ringing(s.tree))
+            while links.tree[1] == t:
+                _ring_link(s, ringing(links.tree))
+            while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] == t:
+                _arrive(s)
+            t = _next_time(s)
         if s.tally[PLACE] != 0:
             _place_queue(place, s)

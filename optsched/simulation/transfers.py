@@ -1,7 +1,7 @@
 """`simulate_transfers`: transfers alone, on any links, under the admission rule of a task policy; exact event times.
 
 The links themselves are those of the task level (`optsched.simulation.links`); without jobs around them, all releases and
-ends of one moment are applied before anybody is asked.
+ends of one instant (`optsched.simulation.instant`) are applied before anybody is asked. Time counts from the first release.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit, types
+from optsched.epoch import epoch_of
 from optsched.errors import InputError, SimulationError
 from optsched.heap import KERNEL
 from optsched.simulation import admission
+from optsched.simulation.instant import end_of_instant
 from optsched.simulation.links import (
     NOW,
     PENALTY,
@@ -50,14 +52,19 @@ def _run(admit: Any, s: Any, numbers: Any, release: Any, by_release: Any, done: 
             t = min(t, release[by_release[following]])
         if t == np.inf:
             return waiting == 0
-        s.clock[NOW] = t
-        while s.tree[1] == t:
-            j = ringing(s.tree)
-            end_transfer(s, j)
-            done[j] = t
-        while following < release.size and release[by_release[following]] == t:
-            waiting = join_waiting(s, by_release[following], waiting)
-            following += 1
+        last = end_of_instant(t)
+        while t <= last:  # all of one instant, each at its own time
+            s.clock[NOW] = t
+            while s.tree[1] == t:
+                j = ringing(s.tree)
+                end_transfer(s, j)
+                done[j] = t
+            while following < release.size and release[by_release[following]] == t:
+                waiting = join_waiting(s, by_release[following], waiting)
+                following += 1
+            t = s.tree[1]
+            if following < release.size:
+                t = min(t, release[by_release[following]])
         i = 0
         while i < waiting:
             j = s.waiting[i]
@@ -95,7 +102,8 @@ def simulate_transfers(problem: TransferProblem, policy: TaskPolicy) -> Floats:
     key = rules.link.columns(problem.n)
     links.key[:] = key[:, 0] + key[:, 3]  # no task is left when a transfer is ready, and one all-reduce
     links.transfers_left[:] = 1
-    release, done = problem.release[order], np.full(problem.n, np.nan)
+    epoch = epoch_of(problem.release, np.zeros(0))
+    release, done = problem.release[order] - epoch, np.full(problem.n, np.nan)
     by_release = np.lexsort((np.arange(problem.n), release)).astype(np.int64)
     ended = _run(rules.admit, links, rules.rule_numbers, release, by_release, done)
     if not ended:
@@ -107,7 +115,7 @@ def simulate_transfers(problem: TransferProblem, policy: TaskPolicy) -> Floats:
             f"{policy.name}: a transfer moved {links.clock[WORST]:g} of its bytes too many or too few"
         )
     completion = np.empty(problem.n)
-    completion[order] = done
+    completion[order] = done + epoch
     return completion
 
 

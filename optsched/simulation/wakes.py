@@ -28,6 +28,13 @@ class Wakes:
         """Ask again at ``time``."""
         heapq.heappush(self._times, time)
 
+    def of_instant(self, last: float) -> float:
+        """The last of the times up to ``last``, one instant and one question, which are over; inf where there is none."""
+        time = math.inf
+        while self._times and self._times[0] <= last:
+            time = heapq.heappop(self._times)
+        return time
+
     def due(self, now: float, event: float, *, quiet: bool, acted: bool) -> float:
         """The next time to ask at, inf where there is none, after the policy has been asked at ``now``.
 

@@ -27,7 +27,7 @@ MEASURES = {
     "p50_jct": Measure("median JCT", "s", "median of completion less arrival", short=True),
     "p95_jct": Measure("p95 JCT", "s", "95th percentile of completion less arrival", short=True),
     "utilization": Measure("GPU utilisation", "share", "GPU-seconds of forwards and backwards over GPUs x makespan"),
-    "jct_ratio": Measure("mean JCT / bound", "factor", "mean JCT over the certified lower bound on it"),
+    "jct_ratio": Measure("mean JCT / bound", "factor", "mean JCT over the certified lower bound on it", at_most=True),
     "spanning": Measure("on several nodes", "share", "share of the gangs of several GPUs that lie on several nodes"),
     "contended": Measure(
         "contended", "share", "share of the all-reduces over the network that began beside another one"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from optsched.rounding import significant
 from optsched.studies.estimate import Change, Estimate
 from optsched.studies.experiment import Outcome
 from optsched.studies.measures import OPEN, VIOLATED
@@ -107,8 +108,8 @@ def _guarantee(outcome: Outcome) -> list[str]:
         return [f"{kept}{opened}: {_listed(rows)}"]
     closest, ratio, factor, row, column = max(_margins(outcome, cells))
     return [
-        f"{kept}{opened}; closest in {row} at {column}: measured sum C / bound {ratio:.3g}, "
-        f"guaranteed {factor:.3g} ({100 * closest:.2g} %)"
+        f"{kept}{opened}; closest in {row} at {column}: measured sum C / bound {significant(ratio, 3, 'up')}, "
+        f"guaranteed {significant(factor, 3, 'up')} ({significant(100 * closest, 2, 'up')} %)"
     ]
 
 

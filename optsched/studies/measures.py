@@ -25,7 +25,7 @@ class Measure:
     """A number of a run: how it is headed, its unit (``s``, ``share`` or ``factor``) and what it says.
 
     ``of_workload``: it says something about the workload and is the same for every policy. ``short``: seconds so few that
-    tables show them as such, not as hours.
+    tables show them as such, not as hours. ``at_most``: a ratio to a lower bound, which the ratio to the optimum is at most.
     """
 
     head: str
@@ -33,6 +33,7 @@ class Measure:
     meaning: str
     of_workload: bool = False
     short: bool = False
+    at_most: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +51,9 @@ class Measurement:
 
 MEASURES = {
     "total_completion_time": Measure("sum C", "s", "sum of completion times, from time 0"),
-    "ratio": Measure("sum C / bound", "factor", "sum of completion times over the certified lower bound"),
+    "ratio": Measure("sum C / bound", "factor", "sum of completion times over the certified lower bound", at_most=True),
     "mean_jct": Measure("mean JCT", "s", "mean of completion less arrival"),
-    "jct_ratio": Measure("mean JCT / bound", "factor", "mean JCT over the same bound less the arrivals"),
+    "jct_ratio": Measure("mean JCT / bound", "factor", "mean JCT over the same bound less the arrivals", at_most=True),
     "p99_jct": Measure("p99 JCT", "s", "99th percentile of completion less arrival"),
     "utilization": Measure("utilisation", "share", "GPU-seconds of running jobs over GPUs x makespan"),
     "slowdown": Measure(

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from optsched.rounding import significant
 from optsched.studies.estimate import Change, estimate, relative
 
 
@@ -90,7 +91,7 @@ def _limit(outcome: Measured, published: Published, column: str) -> str:
         return ""
     words, name = published.most
     found = estimate(outcome.values(published.row, column, name))
-    return "" if found is None else f"; {words} at most x{found.mean:.3g}"
+    return "" if found is None else f"; {words} at most x{significant(found.mean, 3, 'up')}"
 
 
 def _factor(change: Change) -> str:

@@ -250,6 +250,7 @@ def _entry(recipe: Recipe, instance: Instance) -> str:
         "recipe": recipe.recipe,
         "seed": recipe.seed,
         "licence": "Apache-2.0",
+        "digest": instance.digest,
     }
     if instance.optimum:
         lines["optimum"] = instance.optimum["value"]

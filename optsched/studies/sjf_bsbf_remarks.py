@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from optsched.rounding import significant
 from optsched.studies.experiment import Outcome
 from optsched.studies.findings import change_text
 
@@ -47,7 +48,9 @@ def worst(*rows: str) -> Remark:
 
     def remark(outcome: Outcome) -> list[str]:
         name, columns = outcome.experiment.measurement.compared, list(outcome.experiment.columns)
-        most = {row: [f"{max(outcome.values(row, c, name)):.3g} at {c}" for c in columns] for row in rows}
+        most = {
+            row: [f"{significant(max(outcome.values(row, c, name)), 3, 'up')} at {c}" for c in columns] for row in rows
+        }
         said = "; ".join(f"{row}: {', '.join(parts)}" for row, parts in most.items())
         return [f"largest {outcome.compared} of {len(outcome.seeds)} workloads: {said}"]
 

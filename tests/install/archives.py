@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tarfile
@@ -26,19 +25,14 @@ PAGES = {
 }
 
 
-def build(kind: str, source: Path, into: Path, *, backend: Path | None = None) -> Path:
-    """The ``wheel`` or ``sdist`` of a folder, by the hook that pip, uv and build call; warnings are errors.
-
-    ``backend`` is a folder with another version of the build backend than the one that is installed.
-    """
+def build(kind: str, source: Path, into: Path) -> Path:
+    """The ``wheel``, ``editable`` wheel or ``sdist`` of a folder, by the hook that installers call; warnings are errors."""
     system = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
     into.mkdir(parents=True, exist_ok=True)
     code = f"import {system['build-backend']} as backend; backend.build_{kind}({str(into)!r})"
-    first = {"PYTHONPATH": str(backend)} if backend else {}
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", code],
         cwd=source,
-        env={**os.environ, **first},
         capture_output=True,
         text=True,
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +48,23 @@ def unpacked(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("wheel", tree, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Says a line in the summary of the session: what a road took."""
+    return lambda line: request.node.user_properties.append(("road", line))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    lines = [
+        line
+        for each in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+        if each.when == "call"
+        for name, line in each.user_properties
+        if name == "road"
+    ]
+    if lines:
+        terminalreporter.section("roads")
+        for line in lines:
+            terminalreporter.line(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,13 @@ import pytest
 from install.archives import PAGES, PLACES, ROOT, build, in_sdist, in_tree, in_wheel
 
 pytestmark = pytest.mark.xdist_group("install")  # the archives are made once
+
+
+def test_one_process_makes_the_archives(request: pytest.FixtureRequest) -> None:
+    # Where a version of pytest-xdist loses the groups, every process makes (and compiles) what one should, and says nothing.
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("the tests run in one process, or without groups")
+    assert request.node.nodeid.endswith("@install")
 
 
 def test_a_wheel_holds_the_tree(tree: Path, wheel: Path) -> None:
@@ -45,6 +53,15 @@ def test_a_checkout_without_symbolic_links_makes_the_same_archives(
     assert (without_links / "optsched" / "models").read_text() == "../models"
     assert in_wheel(build("wheel", without_links, tmp_path / "wheel")) == in_wheel(wheel)
     assert in_sdist(build("sdist", without_links, tmp_path / "sdist")) == in_sdist(sdist)
+
+
+@pytest.mark.parametrize("road", ["tree", "without_links", "unpacked"])
+def test_an_editable_install_copies_nothing(road: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    folder = request.getfixturevalue(road)
+    wheel = build("editable", folder, tmp_path / "wheel")
+    (name,) = in_wheel(wheel)
+    with zipfile.ZipFile(wheel) as archive:
+        assert Path(archive.read(name).decode().strip()) == folder
 
 
 @pytest.mark.parametrize("road", ["tree", "without_links", "unpacked"])

@@ -60,7 +60,7 @@ def one_machine(rng: np.random.Generator) -> Instance:
 def gang(rng: np.random.Generator) -> Instance:
     """Gangs on two to four GPUs, wherever they are."""
     gpus = int(rng.integers(2, 5))
-    rows = _rows(rng, int(rng.integers(2, 6)))
+    rows = _rows(rng, int(rng.integers(2, 5)))
     return Instance(
         [Job(f"j{k}", gpus=int(rng.integers(1, gpus + 1)), **row) for k, row in enumerate(rows)], f"1x{gpus}"
     )

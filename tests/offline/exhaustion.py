@@ -103,7 +103,7 @@ def sharing_optimum(instance: Instance, objective: str) -> Fraction:
 def _slow(instance: Instance, j: int, k: int) -> Fraction:
     known = instance.interference
     assert known is not None
-    return max(Fraction(1), Fraction(known.ratios[j][k]))
+    return max(Fraction(1), Fraction(known.ratios[j][k] or 0 if known.ratios else known.ratio))
 
 
 def _of_pair(instance: Instance) -> Fraction:

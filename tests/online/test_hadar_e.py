@@ -258,7 +258,7 @@ def test_metrics_are_those_of_the_event_log(spec: str) -> None:
     assert productive <= (1 - run.overhead / run.round) * occupied * (1 + 1e-12)
     assert held - worked == pytest.approx(run.overhead * len(rows), abs=1e-6)  # every copy pays it once a round
     assert run.metrics["gpu_hours"]["overhead"] * 3600 == pytest.approx(run.overhead * len(rows), abs=1e-6)
-    assert run.metrics["utilization"] == pytest.approx(worked / (5 * last))
+    assert run.metrics["utilization"] == pytest.approx(worked / (5 * (last - first)))
     assert run.metrics["mean_queueing"] == pytest.approx(np.mean([waited(rows, j, arrival[j]) for j in range(3)]))
     assert run.metrics["mean_jct"] == pytest.approx(
         np.mean([max(s.end for s in rows if s.job == j) - arrival[j] for j in range(3)])

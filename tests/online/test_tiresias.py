@@ -53,9 +53,10 @@ def test_starvation_brings_a_job_back_after_waiting_as_long_as_it_ran() -> None:
 
 
 def test_in_rounds_decisions_wait_for_the_end_of_the_round() -> None:
-    instance = Instance([Job("a", arrival=1, duration=2), Job("b", arrival=10, duration=1)], "1x1")
-    assert spans(instance, "tiresias:round=10") == {"a": [(10, 12)], "b": [(20, 21)]}
-    assert spans(instance, "tiresias:round=4") == {"a": [(4, 6)], "b": [(12, 13)]}
+    jobs = [Job("first", duration=1), Job("a", arrival=1, duration=2), Job("b", arrival=10, duration=1)]
+    instance = Instance(jobs, "1x1")  # rounds begin with the first arrival
+    assert spans(instance, "tiresias:round=10") == {"first": [(0, 1)], "a": [(10, 12)], "b": [(20, 21)]}
+    assert spans(instance, "tiresias:round=4") == {"first": [(0, 1)], "a": [(4, 6)], "b": [(12, 13)]}
 
 
 def test_the_restart_counts_as_service() -> None:
@@ -87,8 +88,9 @@ def test_a_restart_may_be_paid_at_the_first_start_too_and_counts_as_service() ->
 
 
 def test_in_rounds_too() -> None:
-    instance = Instance([Job("a", arrival=1, duration=4), Job("b", arrival=2, duration=4)], "1x1")
-    assert spans(instance, "tiresias:round=4,restart=1,first=true") == {"a": [(4, 9)], "b": [(12, 17)]}
+    jobs = [Job("first", duration=1), Job("a", arrival=1, duration=4), Job("b", arrival=2, duration=4)]
+    found = spans(Instance(jobs, "1x1"), "tiresias:round=4,restart=1,first=true")
+    assert found == {"first": [(0, 2)], "a": [(4, 9)], "b": [(12, 17)]}
 
 
 def test_service_may_be_time_whatever_the_gang() -> None:

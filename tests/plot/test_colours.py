@@ -38,6 +38,20 @@ def test_consecutive_jobs_are_told_apart_by_every_eye(eye: str) -> None:
             assert np.linalg.norm(seen[k] - seen[(k + ahead) % len(seen)]) > 16  # 2 to 3 is just noticeable
 
 
+def test_eight_jobs_in_a_row_are_far_apart_on_a_chart() -> None:
+    seen = [lab(linear(colour)) for colour in PALETTE]
+    for k in range(len(seen)):
+        for ahead in range(1, 8):
+            assert np.linalg.norm(seen[k] - seen[(k + ahead) % len(seen)]) > 23
+
+
+@pytest.mark.parametrize("eye", DEFICIENCIES)
+def test_no_two_of_eight_jobs_look_alike_to_any_eye(eye: str) -> None:
+    colours = job_colours([str(k) for k in range(1, 9)])
+    seen = [lab(np.asarray(DEFICIENCIES[eye]) @ linear(colour)) for colour in colours]
+    assert min(float(np.linalg.norm(a - b)) for k, a in enumerate(seen) for b in seen[:k]) > 8
+
+
 def test_colour_follows_the_id_and_not_the_order() -> None:
     ids = [f"j{k}" for k in range(30)]
     shuffled = random.Random(1).sample(ids, len(ids))

@@ -154,7 +154,7 @@ def test_a_job_that_starts_too_late_is_named() -> None:
         for each in schedules.values()
     )
     assert kept == []
-    assert broken == ["job 'c' completes at 26.5, 0.5 s after 26"]
+    assert broken == ["job 'c' completes at 26.5 s after the first arrival, 0.5 s after 26"]
 
 
 def test_a_tie_may_be_broken_either_way() -> None:
@@ -165,7 +165,7 @@ def test_a_tie_may_be_broken_either_way() -> None:
     assert A_SRPT.audit(policy(), run) == []
     later = dataclasses.replace(run, schedule=Schedule.from_starts(instance, [16.5, 4]))
     assert A_SRPT.audit(policy(), with_predictions(later, instance.work)) == [
-        "job 'a' completes at 20.5, 0.5 s after 20"
+        "job 'a' completes at 20.5 s after the first arrival, 0.5 s after 20"
     ]
 
 

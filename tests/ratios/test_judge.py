@@ -15,6 +15,7 @@ from optsched.ratios.graham_list import GRAHAM, blocked_long_job
 from optsched.ratios.guarantee import GuaranteeError
 from optsched.ratios.judge import Judgement, chosen, judge, judgements, require_kept
 from optsched.ratios.lpt import LPT, three_last
+from optsched.ratios.optimum import proved_here
 from optsched.ratios.proven import Proven
 from optsched.ratios.srpt_one_machine import SRPT
 from optsched.report import evaluate
@@ -25,7 +26,7 @@ def three_units(**optimum: object) -> Instance:
     """Three unit jobs on two machines: 2 without preemption, 3/2 with; no bound is above 3/2 and whole numbers give 2."""
     stated = {"objective": "makespan", "class": "gang-nonpreemptive", "value": 2, "proved_by": ["by hand"]}
     jobs = [Job(name, duration=1) for name in "abc"]
-    return Instance(jobs, "1x2", objective="makespan", optimum={**stated, **optimum} if optimum else None)
+    return proved_here(Instance(jobs, "1x2", objective="makespan", optimum={**stated, **optimum} if optimum else None))
 
 
 def test_a_factor_that_is_too_small_is_violated() -> None:
@@ -85,7 +86,10 @@ def test_a_job_that_is_late_for_the_proof_is_named() -> None:
     wrong = dataclasses.replace(run, schedule=late)
     judgement = judge(GRAHAM, None, wrong, Proven(instance.replace(optimum=None), [wrong]))
     assert judgement.holds is False
-    assert any(f"job '{instance.n - 1}' completes at 15, 10 s after 5" in finding for finding in judgement.findings)
+    assert any(
+        f"job '{instance.n - 1}' completes at 15 s after the first arrival, 10 s after 5" in finding
+        for finding in judgement.findings
+    )
 
 
 def test_whole_numbers_are_judged_exactly_and_others_up_to_rounding() -> None:

@@ -66,11 +66,12 @@ class Replay:
         self.tasks, self.size, self.rule, self.place = list(tasks), list(size), rule, place
         self.now = Fraction(0)
         self.due: Fraction | None = None  # the end of the round at which to decide
+        first = min((task.arrival for task in self.tasks), default=Fraction(0))  # when rounds begin
         while (time := self.next_event()) is not None:
             self.advance(time)
-            if self.rule.round and self.now % self.rule.round:
+            if self.rule.round and (self.now - first) % self.rule.round:
                 if any(task.held is None for task in self.tasks if task.active):
-                    self.due = (self.now // self.rule.round + 1) * self.rule.round
+                    self.due = first + ((self.now - first) // self.rule.round + 1) * self.rule.round
             else:
                 self.due = None
                 self.decide()
@@ -130,6 +131,9 @@ class Replay:
     def give(self, task: Task, counts: Counts) -> None:
         assert sum(counts.values()) == task.gpus
         task.held = counts
+        if task.segments and task.segments[-1][1] == self.now and task.segments[-1][3] == counts:
+            task.began, _, task.work, _ = task.segments.pop()  # it stood still: nothing was stopped, nothing is to pay
+            return
         task.began = self.now
         task.work = Fraction(0)
         task.overhead = self.rule.restart if task.segments else Fraction(0)

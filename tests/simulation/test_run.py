@@ -49,8 +49,8 @@ def test_a_run_names_its_policy_its_knowledge_and_its_class_of_schedules() -> No
 def test_changes_of_level_and_ends_of_rounds_are_events() -> None:
     instance = Instance([Job("a", duration=10)], "1x1")
     assert run(instance, "tiresias:threshold=4").events == 3
-    late = Instance([Job("a", arrival=1, duration=10)], "1x1")
-    assert run(late, "tiresias:threshold=4,round=2").events == 4
+    late = Instance([Job("first", duration=1), Job("a", arrival=1.5, duration=10)], "1x1")
+    assert run(late, "tiresias:threshold=4,round=2").events == 2 + 4
 
 
 def finished_state() -> tuple[State, Instance]:

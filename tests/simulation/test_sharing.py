@@ -257,10 +257,12 @@ def test_knowledge_is_enforced() -> None:
 
 
 def test_interval_and_strict_order() -> None:
-    jobs = [Job("a", 0.5, duration=2), Job("b", 1, gpus=2, duration=1), Job("c", 1.25, duration=1)]
+    # intervals begin with the first arrival
+    jobs = [Job("first", gpus=2, duration=0.25), Job("a", 0.5, duration=2)]
+    jobs += [Job("b", 1, gpus=2, duration=1), Job("c", 1.25, duration=1)]
     problem = Instance(jobs, "1x2", interference=Interference(1e6))
     made = simulate(problem, "sjf-bsbf:interval=2")
-    assert {problem.ids[s.job]: s.start for s in made.schedule.segments()} == {"b": 2.0, "c": 4.0, "a": 4.0}
+    assert {problem.ids[s.job]: s.start for s in made.schedule.segments()} == {"first": 0, "b": 2.0, "c": 4.0, "a": 4.0}
 
     class Strict(FirstFit):
         def sharing(self, jobs: Any) -> SharingOrder:
@@ -271,7 +273,7 @@ def test_interval_and_strict_order() -> None:
             return Share(free[: problem.gpus[job]]) if len(free) >= problem.gpus[job] else None
 
     made = simulate(problem, Strict())
-    assert {problem.ids[s.job]: s.start for s in made.schedule.segments()} == {"a": 0.5, "b": 2.5, "c": 3.5}
+    assert {problem.ids[s.job]: s.start for s in made.schedule.segments()} == {"first": 0, "a": 0.5, "b": 2.5, "c": 3.5}
 
 
 def test_what_is_wrong_is_said_in_one_line() -> None:

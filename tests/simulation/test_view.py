@@ -293,7 +293,7 @@ def test_starting_and_stopping_at_one_instant_is_nothing_at_all() -> None:
     assert (made.preemptions, len(made.schedule), made.schedule_class) == (0, 3, "gang-nonpreemptive")
 
 
-def test_stopping_and_starting_at_one_instant_is_a_preemption_and_costs_its_restart() -> None:
+def test_stopping_and_starting_at_one_instant_on_the_same_gpus_is_no_preemption_and_costs_nothing() -> None:
     def hiccup(view: View) -> Iterator[Any]:
         yield from (Start(job) for job in view.waiting)
         if view.now == 1:
@@ -303,8 +303,8 @@ def test_stopping_and_starting_at_one_instant_is_a_preemption_and_costs_its_rest
     policy = Asked(hiccup)
     policy.restart = 0.5  # type: ignore[attr-defined]
     made = run(THREE.head(2), policy)
-    assert made.preemptions == 1
-    assert history(made, nodes=False)[0] == [(0, 1, 1, 2), (1, 4.5, 3, 2)]
+    assert made.preemptions == 0
+    assert history(made, nodes=False)[0] == [(0, 4, 4, 2)]
 
 
 def test_wake_asks_again_at_every_time_named_and_other_events_do_not_cancel_it() -> None:

@@ -17,8 +17,8 @@ NAMED = {"arrival": "submitted", "gpus": "wanted", "duration": "seconds"}
 def test_numbers_stay_as_they_stand(read: Reader) -> None:
     found = read("csv", "seconds,wanted,submitted,junk\n60,4,100.5,x\n30,1,7,y\n", columns=NAMED)
     assert found.table.select("id", "arrival", "gpus", "duration").rows() == [
-        ("2", 100.5, 4, 60.0),
-        ("3", 7.0, 1, 30.0),
+        ("1", 100.5, 4, 60.0),  # the first job is 1, not the number of its line
+        ("2", 7.0, 1, 30.0),
     ]
     assert found.recipe["parameters"]["columns"] == NAMED
 
@@ -108,4 +108,4 @@ def test_a_memory_that_too_few_gpus_have_is_a_bad_row(read: Reader) -> None:
         (6, "at most 10, the GPUs of 2x4+1x2"),
     ]
     kept = read("csv", text, cluster=Cluster(nodes), skip_bad=True).instance()
-    assert kept.ids == ("2", "3")
+    assert kept.ids == ("1", "2")

@@ -1,0 +1,145 @@
+"""Help, names and completion: what a newcomer sees first, and what it must not cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.catalogue import KINDS, SUMMARIES, catalogue
+from optsched.cli import main
+from optsched.cli_names import names
+from optsched.cli_options import DEFAULT_POLICIES
+from optsched.report import DEFAULT_POLICIES as EXCLUSIVE
+from optsched.report import SHARING_POLICIES, TASK_POLICIES
+
+PROGRAM = [sys.executable, "-m", "optsched"]
+
+
+@pytest.fixture
+def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        return int(stopped.value.code or 0), captured.out
+
+    return call
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]], ids=str)
+def test_help_of_the_program_has_lines_and_examples(out: Any, arguments: list[str]) -> None:
+    code, text = out(*arguments)
+    assert code == 0
+    assert len(text.splitlines()) > 20
+    for line in ("optsched run cluster-week -p fifo -p srtf", "fifo, sjf, srtf", "--install-completion"):
+        assert line in text
+
+
+def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
+    code, text = out("list")
+    assert code == 0
+    for kind in KINDS:
+        assert f"\n  {kind} " in text
+    assert "optsched list policies" in text
+    assert list(KINDS) == list(SUMMARIES)
+
+
+@pytest.mark.parametrize("command", ["run", "solve", "bound", "verify", "ratio", "generate", "convert", "reproduce"])
+def test_every_command_knows_h_and_shows_an_example(out: Any, command: str) -> None:
+    code, text = out(command, "-h")
+    assert code == 0
+    assert f"optsched {command} " in text.partition("Arguments:")[0].partition("\n")[2]
+
+
+def test_options_have_types_as_people_write_them(out: Any) -> None:
+    _, text = out("run", "--help")
+    assert "-o, --output DIR" in text
+    for written in ("--limit N", "--seed S", "--cluster NODESxGPUS", "--throughputs FILE"):
+        assert written in text
+    for command in ("solve", "bound", "generate", "convert"):
+        assert "-o, --output FILE" in out(command, "--help")[1]
+
+
+def test_the_default_policies_are_those_that_the_help_names(out: Any) -> None:
+    shown = " ".join(out("run", "--help")[1].split())
+    assert DEFAULT_POLICIES in shown
+    for policies in (EXCLUSIVE, SHARING_POLICIES, TASK_POLICIES):
+        assert ", ".join(policies) in DEFAULT_POLICIES
+
+
+def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
+    _, text = out("list", "policies", "a-srpt")
+    for part in ("beta", "predictor", "perfect", "Guarantee"):
+        assert part in text
+    assert "-pa-srpt:virtual_alpha=min,beta=1.0" in "".join(text.split())
+    _, text = out("list", "recipes", "philly-like")
+    for part in ("arrivals", "one of bursty, poisson", "where the jobs run", "--set"):
+        assert part in text
+    assert "[jobs=1000" in " ".join(out("list", "recipes")[1].split())
+    (entry,) = json.loads(out("list", "recipes", "philly-like", "--json")[1])["recipes"]
+    assert {"name": "jobs", "default": "1000"}.items() <= entry["parameters"][0].items()
+
+
+def test_an_unknown_name_of_a_kind_is_told_with_near_matches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["list", "policies", "srft"])
+    assert stopped.value.code == 2
+    assert "did you mean srtf" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["policies", "placements", "recipes", "dialects", "instances"])
+def test_names_for_completion_are_those_of_the_registries(kind: str) -> None:
+    assert names(kind) == sorted(name for name, _ in catalogue(kind))
+
+
+def complete(words: str, position: int) -> list[str]:
+    asked = {"_OPTSCHED_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(position)}
+    script = "import sys; from optsched.cli import main; sys.argv[0] = 'optsched'; main()"
+    done = subprocess.run([sys.executable, "-c", script], env=os.environ | asked, capture_output=True, text=True)
+    return done.stdout.split()
+
+
+def test_names_are_completed() -> None:
+    assert "ddl-05-1" in complete("optsched run ddl-", 2)
+    assert complete("optsched run ddl-05-1 -p srtf+cons", 4) == ["srtf+consolidated"]
+
+
+HEAVY = ("numpy", "numba", "polars", "scipy", "rich.table")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--help"], 0),
+        (["list"], 0),
+        (["run", "none.json"], 2),
+        (["run", "philly:none.csv", "--cluster", "2x2", "-p", "srtf"], 2),
+        (["solve", "none.parquet"], 2),
+        (["verify", "x.json", "--instance", "none.json"], 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_at_sight_is_told_before_engines_are_imported(
+    arguments: list[str], code: int, tmp_path: Path
+) -> None:
+    script = (
+        "import sys\nfrom optsched.cli import main\ntry:\n    main(sys.argv[1:])\n"
+        "except SystemExit as stopped:\n    print(stopped.code, 'numba' in sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == f"{code} False", done.stderr
+
+
+def test_importing_the_command_line_imports_nothing_heavy() -> None:
+    script = f"import sys, optsched.cli; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

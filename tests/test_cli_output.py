@@ -1,0 +1,73 @@
+"""stdout that cannot be written, and what libraries say: one line or none, never a traceback, the right exit code."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import optsched.cli
+from optsched.instance import Instance, Job
+
+PROGRAM = f"{sys.executable} -m optsched"
+FULL = Path("/dev/full")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.json"
+    jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
+    Instance(jobs, "1x2", name="small", objective="total_completion_time").save(path)
+    return str(path)
+
+
+def shell(command: str) -> tuple[str, str, int]:
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
+    return done.stdout, done.stderr, done.returncode
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("arguments", ["run {small} -p fifo", "run {small} -p fifo --json", "list", "--help"])
+def test_a_full_disk_is_one_line_and_exit_2(arguments: str, small: str) -> None:
+    _, err, code = shell(f"{PROGRAM} {arguments.format(small=small)} > /dev/full")
+    assert err == "optsched: cannot write to stdout: No space left on device\n"
+    assert code == 2
+
+
+@pytest.mark.parametrize("arguments", ["list instances", "bound {small}"])
+def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, small: str) -> None:
+    # true reads nothing: whatever is written then has no reader
+    _, err, code = shell(f"{PROGRAM} {arguments.format(small=small)} | true")
+    assert (err, code) == ("", 0)
+    out, err, code = shell(f"{PROGRAM} {arguments.format(small=small)} | head -1")
+    assert (len(out.splitlines()), err, code) == (1, "", 0)
+
+
+def test_a_closed_stdout_is_one_line_and_exit_2() -> None:
+    assert shell(f"{PROGRAM} list >&-") == ("", "optsched: cannot write to stdout: it is closed\n", 2)
+
+
+def test_what_stdout_cannot_encode_does_not_stop_a_table(small: str) -> None:
+    out, err, code = shell(f"PYTHONIOENCODING=ascii {PROGRAM} bound {small}")
+    assert code == 0, err
+    assert "total_completion_time" in out
+
+
+def test_warnings_and_logs_of_libraries_are_one_line_each(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def noisy(*_: object, **__: object) -> int:
+        warnings.warn("a column\n   is old", stacklevel=1)
+        logging.getLogger("somebody").warning("a font\nis missing")
+        return 0
+
+    monkeypatch.setattr(optsched.cli, "app", noisy)
+    monkeypatch.setattr(logging.root, "handlers", [])  # pytest's own
+    with pytest.raises(SystemExit) as stopped:
+        optsched.cli.main([])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().err == "optsched: note: a column is old\noptsched: note: a font is missing\n"
