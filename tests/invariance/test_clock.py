@@ -13,7 +13,7 @@ import pytest
 from optsched.bounds import BOUNDS, Certificate, NoBoundError, bound
 from optsched.bounds.certificate import classes_of
 from optsched.check import check_schedule
-from optsched.instance import Instance
+from optsched.instance import Instance, Job
 from optsched.objectives import OBJECTIVES, get_objective
 from optsched.online.simulate import simulate
 from optsched.online.specification import specify
@@ -21,6 +21,7 @@ from optsched.ratios.judge import judgements
 from optsched.ratios.proven import Proven
 from optsched.schedule import Schedule
 from optsched.simulation.run import Run
+from optsched.sources import load
 
 from .clocks import on_another_clock
 from .examples import cases, examples
@@ -144,3 +145,18 @@ def test_a_later_clock_goes_through_files(name: str, suffix: str, tmp_path: Path
         # what the clock of the file cannot hold is lost, and no more
         ulp = float(np.spacing(shift + 1e6))
         assert np.abs(again.relative.end - made.relative.schedule.end).max(initial=0.0) <= ulp
+
+
+@pytest.mark.parametrize("shift", (1e6, 1.7e9, 9e11))  # a log counts less than 1e12 s
+@pytest.mark.parametrize("name", ["alike", "mixed"])
+def test_a_later_clock_goes_through_a_log_of_ones_own(name: str, shift: float, tmp_path: Path) -> None:
+    base = instance_of(name, shift)
+    if name == "mixed":  # a log names no memory and no types
+        base = Instance([Job(j.id, j.arrival, 1, j.duration) for j in base.jobs], "2x4")
+    base.table.select("id", "arrival", "gpus", "duration").write_csv(tmp_path / "log.csv")
+    columns = {each: each for each in ("id", "arrival", "gpus", "duration")}
+    read = load(f"csv:{tmp_path / 'log.csv'}", cluster=base.cluster, columns=columns)
+    assert read.relative.arrival.tolist() == (base.arrival - base.arrival.min()).tolist()
+    for spec in ("srtf:restart=1", "tiresias:threshold=24,round=4"):
+        one, other = simulate(base, spec), simulate(read, spec)
+        assert one.schedule.relative.end.tolist() == other.schedule.relative.end.tolist()
