@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from optsched.bounds.regular import regular_cost
@@ -161,7 +160,7 @@ def _with_fallbacks(task: Task, road: Road) -> Solution:
         except (OptschedError, ArithmeticError) as error:
             _LOG.info("%s: %s", road.name, error)
         else:
-            return _solution(task, road.name, _told(report, failed[:-1]))
+            return _solution(task, road.name, report, failed[:-1])
         found = None if task.closed or task.late else _choose(task, left)
         if found is None:
             break
@@ -169,15 +168,7 @@ def _with_fallbacks(task: Task, road: Road) -> Solution:
         failed.append(road.name)
         left = left[left.index(road.name) + 1 :]
     task.any_schedule()
-    return _solution(task, "list", _told(Report("list schedule"), failed))
-
-
-def _told(report: Report, failed: Sequence[str]) -> Report:
-    """The report with a word on the methods that came to nothing."""
-    if not failed:
-        return report
-    lost = f"{' and '.join(failed)} did not get through these numbers"
-    return replace(report, note=f"{lost}; {report.note or 'this is what other methods prove'}")
+    return _solution(task, "list", Report("list schedule"), failed)
 
 
 def _road(name: str) -> Road:
@@ -213,7 +204,7 @@ def _list_only(task: Task) -> Report:
     return Report("list schedule", note=f"no exact method {why}: the best list schedule and the best certificate")
 
 
-def _solution(task: Task, model: str, report: Report) -> Solution:
+def _solution(task: Task, model: str, report: Report, failed: Sequence[str] = ()) -> Solution:
     status = report.status or ("optimal" if task.closed else "limit")
     if task.closed and status != "infeasible":
         status = "optimal"
@@ -232,8 +223,16 @@ def _solution(task: Task, model: str, report: Report) -> Solution:
         size=report.size,
         nodes=report.nodes,
         duals=report.duals,
-        note=report.note if status != "optimal" else _meant(task),
+        note=_with_lost(failed, report.note if status != "optimal" else _meant(task)),
     )
+
+
+def _with_lost(failed: Sequence[str], note: str) -> str:
+    """The note, after a word on the methods that came to nothing."""
+    if not failed:
+        return note
+    lost = f"{' and '.join(failed)} did not get through these numbers"
+    return f"{lost}; {note or 'this is what other methods prove'}"
 
 
 def _meant(task: Task) -> str:
