@@ -24,6 +24,7 @@ setup: $(STAMP)
 
 # $(call install,WHAT): uv when present, plain venv and pip when not
 define install
+	@echo 'installing into $(VENV): some minutes, once' >&2
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --allow-existing --python '>=3.11' $(VENV) && \
 	  uv pip install --quiet --python $(BIN)/python -e '$(1)'; \
