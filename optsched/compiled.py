@@ -34,7 +34,17 @@ from numba import types
 from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
 
-__all__ = ["FUNCTIONS", "Function", "Stopwatch", "njit", "runs_compiled", "slice_of", "types", "without_interpreting"]
+__all__ = [
+    "FUNCTIONS",
+    "Function",
+    "Stopwatch",
+    "njit",
+    "runs_compiled",
+    "seconds_waited",
+    "slice_of",
+    "types",
+    "without_interpreting",
+]
 
 # CPU seconds that a function may run interpreted before it is compiled: about what that costs, from nothing and from disk.
 PRICE, PRICE_ON_DISK = 4.0, 0.5
@@ -105,12 +115,15 @@ def _forget(place: Path, current: Path) -> None:
 class _Spent(threading.local):
     """What this thread is doing: ``depth`` of interpreted calls, CPU seconds spent on ``compiling``, how deep in it.
 
+    ``waiting``: the same in seconds of the clock.
+
     ``impatient``: everything is compiled at its first call.
     """
 
     depth = 0
     impatient = False
     compiling = 0.0
+    waiting = 0.0
     nested = 0
 
 
@@ -204,7 +217,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         """As numba's; loads from the cache on disk, and tells people when it takes long."""
         if isinstance(self._cache, NullCache):
             self._open_cache()
-        begun = time.process_time()
+        begun, since = time.process_time(), time.perf_counter()
         _spent.nested += 1
         notice = _Notice(self) if _spent.nested == 1 else None
         try:
@@ -214,6 +227,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
             if notice is not None:
                 notice.over()
                 _spent.compiling += time.process_time() - begun
+                _spent.waiting += time.perf_counter() - since
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """As numba's: called by compiled code, in its only form where one is declared."""
@@ -275,6 +289,11 @@ def njit(*arguments: Any, **options: Any) -> Any:
         return made
 
     return decorate
+
+
+def seconds_waited() -> float:
+    """Seconds of the clock that this thread has waited for the compiler so far."""
+    return _spent.waiting
 
 
 def runs_compiled(function: Any) -> bool:

@@ -35,9 +35,11 @@ def significant(value: float, digits: int, side: Side = "nearest") -> str:
 def ratio(value: float, decimals: int = 3, *, exact: bool = False) -> str:
     """A ratio to a bound, which is at most what is shown.
 
-    ``exact``: to the optimum itself, of which a quotient of two floats is off in its last digits: they are no reason to
-    round up.
+    ``exact``: to the optimum itself: the nearest such number, but never 1 for a schedule that is no optimum. (A quotient of
+    two floats is off in its last digits: they are no reason to think so.)
     """
-    if exact and math.isfinite(value):
-        value = float(f"{value:.{NOISE}g}")
-    return fixed(value, decimals, "up")
+    if not exact or not math.isfinite(value):
+        return fixed(value, decimals, "up")
+    value = float(f"{value:.{NOISE}g}")
+    nearest = fixed(value, decimals, "nearest")
+    return fixed(value, decimals, "up") if value > 1 and float(nearest) == 1 else nearest

@@ -17,9 +17,11 @@ from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError
 from optsched.instance import Instance, Job
 from optsched.interference import Interference
+from optsched.report import evaluate
 from optsched.scaling import Scaling
 from optsched.schedule import Schedule, Segment, SharedSchedule
 from optsched.sharing_check import check_sharing
+from optsched.sources import load
 
 Document = dict[str, Any]
 Tamper = Callable[[Document], None]
@@ -209,6 +211,12 @@ def test_every_forgery_is_named(forgery: str, document: Document, tmp_path: Path
     tamper(document)
     document = {key: value for key, value in document.items() if value is not None}
     assert broken_rules(document, tmp_path) == rules
+
+
+def test_whole_times_beside_a_slowdown_that_no_float_holds() -> None:
+    # 1.3 is not 13/10: what partners leave of 16,150 s of work is rounded, though all times of the file are whole
+    report = evaluate(load("cluster-week", limit=500, interference=1.3), ["sjf-ffs"])
+    assert not report.runs[0].unfinished
 
 
 def test_idling_on_gpus_is_legal(document: Document, tmp_path: Path) -> None:

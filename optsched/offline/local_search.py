@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-INTERPRETED = 50_000  # profile segments: half a second of plain Python
+INTERPRETED = 200_000  # profile segments: two seconds of plain Python
 KICKS = 50  # descents, times n^2
 
 __all__ = ["improve_order"]

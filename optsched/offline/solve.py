@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -219,7 +218,7 @@ def _solution(task: Task, model: str, report: Report, failed: Sequence[str] = ()
         certificate=task.certificate,
         model=model,
         solver=report.solver,
-        seconds=time.perf_counter() - task.began,
+        seconds=task.seconds,
         size=report.size,
         nodes=report.nodes,
         duals=report.duals,

@@ -21,6 +21,7 @@ from optsched.bounds import bound as combinatorial_bound
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.regular import ExactCost, exact_cost
 from optsched.check import check_schedule
+from optsched.compiled import seconds_waited
 from optsched.errors import InputError, OptschedError
 from optsched.instance import Instance
 from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
@@ -71,7 +72,7 @@ class Task:
     ) -> None:
         self.instance, self.goal, self.horizon = instance, goal, horizon
         self.schedule_class, self.epoch = schedule_class, epoch
-        self.began = time.perf_counter()
+        self.began, self._compiled = time.perf_counter(), seconds_waited()
         self.deadline = None if time_limit is None else self.began + time_limit
         self.schedule: Schedule | None = None
         self.value: Fraction | None = None
@@ -81,6 +82,11 @@ class Task:
         self._progress = progress
 
     # --- time and progress ---------------------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning, without those that the compiler took."""
+        return time.perf_counter() - self.began - (seconds_waited() - self._compiled)
 
     @property
     def left(self) -> float | None:
@@ -99,7 +105,7 @@ class Task:
         value = math.nan if self.value is None else float(self.value)
         bound = math.nan if self.bound is None else float(self.bound)
         gap = abs(value - bound) / abs(value) if value else 0.0
-        self._progress(Progress(value, bound, gap, nodes, time.perf_counter() - self.began))
+        self._progress(Progress(value, bound, gap, nodes, self.seconds))
 
     def listen(self, event: Progress) -> None:
         """Progress of a `Session` for this task: its bound, if it is news, and a word to the caller."""

@@ -34,8 +34,14 @@ def imported_distributions() -> set[str]:
                 tops.update(name.name.partition(".")[0] for name in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 tops.add(node.module.partition(".")[0])
-    where = packages_distributions()
-    return {each.lower() for top in tops - {"optsched"} for each in where.get(top, [])}
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("importlib.") and node.args:
+                tops.update(
+                    each.value for each in node.args if isinstance(each, ast.Constant) and type(each.value) is str
+                )
+    where = packages_distributions()  # of what is installed: an extra may not be
+    optional = {name for extra in EXTRAS.values() for name in names(extra)}
+    unseen = {top: [top] for top in tops & optional}
+    return {each.lower() for top in tops - {"optsched"} for each in where.get(top, unseen.get(top, []))}
 
 
 def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None:
