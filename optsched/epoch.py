@@ -9,6 +9,8 @@ depend on the epoch, but for what the clock of the log itself cannot hold.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,17 +20,20 @@ Floats = npt.NDArray[np.float64]
 def epoch_of(arrival: Floats, due: Floats) -> float:
     """The first arrival, in seconds, if every arrival f64[n] and finite due date f64[n] less it is a float without rounding.
 
-    Else the whole second before it, on the same condition, else 0: times as far apart as they are late have nothing to gain.
-    O(n).
+    Else the last multiple of G before it, G the least power of two that is no less than the time between the first and the
+    last of them (on the same condition, else 0): no digit of the times between them is lost then. That is 0 where they are
+    as far apart as they are late, when there is nothing to gain. Whatever it is, it is so many times as large where all
+    times are counted in a unit so many times, a power of two, as small. O(n).
     """
     if arrival.size == 0:
         return 0.0
     first = float(arrival.min())
     times = np.concatenate([arrival, due[np.isfinite(due)]])
-    for epoch in (first, float(np.floor(first))):
-        if _exactly_less(times, epoch):
-            return epoch
-    return 0.0
+    if _exactly_less(times, first):
+        return first
+    grid = 2.0 ** math.ceil(math.log2(float(np.ptp(times))))  # two times at least, or `first` were exact
+    coarse = math.floor(first / grid) * grid
+    return coarse if _exactly_less(times, coarse) else 0.0
 
 
 def _exactly_less(times: Floats, epoch: float) -> bool:
