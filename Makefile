@@ -13,7 +13,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit notebooks bench study install-check clean
+.PHONY: run test setup lint types unit notebooks bench study install-check pages clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -24,6 +24,7 @@ setup: $(STAMP)
 
 # $(call install,WHAT): uv when present, plain venv and pip when not
 define install
+	@echo 'installing into $(VENV): some minutes, once' >&2
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --allow-existing --python '>=3.11' $(VENV) && \
 	  uv pip install --quiet --python $(BIN)/python -e '$(1)'; \
@@ -66,6 +67,10 @@ study: $(STAMP)
 # WHOLE=1: every road with all its dependencies, some minutes more
 install-check: $(STAMP)
 	OPTSCHED_WHOLE=$(WHOLE) $(BIN)/pytest -q -rs -n $(JOBS) --dist loadgroup -m install tests/install
+
+# what README.md and docs/ show of the program's output, and their pictures, made again
+pages: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m pages.refresh
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis

@@ -20,7 +20,8 @@ from optsched.tolerance import RELATIVE, ULPS, whole
 
 ALONE = ("critical-job", "release-plus-duration", "utility-alone", "elastic-alone", "task-path")
 TOGETHER = (
-    *("volume", "srpt", "srpt-due-dates", "typed-srpt", "typed-makespan", "shared-srpt", "shared-makespan"),
+    *("volume", "srpt", "srpt-due-dates"),
+    *("typed-srpt", "typed-makespan", "typed-busy-time", "shared-srpt", "shared-makespan"),
     *("elastic-srpt", "elastic-volume", "task-srpt", "task-volume"),
 )
 MOST_JOBS = 20_000  # for which bounds of jobs that are in each other's way are asked for

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -104,6 +105,13 @@ def check_schedule(
     ------
     InputError
         When the objective is unknown, a job has no duration, or the schedule's arrays do not fit together.
+
+    >>> import optsched as osd
+    >>> osd.check_schedule("rigid-06-1", osd.simulate("rigid-06-1", "srtf"))
+    []
+    >>> late = osd.Schedule.from_starts("rigid-06-1", range(0, 600, 100))
+    >>> [each.rule for each in osd.check_schedule("rigid-06-1", late, value=156.0)]
+    ['arrival', 'value']
     """
     instance, schedule = instance_of(instance), schedule_in(schedule)
     name = None if objective is None and value is None else _known(instance, objective)
@@ -154,7 +162,7 @@ def check_file(
         document = parse_document(content, path)
         form = document.get("format")
         if form == CERTIFICATE_FORMAT:
-            return Verdict("certificate", _certificate_violations(path, instance))
+            return Verdict("certificate", _certificate_violations(document, path, instance))
         if form != FORMAT:
             legal = f"{FORMAT} or {CERTIFICATE_FORMAT}"
             raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
@@ -215,12 +223,14 @@ def schedule_value(instance: Instance, schedule: Schedule, objective: str | None
     return _value(case, name)
 
 
-def _certificate_violations(path: str | os.PathLike[str], instance: Instance) -> tuple[Violation, ...]:
+def _certificate_violations(
+    document: dict[str, Any], path: str | os.PathLike[str], instance: Instance
+) -> tuple[Violation, ...]:
     # Imported here because judging a schedule needs no bounds.
     from optsched.bounds.certificate import Certificate, CertificateError
 
     try:
-        Certificate.load(path).verify(instance)
+        Certificate.of_document(document, path).verify(instance)
     except CertificateError as error:
         return (Violation(error.rule, error.message),)
     return ()

@@ -107,12 +107,13 @@ def plot(
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
     since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="only what happens from then on: seconds, or 90min, 2h")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="only what happens from then on: seconds, 90min, 2h, 1d"),
     ] = None,
     until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="and until then")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a schedule by GPU and node, or a run's values and ratios.
+    """Draw a schedule by GPU and node, all of it or a window of time, or a run's values and ratios.
 
     optsched plot result/result.json -o ratios.png
     """

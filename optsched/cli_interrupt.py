@@ -21,7 +21,7 @@ from optsched.files import discard_unfinished
 
 T = TypeVar("T")
 THREAD = "optsched command"
-PATIENCE = 1.0  # seconds for a campaign without its processes to end
+PATIENCE = 0.7  # seconds for a campaign without its processes to end
 POLL = 0.2  # seconds; where waiting for a thread cannot be interrupted, it is done in slices
 
 _known: list[Callable[[], None]] = []
@@ -75,8 +75,8 @@ def shield_processes() -> None:
     """Processes that this thread begins from now on do not hear Ctrl-C, which would make them complain: they are stopped."""
     if not hasattr(signal, "pthread_sigmask"):
         return
-    if "joblib" in sys.modules:  # its tracker of resources makes threads hear again when it begins
-        from joblib.externals.loky.backend import resource_tracker
+    if "joblib" in sys.modules:  # which begins this one first, and it makes the thread hear again
+        from multiprocessing import resource_tracker
 
         resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -109,7 +109,7 @@ def _workers_stopped() -> bool:
     executor = getattr(loky, "_executor", None)
     if executor is None:
         return False
-    executor.shutdown(wait=True, kill_workers=True)
+    executor.shutdown(wait=False, kill_workers=True)
     return True
 
 

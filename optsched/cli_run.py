@@ -36,7 +36,9 @@ def run(
     objective: Objective = None,
     seed: Seed = 0,
     folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
-    force: Annotated[bool, typer.Option("--force", help="with -o: remove what another run left in the folder")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="with -o: remove a run of other policies from the folder")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay jobs under online policies; a certified ratio to the best possible beside each.
@@ -55,7 +57,7 @@ def run(
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(loaded.instance)]
     done: list[Run] = []
     with (
-        _folder(folder, force),
+        _folder(folder, [each.text for each in chosen], force),
         telling(lambda: _tell_finished(loaded.instance, objective, done, as_json)),
         bars() as shown,
     ):
@@ -271,7 +273,7 @@ def _so_far(study: str, finished: int, every: int) -> str:
 
 
 @contextlib.contextmanager
-def _folder(path: Path | None, force: bool) -> Iterator[None]:
+def _folder(path: Path | None, named: list[str], force: bool) -> Iterator[None]:
     # Made before a long run, not after it; where the run fails, a new one is not left behind.
     if path is None:
         yield
@@ -279,7 +281,7 @@ def _folder(path: Path | None, force: bool) -> Iterator[None]:
     from optsched.report_files import prepare_folder
 
     new = not path.exists()
-    prepare_folder(path, force=force)
+    prepare_folder(path, named, force=force)
 
     def remove() -> None:
         if new:

@@ -37,7 +37,11 @@ class ElasticView(Protocol):
 
     @property
     def now(self) -> float:
-        """The present."""
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
 
     @property
     def active(self) -> Ints:
@@ -80,7 +84,7 @@ class ElasticView(Protocol):
 
 
 class ElasticPolicy(Protocol):
-    """An online algorithm that resizes jobs: asked at every multiple of ``round`` seconds with jobs to run.
+    """An online algorithm that resizes jobs: asked every ``round`` seconds from the first arrival on, while jobs are left.
 
     One that gives nobody anything while nobody runs is asked again when the next job has come, and not before.
     A job that is given other GPUs than it has holds them for ``restart`` seconds (its first start included) before it works.

@@ -50,7 +50,11 @@ class ForkingView(Protocol):
 
     @property
     def now(self) -> float:
-        """Begin of the round."""
+        """Begin of the round, in seconds since the first arrival (`Instance.epoch`)."""
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
 
     @property
     def active(self) -> Ints:

@@ -163,6 +163,7 @@ class Instance:
             "scalings": scalings,
             "interference": interference,
             "file": None,
+            "zero": 0.0,
         }.items():
             self.__dict__[key] = value
         self._check_contention()
@@ -183,6 +184,7 @@ class Instance:
     scalings: dict[str, Scaling]
     interference: Interference | None
     file: str | None  # that it was read from, unchanged
+    zero: float  # what the log's clock says at its time 0: not 0 for `relative` only
 
     def __setattr__(self, key: str, value: Any) -> None:
         raise AttributeError(f"an Instance is frozen: use replace({key}=...)")
@@ -264,7 +266,7 @@ class Instance:
         shifted = object.__new__(Instance)
         earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
         changed = {"table": self.table.with_columns(earlier), "_needs": self._needs.with_columns(earlier)}
-        shifted.__dict__.update({**self._parts, **changed, "file": None})
+        shifted.__dict__.update({**self._parts, **changed, "file": None, "zero": self.epoch})
         del shifted.__dict__["jobs"]
         if self.optimum:
             moved = get_objective(str(self.optimum["objective"])).clock_part(self)

@@ -52,7 +52,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Ask again at ``time`` (seconds, later than now) even if nothing happens until then."""
+    """Ask again at ``time`` (seconds since the first arrival, later than now) even if nothing happens until then."""
 
     time: float
 
@@ -96,7 +96,7 @@ class Speeds(Protocol):
 
 
 class View(Protocol):
-    """What a policy sees at one instant. Jobs are indices; times in seconds.
+    """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
 
     ``remaining`` and ``duration`` raise `KnowledgeError` for a policy that is not clairvoyant, ``predicted`` for one without
     a predictor. A policy that keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` look at
@@ -105,7 +105,11 @@ class View(Protocol):
 
     @property
     def now(self) -> float:
-        """The present."""
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
 
     @property
     def waiting(self) -> list[int]:
@@ -179,7 +183,7 @@ class View(Protocol):
         """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
 
     def arrival(self, job: int) -> float:
-        """r_j."""
+        """r_j, since the first arrival."""
 
     def gpus(self, job: int) -> int:
         """g_j."""
@@ -188,7 +192,7 @@ class View(Protocol):
         """w_j."""
 
     def due(self, job: int) -> float:
-        """Due date; inf where there is none."""
+        """Due date, since the first arrival; inf where there is none."""
 
     def attained(self, job: int) -> float:
         """GPU-seconds that the job has held so far."""
@@ -206,8 +210,9 @@ class Policy(Protocol):
 
     A policy may have more. ``begin(view)`` is called once before a run; ``make_predictor()`` gives the `Predictor` of a
     run; ``notes()`` is called after it, and what it returns (names to arrays over all jobs) is kept as `Run.notes`, for
-    audits; ``default_placement`` names the placement where none is asked for; ``restart`` is the cost of resuming a job;
-    ``names_nodes = True``: its starts say on which nodes (see `Start`).
+    audits (``noted_times`` names those that are times: the run puts them on the log's clock); ``default_placement`` names
+    the placement where none is asked for; ``restart`` is the cost of resuming a job; ``names_nodes = True``: its starts say
+    on which nodes (see `Start`).
     """
 
     @property
@@ -224,6 +229,8 @@ class Policy(Protocol):
 
 class KnownJobs:
     """The jobs' numbers as far as ``knowledge`` reveals them at arrival: arrays over all jobs.
+
+    Times are seconds since the first arrival.
 
     An order may use a job's entries only for that job: the engine serves a job after it has arrived.
     """

@@ -176,6 +176,13 @@ def evaluate(
         Unknown policies or objective; a stated optimum that a run or the bound refutes.
     SimulationError
         The referee rejects a schedule (a defect of optsched, or of a policy of one's own).
+
+    >>> import optsched as osd
+    >>> report = osd.evaluate("rigid-06-1", ["fifo", "srtf"])
+    >>> report
+    Report(total_completion_time on 'rigid-06-1': fifo 205, srtf 155)
+    >>> [line.ratio for line in report.lines][1] < 1.2, report.violations
+    (True, [])
     """
     instance = instance_of(instance)
     name = objective_of(instance, objective).name
@@ -222,7 +229,14 @@ def compare(
     policies: PolicyLike | Iterable[PolicyLike] | None = None,
     objective: str | None = None,
 ) -> Table:
-    """Run policies and bound the optimum: `Report.frame` of `evaluate`, which says what the parameters are."""
+    """Run policies and bound the optimum: `Report.frame` of `evaluate`, which says what the parameters are.
+
+    >>> import optsched as osd
+    >>> osd.compare("rigid-06-1", "fifo").select("policy", "value", "ratio_to").row(0)
+    ('fifo', 205.0, 'optimum')
+    >>> osd.compare("rigid-06-1", ["fifo", "sjf", "srtf"]).height
+    3
+    """
     return evaluate(instance, policies, objective).frame()
 
 

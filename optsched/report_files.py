@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from optsched.errors import InputError
@@ -18,11 +19,11 @@ PARQUET_ABOVE = 10_000  # jobs
 _OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
 
 
-def prepare_folder(folder: str | os.PathLike[str], *, force: bool = False) -> None:
+def prepare_folder(folder: str | os.PathLike[str], policies: Sequence[str] = (), *, force: bool = False) -> None:
     """Make the folder (its parent must exist); `InputError` when it cannot be, before anything long is run.
 
-    A folder that holds another run is refused: files of the two would stand beside each other. With ``force`` it is taken,
-    and `save_report` removes the files of the other run.
+    A folder may hold a run of which ``policies`` replace every schedule. One that holds other schedules is refused: files
+    of two runs would stand beside each other. With ``force`` it is taken, and `save_report` removes those files.
     """
     place = Path(folder)
     try:
@@ -34,7 +35,11 @@ def prepare_folder(folder: str | os.PathLike[str], *, force: bool = False) -> No
         ) from None
     if not os.access(place, os.W_OK):
         raise InputError("cannot write into the folder", file=place, legal="a folder that can be written")
-    if _files_of_a_run(place) and not force:
+    replaced = {_stem(position, policy) for position, policy in enumerate(policies, 1)}
+    schedules = [
+        path.stem.partition("-") for path in _files_of_a_run(place) if path.stem.startswith(("schedule-", "tasks-"))
+    ]
+    if not force and not {stem for _, _, stem in schedules} <= replaced:
         raise InputError(
             f"the folder holds another run ({_told(place)})",
             file=place,
@@ -44,6 +49,11 @@ def prepare_folder(folder: str | os.PathLike[str], *, force: bool = False) -> No
 
 def _files_of_a_run(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _OURS.fullmatch(path.name))
+
+
+def _stem(position: int, policy: str) -> str:
+    """What the files of a policy are called, behind ``schedule-`` or ``tasks-``."""
+    return f"{position:02d}-{re.sub(r'[^A-Za-z0-9._=-]+', '-', policy).strip('-')}"
 
 
 def _told(folder: Path) -> str:
@@ -70,14 +80,14 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     written = []
     suffix = "parquet" if report.instance.n > PARQUET_ABOVE else "json"
     for position, line in enumerate(report.lines, 1):
-        name = re.sub(r"[^A-Za-z0-9._=-]+", "-", line.run.policy).strip("-")
-        path = place / f"schedule-{position:02d}-{name}.{suffix}"
+        stem = _stem(position, line.run.policy)
+        path = place / f"schedule-{stem}.{suffix}"
         stated = {"objective": report.objective, "value": line.value, "preemptive": line.run.preemptive}
         kind = {key: True for key in ("forking", "sharing", "elastic") if line.run.schedule_class == key}
         line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
         if isinstance(line.run.schedule, TaskSchedule) and line.run.schedule.tasks is not None:
-            written.append(place / f"tasks-{position:02d}-{name}.parquet")
+            written.append(place / f"tasks-{stem}.parquet")
             line.run.schedule.save_tasks(written[-1])
     if report.certificate is not None:
         written.append(place / "certificate.json")

@@ -122,7 +122,7 @@ class Schedule:
     @classmethod
     def from_counts(
         cls,
-        instance: Instance,
+        instance: Source,
         job: Ints,
         start: Floats,
         end: Floats,
@@ -134,6 +134,7 @@ class Schedule:
         policy: str = "",
     ) -> Schedule:
         """Segments whose GPUs are known by number a pool (see `optsched.gpu_names`); names them."""
+        instance = instance_of(instance)
         gpu_offset, gpu, failed = assign_gpus(pool_first, start, end, offset, pool, count)
         if failed >= 0:
             name = instance.ids[int(job[failed])]
@@ -180,7 +181,16 @@ class Schedule:
 
         Of a schedule that was computed it is what was computed; of one that was read, what the clock of the file can hold.
         """
-        return self if self.instance.epoch == 0 else self._shifted(self.instance.relative, -self.instance.epoch)
+        if self.instance.epoch == 0:
+            return self
+        read = self._shifted(self.instance.relative, -self.instance.epoch)
+        read.__dict__["resolution"] = float(np.spacing(np.abs(self.end).max(initial=0.0)))
+        return read
+
+    @cached_property
+    def resolution(self) -> float:
+        """Seconds by which times may miss what was meant: 0 as computed; else an ulp of the clock that they were read on."""
+        return 0.0
 
     def on_clock(self, instance: Instance) -> Self:
         """This schedule of ``instance.relative`` on the clock of ``instance``, every time rounded to a float of it."""

@@ -35,8 +35,8 @@ class SharingOrder:
     """The rules of one run.
 
     ``key`` f64[n]: waiting jobs are asked about smallest first, ties by position. ``strict``: the first one that has to
-    wait blocks the others. ``interval`` > 0: decisions only at multiples of that many seconds. ``rule``: a compiled choice
-    with its ``numbers``; None: the policy's ``choose`` decides.
+    wait blocks the others. ``interval`` > 0: decisions only at multiples of that many seconds after the first arrival.
+    ``rule``: a compiled choice with its ``numbers``; None: the policy's ``choose`` decides.
     """
 
     key: Floats
@@ -47,7 +47,7 @@ class SharingOrder:
 
 
 class SharingJobs:
-    """What is known of the jobs at their arrival: arrays over all jobs."""
+    """What is known of the jobs at their arrival: arrays over all jobs; times in seconds since the first arrival."""
 
     def __init__(self, instance: Instance, knowledge: Knowledge | str, alone: Floats) -> None:
         self._knowledge, self._alone = Knowledge(knowledge), alone
@@ -67,7 +67,11 @@ class SharingView(Protocol):
 
     @property
     def now(self) -> float:
-        """The present."""
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
 
     @property
     def waiting(self) -> tuple[int, ...]:

@@ -103,6 +103,16 @@ def load(
         All bad rows of the file at once.
     InputError
         No such file, name or dialect (with near matches), no cluster, or an option that does not apply.
+
+    >>> import optsched as osd
+    >>> osd.load("rigid-10-1")
+    Instance('rigid-10-1', 10 jobs, 1x8)
+    >>> osd.load("cluster-week", limit=100, cluster="4x8")
+    Instance('cluster-week', 100 jobs, 4x8)
+    >>> with open("log.csv", "w") as log:
+    ...     _ = log.write("submitted,gpus,seconds\\n0,4,60\\n5,1,30\\n")
+    >>> osd.load("csv:log.csv", cluster="1x4", columns={"arrival": "submitted", "gpus": "gpus", "duration": "seconds"}).ids
+    ('1', '2')
     """
     return load_counted(
         source,

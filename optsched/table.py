@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from optsched.errors import InputError
+from optsched.errors import InputError, NotInstalledError
 
 INSTALL = "pip install 'optsched[pandas]'"
 
@@ -27,10 +27,10 @@ class Table(pl.DataFrame):
     def to_pandas(self, *args: Any, **options: Any) -> Any:
         """As `polars.DataFrame.to_pandas`; without pyarrow a frame of numpy's types.
 
-        Raises `InputError`, which says what to install, where pandas is missing.
+        Raises `NotInstalledError`, which says what to install, where pandas is missing.
         """
         if not importlib.util.find_spec("pandas"):
-            raise InputError("pandas is not installed", field="to_pandas", legal=INSTALL)
+            raise NotInstalledError("pandas is not installed", field="to_pandas", legal=INSTALL)
         if importlib.util.find_spec("pyarrow"):
             return super().to_pandas(*args, **options)
         columns = {

@@ -15,6 +15,7 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.files import atomic_path
 from optsched.instance import Instance
+from optsched.instance_source import Source, instance_of
 from optsched.json_text import parse_json
 from optsched.parquet import read_parquet
 from optsched.schedule import Schedule
@@ -82,8 +83,9 @@ class TaskSchedule(Schedule):
             table.write_parquet(temporary, metadata={METADATA: json.dumps(head)})
 
     @classmethod
-    def load_tasks(cls, path: str | os.PathLike[str], instance: Instance) -> TaskSchedule:
+    def load_tasks(cls, path: str | os.PathLike[str], instance: Source) -> TaskSchedule:
         """Read a file of tasks; `InputError` when it is not one, or one of another instance."""
+        instance = instance_of(instance)
         head, table = _read(path)
         if head.get("instance") != instance.digest:
             raise InputError("the tasks belong to another instance", file=path, field="instance", legal=instance.digest)

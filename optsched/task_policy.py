@@ -70,7 +70,7 @@ class TaskOrder:
 
 
 class TaskJobs:
-    """What is known of the jobs at their arrival: arrays over all jobs; seconds and bytes.
+    """What is known of the jobs at their arrival: arrays over all jobs; seconds (times: since the first arrival) and bytes.
 
     An order may use a job's entries only for that job: the engine serves a job after it has arrived.
     """
@@ -122,7 +122,11 @@ class LinkView(Protocol):
 
     @property
     def now(self) -> float:
-        """The time, seconds."""
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
 
     @property
     def ready(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -227,9 +228,9 @@ def _change_value(rng: np.random.Generator, document: Any) -> None:
             continue
         choice = rng.random()
         if choice < 0.7:
-            place[key] = VALUES[int(rng.integers(0, len(VALUES)))]
+            place[key] = copy.deepcopy(VALUES[int(rng.integers(0, len(VALUES)))])
         elif choice < 0.8 and isinstance(place, list):
-            place.extend([inside] * int(rng.choice([1, 3, 3000])))
+            place.extend(copy.deepcopy([inside] * int(rng.choice([1, 3, 3000]))))
         elif choice < 0.9:
             del place[key]
         elif isinstance(inside, int | float) and abs(inside) < 1e300:

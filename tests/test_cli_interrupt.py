@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from optsched.cli_interrupt import interruptible
+from optsched.offline import single_machine
+from optsched.offline.local_search import improve_order
 from optsched.traces.generate import generate
 
 pty = pytest.importorskip("pty")
@@ -108,6 +110,11 @@ def test_reproduce_stops_with_its_processes() -> None:
     assert terminal.text.strip().endswith("optsched: interrupted")
     for word in ("Traceback", "leaked"):
         assert word not in terminal.text
+
+
+def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:
+    for loop in (improve_order, single_machine._ascend, single_machine._simple_ascend, single_machine.cheapest_paths):
+        assert loop.targetoptions["nogil"], loop
 
 
 def test_work_gives_its_result_or_its_error_and_ctrl_c_leaves_it_behind() -> None:

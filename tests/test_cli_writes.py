@@ -101,6 +101,18 @@ def test_a_folder_says_what_was_written_and_holds_one_run(command: Any, small: P
     assert names == ["certificate.json", "notes.txt", "result.json", "schedule-01-sjf.json"]
 
 
+def test_a_run_of_the_same_policies_is_replaced_whole(command: Any, small: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert command("run", small, "-p", "fifo+random", "-o", folder)[0] == 0
+    (folder / "certificate-forking.json").write_text("of some other run")
+    code, _, err = command("run", small, "-p", "fifo+random", "-p", "srtf", "--objective", "makespan", "-o", folder)
+    assert (code, err) == (0, "")
+    names = sorted(path.name for path in folder.iterdir())
+    assert names[0::3] == ["certificate.json", "schedule-02-srtf.json"]
+    assert len(names) == 4
+    assert json.loads((folder / "result.json").read_text())["objective"] == "makespan"
+
+
 def test_every_bound_of_the_table_has_its_certificate(command: Any, tmp_path: Path) -> None:
     mixed, folder = tmp_path / "mixed.json", tmp_path / "run"
     where = "cluster=2x1:V100+2x1:P100+2x1:K80"

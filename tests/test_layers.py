@@ -25,6 +25,7 @@ FLOORS = [
         "table",
         "html",
         "rounding",
+        "parquet_reader",
     },
     {
         "cluster",

@@ -1,4 +1,4 @@
-"""Every snippet of the README is run, as written, in an empty folder."""
+"""The README: short, and what it shows is what there is. (Its blocks are run by `pages.test_snippets`.)"""
 
 from __future__ import annotations
 
@@ -9,54 +9,81 @@ import sys
 from pathlib import Path
 
 import pytest
+from pages.page import README, ROOT, Page
+from pages.picture import DRAWN, TOLERATED, difference, draw
+from pages.player import WIDTH, command, python, same
 
-ROOT = Path(__file__).resolve().parent.parent
-BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-SHELL = [block for language, block in BLOCKS if language == "bash" and "make " not in block]
-MAKE = [line for language, block in BLOCKS if language == "bash" and "make " in block for line in block.splitlines()]
-PYTHON = [block for language, block in BLOCKS if language == "python"]
-
-
-def environment() -> dict[str, str]:
-    """As in a shell with the environment's programs on the path."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "MPLBACKEND": "agg"}
+PAGE = Page(README)
+SHOWN = next(block.text for block in PAGE.blocks if block.language == "text")  # the first output
+(MAIN_RUN,) = re.findall(
+    r"^run: .*\n\t\$\(BIN\)/(optsched run .*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+)
 
 
-def test_there_are_snippets() -> None:
-    assert len(SHELL) >= 4
-    assert len(PYTHON) >= 2
-    assert MAKE == ["make run", "make test"]
+def test_it_is_short() -> None:
+    assert len(PAGE.text.splitlines()) <= 150
+    # tables and links apart, lines a terminal and an editor can hold
+    assert max(len(line) for line in PAGE.prose.splitlines() if not line.startswith(("|", "!", "*"))) <= 125
 
 
-def test_shell_snippets_in_one_empty_folder(tmp_path: Path) -> None:
-    for block in SHELL:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, env=environment(), capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
-    assert (tmp_path / "srtf.png").stat().st_size > 1000
-    assert (tmp_path / "result" / "certificate.json").exists()
-
-
-@pytest.mark.parametrize("block", PYTHON)
-def test_python_snippets(block: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", block], cwd=tmp_path, env=environment(), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+def test_two_commands_and_the_table_of_the_first() -> None:
+    made = [line for block in PAGE.blocks if block.language == "sh" for line in block.text.splitlines()]
+    assert [line.split(" #")[0].rstrip() for line in made if line.startswith("make ")] == ["make run", "make test"]
+    texts = [block.text for block in PAGE.blocks]
+    assert texts[texts.index(SHOWN) - 1].strip() == MAIN_RUN
 
 
 def test_make_run_prints_the_table() -> None:
-    # `make test` is what runs this test; `make run` is run here on the environment that exists.
+    # `make test` is what runs this test; `make run` is run here, as a process, on the environment that exists.
     if Path(sys.prefix) != ROOT / ".venv":
         pytest.skip("make builds .venv, and the tests run in another environment")
-    done = subprocess.run(["make", "run"], cwd=ROOT, env=environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "--silent", "--no-print-directory", "run"],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": WIDTH},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
-    for policy in ("fifo+consolidated", "sjf+consolidated", "srtf", "tiresias"):
-        assert policy in done.stdout
+    assert same(done.stdout, SHOWN)
 
 
-def test_the_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text()):
-        assert (ROOT / target).exists(), target
+def test_every_column_is_explained() -> None:
+    columns = set()
+    for head in re.findall(r"^┏.*?\n(.*?)^┡", SHOWN, re.MULTILINE | re.DOTALL):
+        lines = [[cell.strip() for cell in line.strip("┃").split("┃")] for line in head.splitlines()]
+        columns |= {" ".join(filter(None, words)).replace("_ ", "_") for words in zip(*lines, strict=True)}
+    explained = set(re.findall(r"^\| `([^`]+)` \|", PAGE.text, re.MULTILINE))
+    assert len(columns) == 12
+    assert columns == explained
+
+
+def test_a_policy_of_ones_own_makes_a_difference() -> None:
+    (block,) = [each.text for each in PAGE.blocks if "def decide" in each.text]
+    ratios = {name: float(ratio) for name, ratio in (line.split() for line in python(block).splitlines())}
+    assert ratios["narrowest-first"] < 0.9 * ratios["fifo"]
+
+
+@pytest.mark.parametrize("picture", DRAWN, ids=lambda picture: picture.name)
+def test_pictures_are_what_is_drawn_now(picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert {f"optsched {line}" for line in DRAWN[picture]} <= set(PAGE.commands)
+    assert difference(draw(picture, tmp_path), picture) < TOLERATED, "make pages draws it again"
+    command(["plot", "result/schedule-02-srtf.json", "--instance", "rigid-12-1", "-o", "other.png"])
+    assert difference(tmp_path / "other.png", picture) > 2 * TOLERATED  # another schedule would be noticed
+    assert f"]({picture.relative_to(ROOT)})" in PAGE.text
+
+
+def test_shell_blocks_are_what_a_shell_runs(tmp_path: Path) -> None:
+    # The pages are played without a shell; this block has a here-document and continued lines.
+    (block,) = [each.text for each in PAGE.blocks if each.language == "bash" and "<<" in each.text]
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": programs},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert (tmp_path / "log" / "certificate.json").exists()

@@ -92,6 +92,12 @@ def bound(instance: Source, objective: str | None = None, schedule_class: str | 
         For an unknown objective or class, or a class in which jobs hold GPUs alone while those of the instance share them.
     NoBoundError
         For an objective without a bound, and for the class ``sharing`` where jobs have neither tasks nor interference.
+
+    >>> import optsched as osd
+    >>> low = osd.bound("rigid-06-1", "total_completion_time")
+    >>> low.verify("rigid-06-1")  # raises where it does not hold
+    >>> low.kind, low.schedule_class, low.value <= 156
+    ('split-busy-time', 'gang', True)
     """
     instance = instance_of(instance)
     schedule_class = _class_of(instance, schedule_class)

@@ -184,7 +184,14 @@ class Certificate:
         CertificateError
             With rule ``value`` when the value is not of the form ``"p/q"``.
         """
-        doc = _document(path)
+        return Certificate.of_document(parse_json(read_bytes(path), path, f"format {FORMAT}"), path)
+
+    @staticmethod
+    def of_document(doc: Any, path: str | os.PathLike[str]) -> Certificate:
+        """The certificate in a parsed JSON document; raises as `load` does, naming the file ``path``."""
+        if not isinstance(doc, dict) or doc.get("format") != FORMAT:
+            found = doc.get("format") if isinstance(doc, dict) else None
+            raise InputError("not a certificate file", file=path, field="format", value=found, legal=FORMAT)
         for name, kind in _FIELDS.items():
             if name not in doc:
                 raise InputError("missing field", file=path, field=name, legal=f"format {FORMAT}")
@@ -300,11 +307,3 @@ def shown(value: Fraction) -> str:
     """A fraction for people: exact while it is short."""
     text = str(value)
     return text if len(text) <= 40 else f"about {rounded_down(value)!r}"
-
-
-def _document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    doc = parse_json(read_bytes(path), path, f"format {FORMAT}")
-    if not isinstance(doc, dict) or doc.get("format") != FORMAT:
-        found = doc.get("format") if isinstance(doc, dict) else None
-        raise InputError("not a certificate file", file=path, field="format", value=found, legal=FORMAT)
-    return doc

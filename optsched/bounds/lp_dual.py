@@ -70,6 +70,7 @@ KIND = "lp-dual"
 SAFE = 1 << 61  # of intermediate results in int64
 STEPS = 60_000_000  # of a proof, in cells of 64-bit integers: about two seconds
 WIDE_STEPS, HEAP_STEPS = 20, 60  # what a cell costs in Python integers, and what one in a heap does
+MOST_ROWS = 1000
 LONGEST_SUM = 4096  # bits of the common denominator of the jobs' values
 WIDEST = 1 << 512  # of one number of a document: what a grid of doubles can need, many times over
 
@@ -280,7 +281,10 @@ def _prices_of(certificate: Certificate, instance: Instance) -> Prices:
     if max(denominator.bit_length(), *(bits(part) for part in (origin, unit))) > LONGEST_SUM:
         raise CertificateError("dual-feasibility", f"origin, unit and denominator must have at most {LONGEST_SUM} bits")
     rows = []
-    for k, row in enumerate(_list(data.get("rows"), "rows")):
+    stated_rows = _list(data.get("rows"), "rows")
+    if len(stated_rows) > MOST_ROWS:
+        raise CertificateError("dual-feasibility", f"{len(stated_rows)} rows of prices, more than {MOST_ROWS}")
+    for k, row in enumerate(stated_rows):
         if not isinstance(row, dict):
             raise CertificateError("dual-feasibility", f"row {k} is not an object")
         stated = row.get("width")

@@ -82,7 +82,8 @@ def _descend(
     return value, work
 
 
-@njit(interpreted=lambda order, budget, *_: budget <= INTERPRETED)
+# nogil: a call may take seconds, in which another thread must be able to hear Ctrl-C
+@njit(interpreted=lambda order, budget, *_: budget <= INTERPRETED, nogil=True)
 def improve_order(
     order: Ints,
     budget: int,

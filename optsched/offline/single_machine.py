@@ -80,7 +80,8 @@ def _may_follow(i: int, a: int, j: int, s: int, cost: Floats, length: Ints, rele
     return as_is < exchanged or (as_is == exchanged and i < j)
 
 
-@njit(interpreted=False)
+# nogil: a call may take many seconds, in which another thread must be able to hear Ctrl-C
+@njit(interpreted=False, nogil=True)
 def _forward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, best: Floats, before: Ints) -> None:
     """best[e, j]: cheapest path whose last arc is j, ending at e; ``before`` = its state before, e' n + i."""
     n, horizon = length.size, alive.shape[1] - 1
@@ -105,7 +106,7 @@ def _forward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools,
                     before[s + length[j], j] = e * n + i
 
 
-@njit(interpreted=False)
+@njit(interpreted=False, nogil=True)
 def _backward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, ends: Bools, rest: Floats) -> None:
     """rest[e, i]: cheapest continuation after i ended at e."""
     n, horizon = length.size, alive.shape[1] - 1
@@ -175,7 +176,7 @@ def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: fl
         u[k] = min(max(moved, -4 * upper), 4 * upper)
 
 
-@njit(interpreted=False)
+@njit(interpreted=False, nogil=True)
 def _ascend(
     cost: Floats,
     u: Floats,
@@ -244,7 +245,7 @@ def _ascend(
     return bound, arcs
 
 
-@njit(interpreted=False)
+@njit(interpreted=False, nogil=True)
 def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, best: Floats) -> None:
     """best[t]: cheapest path from 0 to t without any sequencing rule; ``idle``: waiting is allowed and free."""
     horizon = alive.shape[1] - 1
@@ -258,7 +259,7 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
         best[t] = least
 
 
-@njit(interpreted=False)
+@njit(interpreted=False, nogil=True)
 def _simple_ascend(
     cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int
 ) -> float:

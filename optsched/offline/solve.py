@@ -85,6 +85,13 @@ def solve(
     ------
     InputError
         For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
+
+    >>> import optsched as osd
+    >>> best = osd.solve("rigid-06-1", "total_completion_time")
+    >>> best.status, best.value, best.bound
+    ('optimal', 156.0, 156.0)
+    >>> osd.solve("rigid-06-1", "makespan", model="rigid-time-indexed").value
+    52.0
     """
     instance = instance_of(instance)
     goal = objective_of(instance, objective)

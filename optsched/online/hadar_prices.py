@@ -59,8 +59,9 @@ class PriceFunction:
 
     @property
     def log_range(self) -> float:
-        """a = ln(Up / Lo)."""
-        return math.log(self.high) - math.log(self.low)
+        """a = ln(Up / Lo), of the quotient: it does not depend on the unit in which utilities are counted."""
+        quotient = self.high / self.low
+        return math.log(quotient) if quotient < math.inf else math.log(self.high) - math.log(self.low)
 
     @property
     def scale(self) -> Ints:

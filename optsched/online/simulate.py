@@ -52,6 +52,15 @@ def simulate(
     InputError
         For an unknown policy, placement or parameter (with near matches), jobs whose speed is not known, or a policy for
         whole jobs where they have tasks.
+
+    >>> import optsched as osd
+    >>> run = osd.simulate("rigid-06-1", "sjf")
+    >>> run
+    Run('sjf' on 'rigid-06-1': 6 of 6 jobs finished, total_completion_time 174)
+    >>> run.jobs.select("id", "start", "jct").row(0)
+    ('1', 14.0, 23.0)
+    >>> osd.simulate("cluster-week", "fifo:skip=true+consolidated").unfinished
+    []
     """
     instance, chosen = instance_of(instance), specify(policy, placement)
     return _simulate(instance.relative, chosen, progress).on_clock(instance)

@@ -139,6 +139,13 @@ def map_job(
     """Where ``heavy-edge`` puts one job: the node of every replica, i64[g] stage after stage, and alpha in seconds.
 
     ``free`` i64[N]: free GPUs a node. Raises `InputError` for an unknown variant, and when fewer than g GPUs are free.
+
+    >>> import optsched as osd
+    >>> profile = osd.zoo_profile("vgg19", gpus=4, parallelism="pipeline")
+    >>> network = osd.Network.of(osd.load("ddl-04-1").cluster)
+    >>> nodes, seconds = osd.map_job(profile, network, free=[4, 4])
+    >>> nodes.tolist()
+    [0, 0, 0, 0]
     """
     return _mapped(heavy_edge(variant, seed), profile, network, free)
 

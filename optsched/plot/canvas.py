@@ -89,7 +89,11 @@ def legal_suffix(path: str | os.PathLike[str]) -> str:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure to ``.png``, ``.svg`` or ``.pdf``, whole or not at all; the same figure gives the same bytes."""
+    """Write a figure to ``.png``, ``.svg`` or ``.pdf``, whole or not at all; the same figure gives the same bytes.
+
+    >>> import optsched as osd
+    >>> osd.plot.save(osd.plot.gantt(osd.solve("rigid-06-1")).figure, "best.svg")
+    """
     suffix = legal_suffix(path)
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "optsched"}):

@@ -43,6 +43,10 @@ def plot_file(
     InputError
         For another suffix, a window in which nothing lies, a file that cannot be read or is of another kind, a schedule of
         another instance, or an ``out`` that cannot be written.
+
+    >>> import optsched as osd
+    >>> osd.simulate("rigid-06-1", "srtf").schedule.save("srtf.json")
+    >>> osd.plot.plot_file("srtf.json", "srtf.png", "rigid-06-1", end="30s")
     """
     source = Path(path)
     legal_suffix(out)

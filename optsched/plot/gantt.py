@@ -70,6 +70,12 @@ def gantt(
         For an unknown ``by``, a limit < 1, a window in which nothing lies, or segments that cannot be drawn on the cluster.
 
     Complexity: O(K log K) for K pairs of segment and GPU; ``by="node"`` draws at most 512 x 1200 cells.
+
+    >>> import optsched as osd
+    >>> osd.plot.gantt(osd.simulate("rigid-06-1", "srtf"), start=10, end=30).get_title(loc="left")
+    'srtf on rigid-06-1: 6 jobs, 8 GPUs, 10 to 30 s'
+    >>> osd.plot.gantt(osd.solve("rigid-06-1")).get_title(loc="left")
+    'optimal total_completion_time 156 on rigid-06-1: 6 jobs, 8 GPUs'
     """
     if by not in ("gpu", "node", "auto"):
         raise InputError("not legal", field="by", value=by, legal="gpu, node or auto")

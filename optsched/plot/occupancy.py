@@ -47,6 +47,11 @@ def occupancy(
     (busy, waiting), or (busy,) when arrivals are not known (a schedule file without its instance). In seconds.
 
     Complexity: O(K log K) for K pairs of segment and GPU.
+
+    >>> import optsched as osd
+    >>> busy, waiting = osd.plot.occupancy(osd.simulate("cluster-week", "srtf"))
+    >>> waiting.get_ylabel().splitlines()[0]
+    'waiting jobs'
     """
     timeline = Timeline.of(schedule).within(start, end)
     count = 1 if timeline.arrival is None else 2

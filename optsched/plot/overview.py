@@ -26,6 +26,9 @@ def overview(schedule: Drawn, *, start: float | None = None, end: float | None =
     """A figure of a schedule, run or solution of any size, or of what happens in it between two times (seconds).
 
     Small ones as `optsched.plot.gantt`, large ones by node above `optsched.plot.occupancy`; they say which errors there are.
+
+    >>> import optsched as osd
+    >>> osd.plot.save(osd.plot.overview(osd.simulate("rigid-06-1", "srtf")), "srtf.png")
     """
     timeline = Timeline.of(schedule).within(start, end)
     if not too_large(timeline):

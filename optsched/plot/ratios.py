@@ -60,6 +60,11 @@ def ratios(
     ------
     InputError
         When a field of the contract is missing or not of its type.
+
+    >>> import optsched as osd
+    >>> axes = osd.plot.ratios(osd.evaluate("rigid-06-1", ["fifo", "srtf"]).to_json())
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['fifo', 'srtf']
     """
     bars = _bars(result, file)
     objective = str(result["objective"])

@@ -71,6 +71,12 @@ def tasks(
         For a schedule without tasks, a window that is empty or has more than 20,000 tasks, and nodes that do not exist.
 
     Complexity: O(R) for R tasks in the log, O(r log r) for the r tasks of the jobs in the window.
+
+    >>> import optsched as osd
+    >>> jobs = [osd.Job(name, iterations=3, profile="net") for name in ("a", "b")]
+    >>> shared = osd.Instance(jobs, "1x1", tasks={"net": osd.IterationTasks(forward=1, backward=2)})
+    >>> osd.plot.tasks(osd.simulate(shared, "srsf:k=1"), start=0, end=9).get_title(loc="left")
+    'srsf:k=1: 2 jobs, 1 GPU (9 s from 0 s on, of 18 s)'
     """
     picture = TaskPicture.of(run, start, end)
     instance = picture.schedule.instance

@@ -79,6 +79,11 @@ def zoo_profile(model: str, gpus: int, parallelism: str = "data", micro_batches:
     ------
     InputError
         Unknown model or parallelism (with near matches), ``gpus`` < 1, a pipeline of more stages than blocks.
+
+    >>> import optsched as osd
+    >>> profile = osd.zoo_profile("vgg19", gpus=4, parallelism="pipeline")
+    >>> len(profile.stages), profile.gpus
+    (4, 4)
     """
     if model not in MODELS:
         legal = near_matches(str(model), list(MODELS), kind="model")

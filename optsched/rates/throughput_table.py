@@ -57,6 +57,12 @@ def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
     InputError
         Naming file, worker type and key, value and what is legal: for a key that is none, a rate that is negative,
         not finite or no number, a file that is no such document.
+
+    >>> import json, optsched as osd
+    >>> with open("rates.json", "w") as file:
+    ...     json.dump({"v100": {"('lm', 1)": {"null": 12.5}}}, file)
+    >>> osd.read_throughputs("rates.json").job_types
+    ('lm',)
     """
     document = parse_json(read_bytes(path), path, "Gavel's throughputs")
     if not isinstance(document, dict) or not document:

@@ -22,6 +22,7 @@ from optsched.simulation.run import Run
 
 SHOWN_JOBS = 20  # findings of an audit that are told one by one
 ROUNDING = 1e-9  # relative: times are float64, so a schedule is that of its algorithm up to rounding
+MISSED = 2  # times the resolution of its clock: by so much a time that was read may miss what was meant
 
 
 class GuaranteeError(OptschedError):
@@ -94,8 +95,8 @@ def applicable(policy: Any, placement: Placement, instance: Instance) -> list[Gu
 
 
 def late(run: Run, limit: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Jobs that complete after ``limit`` f64[n] seconds, except for rounding: i64[late]."""
-    return np.flatnonzero(run.schedule.completion > limit * (1 + ROUNDING))
+    """Jobs that complete after ``limit`` f64[n] seconds, except for rounding and what the clock cannot hold: i64[late]."""
+    return np.flatnonzero(run.schedule.completion > limit * (1 + ROUNDING) + MISSED * run.schedule.resolution)
 
 
 def told(run: Run, jobs: npt.NDArray[np.int64], limit: npt.NDArray[np.float64]) -> list[str]:

@@ -44,8 +44,8 @@ class Asked:
             length = self._predictor.predict(j, now)
             if not (math.isfinite(length) and length > 0):
                 raise SimulationError(
-                    f"predictor {self._predictor.name} at {now:g} s: job {self.instance.ids[j]!r} is predicted to have "
-                    f"the length {length!r} (legal: a finite number > 0)"
+                    f"predictor {self._predictor.name} at {now + self.instance.zero:.12g} s: "
+                    f"job {self.instance.ids[j]!r} is predicted to have the length {length!r} (legal: a finite number > 0)"
                 )
             self.predicted[j] = length
 

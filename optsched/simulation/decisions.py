@@ -123,7 +123,7 @@ class Decisions:
         return len(on)
 
     def _wrong(self, state: State, what: str) -> SimulationError:
-        return SimulationError(f"policy {self._name} at {float(state.clock[NOW]):g} s: {what}")
+        return SimulationError(f"policy {self._name} at {float(state.clock[NOW]) + self._instance.zero:.12g} s: {what}")
 
 
 def _is_part(part: Any) -> bool:

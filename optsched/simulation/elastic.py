@@ -130,7 +130,7 @@ class _View:
     def __init__(self, instance: Instance, policy: ElasticPolicy) -> None:
         self._instance, self._knowledge = instance, Knowledge(policy.knowledge)
         self.goodputs = Goodputs(instance)
-        self.now = 0.0
+        self.now, self.epoch = 0.0, instance.zero
         self.active: Ints = np.zeros(0, dtype=np.int64)
         self.arrival, self.weight, self.gpus = instance.arrival, instance.weight, instance.gpus
         self.node_gpus = instance.cluster.node_gpus
@@ -278,7 +278,7 @@ class _Replay:
             raise self._wrong(f"job {job!r} cannot run on {each.on}")
 
     def _wrong(self, what: str) -> SimulationError:
-        return SimulationError(f"policy {self.name} at {self.view.now:g} s: {what}")
+        return SimulationError(f"policy {self.name} at {self.view.now + self.view.epoch:.12g} s: {what}")
 
     # -- the end
 

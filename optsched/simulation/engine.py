@@ -134,7 +134,7 @@ def _run_order(state: State, placement: Placement, name: str, progress: Progress
 
 def _thrashes(state: State, name: str) -> SimulationError:
     return SimulationError(
-        f"policy {name} at {state.clock[NOW]:g} s: {THRASHING} segments in a row did no work, "
+        f"policy {name} at {state.clock[NOW]:g} s after the first arrival: {THRASHING} segments in a row did no work, "
         "jobs are stopped before their restart is over"
     )
 

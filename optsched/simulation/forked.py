@@ -153,7 +153,7 @@ class _View:
         self._policy = policy
         self.real = copy_rates(instance)
         self.remaining = instance.work.astype(np.float64)
-        self.now = 0.0
+        self.now, self.epoch = 0.0, instance.zero
         self.active: Ints = np.zeros(0, dtype=np.int64)
         self.gpus, self.weight = instance.gpus, instance.weight
         self.node_gpus, self.node_group = cluster.node_gpus, cluster.node_group
@@ -332,7 +332,7 @@ class _Replay:
             raise self._wrong(f"a copy of job {job!r} has the target {copy.target!r} (legal: > 0, where it can run)")
 
     def _wrong(self, what: str) -> SimulationError:
-        return SimulationError(f"policy {self.name} at {self.view.now:g} s: {what}")
+        return SimulationError(f"policy {self.name} at {self.view.now + self.view.epoch:.12g} s: {what}")
 
     # -- the end
 

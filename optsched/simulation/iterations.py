@@ -167,7 +167,9 @@ def _run(
             state.tally[ASK] = 0
         elif status == STUCK:
             waits = instance.ids[int(state.links.waiting[0])]
-            raise SimulationError(f"policy {name} at {view.now:g} s: the all-reduce of job {waits!r} waits for ever")
+            raise SimulationError(
+                f"policy {name} at {view.now + view.epoch:.12g} s: the all-reduce of job {waits!r} waits for ever"
+            )
         elif progress is not None:
             progress(int(state.tally[FINISHED]), instance.n)
         if status not in (NEEDS_ROOM, ASKED, PAUSED):
@@ -193,6 +195,11 @@ class _View:
     @property
     def now(self) -> float:
         return self._zero + float(self.state.links.clock[network.NOW])
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0."""
+        return self._instance.zero
 
     @property
     def ready(self) -> tuple[int, ...]:
@@ -231,7 +238,8 @@ class _View:
             named = f"job {self._instance.ids[job]!r} ({job})" if known else f"job {job!r}"
             waiting = ", ".join(f"{each} ({self._instance.ids[each]!r})" for each in self.ready)
             raise SimulationError(
-                f"policy {self._name} at {self.now:g} s: {named} has no all-reduce that waits (legal: {waiting})"
+                f"policy {self._name} at {self.now + self.epoch:.12g} s: {named} has no all-reduce that waits "
+                f"(legal: {waiting})"
             )
         start_waiting(self.state, job)
 

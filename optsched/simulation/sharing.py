@@ -130,6 +130,11 @@ class _View:
         return float(self.state.clock[at.NOW])
 
     @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0."""
+        return self._instance.zero
+
+    @property
     def waiting(self) -> tuple[int, ...]:
         listed = self.state.waiting[: self.state.tally[at.WAITING]].tolist()
         return tuple(j for j in listed if self.state.status[j] == WAITS)
@@ -191,7 +196,7 @@ class _View:
         return node, int(g - self.state.node_gpu[node])
 
     def _wrong(self, message: str, legal: str) -> SimulationError:
-        return SimulationError(f"policy {self._name} at {self.now:g} s: {message} (legal: {legal})")
+        return SimulationError(f"policy {self._name} at {self.now + self.epoch:.12g} s: {message} (legal: {legal})")
 
     def ask(self, policy: Choosing, strict: bool) -> None:
         """Ask about every waiting job in order, and start what the policy says."""

@@ -46,6 +46,11 @@ class EngineView:
         """The present."""
         return float(self._state.clock[NOW])
 
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0."""
+        return self._instance.zero
+
     def _with_status(self, status: int) -> list[int]:
         jobs = np.flatnonzero(self._state.status == status)
         return [int(j) for j in jobs[np.argsort(self._state.arrival[jobs], kind="stable")]]
@@ -196,5 +201,5 @@ class EngineView:
 
     def _arrived(self, job: int) -> int:
         if not 0 <= job < self._instance.n or self._state.status[job] == FUTURE:
-            raise KnowledgeError(f"there is no job {job} at {self.now:g} s: not arrived yet, or never")
+            raise KnowledgeError(f"there is no job {job} at {self.now + self.epoch:.12g} s: not arrived yet, or never")
         return job

@@ -31,6 +31,12 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
         Unknown recipe or parameter (with near matches), or a value that is not legal.
 
     Complexity: O(n), vectorised; a million jobs take about a second.
+
+    >>> import optsched as osd
+    >>> osd.generate("rigid", seed=1, jobs=6)
+    Instance('rigid-1', 6 jobs, 1x8)
+    >>> osd.generate("rigid", seed=1, jobs=6) == osd.generate("rigid", seed=1, jobs=6)
+    True
     """
     chosen = RECIPES.get(recipe)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:

@@ -93,6 +93,8 @@ def read_text_table(
         line, width, fields = _split_quoted(path, text, separator)
     else:
         line, width, fields = _split_plain(text, separator)
+    if not fields.height:  # blank to people, though not to bytes
+        raise InputError("the file is empty", file=path, legal="at least one job")
     if names is None:
         header = [str(name).strip() for name in fields.row(0)[: width[0]]]
         _check_header(path, header)

@@ -53,11 +53,13 @@ class Stopwatch:
 
 
 class Environment:
-    """A virtual environment that holds nothing but pip; ``borrowed`` is a folder with dependencies that serve it."""
+    """A virtual environment with nothing but its pip; or with ``borrowed`` dependencies, and the pip of here."""
 
     def __init__(self, folder: Path, interpreter: str | Path = sys.executable, borrowed: Path | None = None) -> None:
-        do(interpreter, "-m", "venv", folder)
+        do(interpreter, "-m", "venv", *([] if borrowed is None else ["--without-pip"]), folder)
         self.folder, self.python = folder, folder / "bin" / "python"
+        here: list[str | Path] = [sys.executable, "-m", "pip", "--python", self.python]
+        self.runner = [self.python, "-m", "pip"] if borrowed is None else here
         self.site = Path(do(self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
         self.alone = borrowed is None
         if borrowed is not None:
@@ -66,12 +68,12 @@ class Environment:
     def pip(self, *arguments: str | Path) -> None:
         """``pip install``, without dependencies where they are borrowed."""
         more = [] if self.alone else ["--no-deps"]
-        do(self.python, "-m", "pip", "install", "-q", *more, *arguments)
+        do(*self.runner, "install", "-q", *more, *arguments)
 
     def uv(self, *arguments: str | Path) -> None:
         """``uv pip install`` in the same way; uv reads no configuration of pip, so it is told the index."""
         more = [] if self.alone else ["--no-deps"]
-        index = do(self.python, "-m", "pip", "config", "list")
+        index = do(sys.executable, "-m", "pip", "config", "list")
         known = [
             line.partition("=")[2].strip("' ") for line in index.splitlines() if line.startswith("global.index-url=")
         ]
@@ -106,7 +108,9 @@ def arrived(environment: Environment, tree: Path, *, editable: Path | None = Non
         assert not (environment.site / "optsched").exists()
     command = environment.folder / "bin" / "optsched"
     assert do(command, "--version", cwd=environment.folder).startswith("optsched ")
-    code = "import optsched.models.formulation as f; print(f.__file__)"
+    code = (
+        "import importlib.util; print(importlib.util.find_spec('optsched.models').origin)"  # found, not imported: quick
+    )
     file = Path(do(environment.python, "-c", code, cwd=environment.folder).strip()).resolve()
     expected = editable / "models" if editable else environment.site / "optsched" / "models"
     assert file.parent == expected.resolve()
@@ -160,13 +164,13 @@ def test_pip_install_with_a_newer_python(tree: Path, tmp_path: Path, report: Rep
 
 
 def pip_wheel(environment: Environment, source: Path, work: Path) -> None:
-    do(environment.python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", work / "wheels", source)
+    do(*environment.runner, "wheel", "-q", "--no-deps", "-w", work / "wheels", source)
     environment.pip(*(work / "wheels").iterdir())
 
 
 def build_and_install(suffix: str) -> Callable[[Environment, Path, Path], None]:
     def road(environment: Environment, source: Path, work: Path) -> None:
-        do(environment.python, "-m", "pip", "install", "-q", "build")
+        do(*environment.runner, "install", "-q", "build")
         do(environment.python, "-m", "build", "--outdir", work / "dist", source)  # the sdist, and the wheel from it
         environment.pip(*(work / "dist").glob(f"*{suffix}"))
 
@@ -191,7 +195,7 @@ def pip_without_links(environment: Environment, source: Path, work: Path) -> Non
 def oldest_backend(environment: Environment, source: Path, work: Path) -> None:
     system = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
     (stated,) = system["requires"]
-    do(environment.python, "-m", "pip", "install", "-q", stated.replace(">=", "=="))
+    do(*environment.runner, "install", "-q", stated.replace(">=", "=="))
     environment.pip("--no-build-isolation", source)
 
 

@@ -88,7 +88,7 @@ def replayed(instance: Instance, policy: OrderedPolicy, placement: str, *, by_co
     size = instance.cluster.node_gpus.tolist()
     eligible = [eligible_nodes(instance, j) for j in range(instance.n)]
     if placement == "count":
-        size, eligible = _pools(size, eligible)
+        size, eligible = pools(size, eligible)
     place: Place = consolidated if placement == "consolidated" else first_fit
     tasks = [
         Task(j, Fraction(job.arrival), job.gpus, Fraction(job.duration or 0), eligible[j], rule.key[j])
@@ -97,7 +97,7 @@ def replayed(instance: Instance, policy: OrderedPolicy, placement: str, *, by_co
     return (CountReplay if by_count else Replay)(tasks, size, rule, place)
 
 
-def _pools(size: list[int], eligible: list[list[bool]]) -> tuple[list[int], list[list[bool]]]:
+def pools(size: list[int], eligible: list[list[bool]]) -> tuple[list[int], list[list[bool]]]:
     # `count` never looks at nodes: neighbours that every job treats alike are one pool.
     pools: list[int] = []
     kept: list[int] = []

@@ -81,6 +81,8 @@ def test_bytes_that_are_not_utf8_are_problems_of_their_rows(tmp_path: Path) -> N
         (b"", "the file is empty"),
         (b"\n  \n", "the file is empty"),
         (b"\xef\xbb\xbf", "the file is empty"),
+        (b"\xc2\xa0\n", "the file is empty"),
+        (b'""\n', "the file is empty"),
         ("a,b\n1,2\n".encode("utf-16"), "not a text file in UTF-8"),
         (b"PAR1\x00\x01", "not a text file in UTF-8"),
         (b"a,a\n1,2\n", "a: the header names a column twice"),

@@ -1,0 +1,42 @@
+"""Every block of every page is run, as written, in an empty folder; what a page says it prints, it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pages.page import Page, name_of, page_files
+from pages.player import WIDTH, command, play, same, shell, tidy
+
+
+@pytest.mark.parametrize("path", page_files(), ids=name_of)
+def test_snippets(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", WIDTH)
+    for played in play(Page(path), tmp_path):
+        if played.said is not None:
+            assert same(played.printed, played.said.text), (
+                f"not what is printed (make pages writes it):\n{played.block.text}\n{tidy(played.printed)}"
+            )
+
+
+def test_a_page_cannot_show_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssertionError, match="exit code 2"):
+        command(["run", "no-such-instance"])
+    with pytest.raises(AssertionError, match="nothing but optsched"):
+        shell("rm -r result\n", tmp_path)
+    assert not same("ratio 1.1\n", "ratio 1.2\n")
+
+
+def test_a_page_is_played_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```bash\ncat > a.txt <<'END'\n7\nEND\n```\n\n```python\nprint(open('a.txt').read())\n```\n\n```text\n7\n```\n"
+    )
+    first, second = play(Page(page), tmp_path)
+    assert first.said is None
+    assert second.said is not None
+    assert same(second.printed, second.said.text)

@@ -1,0 +1,130 @@
+"""Events that mean one moment are one: preemptive runs with decimal times against the plain reference in fractions."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.instance import Instance, Job
+from optsched.online.simulate import simulate
+from optsched.online.specification import specify
+from optsched.placement import PLACEMENTS
+from optsched.policy import KnownJobs
+from optsched.simulation.engine import run_policy
+from optsched.simulation.instant import last_of_instant, next_tick, shortened, shortened_keys
+from simulation.instances import HOMOGENEOUS, MIXED, eligible_nodes, pools, random_instance
+from simulation.reference import Replay, Rule, Task, consolidated, first_fit
+
+SPECS = (
+    "srtf",
+    "srtf:restart=100",
+    "srtf-gpu:restart=0.3",
+    "tiresias:threshold=2.4,restart=0.7",
+    "tiresias:threshold=2.4,starvation=2",
+    "tiresias:threshold=2.4,round=0.4,restart=0.1",
+)
+PLACED = ("count", "first-fit", "consolidated")
+
+
+def decimal_instance(seed: int) -> Instance:
+    """Arrivals and durations in tenths, thirds or sevenths, which no float holds: sums that should meet miss by an ulp."""
+    rng = np.random.default_rng([seed, 99])
+    base = random_instance(seed, MIXED if seed % 3 == 0 else HOMOGENEOUS[seed % 5], jobs=14)
+    parts, span = float(rng.choice([10, 10, 10, 3, 7])), int(rng.choice([5, 20, 60]))
+    jobs = [
+        dataclasses.replace(
+            job, arrival=int(rng.integers(0, span)) / parts, duration=int(rng.integers(1, 13)) / parts, due=None
+        )
+        for job in base.jobs
+    ]
+    return Instance(jobs, base.cluster, f"decimal-{seed}").relative
+
+
+def meant(value: float) -> Any:
+    """The fraction that a float of these tests stands for."""
+    return Fraction(value).limit_denominator(1000) if np.isfinite(value) else value
+
+
+def replayed(instance: Instance, policy: Any, placement: str) -> Replay:
+    order = policy.order(KnownJobs(instance, policy.knowledge))
+    slope = np.zeros(instance.n) if order.slope is None else order.slope
+    rule = Rule(
+        key=[meant(value) for value in np.asarray(order.key, dtype=float).tolist()],
+        slope=[meant(value) for value in slope.tolist()],
+        preemptive=order.preemptive,
+        skip=order.skip,
+        thresholds=tuple(map(meant, order.thresholds)),
+        starvation=meant(order.starvation),
+        round=meant(order.round),
+        restart=meant(order.restart),
+    )
+    size = instance.cluster.node_gpus.tolist()
+    eligible = [eligible_nodes(instance, j) for j in range(instance.n)]
+    if placement == "count":
+        size, eligible = pools(size, eligible)
+    tasks = [
+        Task(j, meant(job.arrival), job.gpus, meant(job.duration or 0), eligible[j], rule.key[j])
+        for j, job in enumerate(instance.jobs)
+    ]
+    return Replay(tasks, size, rule, consolidated if placement == "consolidated" else first_fit)
+
+
+def assert_segments_agree(seed: int) -> None:
+    instance = decimal_instance(seed)
+    for spec in SPECS:
+        policy: Any = specify(spec).policy
+        for placement in PLACED:
+            made = run_policy(instance, policy, PLACEMENTS.get(placement)())
+            for task in replayed(instance, policy, placement).tasks:
+                rows = made.schedule.job == task.index
+                mine = np.sort(np.column_stack([made.schedule.start[rows], made.schedule.end[rows]]), axis=0)
+                other = np.array([[float(a), float(b)] for a, b, *_ in task.segments]).reshape(-1, 2)
+                where = f"{instance.name}, {spec}+{placement}, job {task.index}"
+                assert mine.shape == other.shape, where  # no segment of an ulp
+                assert np.allclose(mine, other, rtol=1e-9, atol=1e-9), where
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_preemptive_runs_with_ties_are_those_of_exact_arithmetic(seed: int) -> None:
+    assert_segments_agree(seed)  # 18 runs each
+
+
+@pytest.mark.study
+def test_three_thousand_six_hundred_of_them() -> None:
+    for seed in range(1000, 1200):
+        assert_segments_agree(seed)
+
+
+def test_an_arrival_that_misses_a_completion_by_an_ulp_is_no_event_of_its_own() -> None:
+    # a ends at 0.1 + 0.2, an ulp after c comes at 0.3: c is more important than b, which nobody may start between them.
+    assert 0.1 + 0.2 > 0.3
+    jobs = [Job("z", duration=0.1), Job("a", duration=0.2), Job("b", arrival=0.2, duration=5), Job("c", 0.3, 1, 1.0)]
+    made = simulate(Instance(jobs, "1x1"), "srtf:restart=100")
+    assert made.preemptions == 0
+    assert made.schedule.completion.tolist() == pytest.approx([0.1, 0.3, 6.3, 1.3])
+
+
+def test_what_one_instant_is() -> None:
+    assert last_of_instant(0.0) == 0.0
+    for t in (1e-9, 0.3, 1.0, 12345.678, 1e12):
+        assert t < last_of_instant(t) < t * (1 + 1e-13)
+        assert last_of_instant(t * 8) == last_of_instant(t) * 8  # whatever the unit
+    for period in (0.1, 0.3, 7.7):
+        for k in range(1, 200):
+            boundary = float(k * Fraction(str(period)))
+            for t in (boundary, np.nextafter(boundary, 0), np.nextafter(boundary, np.inf)):
+                assert next_tick(t, 0.0, period) == pytest.approx(boundary, rel=1e-14)
+            assert next_tick(boundary + period / 2, 0.0, period) == pytest.approx(boundary + period, rel=1e-14)
+
+
+def test_keys_that_rounding_tells_apart_are_one() -> None:
+    keys = np.array([0.3, 0.1 + 0.2, 0.0, -5.0, np.inf, -np.inf, 1e300, 2.0**31 + 1])
+    short = shortened_keys(keys)
+    assert short[0] == short[1]
+    assert short[2:].tolist() == keys[2:].tolist() or short[6] == pytest.approx(1e300)
+    assert short.tolist() == [shortened(key) for key in keys.tolist()]
+    assert (shortened_keys(keys[:4] * 1024) == short[:4] * 1024).all()

@@ -1,0 +1,81 @@
+"""Parquet that nobody vouches for: no panic on stderr, no table larger than its file can be."""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optsched.errors import InputError
+from optsched.parquet import _READER, parquet_metadata, read_parquet
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> bytes:
+    path = tmp_path / "table.parquet"
+    table = pl.DataFrame({"id": [f"job-{k}" for k in range(50)], "x": np.linspace(0, 1, 50), "g": [[1, 2]] * 50})
+    table.write_parquet(path, metadata={"key": "value"})
+    return path.read_bytes()
+
+
+def test_a_whole_file(content: bytes, tmp_path: Path) -> None:
+    metadata, table = read_parquet(content, "t.parquet", "a table")
+    assert metadata["key"] == "value"
+    assert table.shape == (50, 3)
+    assert parquet_metadata(content, "t.parquet", "a table")["key"] == "value"
+    (tmp_path / "again.parquet").write_bytes(content)
+    assert read_parquet(tmp_path / "again.parquet", "t.parquet", "a table")[1].equals(table)
+
+
+def test_a_spoiled_file_is_one_line_and_no_panic(content: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    rng, refused = np.random.default_rng(0), 0
+    for _ in range(400):
+        spoiled = bytearray(content)
+        for place in rng.integers(4, len(content) - 8, 3):
+            spoiled[place] = int(rng.integers(0, 256))
+        try:
+            read_parquet(bytes(spoiled), "t.parquet", "a table")
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith("t.parquet")  # noqa: PT017
+    assert refused > 100
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("cut", [0, 3, 11, 100, -9, -1])
+def test_a_truncated_file(cut: int, content: bytes) -> None:
+    with pytest.raises(InputError, match="not a Parquet file"):
+        read_parquet(content[:cut], "t.parquet", "a table")
+
+
+def test_rows_that_so_few_bytes_cannot_hold(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.parquet"
+    pl.DataFrame({"x": pl.zeros(20_000_000, eager=True)}).write_parquet(path)
+    assert path.stat().st_size < 500_000
+    with pytest.raises(InputError, match="claims 20000000 rows"):
+        read_parquet(path, path, "a table")
+
+
+def test_a_file_that_kills_its_reader_is_damaged(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of 2**61 values ends the process that reads it; and the next file is read again."""
+    table = read_parquet(content, "t.parquet", "a table")[1]
+    process = _READER._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert read_parquet(content, "t.parquet", "a table")[1].equals(table)
+    monkeypatch.setattr("optsched.parquet.LONGEST", 0.0)
+    with contextlib.suppress(InputError):
+        read_parquet(content, "t.parquet", "a table")
+    monkeypatch.undo()
+    assert read_parquet(content, "t.parquet", "a table")[1].equals(table)
+
+
+def test_many_threads_ask_one_after_the_other(content: bytes) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        tables = list(threads.map(lambda _: read_parquet(content, "t.parquet", "a table")[1], range(40)))
+    assert all(table.equals(tables[0]) for table in tables)
