@@ -71,7 +71,7 @@ def _run(task: Task) -> Report:
         raise AssertionError("only called where _applies has looked, with an incumbent")
     problem, seen, done = problem_of(task, modes), 0, False
     # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
-    margin = 0.0 if task.step is not None else float(task.at_stake) * ROUNDING + 2 * float(task.ulps)
+    margin = 0.0 if task.step is not None else float(task.at_stake) * ROUNDING + float(task.rounding_of_times) / 8
     stack = empty_stack(task.instance.n, modes.job.size, float(known))
     while not done and not task.late:
         found = stack.best[0]

@@ -37,8 +37,9 @@ Ints = npt.NDArray[np.int64]
 
 __all__ = ["EXCLUSIVE", "PLACED", "ROADS", "SHARING", "Report", "Road", "Task", "common_step"]
 
-# What float64 leaves open, where it does not hold all times exactly: units in the last place of every completion time;
-# and where values lie on no grid this share of what is at stake (`Task.at_stake`, never of a clock).
+# What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion
+# time, and no fewer than jobs, since a time is a sum of durations; and where values lie on no grid this share of what is at
+# stake (`Task.at_stake`, never of a clock).
 ULPS, CLOSE = 16, 1e-9
 PLACED = "the speed of its jobs depends on their placement"
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
@@ -124,8 +125,8 @@ class Task:
     def closed(self) -> bool:
         """Are bound and value equal? Where float64 rounds times, or values lie on no grid: as near as rounding brings them.
 
-        Then the gap is at most `ULPS` units in the last place of every completion time, times its slope; and where values
-        lie on no grid, so that a bound stays a float, at most `CLOSE` of `at_stake`.
+        Then the gap is at most max(`ULPS`, n) units in the last place of every completion time, times its slope; and where
+        values lie on no grid, so that a bound stays a float, at most `CLOSE` of `at_stake`.
         """
         if self.value is None or self.bound is None:
             return False
@@ -151,19 +152,20 @@ class Task:
         return max(paid, default=Fraction(0)) if self.goal.maximum else sum(paid, Fraction(0))
 
     @property
-    def ulps(self) -> Fraction:
-        """What a unit in the last place of every completion time of the incumbent is worth."""
+    def rounding_of_times(self) -> Fraction:
+        """What max(`ULPS`, n) units in the last place of every completion time of the incumbent are worth."""
         if self.schedule is None:
             return Fraction(0)
         clock = np.maximum(np.abs(self.schedule.completion), np.abs(self.instance.arrival))
         worth = [Fraction(ulp) * cost.slope for ulp, cost in zip(np.spacing(clock).tolist(), self.costs, strict=True)]
-        return max(worth, default=Fraction(0)) if self.goal.maximum else sum(worth, Fraction(0))
+        each = max(worth, default=Fraction(0)) if self.goal.maximum else sum(worth, Fraction(0))
+        return each * max(ULPS, self.instance.n)
 
     @property
     def _rounding(self) -> Fraction:
         """What rounding may have done to the value of the incumbent and to a bound, and the least gap that is one."""
         share = Fraction(0) if self.step is not None else Fraction(CLOSE)
-        return max(self.at_stake * share, ULPS * self.ulps)
+        return max(self.at_stake * share, self.rounding_of_times)
 
     def exact_value(self, schedule: Schedule) -> Fraction:
         """The objective of a schedule, in fractions."""
@@ -200,7 +202,7 @@ class Task:
         """The least value on the grid that a solver's float bound still proves, giving way 1e-6 of what is at stake."""
         if self.step is None:
             return bound
-        slack = Fraction(BOUND_TOLERANCE) * self.at_stake + ULPS * self.ulps
+        slack = Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times
         return self.values_from + math.ceil((bound - slack - self.values_from) / self.step) * self.step
 
     def steps(self, value: Fraction) -> int:
@@ -279,7 +281,7 @@ class Task:
         if self.goal.maximum:
             parts.append(common_step(cost.base for cost in self.costs))
         step = common_step(parts) or Fraction(1)  # nobody pays for time: all values are the same
-        return step if step > self.at_stake * Fraction(FINEST) + 4 * ULPS * self.ulps else None
+        return step if step > self.at_stake * Fraction(FINEST) + 4 * self.rounding_of_times else None
 
     @cached_property
     def values_from(self) -> Fraction:

@@ -84,7 +84,7 @@ def tried(kind: str, seed: int, models: tuple[str | None, ...]) -> Counter[str]:
         if solution.status == "optimal":
             assert solution.value_exact <= best + near, told
         count[solution.status] += 1
-        count["lost"] += LOST in solution.note
+        count["lost"] += LOST in solution.note or (model is not None and solution.model != model)
     return count
 
 
@@ -176,6 +176,12 @@ DIED = [
     ("one_machine", 78, "total_weighted_tardiness", "thinned-time-indexed"),  # cannot complete by the horizon
     ("sharing", 32, "total_flow_time", "gpu-sharing"),  # HiGHS: run failed
     ("sharing", 34, "total_completion_time", "sharing-orders"),  # GPU 0 cannot hold these jobs
+    (
+        "sharing",
+        10033,
+        "total_flow_time",
+        "sharing-orders",
+    ),  # whole times, and 240 s of work an ulp more than their worth
 ]
 
 
