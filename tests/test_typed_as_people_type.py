@@ -105,7 +105,7 @@ class Mine:
         raise AssertionError("this is no list of policies")
 
 
-@pytest.mark.parametrize("policies", ["fifo", ["fifo"], ("fifo",), iter(["fifo"]), Mine(), [Mine()]], ids=repr)
+@pytest.mark.parametrize("policies", ["fifo", ["fifo"], ("fifo",), iter(["fifo"]), Mine(), [Mine()]])
 def test_one_policy_is_as_good_as_a_list_of_one(instance: osd.Instance, policies: Any) -> None:
     assert osd.compare(instance, policies)["policy"].item() in ("fifo", "mine")
 
