@@ -57,7 +57,7 @@ def within_worth(case: Case, found: Findings, pace: Floats, worth: Floats, legal
     units = claim.work[rows]
     work = units * pace
     ulp = np.spacing(np.maximum(np.abs(start), np.abs(end)))
-    each = np.where(end > start, slack(worth, start, end, work), _at_once(job, start, end, work, ulp))
+    each = np.where(end > start, slack(worth, start, end, work, worth), _at_once(job, start, end, work, ulp))
     runs = of_jobs(job, (end > start).astype(np.float64), n + 1)
     seconds, tick = of_jobs(job, np.maximum(work, 0.0), n + 1), largest_of_jobs(job, ulp, n + 1)
     allowed = RELATIVE * seconds + (ULPS + runs) * tick  # both ends of a segment are rounded to the clock
