@@ -22,10 +22,12 @@ class _RepeatedKey(ValueError):
     """A key stands twice in an object."""
 
 
-def parse_json(content: bytes, path: str | os.PathLike[str], legal: str, what: str = "a JSON document") -> Any:
+def parse_json(
+    content: bytes, path: str | os.PathLike[str], legal: str, what: str = "a JSON document", *, row: bool = False
+) -> Any:
     """The value that a JSON document holds. NaN and Infinity are read as floats: who uses them says what is legal.
 
-    Time and memory are proportional to the length of the document.
+    Time and memory are proportional to the length of the document. ``row``: name the line where it ceases to be JSON.
 
     Raises
     ------
@@ -39,8 +41,9 @@ def parse_json(content: bytes, path: str | os.PathLike[str], legal: str, what: s
         raise InputError(
             "a key stands twice in an object", file=path, field=str(error), legal="each key once"
         ) from None
-    except (ValueError, RecursionError):
-        raise InputError(f"not {what}, or a truncated one", file=path, legal=legal) from None
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if row and isinstance(error, json.JSONDecodeError) else None
+        raise InputError(f"not {what}, or a truncated one", file=path, row=line, legal=legal) from None
     if content.count(b"[") + content.count(b"{") > DEEPEST and _too_deep(document):
         raise InputError(f"nested deeper than {DEEPEST}", file=path, legal=legal)
     if _SURROGATE.search(content):

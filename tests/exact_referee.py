@@ -17,7 +17,7 @@ PART, TICKS = (
     Fraction(4, 10**6),
     200,
 )  # of a job's seconds, and ulp of its clock: what is less than this may be rounding
-XI = Fraction(3, 2)
+XI = Fraction(1.3)
 
 
 @dataclass(frozen=True)

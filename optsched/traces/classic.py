@@ -77,7 +77,7 @@ def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
     text, not_utf8, digest = read_text(request.path)
     if not_utf8:
         raise InputError("not UTF-8", file=request.path, row=not_utf8[0], legal="UTF-8 text")
-    document = parse_json(text.encode(), request.path, "JSON")
+    document = parse_json(text.encode(), request.path, "JSON", "JSON", row=True)
     entries = document if isinstance(document, list) else [document]
     for position, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
