@@ -132,12 +132,12 @@ def first(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Environ
 
 
 @pytest.fixture(scope="session")
-def borrowed(first: tuple[Environment, str], tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+def borrowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """What the first road installed, without the package itself; None where every road installs its own."""
     if WHOLE:
         return None
     folder = tmp_path_factory.mktemp("dependencies")
-    for each in first[0].site.iterdir():
+    for each in request.getfixturevalue("first")[0].site.iterdir():
         if not each.name.startswith(("optsched", "pip", "setuptools", "_distutils_hack", "distutils-")):
             (folder / each.name).symlink_to(each)
     return folder
