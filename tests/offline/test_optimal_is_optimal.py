@@ -19,6 +19,7 @@ from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError
 from optsched.instance import Instance, Job
 from optsched.interference import Interference
+from optsched.models import FORMULATIONS
 from optsched.models.time_grid import time_grid
 from optsched.objectives import get_objective
 from optsched.offline.solution import Solution
@@ -36,6 +37,7 @@ MODELS: dict[str, tuple[str | None, ...]] = {
     "stages": (None, "mode-branching", "gang-modes"),
     "sharing": SHARED,
 }
+SLOTS = 200_000  # nonzeros of a model that is asked for by name
 LOST = "did not get through these numbers"
 
 
@@ -52,12 +54,15 @@ def tolerance(instance: Instance, solution: Solution) -> Fraction:
     return flow * Fraction(1, 10**7 if shared else 10**9) + 16 * ulps
 
 
-def on_a_grid(instance: Instance) -> bool:
-    """Have the times a common unit? (Else the models of a grid say that they do not apply.)"""
-    try:
-        return bool(time_grid(instance.relative).unit)
-    except InputError:
+def too_large(instance: Instance, objective: str, model: str | None) -> bool:
+    """Has a grid of time no common unit (the models say that they do not apply), or so many slots that it takes minutes?"""
+    if model in (None, "disjunctive", "positional"):
         return False
+    try:
+        size = FORMULATIONS.get(model if model in FORMULATIONS else "rigid-time-indexed").size
+        return not time_grid(instance.relative).unit or size(instance.relative, objective) > SLOTS
+    except InputError:
+        return True
 
 
 def tried(kind: str, seed: int, models: tuple[str | None, ...]) -> Counter[str]:
@@ -68,7 +73,7 @@ def tried(kind: str, seed: int, models: tuple[str | None, ...]) -> Counter[str]:
     best = (exhaustion.sharing_optimum if kind == "sharing" else exhaustion.gang_optimum)(instance, objective)
     count: Counter[str] = Counter()
     for model in models:
-        if model in GRIDS and kind in ("gang", "typed", "one_machine") and not on_a_grid(instance):
+        if kind in ("gang", "typed", "one_machine") and too_large(instance, objective, model):
             continue
         try:
             solution = solve(instance, objective, model=model)
