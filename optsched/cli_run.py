@@ -218,6 +218,8 @@ def ratio(
     members = suite_of(suite)
     with bars() as shown:
         table = ratios(members, list(policy), objective, progress=shown.step("measuring ratios"))
+    for note in table.notes:
+        say(note)
     if as_json:
         print_json(table.to_json())
     else:

@@ -90,7 +90,7 @@ def test_solve_shows_a_line_and_tells_the_incumbent_and_the_interval(tmp_path: P
 
 
 def test_run_tells_of_the_policies_that_have_finished_and_leaves_no_folder(tmp_path: Path) -> None:
-    generate("poisson", 1, jobs=2000, cluster="16x8").save(tmp_path / "long.json")
+    generate("poisson", 1, jobs=6000, cluster="64x8").save(tmp_path / "long.json")
     folder = tmp_path / "new"
     terminal = Terminal("run", str(tmp_path / "long.json"), "-p", "fifo", "-p", "gavel", "-o", str(folder), columns=120)
     terminal.wait_for("gavel")

@@ -112,7 +112,7 @@ def test_measures_of_a_run_are_those_of_its_schedule() -> None:
     several = [{node for node, _ in s.gpus} for s in run.schedule.segments() if len(s.gpus) > 1]
     assert found["spanning"] == pytest.approx(np.mean([len(nodes) > 1 for nodes in several]))
     compute = float(np.dot(instance.gpus * instance.iterations, instance.forward + instance.backward))
-    assert found["utilization"] == pytest.approx(compute / (16 * run.schedule.end.max()))
+    assert found["utilization"] == pytest.approx(compute / (16 * (run.schedule.end.max() - instance.arrival.min())))
     ticks = measure("faithful srsf:k=2+lwf:kappa=2", Proven(instance))
     assert set(ticks) == set(found)
     assert ticks["contended"] == pytest.approx(found["contended"], abs=0.05)
