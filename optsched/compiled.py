@@ -90,7 +90,7 @@ def _stamp(path: Path) -> str:
 
 @cache
 def _folder(stamp: str) -> str:
-    """Where compiled code is kept: inside the package where that can be written, else in the user's cache."""
+    """Where compiled code is kept: in the package where that can be written, else the user's cache, else nowhere ("")."""
     user = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optsched"
     base = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _PACKAGE / "__pycache__"
     for place in (base, user):
@@ -103,7 +103,7 @@ def _folder(stamp: str) -> str:
             os.utime(folder)  # in use: not to be forgotten
             _forget(place, folder)
             return str(folder)
-    return ""  # numba's own choice
+    return ""
 
 
 def _forget(place: Path, current: Path) -> None:
@@ -235,8 +235,10 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         return super().get_call_template(args, kws)
 
     def _open_cache(self) -> None:
-        kept = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = _folder(_stamp(Path(self.py_func.__code__.co_filename))) or kept
+        folder, kept = _folder(_stamp(Path(self.py_func.__code__.co_filename))), numba.config.CACHE_DIR
+        if not folder:
+            return  # nowhere to write: it is compiled for this process alone
+        numba.config.CACHE_DIR = folder
         try:
             self.enable_caching()
         finally:
