@@ -2,7 +2,8 @@
 
 What numba compiles is kept on disk (`optsched.compiled`). Nothing here lists what is compiled: every registered placement,
 policy, bound and exact method is used once, on small instances of every kind, with interpreting switched off. A new policy
-is warmed up because it is registered.
+is warmed up because it is registered. What only large numbers reach (sums beyond 128 bits, sorting by wide densities) is
+left to the run that meets them: seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from optsched.compiled import Function, without_interpreting
+from optsched.compiled import FUNCTIONS, Function, without_interpreting
 from optsched.errors import OptschedError
 
 Step = tuple[str, Callable[[], None]]
@@ -49,6 +50,7 @@ def _steps() -> Iterator[Step]:
         yield f"bounds, {kind}", partial(_bound, instance)
         yield f"exact methods, {kind}", partial(_solve, instance)
     yield "predictors", partial(_run, "a-srpt:predictor=forest", kinds["stage profiles"])
+    yield "rules of one form", _prepare_all
 
 
 def _instances() -> dict[str, Any]:
@@ -72,6 +74,11 @@ def _prepare(placement: Any) -> None:
         place = getattr(rule, "place", None)
         if isinstance(place, Function):
             place.prepare()
+
+
+def _prepare_all() -> None:
+    for function in FUNCTIONS:
+        function.prepare()
 
 
 def _attempt(attempt: Callable[[], Any]) -> None:

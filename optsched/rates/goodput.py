@@ -179,6 +179,7 @@ class Goodputs:
                 self._of[j] = known[*key, batch, gang]
         self._tables: dict[tuple[int, int], Floats] = {}
         self._limits: dict[tuple[int, int], Floats] = {}
+        self._rigid: dict[tuple[int, Places], float] = {}
 
     def of(self, job: int) -> Goodput | None:
         """The rates of an elastic job; None for a rigid one."""
@@ -191,9 +192,12 @@ class Goodputs:
             return goodput.rate([count for _, count in sorted(on)])
         if sum(count for _, count in on) != self._instance.gpus[job]:
             return 0.0
-        nodes = np.repeat(*np.array(on, dtype=np.int64).T)
-        pace = float(segment_paces(self._instance, np.array([job]), np.array([0, nodes.size]), nodes)[0])
-        return 1.0 / pace if np.isfinite(pace) and pace > 0 else 0.0
+        placed = job, tuple(on)
+        if placed not in self._rigid:  # a rigid job is asked about the same places round after round
+            nodes = np.repeat(*np.array(on, dtype=np.int64).T)
+            pace = float(segment_paces(self._instance, np.array([job]), np.array([0, nodes.size]), nodes)[0])
+            self._rigid[placed] = 1.0 / pace if np.isfinite(pace) and pace > 0 else 0.0
+        return self._rigid[placed]
 
     def table(self, job: int) -> Floats:
         """v_j with r GPUs on one node [r, 0] and over several [r, 1], f64[G + 1, 2]; 0 where its nodes do not offer that.
