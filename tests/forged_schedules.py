@@ -98,6 +98,8 @@ class Case:
             for gpu in gpus:
                 free[tuple(gpu)] = max(free[tuple(gpu)], end)
         types = [] if rng.random() < 0.7 else sorted({NODES[n][0] for row in segments for n, _ in row["gpus"]})
+        if sum(count for kind, count, room in NODES if kind in types and room >= memory) < model.gang:
+            types = []  # an elastic job ran narrower than its gang, which these types have no room for
         job = {"id": f"j{j}", "arrival": arrival, "need": float(need), "memory": memory, "types": types}
         return job, segments
 

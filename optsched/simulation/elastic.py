@@ -31,6 +31,7 @@ from optsched.simulation.instant import last_of_instant
 from optsched.simulation.run import CONSERVED, Run
 
 MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
+PATIENCE = 1000  # rounds, or restarts if these are longer, in which nobody works
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 
 
@@ -173,7 +174,7 @@ class _Replay:
         self.first = float(instance.arrival.min(initial=math.inf))
         self._check_rounds()
         self.by_arrival = np.lexsort((np.arange(instance.n), instance.arrival)).tolist()
-        self.came = self.rounds = self.preemptions = 0
+        self.came = self.rounds = self.preemptions = self.fruitless = 0
         self.job: list[int] = []
         self.on: list[Places] = []
         self.spans: list[tuple[float, float, float, float]] = []  # start, end, work, rate
@@ -235,6 +236,7 @@ class _Replay:
         """Ask, and let jobs change their GPUs; was anything allocated?"""
         view = self.view
         given = {each.job: tuple(sorted(each.on)) for each in self._legal(list(self.policy.allocate(view)))}
+        self._watch(now)
         for j in [j for j, hold in view.holds.items() if given.get(j) != hold.on]:
             self._leave(j, now)
             self.preemptions += 1
@@ -243,6 +245,16 @@ class _Replay:
                 view.holds[j] = _Hold(on, now, now + self.restart, view.rate(j, on), float(view.remaining[j]))
                 view.count[j] += 1
         return bool(given)
+
+    def _watch(self, now: float) -> None:
+        """Raise `SimulationError` where all jobs have been moved again and again before any of them had worked."""
+        holds = self.view.holds.values()
+        self.fruitless = self.fruitless + 1 if holds and all(hold.ready >= now for hold in holds) else 0
+        if self.fruitless * self.length > PATIENCE * max(self.length, self.restart):
+            raise SimulationError(
+                f"policy {self.name} at {now:g} s after the first arrival: for {self.fruitless:,} rounds of "
+                f"{self.length:g} s no job has worked: its GPUs change before its restart of {self.restart:g} s is over"
+            )
 
     def _leave(self, j: int, end: float, *, done: bool = False) -> None:
         """Job ``j`` gives its GPUs back at ``end``, ``done`` or not: a segment."""

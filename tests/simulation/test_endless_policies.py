@@ -92,3 +92,12 @@ def test_wakes_that_have_passed_are_forgotten() -> None:
         kept.add(time)
     assert kept.due(1.0, math.inf, quiet=False, acted=False) == 2.0
     assert kept.due(3.0, math.inf, quiet=False, acted=False) == math.inf
+
+
+def test_a_policy_that_moves_all_jobs_before_they_have_restarted_is_stopped() -> None:
+    """It went on for ever: rounds no longer than a restart, and two jobs that exchange their GPUs in every one."""
+    instance = osd.load("ddl-06-3")
+    with pytest.raises(osd.SimulationError, match=r"policy goodput:round=30 .*no job has worked.*restart of 30 s"):
+        osd.simulate(instance, "goodput:round=30")
+    slow = osd.simulate(instance, "goodput:round=31")
+    assert not slow.unfinished
