@@ -9,9 +9,10 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from exact_task_referee import Document, verdict
-from forged_task_logs import Case, cases, write
+from forged_task_logs import COARSE_CLOCKS, Case, cases, write
 
 from optsched.check import check_file
 from optsched.errors import InputError
@@ -52,6 +53,12 @@ def test_forged_task_logs_are_refused_unless_they_are_legal(tmp_path: Path) -> N
     tally = judge(1, 60, 10, tmp_path)
     assert tally["illegal"] > 350
     assert tally["legal"] > 30
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_log_holds_where_the_clock_hardly_tells_its_tasks(seed: int, tmp_path: Path) -> None:
+    case = Case(np.random.default_rng([seed, 3]), seed, log=seed % 4 != 3, clocks=[COARSE_CLOCKS[seed // 2]])
+    assert broken_rules(case, case.document, tmp_path) == set()
 
 
 @pytest.mark.study
