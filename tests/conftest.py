@@ -1,9 +1,12 @@
-"""What every test shares: the place of the public data, and hypothesis' settings."""
+"""What every test shares: the command line, the place of the public data, and hypothesis' settings."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,3 +25,54 @@ def data_dir() -> Path:
     if not place or not Path(place).is_dir():
         pytest.skip("OPTSCHED_DATA does not name the folder of public traces and proven optima")
     return Path(place)
+
+
+class Outcome(NamedTuple):
+    """What a command did, as a script sees it."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """``optsched ARGUMENTS``, in this process."""
+    from optsched.cli import main  # the tests that need no command line do not wait for it
+
+    def call(*arguments: object) -> Outcome:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Outcome(int(stopped.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def screen(command: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """The same with ``COLUMNS``; None: it is not set."""
+
+    def call(columns: int | None, *arguments: object) -> Outcome:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        if columns is not None:
+            monkeypatch.setenv("COLUMNS", str(columns))
+        return command(*arguments)
+
+    return call
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Two machines' worth of gangs; the optimum of sum C_j is 3 + 5 + 9 = 17 (b and c beside each other, then a)."""
+    from optsched.instance import Instance, Job
+
+    path = tmp_path / "small.json"
+    jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
+    Instance(jobs, "1x2", name="small", objective="total_completion_time").save(path)
+    return path

@@ -8,41 +8,8 @@ from typing import Any
 
 import pytest
 
-from optsched.cli import main
 from optsched.instance import Instance, Job
 from optsched.sources import load
-
-
-class Outcome:
-    """What a command did."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: str) -> Outcome:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Outcome(int(stopped.value.code or 0), captured.out, captured.err)
-
-    return call
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """Two machines' worth of gangs; the optimum of sum C_j is 3 + 5 + 9 = 17 (b and c beside each other, then a)."""
-    path = tmp_path / "small.json"
-    jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
-    Instance(jobs, "1x2", name="small", objective="total_completion_time").save(path)
-    return path
-
 
 METRICS = {
     "mean_jct",

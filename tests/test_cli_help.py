@@ -12,25 +12,20 @@ from typing import Any
 import pytest
 
 from optsched.catalogue import KINDS, SUMMARIES, catalogue
-from optsched.cli import main
 from optsched.cli_names import names
 from optsched.cli_options import DEFAULT_POLICIES
 from optsched.report import DEFAULT_POLICIES as EXCLUSIVE
 from optsched.report import SHARING_POLICIES, TASK_POLICIES
 
-PROGRAM = [sys.executable, "-m", "optsched"]
-
 
 @pytest.fixture
-def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("COLUMNS", "100")
+def out(screen: Any) -> Any:
+    """Exit code and stdout of a command that has nothing to say on stderr."""
 
     def call(*arguments: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main(list(arguments))
-        captured = capsys.readouterr()
-        assert captured.err == ""
-        return int(stopped.value.code or 0), captured.out
+        done = screen(100, *arguments)
+        assert done.err == ""
+        return done.code, done.out
 
     return call
 
@@ -53,11 +48,11 @@ def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
     assert list(KINDS) == list(SUMMARIES)
 
 
-@pytest.mark.parametrize("command", ["run", "solve", "bound", "verify", "ratio", "generate", "convert", "reproduce"])
-def test_every_command_knows_h_and_shows_an_example(out: Any, command: str) -> None:
-    code, text = out(command, "-h")
+@pytest.mark.parametrize("name", ["run", "solve", "bound", "verify", "ratio", "generate", "convert", "reproduce"])
+def test_every_command_knows_h_and_shows_an_example(out: Any, name: str) -> None:
+    code, text = out(name, "-h")
     assert code == 0
-    assert f"optsched {command} " in text.partition("Arguments:")[0].partition("\n")[2]
+    assert f"optsched {name} " in text.partition("Arguments:")[0].partition("\n")[2]
 
 
 def test_options_have_types_as_people_write_them(out: Any) -> None:
@@ -89,11 +84,10 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
     assert {"name": "jobs", "default": "1000"}.items() <= entry["parameters"][0].items()
 
 
-def test_an_unknown_name_of_a_kind_is_told_with_near_matches(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["list", "policies", "srft"])
-    assert stopped.value.code == 2
-    assert "did you mean srtf" in capsys.readouterr().err
+def test_an_unknown_name_of_a_kind_is_told_with_near_matches(command: Any) -> None:
+    done = command("list", "policies", "srft")
+    assert done.code == 2
+    assert "did you mean srtf" in done.err
 
 
 @pytest.mark.parametrize("kind", ["policies", "placements", "recipes", "dialects", "instances"])

@@ -11,25 +11,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from optsched.cli import main
 from optsched.cli_layout import PIPED, Column, Sheet
 from optsched.instance import Instance, Job
 
 WIDTHS = (60, 80, 120, 200)
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?![\w.])")
-
-
-@pytest.fixture
-def screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    def call(columns: int | None, *arguments: str) -> str:
-        monkeypatch.delenv("COLUMNS", raising=False)
-        if columns is not None:
-            monkeypatch.setenv("COLUMNS", str(columns))
-        with pytest.raises(SystemExit):
-            main(list(arguments))
-        return capsys.readouterr().out
-
-    return call
 
 
 @pytest.fixture
@@ -55,7 +41,7 @@ def cells(text: str) -> set[str]:
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_run_fits_and_loses_no_number(screen: Any, million: str, columns: int) -> None:
-    shown, wide = screen(columns, "run", million, *POLICIES), screen(1000, "run", million, *POLICIES)
+    shown, wide = screen(columns, "run", million, *POLICIES).out, screen(1000, "run", million, *POLICIES).out
     assert max(map(cell_len, shown.splitlines())) <= columns
     # the same cells, whole, whatever the number of blocks that they stand in
     narrow_cells, wide_cells = cells(shown), cells(wide)
@@ -79,15 +65,15 @@ def test_run_fits_and_loses_no_number(screen: Any, million: str, columns: int) -
     ids=" ".join,
 )
 def test_every_table_fits(screen: Any, columns: int, arguments: list[str]) -> None:
-    shown = screen(columns, *arguments)
+    shown = screen(columns, *arguments).out
     assert shown
     assert max(map(cell_len, shown.splitlines())) <= columns
 
 
 def test_piped_output_is_wide_unless_it_is_told_otherwise(screen: Any, million: str) -> None:
-    table = screen(None, "run", million, *POLICIES).splitlines()
+    table = screen(None, "run", million, *POLICIES).out.splitlines()
     assert 120 < cell_len(table[0]) <= PIPED
-    assert cell_len(screen(90, "run", million, *POLICIES).splitlines()[0]) <= 90
+    assert cell_len(screen(90, "run", million, *POLICIES).out.splitlines()[0]) <= 90
 
 
 def drawn(sheet: Sheet, width: int) -> list[str]:

@@ -11,18 +11,9 @@ from pathlib import Path
 import pytest
 
 import optsched.cli
-from optsched.instance import Instance, Job
 
 PROGRAM = f"{sys.executable} -m optsched"
 FULL = Path("/dev/full")
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    path = tmp_path / "small.json"
-    jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
-    Instance(jobs, "1x2", name="small", objective="total_completion_time").save(path)
-    return str(path)
 
 
 def shell(command: str) -> tuple[str, str, int]:
@@ -31,15 +22,15 @@ def shell(command: str) -> tuple[str, str, int]:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize("arguments", ["run {small} -p fifo", "run {small} -p fifo --json", "list", "--help"])
-def test_a_full_disk_is_one_line_and_exit_2(arguments: str, small: str) -> None:
+@pytest.mark.parametrize("arguments", ["run {small} -p fifo", "run {small} -p fifo --json", "list models", "--help"])
+def test_a_full_disk_is_one_line_and_exit_2(arguments: str, small: Path) -> None:
     _, err, code = shell(f"{PROGRAM} {arguments.format(small=small)} > /dev/full")
     assert err == "optsched: cannot write to stdout: No space left on device\n"
     assert code == 2
 
 
 @pytest.mark.parametrize("arguments", ["list instances", "bound {small}"])
-def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, small: str) -> None:
+def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, small: Path) -> None:
     # true reads nothing: whatever is written then has no reader
     _, err, code = shell(f"{PROGRAM} {arguments.format(small=small)} | true")
     assert (err, code) == ("", 0)
@@ -48,10 +39,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, small: str) -
 
 
 def test_a_closed_stdout_is_one_line_and_exit_2() -> None:
-    assert shell(f"{PROGRAM} list >&-") == ("", "optsched: cannot write to stdout: it is closed\n", 2)
+    assert shell(f"{PROGRAM} list models >&-") == ("", "optsched: cannot write to stdout: it is closed\n", 2)
 
 
-def test_what_stdout_cannot_encode_does_not_stop_a_table(small: str) -> None:
+def test_what_stdout_cannot_encode_does_not_stop_a_table(small: Path) -> None:
     out, err, code = shell(f"PYTHONIOENCODING=ascii {PROGRAM} bound {small}")
     assert code == 0, err
     assert "total_completion_time" in out

@@ -11,29 +11,6 @@ from typing import Any
 
 import pytest
 
-from optsched.cli import main
-from optsched.instance import Instance, Job
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    path = tmp_path / "small.json"
-    jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
-    Instance(jobs, "1x2", name="small", objective="total_completion_time").save(path)
-    return path
-
-
 WRITING = [("bound", "a certificate"), ("solve", "a schedule"), ("convert", "an instance")]
 
 
@@ -67,18 +44,58 @@ def test_a_pipe_is_written_into_not_over(command: Any, small: Path, tmp_path: Pa
     assert "format" in json.loads(read[0]), what
 
 
-def test_a_device_stays_a_device(command: Any, small: Path) -> None:
-    # as root the device itself was once replaced: this one is looked at before and after
-    before = os.stat(os.devnull)
-    assert command("bound", small, "--output", os.devnull)[0] == 0
-    after = os.stat(os.devnull)
+def device(folder: Path, name: str, minor: int) -> Path:
+    """A memory device of one's own where that may be made: who may make one could also lose that of the machine."""
+    own, machines = folder / name, Path("/dev") / name
+    try:
+        os.mknod(own, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+        own.open("wb").close()
+    except PermissionError:  # no such right, or a file system without devices
+        if os.geteuid() == 0 or not machines.exists():
+            pytest.skip("no device can be made here")
+        return machines  # in whose folder this user can write nothing
+    return own
+
+
+@pytest.mark.parametrize("name", ["bound", "solve", "convert"])
+@pytest.mark.parametrize("option", ["-o", "--output"])
+def test_a_device_stays_a_device(command: Any, small: Path, tmp_path: Path, name: str, option: str) -> None:
+    null = device(tmp_path, "null", 3)
+    before = null.lstat()
+    done = command(name, small, option, null)
+    after = null.lstat()
     assert (after.st_mode, after.st_rdev, after.st_ino) == (before.st_mode, before.st_rdev, before.st_ino)
+    assert done.code == 0, done.err
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_full_disk_behind_o_is_one_line(command: Any, small: Path) -> None:
-    code, out, err = command("bound", small, "-o", "/dev/full")
-    assert (code, out, err) == (2, "", "optsched: /dev/full: cannot write: No space left on device\n")
+def test_a_full_disk_behind_o_is_one_line(command: Any, small: Path, tmp_path: Path) -> None:
+    full = device(tmp_path, "full", 7)
+    done = command("bound", small, "-o", full)
+    assert done == (2, "", f"optsched: {full}: cannot write: No space left on device\n")
+    assert stat.S_ISCHR(full.lstat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["bound", "solve", "convert"])
+def test_a_folder_is_not_a_file(command: Any, small: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "made.json"
+    folder.mkdir()
+    done = command(name, small, "-o", folder)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"optsched: {folder}: cannot write")
+    assert done.err.count("\n") == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_names_and_formats_of_files_follow_from_the_command(command: Any, small: Path, tmp_path: Path) -> None:
+    # from the policies in their order and the size of the instance; not from what was found or what lay there
+    folder = tmp_path / "run"
+    chosen = ("-p", "tiresias:threshold=24,round=4+random:seed=7", "-p", "fifo", "-p", "fifo")
+    names = []
+    for objective in ("total_completion_time", "makespan"):
+        assert command("run", small, *chosen, "--objective", objective, "-o", folder).code == 0
+        names.append(sorted(path.name for path in folder.iterdir()))
+    schedules = ["01-tiresias-threshold=24-round=4-random-seed=7", "02-fifo", "03-fifo"]
+    assert names[0] == names[1] == ["certificate.json", "result.json", *(f"schedule-{name}.json" for name in schedules)]
 
 
 def test_a_folder_says_what_was_written_and_holds_one_run(command: Any, small: Path, tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import optsched as osd
 from optsched import compiled
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
+from optsched.simulation import iterations, sharing
 
 HERE = Path(__file__).parent
 
@@ -91,6 +93,45 @@ def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, caps
     said = capsys.readouterr().err
     assert f"optsched: compiling {__name__}.total, once for this machine" in said
     assert f"optsched: compiled {__name__}.total in " in said
+
+
+class Greedy:
+    """Starts what fits; waits a thousand seconds for the compiler each time that it is asked."""
+
+    name = "greedy"
+    knowledge = "non-clairvoyant"
+
+    def decide(self, view: Any) -> Any:
+        waits_for_the_compiler()
+        return [osd.Start(job) for job in view.waiting[:1] if view.fits(job)]
+
+
+def waits_for_the_compiler(*_: Any) -> None:
+    """What `Function.compile` notes when it has taken a thousand seconds."""
+    compiled._spent.compiling += 1000.0
+    compiled._spent.waiting += 1000.0
+
+
+@pytest.mark.parametrize(
+    ("source", "policy"),
+    [
+        ("rigid-06-1", "fifo"),
+        ("rigid-06-1", Greedy()),
+        ("contention-cluster", "srsf"),
+        ("sharing-cluster", "sjf-bsbf"),
+        ("hetero", "hadar-e"),
+    ],
+    ids=["orders", "plain Python", "tasks", "shared GPUs", "forks"],
+)
+def test_seconds_of_a_run_are_without_compiling(source: str, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for engine in (iterations, sharing):
+        monkeypatch.setattr(engine, "SLICE", 5)  # so that a small run tells of its progress, too
+    instance = osd.generate("hetero-small", seed=1) if source == "hetero" else osd.load(source, limit=4)
+    assert osd.simulate(instance, policy, progress=waits_for_the_compiler).seconds < 0
+
+
+def test_seconds_of_a_solution_are_without_compiling() -> None:
+    assert osd.solve("rigid-06-1", progress=waits_for_the_compiler).seconds < 0
 
 
 NOTHING = """

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import re
 from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from optsched.cli_tables import solution_view
+from optsched.instance import Instance, Job
 from optsched.rounding import fixed, ratio, significant
 
 NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)
@@ -42,3 +50,73 @@ def test_a_ratio_is_at_most_what_is_shown(value: float, exact: bool, shown: str)
 
 def test_there_is_no_minus_zero() -> None:
     assert fixed(-0.0001, 2, "up") == "0.00"
+
+
+# -- as the commands print it -----------------------------------------------------------------------------------------
+
+
+def cells(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
+
+
+def shown_number(text: str) -> Fraction:
+    return Fraction(re.sub(r"[<=,\s]", "", text))
+
+
+def nearest_is_below(ratio: float, decimals: int) -> bool:
+    return float(f"{ratio:.{decimals}f}") < ratio
+
+
+@pytest.fixture
+def thirds(tmp_path: Path) -> Path:
+    """Times of many digits, so that no number of the tables is the number meant; the ratios are above their nearest."""
+    times = [(1 / 3, 10000 / 3), (7 / 9, 5000 / 7), (2 / 3, 20000 / 9), (5 / 3, 3996 / 11)]
+    jobs = [Job(f"j{k}", arrival=r, gpus=1 + k % 2, duration=p) for k, (r, p) in enumerate(times)]
+    path = tmp_path / "thirds.json"
+    Instance(jobs, "1x2", name="thirds", objective="total_completion_time").save(path)
+    return path
+
+
+POLICIES = ("-p", "srtf", "-p", "sjf", "-p", "tiresias")
+
+
+@pytest.mark.parametrize("source", ["rigid-10-1", "thirds"])  # 228 / 203.6875 was once shown as <= 1.119
+def test_a_ratio_to_a_bound_is_an_upper_bound(screen: Any, thirds: Path, source: str) -> None:
+    place = thirds if source == "thirds" else source
+    lines = screen(300, "run", place, *POLICIES, "--json").json["runs"]
+    shown = {row[0]: row[2] for row in cells(screen(300, "run", place, *POLICIES).out)}
+    meant = {line["policy"]: line["ratio"] for line in lines if not line["bound"]["exact"]}
+    assert any(nearest_is_below(value, 3) for value in meant.values())
+    for policy, value in meant.items():
+        assert shown[policy].startswith("<= ")
+        assert Fraction(value) <= shown_number(shown[policy]) <= Fraction(value) + Fraction(1, 1000)
+
+
+def test_the_worst_and_the_mean_ratio_of_a_suite_are_upper_bounds(screen: Any, thirds: Path) -> None:
+    rows = screen(300, "ratio", thirds, *POLICIES, "--json").json["policies"]
+    shown = {row[0]: (row[1], row[3]) for row in cells(screen(300, "ratio", thirds, *POLICIES).out)}
+    assert any(nearest_is_below(row["worst"], 4) for row in rows)
+    for row in rows:
+        for text, value in zip(shown[row["policy"]], (row["worst"], row["mean"]), strict=True):
+            assert Fraction(value) <= shown_number(text) <= Fraction(value) + Fraction(1, 10000)
+
+
+def test_a_bound_in_a_table_is_a_bound(screen: Any, thirds: Path) -> None:
+    proved = Fraction(screen(300, "bound", thirds, "--json").json["value"])
+    ((_, in_bound, *_),) = cells(screen(300, "bound", thirds).out)
+    noted = re.search(r"no schedule is below ([\d,.]+\d)", screen(300, "run", thirds, "-p", "srtf").out)
+    assert noted is not None
+    for text in (in_bound, noted[1]):
+        assert shown_number(text) <= proved < shown_number(text) * (1 + Fraction(1, 10**8))
+
+
+def test_a_gap_in_a_table_is_at_least_the_gap(thirds: Path) -> None:
+    # 0.00 % stands for a proof; value and bound enclose the optimum as they are shown, too
+    known: dict[str, Any] = {"status": "limit", "value": 10000 / 3, "bound": 10000 / 3 - 1e-9, "gap": 3e-13}
+    sizes = {"model": "m", "solver": "s", "rows": 1, "columns": 1, "nonzeros": 1, "seconds": 1.0}
+    page = io.StringIO()
+    view = solution_view({**known, **sizes, "objective": "makespan"}, Instance.load(thirds), None)
+    Console(file=page, width=300).print(view)
+    ((_, value, bound, gap, *_),) = cells(page.getvalue())
+    assert gap == "0.01 %"
+    assert shown_number(bound) <= Fraction(known["bound"]) < Fraction(known["value"]) <= shown_number(value)

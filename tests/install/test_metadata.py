@@ -91,6 +91,31 @@ def test_the_changelog_keeps_its_form() -> None:
         assert f"\n[{name}]: " in text, name
 
 
+def test_tags_are_named_after_versions_and_the_changelog_links_to_them() -> None:
+    rules = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"`git tag -a v(\S+) -m \"optsched (\S+)\"`", rules)
+    assert "tag `vX.Y.Z`" in " ".join(rules.split())
+    assert example[0] == example[1]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", example[0])
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for name, link in re.findall(r"^\[(\d+\.\d+\.\d+)\]: (\S+)$", text, re.MULTILINE):
+        assert link.endswith(f"v{name}")
+
+
+def test_the_package_says_where_it_lives() -> None:
+    assert {"Homepage", "Source", "Issues", "Changelog"} <= set(PROJECT["urls"])
+    assert all(each.startswith(PROJECT["urls"]["Homepage"]) for each in PROJECT["urls"].values())
+
+
+def test_contributing_is_one_page() -> None:
+    # what is set up, what is checked, and one example of each thing that is one new file
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for part in ("## Set-up and checks", "**A policy**", "**A bound**", "**A formulation**", "**A dialect**"):
+        assert part in text
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(prose.splitlines()) <= 70
+
+
 def test_the_citation_is_one() -> None:
     # The required keys and the types of Citation File Format 1.2.0; the licence and the address are the project's.
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))

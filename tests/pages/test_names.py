@@ -15,7 +15,7 @@ import optsched
 from optsched.catalogue import KINDS
 from optsched.cli import app
 from optsched.online.specification import specify
-from pages.page import README, ROOT, Page, name_of, page_files
+from pages.page import README, ROOT, Block, Page, logical_lines, name_of, page_files
 
 EVERY = pytest.mark.parametrize("page", [*map(Page, page_files())], ids=lambda page: name_of(page.path))
 GOALS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -103,6 +103,32 @@ def test_no_table_shows_policies_that_do_not_differ(page: Page) -> None:
     for block in page.blocks:
         ratios = re.findall(r"│ +<?= (\d+\.\d+) │", block.text)
         assert block.language != "text" or len(ratios) < 2 or len(set(ratios)) > 1, block.text
+
+
+@EVERY
+def test_a_ratio_that_a_snippet_prints_is_shown_or_says_to_what_it_is(page: Page) -> None:
+    for block, after in pairwise([*page.blocks, Block("text", "", 0, 0)]):
+        if block.language == "python" and "osd.compare(" in block.text and '"ratio"' in block.text:
+            assert '"ratio_to"' in block.text or (after.language == "text" and after.text), block.text
+
+
+def classes(line: str) -> set[str]:
+    """The classes of schedules that the policies of a command make: those that fork jobs make one of their own."""
+    chosen = [specify(word).policy for before, word in pairwise(shlex.split(line)) if before == "-p"]
+    return {"forking" if hasattr(policy, "assign") else "gang" for policy in chosen}
+
+
+@EVERY
+def test_runs_of_several_classes_are_shown_beside_bounds_of_their_own(page: Page) -> None:
+    before = 0
+    for block, after in pairwise([*page.blocks, Block("text", "", 0, 0)]):
+        lines = logical_lines(block.text) if block.language == "bash" else []
+        for several in (classes(line) for line in lines if line.startswith("optsched run ")):
+            if len(several) > 1:
+                assert after.language == "text", "a ratio that nobody sees needs no words"
+                assert all(f"class {each}" in " ".join(after.text.split()) for each in several)
+                assert "bound of its own class" in " ".join(page.text[before : block.start].split())
+        before = block.end
 
 
 @EVERY

@@ -8,21 +8,9 @@ from typing import Any
 
 import pytest
 
-from optsched.cli import main
 from optsched.instance import Instance
 from optsched.ratios.graham_list import blocked_long_job
 from ratios.theorems import false_theorem, filed
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def test_ratio_json_has_the_fields_of_the_contract(command: Any) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from optsched.simulation.engine import run_policy
 from optsched.simulation.placing import Placement, compiled
 from optsched.simulation.run import Run
 from simulation.instances import HOMOGENEOUS, MIXED, history, random_instance, reference_history, replayed
+from simulation.ways import printed
 
 VARIANTS = {
     "fifo": ["", ":skip=true"],
@@ -110,8 +108,7 @@ def test_any_order_of_any_kind_agrees(seed: int, placement: str) -> None:
 
 
 def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = (
         "from simulation.instances import MIXED, random_instance\n"
         "from simulation.test_engine import run\n"
         "for spec in ('fifo', 'srtf:restart=2+consolidated', 'tiresias:threshold=24,round=4,starvation=1+random'):\n"
@@ -119,16 +116,9 @@ def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
         "        made = run(random_instance(seed, MIXED), spec)\n"
         "        print(spec, seed, made.schedule.completion.tolist(), made.schedule.gpu_node.tolist(), made.events)\n"
     )
-    here = Path(__file__).parent.parent
-    outputs = []
-    for interpreted in ("0", "1"):
-        environment = {**os.environ, "NUMBA_DISABLE_JIT": interpreted, "PYTHONPATH": f"{here}:{here.parent}"}
-        environment["PYTHONWARNINGS"] = "ignore"  # numpy warns that random numbers overflow, as they must
-        made = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
-        assert made.returncode == 0, made.stderr
-        outputs.append(made.stdout)
-    assert outputs[0] == outputs[1]
-    assert outputs[0].count("\n") == 6
+    compiled, *others = printed(program, tmp_path).values()
+    assert others == [compiled, compiled]
+    assert compiled.count("\n") == 6
 
 
 # -- small and large ------------------------------------------------------------------------------------------------------

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +27,7 @@ from optsched.simulation.next_event import new_tree, ringing, set_clock
 from optsched.task_policy import Countdown, LinkView, TaskJobs, TaskOrder
 from simulation.task_instances import random_task_instance
 from simulation.task_reference import reference_run
+from simulation.ways import printed
 
 RULES: dict[str, Any] = {
     "srsf:k=1": ("srsf", 1),
@@ -292,24 +290,16 @@ def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
 
 
 def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = (
         "from simulation.task_instances import random_task_instance\n"
         "from simulation.test_iterations import ran, told\n"
         "for spec in ('srsf:k=2+random', 'ada-srsf+list', 'k-way+first-fit', 'leader-first+lwf:kappa=2'):\n"
         "    for seed in (0, 6):\n"
         "        print(spec, seed, told(ran(random_task_instance(seed), spec)))\n"
     )
-    here = Path(__file__).parent.parent
-    outputs = []
-    for interpreted in ("0", "1"):
-        environment = {**os.environ, "NUMBA_DISABLE_JIT": interpreted, "PYTHONPATH": f"{here}:{here.parent}"}
-        environment["PYTHONWARNINGS"] = "ignore"  # numpy warns that random numbers overflow, as they must
-        made = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
-        assert made.returncode == 0, made.stderr
-        outputs.append(made.stdout)
-    assert outputs[0] == outputs[1]
-    assert outputs[0].count("\n") == 8
+    compiled, *others = printed(program, tmp_path).values()
+    assert others == [compiled, compiled]
+    assert compiled.count("\n") == 8
 
 
 def test_times_far_from_zero_lose_nothing_but_the_digits_of_the_clock() -> None:
