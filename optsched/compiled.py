@@ -43,6 +43,7 @@ __all__ = [
     "seconds_waited",
     "slice_of",
     "types",
+    "waiting_of_this_thread",
     "without_interpreting",
 ]
 
@@ -115,7 +116,7 @@ def _forget(place: Path, current: Path) -> None:
 class _Spent(threading.local):
     """What this thread is doing: ``depth`` of interpreted calls, CPU seconds spent on ``compiling``, how deep in it.
 
-    ``waiting``: the same in seconds of the clock.
+    ``waiting``: the same in seconds of the clock, ``since`` when a compilation runs that is not in it yet.
 
     ``impatient``: everything is compiled at its first call.
     """
@@ -124,6 +125,7 @@ class _Spent(threading.local):
     impatient = False
     compiling = 0.0
     waiting = 0.0
+    since: float | None = None
     nested = 0
 
 
@@ -220,6 +222,8 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         begun, since = time.process_time(), time.perf_counter()
         _spent.nested += 1
         notice = _Notice(self) if _spent.nested == 1 else None
+        if notice is not None:
+            _spent.since = since
         try:
             return super().compile(sig)
         finally:
@@ -227,6 +231,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
             if notice is not None:
                 notice.over()
                 _spent.compiling += time.process_time() - begun
+                _spent.since = None
                 _spent.waiting += time.perf_counter() - since
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
@@ -296,6 +301,17 @@ def njit(*arguments: Any, **options: Any) -> Any:
 def seconds_waited() -> float:
     """Seconds of the clock that this thread has waited for the compiler so far."""
     return _spent.waiting
+
+
+def waiting_of_this_thread() -> Callable[[], float]:
+    """`seconds_waited`, for other threads to ask, and at any moment: what is being compiled counts so far."""
+    mine = _spent.__dict__
+
+    def seconds() -> float:
+        since = mine.get("since")
+        return float(mine.get("waiting", 0.0)) + (0.0 if since is None else time.perf_counter() - since)
+
+    return seconds
 
 
 def runs_compiled(function: Any) -> bool:

@@ -1,16 +1,18 @@
-"""Progress for people, on stderr, and only for what takes longer than two seconds."""
+"""Progress for people, on stderr, and only for what takes longer than two seconds; the compiler's time does not count."""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TaskProgressColumn, TextColumn
 from rich.table import Column
+from rich.text import Text
 
 from optsched.rounding import fixed
 
@@ -19,12 +21,34 @@ DELAY = 2.0  # seconds before anything is shown
 Advance = Callable[[int, int], None]
 
 
+class Worked:
+    """A clock of this thread's work, that any thread may read: it stands still while something is compiled."""
+
+    def __init__(self) -> None:
+        from optsched.compiled import waiting_of_this_thread  # with it comes the compiler, which a run needs anyway
+
+        self._waited = waiting_of_this_thread()
+        self._began, self._before = time.perf_counter(), self._waited()
+
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return max(time.perf_counter() - self._began - (self._waited() - self._before), 0.0)
+
+
+class _Seconds(ProgressColumn):
+    """How long a step has worked."""
+
+    def render(self, task: Task) -> Text:
+        return Text(str(datetime.timedelta(seconds=int(task.fields["clock"].seconds))), style="progress.elapsed")
+
+
 class Interval:
     """Where a proof stands, in words: incumbent, bound, gap, time. nan is what is not known yet."""
 
     def __init__(self) -> None:
         self.incumbent = self.bound = self.gap = math.nan
-        self._began = time.perf_counter()
+        self._clock = Worked()
 
     def update(self, incumbent: float, bound: float, gap: float) -> None:
         """News."""
@@ -42,7 +66,7 @@ class Interval:
         """What is told when nothing follows any more."""
         if math.isnan(self.incumbent) and math.isnan(self.bound):
             return "no schedule was found and no bound proved"
-        return f"{self.text}, after {time.perf_counter() - self._began:.1f} s"
+        return f"{self.text}, after {self._clock.seconds:.1f} s"
 
 
 def _amount(value: float, *, up: bool) -> str:
@@ -63,7 +87,7 @@ class Bars:
             SpinnerColumn(),
             told,
             *drawn,
-            TimeElapsedColumn(),
+            _Seconds(),
             console=console,
             transient=True,
             expand=True,
@@ -99,7 +123,7 @@ class Bars:
         for task in self._progress.task_ids:
             self._progress.stop_task(task)
             self._progress.update(task, visible=False)
-        return self._progress.add_task(name, total=None)
+        return self._progress.add_task(name, total=None, clock=Worked())
 
 
 _shown: list[Bars] = []

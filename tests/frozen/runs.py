@@ -1,0 +1,132 @@
+"""What every run and every bound gave before the engines were made one: what is run, and the digest of what came out.
+
+`digests.json` was made by ``python -m frozen.freeze`` before anything moved, and is made again only by a commit that says
+why a schedule changed. A run's digest is of its segments (job, GPUs, start, end, work) in order of time, bit for bit, and of
+its task log; of a bound it is the exact value, with the kind in clear. A combination that is refused has `REFUSED`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from invariance.examples import examples
+
+import optsched
+from optsched import Instance
+from optsched.bounds import SCHEDULE_CLASSES
+from optsched.errors import InputError, OptschedError
+from optsched.objectives import OBJECTIVES
+from optsched.online import POLICIES
+from optsched.online.simulate import simulate
+from optsched.placement import PLACEMENTS
+from optsched.rates.duration import seconds_alone
+from optsched.sources import shipped
+from optsched.traces.generate import generate
+from optsched.traces.recipe import RECIPES
+
+SIZE = 8  # hexadecimal digits of a digest: among some 30,000 runs a change escapes with probability 1e-5
+REFUSED = "-" * SIZE
+SEEDS = 2
+# sizes of recipes that keep every run below a second or so; the others are asked for as they come
+SMALL = {
+    "ada-srsf": {"jobs": 24},
+    "ddl-cluster": {"jobs": 60},
+    "gavel-continuous": {"jobs": 40},
+    "gavel-static": {"jobs": 24},
+    "hadar-60": {"jobs": 40},
+    "philly-like": {"jobs": 80},
+    "poisson": {"jobs": 80},
+    "recurring": {"jobs": 60},
+    "sharing-cluster": {"jobs": 40},
+    "sharing-gavel": {"jobs": 40},
+}
+# parameters that change what a policy does, each beside its defaults
+VARIANTS = (
+    "a-srpt:backfill=shadow,beta=0.5",
+    "a-srpt:tau=0.5",
+    "fifo:skip=true",
+    "gavel:policy=finish_time_fairness_perf,round=4",
+    "gavel:policy=max_min_fairness_perf",
+    "hadar:round=4,restart=1",
+    "hadar-commit:round=4",
+    "hadar-e:copies=1,round=16,overhead=0",
+    "srtf:restart=3",
+    "srtf-gpu:restart=1",
+    "tiresias:threshold=24,starvation=1,restart=1,round=4",
+    "wspt:gpus=true",
+    "sjf-bsbf:consolidated=true,joint=true,interval=2",
+    "sjf-ffs:width=true",
+    "leader-first:width=1,caution=0.5",
+    "srsf:k=2,service_includes_comm=true",
+    "k-way:by_size=true",
+    "goodput:round=45",
+    "spjf:predictor=global-mean",
+)
+LONG = 600.0  # seconds
+HEAVY = frozenset({"cluster-week", "ddl-cluster", "contention-cluster", "sharing-cluster"})
+
+
+def names() -> list[str]:
+    """Of every frozen instance: shipped ones, recipes by seed, and the small ones of the tests, by seed."""
+    made = [f"{recipe}#{seed}" for recipe in RECIPES.names() for seed in range(SEEDS)]
+    return [each.name for each in shipped()] + made + [f"{kind}@{seed}" for kind in examples() for seed in range(SEEDS)]
+
+
+@cache
+def frozen_instance(name: str) -> Instance:
+    if "#" in name:
+        recipe, seed = name.split("#")
+        return generate(recipe, int(seed), **SMALL.get(recipe, {}))
+    if "@" in name:
+        kind, seed = name.split("@")
+        return examples(int(seed))[kind]
+    return optsched.load(name)
+
+
+def policies(name: str) -> list[str]:
+    """Every registered policy by its defaults, and with other parameters; no rounds of seconds for jobs of hours."""
+    long = float(np.median(seconds_alone(frozen_instance(name)))) > LONG
+    return [*POLICIES.names(), *(variant for variant in VARIANTS if not (long and "round=" in variant))]
+
+
+def placements() -> list[str]:
+    """The policy's own, and every registered one, in the order in which their digests stand in a line."""
+    return ["", *(f"+{name}" for name in PLACEMENTS.names())]
+
+
+def digest_of_run(instance: Instance, specification: str) -> str:
+    try:
+        schedule = simulate(instance, specification).schedule
+    except OptschedError:
+        return REFUSED
+    rows: list[Any] = sorted((s.start, s.job, s.end, s.work, s.gpus) for s in schedule.segments())
+    log = getattr(schedule, "tasks", None)
+    if log is not None:
+        order = np.lexsort((log.end, log.worker, log.job, log.start))
+        rows += [column[order].tolist() for column in (log.job, log.worker, log.start, log.end)]
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:SIZE]
+
+
+def digests_of_runs(name: str, policy: str) -> str:
+    """One word a placement, without those refused at the end; ``""`` where none of them runs."""
+    instance = frozen_instance(name)
+    found = [digest_of_run(instance, policy + placement) for placement in placements()]
+    while found and found[-1] == REFUSED:
+        found.pop()
+    return " ".join(found)
+
+
+def bounds_of(name: str) -> Iterator[tuple[str, str]]:
+    """(objective and class, kind and value) of every best bound of an instance."""
+    instance = frozen_instance(name)
+    for objective in OBJECTIVES.names():
+        for schedule_class in SCHEDULE_CLASSES:
+            try:
+                low = optsched.bound(instance, objective, schedule_class)
+            except InputError:
+                continue
+            yield f"{objective} {schedule_class}", f"{low.kind} {float(low.value)!r}"
