@@ -36,13 +36,13 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.errors import InfeasibleError, InputError
-from optsched.instance import Instance
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
-from optsched.objectives import get_objective
-from optsched.rates.duration import fixed_durations
-from optsched.schedule import Schedule
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.problem.schedule import Schedule
+from optsched.speeds.duration import fixed_durations
 
 NAME = "disjunctive"
 ROUNDING = 1e-12  # relative

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.objectives import get_objective
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.problem.schedule import Schedule
 from optsched.registry import Registry
-from optsched.schedule import Schedule
 
 __all__ = [
     "COMPLETION",
@@ -54,7 +54,7 @@ class Formulation:
         moved to the left as far as they go first (which never makes a regular objective worse); None: relaxation.
         `InputError` where the schedule does not fit the horizon.
     in_seconds : do rows hold times as they are, not slots of a grid? HiGHS's tolerances are absolute, so such a model is
-        built in units that fit (`optsched.offline.working_clock`); ``schedule`` and ``warm_start`` then take the order of
+        built in units that fit (`optsched.solvers.working_clock`); ``schedule`` and ``warm_start`` then take the order of
         the jobs from what they are given, and times from ``instance`` and the model.
     """
 

@@ -33,7 +33,6 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
 from optsched.errors import InfeasibleError, InputError
-from optsched.instance import Instance
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, objective_reason, require, size_reason
 from optsched.models.latest_starts import latest_starts
@@ -41,8 +40,9 @@ from optsched.models.left_shift import in_sequence, left_shift, starts_of
 from optsched.models.mapped_modes import MappedModes
 from optsched.models.start_columns import StartColumns, least_makespan
 from optsched.models.start_model import choose, chosen, minimise
-from optsched.objectives import get_objective
-from optsched.schedule import Schedule
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.problem.schedule import Schedule
 
 NAME = "gang-modes"
 Ints = npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ instance. Servers may differ inside (B_m), not between each other: with differen
 
 Optimum: alpha of the best mapping on these free GPUs, exact.
 Size, g replicas, M servers: g M binaries, at most (|E| + S) M more columns, 2 |E| M + g (M + 2) + M + S rows.
-Reference: 4.2 of the A-SRPT sheet; `optsched.rates.stage_graph` for the terms.
+Reference: 4.2 of the A-SRPT sheet; `optsched.speeds.stage_graph` for the terms.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ import pyomo.environ as pyo
 
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
-from optsched.profile import Profile
-from optsched.rates.network import Network
-from optsched.rates.stage_graph import pair_bytes, pipeline_factor, ring_bytes
+from optsched.problem.profile import Profile
+from optsched.speeds.network import Network
+from optsched.speeds.stage_graph import pair_bytes, pipeline_factor, ring_bytes
 
 NAME = "gpu-mapping"
 

@@ -41,12 +41,12 @@ from typing import Any
 import pyomo.environ as pyo
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.fast_building import collector_paused
 from optsched.models.gang_set import first_gangs, one_gang_set
 from optsched.models.shared_jobs import SharedJobs, on_events, shared_completions
 from optsched.models.sharing_least import least_total, work_rate
-from optsched.schedule import SharedSchedule
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import SharedSchedule
 
 __all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "schedule"]
 

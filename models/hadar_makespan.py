@@ -28,9 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.makespan_modes import ModeJobs, WorkMode
-from optsched.rates.type_speeds import type_speeds
+from optsched.problem.instance import Instance
+from optsched.speeds.type_speeds import type_speeds
 
 __all__ = ["fluid_jobs", "fluid_jobs_of", "mixed_jobs", "single_jobs"]
 

@@ -38,11 +38,11 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.fast_building import collector_paused
 from optsched.models.hadar_rounds import ENOUGH, RoundProblem
-from optsched.rates.type_speeds import type_speeds
-from optsched.schedule import Schedule, node_first
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule, node_first
+from optsched.speeds.type_speeds import type_speeds
 
 __all__ = ["build", "chosen_allocation", "round_schedule"]
 

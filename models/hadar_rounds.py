@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.hadar_packing import JobSchedule, Packing
-from optsched.rates.type_speeds import type_speeds
+from optsched.problem.instance import Instance
+from optsched.speeds.type_speeds import type_speeds
 
 __all__ = ["ENOUGH", "Allocation", "Mode", "RoundProblem", "round_problem", "stay_utility"]
 

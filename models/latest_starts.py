@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.instance import Instance
-from optsched.objectives import get_objective
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.speeds.duration import seconds_alone
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.schedule import Schedule
+from optsched.problem.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

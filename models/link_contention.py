@@ -23,7 +23,7 @@ moves in it, in seconds alone; C_j in [r_j + p_j, H_j].
          C_j >= t_e - (H - r_j - p_j) (1 - f_je)                              every j, e                      (11) ended
          sum_j C_j >= the SRPT bound                                                                          (12) srpt
 
-(7) lets an active transfer idle, which never helps: `optsched.offline.transfer_orders` has the proof. A transfer on several
+(7) lets an active transfer idle, which never helps: `optsched.solvers.transfer_orders` has the proof. A transfer on several
 links is held to the slowest by its several rows (7). (12) is implied, and cuts the relaxation, which is weak.
 Latest completions: in a schedule of value V or better C_j <= V - sum_{i != j} (r_i + p_i). V is the value of the schedule
 of one transfer at a time, the shortest released one next, unless a better one is known.
@@ -43,7 +43,7 @@ import pyomo.environ as pyo
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
-from optsched.transfers import TransferProblem
+from optsched.problem.transfers import TransferProblem
 
 __all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "starts"]
 

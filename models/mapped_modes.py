@@ -21,17 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.placement_modes import Mode, modes_of_classes, splits
 from optsched.models.time_grid import TimeGrid, on_common_unit
-from optsched.profile import Profile
-from optsched.rates.duration import paces
-from optsched.rates.network import Network
-from optsched.rates.scaled_jobs import scaled_jobs
-from optsched.rates.stage_graph import iteration_time
-from optsched.rates.stage_tables import profile_pace, tables
-from optsched.rates.type_speeds import type_speeds
-from optsched.schedule import Schedule
+from optsched.problem.instance import Instance
+from optsched.problem.profile import Profile
+from optsched.problem.schedule import Schedule
+from optsched.speeds.duration import paces
+from optsched.speeds.network import Network
+from optsched.speeds.scaled_jobs import scaled_jobs
+from optsched.speeds.stage_graph import iteration_time
+from optsched.speeds.stage_tables import profile_pace, tables
+from optsched.speeds.type_speeds import type_speeds
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

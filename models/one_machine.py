@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.formulation import objective_reason, size_reason
 from optsched.models.left_shift import starts_of
-from optsched.rates.duration import fixed_durations
-from optsched.schedule import Schedule
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule
+from optsched.speeds.duration import fixed_durations
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 Mode = tuple[tuple[int, int], ...]
 

@@ -35,13 +35,13 @@ from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.gang_machine import gang_machine
 from optsched.bounds.grid import on_grid
 from optsched.errors import InfeasibleError, InputError
-from optsched.instance import Instance
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.formulation import COMPLETION, FORMULATIONS, Formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
-from optsched.objectives import get_objective
-from optsched.rates.duration import fixed_durations
-from optsched.schedule import Schedule
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.problem.schedule import Schedule
+from optsched.speeds.duration import fixed_durations
 
 NAME = "positional"
 Ints = npt.NDArray[np.int64]

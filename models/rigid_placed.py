@@ -31,7 +31,6 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, objective_reason, require, size_reason
 from optsched.models.latest_starts import latest_starts
@@ -40,8 +39,9 @@ from optsched.models.placement_modes import Mode, modes_of_classes
 from optsched.models.start_columns import StartColumns, least_makespan, start_windows
 from optsched.models.start_model import choose, chosen, minimise
 from optsched.models.time_grid import time_grid
-from optsched.rates.duration import fixed_durations
-from optsched.schedule import Schedule
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule
+from optsched.speeds.duration import fixed_durations
 
 NAME = "rigid-placed"
 Ints = npt.NDArray[np.int64]

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.rates.gpu_sharing import SharingRates, sharing_rates
-from optsched.rates.segment_paces import segment_paces
-from optsched.schedule import SharedSchedule, node_first
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import SharedSchedule, node_first
+from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
+from optsched.speeds.segment_paces import segment_paces
 
 __all__ = ["Gang", "SharedJobs", "may_be_on", "on_events", "shared_completions"]
 

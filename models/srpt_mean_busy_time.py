@@ -28,10 +28,10 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.core.expr import LinearExpression
 
-from optsched.instance import Instance
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, require
 from optsched.models.srpt_relaxation import UnitMachine, applies, size
+from optsched.problem.instance import Instance
 
 PYOMO, CVXPY = "srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy"
 Floats = npt.NDArray[np.float64]

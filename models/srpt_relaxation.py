@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InfeasibleError, InputError
-from optsched.instance import Instance
 from optsched.models.formulation import WEIGHTED_COMPLETION, objective_reason, size_reason
 from optsched.models.time_grid import TimeGrid, on_common_unit
-from optsched.objectives import get_objective
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.speeds.duration import seconds_alone
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -26,7 +26,6 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import (
     FORMULATIONS,
@@ -37,6 +36,7 @@ from optsched.models.formulation import (
     size_reason,
 )
 from optsched.models.srpt_relaxation import UnitMachine
+from optsched.problem.instance import Instance
 
 NAME = "srpt-slots"
 Floats = npt.NDArray[np.float64]

@@ -11,10 +11,10 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.models.fast_building import terms
 from optsched.models.start_columns import StartColumns
-from optsched.objectives import get_objective
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 
 Ints = npt.NDArray[np.int64]
 

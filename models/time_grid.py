@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.rates.duration import fixed_durations
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import fixed_durations
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -28,12 +28,12 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
-from optsched.instance import Instance
 from optsched.models import rigid_time_indexed as counted
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, require
 from optsched.models.start_columns import least_makespan
 from optsched.models.start_model import minimise
+from optsched.problem.instance import Instance
 
 NAME = "time-indexed"
 Floats = npt.NDArray[np.float64]

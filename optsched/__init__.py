@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optsched import plot
     from optsched.bounds import Certificate, CertificateError, NoBoundError, bound
-    from optsched.check import check_schedule
-    from optsched.cluster import Cluster, NodeGroup
-    from optsched.contention import Contention, IterationTasks
+    from optsched.check.referee import check_schedule
     from optsched.errors import (
         InfeasibleError,
         InputError,
@@ -31,30 +29,32 @@ if TYPE_CHECKING:
         RowErrors,
         SimulationError,
     )
-    from optsched.instance import Instance, Job
-    from optsched.interference import Interference
-    from optsched.offline.solve import Solution, solve
-    from optsched.online.simulate import simulate
-    from optsched.placement.heavy_edge import map_job
-    from optsched.policy import Knowledge, Order, Policy, Predictor, Start, Stop, Wake
-    from optsched.profile import Profile, Stage
-    from optsched.rates.model_zoo import zoo_profile
-    from optsched.rates.network import Network
-    from optsched.rates.throughput_table import read_throughputs
-    from optsched.ratios.guarantee import GuaranteeError
-    from optsched.report import Report, compare, evaluate
-    from optsched.scaling import MeasuredSteps, Scaling
-    from optsched.schedule import Schedule, Segment, SharedSchedule
-    from optsched.sharing_policy import Share, SharingOrder
+    from optsched.guarantees.guarantee import GuaranteeError
+    from optsched.io.sources import load
+    from optsched.io.traces.generate import generate
+    from optsched.policies.placements.heavy_edge import map_job
+    from optsched.policies.simulate import simulate
+    from optsched.problem.cluster import Cluster, NodeGroup
+    from optsched.problem.contention import Contention, IterationTasks
+    from optsched.problem.instance import Instance, Job
+    from optsched.problem.interference import Interference
+    from optsched.problem.profile import Profile, Stage
+    from optsched.problem.scaling import MeasuredSteps, Scaling
+    from optsched.problem.schedule import Schedule, Segment, SharedSchedule
+    from optsched.problem.task_log import TaskSchedule
+    from optsched.problem.throughputs import Throughput, Throughputs
+    from optsched.problem.transfers import TransferProblem
+    from optsched.report.comparison import Report, compare, evaluate
     from optsched.simulation.iterations import TaskRun
+    from optsched.simulation.policy import Knowledge, Order, Policy, Predictor, Start, Stop, Wake
     from optsched.simulation.run import Run
     from optsched.simulation.sharing import SharedRun
-    from optsched.sources import load
-    from optsched.task_log import TaskSchedule
-    from optsched.task_policy import Countdown, TaskOrder
-    from optsched.throughputs import Throughput, Throughputs
-    from optsched.traces.generate import generate
-    from optsched.transfers import TransferProblem
+    from optsched.simulation.sharing_policy import Share, SharingOrder
+    from optsched.simulation.task_policy import Countdown, TaskOrder
+    from optsched.solvers.solve import Solution, solve
+    from optsched.speeds.model_zoo import zoo_profile
+    from optsched.speeds.network import Network
+    from optsched.speeds.throughput_table import read_throughputs
 
 __version__ = "0.1.0"  # the only place: the package's metadata, ``optsched --version`` and the tests read it here
 
@@ -69,61 +69,61 @@ if not os.path.isdir(os.path.join(__path__[0], "models")) and os.path.isfile(
 _HOMES = {
     "Certificate": "bounds",
     "CertificateError": "bounds",
-    "Cluster": "cluster",
-    "Contention": "contention",
-    "Countdown": "task_policy",
-    "GuaranteeError": "ratios.guarantee",
+    "Cluster": "problem.cluster",
+    "Contention": "problem.contention",
+    "Countdown": "simulation.task_policy",
+    "GuaranteeError": "guarantees.guarantee",
     "InfeasibleError": "errors",
     "InputError": "errors",
-    "Instance": "instance",
-    "Interference": "interference",
-    "IterationTasks": "contention",
-    "Job": "instance",
-    "Knowledge": "policy",
+    "Instance": "problem.instance",
+    "Interference": "problem.interference",
+    "IterationTasks": "problem.contention",
+    "Job": "problem.instance",
+    "Knowledge": "simulation.policy",
     "KnowledgeError": "errors",
-    "MeasuredSteps": "scaling",
-    "Network": "rates.network",
+    "MeasuredSteps": "problem.scaling",
+    "Network": "speeds.network",
     "NoBoundError": "bounds",
     "NotInstalledError": "errors",
-    "NodeGroup": "cluster",
+    "NodeGroup": "problem.cluster",
     "OptschedError": "errors",
-    "Order": "policy",
-    "Policy": "policy",
-    "Predictor": "policy",
-    "Profile": "profile",
-    "Report": "report",
+    "Order": "simulation.policy",
+    "Policy": "simulation.policy",
+    "Predictor": "simulation.policy",
+    "Profile": "problem.profile",
+    "Report": "report.comparison",
     "RowErrors": "errors",
     "Run": "simulation.run",
-    "Scaling": "scaling",
-    "Schedule": "schedule",
-    "Segment": "schedule",
-    "Share": "sharing_policy",
+    "Scaling": "problem.scaling",
+    "Schedule": "problem.schedule",
+    "Segment": "problem.schedule",
+    "Share": "simulation.sharing_policy",
     "SharedRun": "simulation.sharing",
-    "SharedSchedule": "schedule",
-    "SharingOrder": "sharing_policy",
+    "SharedSchedule": "problem.schedule",
+    "SharingOrder": "simulation.sharing_policy",
     "SimulationError": "errors",
-    "Solution": "offline.solve",
-    "Stage": "profile",
-    "Start": "policy",
-    "Stop": "policy",
-    "TaskOrder": "task_policy",
+    "Solution": "solvers.solve",
+    "Stage": "problem.profile",
+    "Start": "simulation.policy",
+    "Stop": "simulation.policy",
+    "TaskOrder": "simulation.task_policy",
     "TaskRun": "simulation.iterations",
-    "TaskSchedule": "task_log",
-    "Throughput": "throughputs",
-    "Throughputs": "throughputs",
-    "TransferProblem": "transfers",
-    "Wake": "policy",
+    "TaskSchedule": "problem.task_log",
+    "Throughput": "problem.throughputs",
+    "Throughputs": "problem.throughputs",
+    "TransferProblem": "problem.transfers",
+    "Wake": "simulation.policy",
     "bound": "bounds",
-    "check_schedule": "check",
-    "compare": "report",
-    "evaluate": "report",
-    "generate": "traces.generate",
-    "load": "sources",
-    "map_job": "placement.heavy_edge",
-    "read_throughputs": "rates.throughput_table",
-    "simulate": "online.simulate",
-    "solve": "offline.solve",
-    "zoo_profile": "rates.model_zoo",
+    "check_schedule": "check.referee",
+    "compare": "report.comparison",
+    "evaluate": "report.comparison",
+    "generate": "io.traces.generate",
+    "load": "io.sources",
+    "map_job": "policies.placements.heavy_edge",
+    "read_throughputs": "speeds.throughput_table",
+    "simulate": "policies.simulate",
+    "solve": "solvers.solve",
+    "zoo_profile": "speeds.model_zoo",
 }
 
 __all__ = [

@@ -134,7 +134,7 @@ _spent = _Spent()
 
 @contextlib.contextmanager
 def without_interpreting() -> Iterator[None]:
-    """Within it, this thread compiles every function at its first call: for `optsched.warm_up`, and for measurements."""
+    """Within it, this thread compiles every function at its first call: for warm-up, and for measurements."""
     before, _spent.impatient = _spent.impatient, True
     try:
         yield

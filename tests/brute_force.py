@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 
-from optsched.instance import Instance
-from optsched.objectives import get_objective
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 
 
 class Case:

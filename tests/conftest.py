@@ -70,7 +70,7 @@ def screen(command: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """Two machines' worth of gangs; the optimum of sum C_j is 3 + 5 + 9 = 17 (b and c beside each other, then a)."""
-    from optsched.instance import Instance, Job
+    from optsched.problem.instance import Instance, Job
 
     path = tmp_path / "small.json"
     jobs = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from exact_referee import XI, Model, World
 
-from optsched.instance import Cluster, Instance, Job, NodeGroup
-from optsched.interference import Interference
-from optsched.profile import Profile, Stage
-from optsched.scaling import Scaling
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
+from optsched.problem.interference import Interference
+from optsched.problem.profile import Profile, Stage
+from optsched.problem.scaling import Scaling
+from optsched.problem.throughputs import Throughput, Throughputs
 
 Document = dict[str, Any]
 CLASSES = ("gang", "gang-nonpreemptive", "forking", "sharing", "elastic")

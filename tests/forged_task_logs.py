@@ -22,8 +22,8 @@ from exact_task_referee import LOG, RESIDENCIES, TRANSFER, Document, Facts, Kind
 from simulation.task_instances import random_task_instance
 from simulation.task_reference import reference_run
 
-from optsched.contention import Contention, IterationTasks
-from optsched.instance import Instance
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance
 
 PLACEMENTS = ("first-fit", ("lwf", 1), ("lwf", 2), ("lwf", math.inf))
 RULES = (("srsf", 1), ("srsf", 2), ("srsf", 3), "adadual", "k-way", lambda world, job: True, lambda world, job: True)

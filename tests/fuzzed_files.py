@@ -14,14 +14,14 @@ from forged_schedules import CLASSES, Case
 
 from optsched.bounds import BOUNDS
 from optsched.bounds.certificate import classes_of
-from optsched.check import check_file, check_schedule
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import IterationTasks
+from optsched.check.referee import check_file, check_schedule
 from optsched.errors import OptschedError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.schedule import Schedule
-from optsched.sources import load_counted
+from optsched.io.sources import load_counted
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import IterationTasks
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule
 
 ODD = (
     *("NaN", "Infinity", "-Infinity", "1e999", "-0.0", "1e-320", "9" * 400, "9" * 5000, str(2**63), str(-(2**63) - 1)),

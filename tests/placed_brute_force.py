@@ -10,11 +10,11 @@ import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 
-from rates.random_profiles import exact_alpha
+from speeds.random_profiles import exact_alpha
 
-from optsched.instance import Instance
-from optsched.objectives import get_objective
-from optsched.rates.network import Network
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.speeds.network import Network
 
 Way = tuple[tuple[int, ...], Fraction]  # GPUs of every node, seconds
 

@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.bounds.certificate import Certificate
-from optsched.check import check_file, check_schedule, schedule_value
+from optsched.check.feasibility import LISTED, RULES, Violation
+from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.errors import InputError
-from optsched.feasibility import LISTED, RULES, Violation
-from optsched.instance import Cluster, Instance, Job, NodeGroup
-from optsched.objectives import OBJECTIVES
-from optsched.schedule import Schedule, Segment
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
+from optsched.problem.objectives import OBJECTIVES
+from optsched.problem.schedule import Schedule, Segment
 
 # ---------------------------------------------------------------------------------------------- the slow referee
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from optsched.instance import Instance, Job
-from optsched.sources import load
+from optsched.io.sources import load
+from optsched.problem.instance import Instance, Job
 
 METRICS = {
     "mean_jct",
@@ -255,8 +255,8 @@ def test_a_name_of_no_format_is_refused_before_the_work(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("too late")
 
-    monkeypatch.setattr("optsched.sources.load_counted", never)
-    monkeypatch.setattr("optsched.traces.generate.generate", never)
+    monkeypatch.setattr("optsched.io.sources.load_counted", never)
+    monkeypatch.setattr("optsched.io.traces.generate.generate", never)
     done = command(*(argument.format(small=small) for argument in arguments), "-o", str(tmp_path / "x.txt"))
     assert done.code == 2
     assert ".json or .parquet" in done.err

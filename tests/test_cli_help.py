@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from optsched.catalogue import KINDS, SUMMARIES, catalogue
-from optsched.cli_names import names
-from optsched.cli_options import DEFAULT_POLICIES
-from optsched.report import DEFAULT_POLICIES as EXCLUSIVE
-from optsched.report import SHARING_POLICIES, TASK_POLICIES
+from optsched.cli.catalogue import KINDS, SUMMARIES, catalogue
+from optsched.cli.names import names
+from optsched.cli.options import DEFAULT_POLICIES
+from optsched.report.comparison import DEFAULT_POLICIES as EXCLUSIVE
+from optsched.report.comparison import SHARING_POLICIES, TASK_POLICIES
 
 
 @pytest.fixture

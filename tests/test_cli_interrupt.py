@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from optsched.cli_interrupt import interruptible
-from optsched.offline import single_machine
-from optsched.offline.local_search import improve_order
-from optsched.traces.generate import generate
+from optsched.cli.interrupt import interruptible
+from optsched.io.traces.generate import generate
+from optsched.solvers import single_machine
+from optsched.solvers.local_search import improve_order
 
 pty = pytest.importorskip("pty")
 SOON = 10.0  # seconds; it is a fraction of one on a quiet machine

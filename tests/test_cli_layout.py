@@ -11,8 +11,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from optsched.cli_layout import PIPED, Column, Sheet
-from optsched.instance import Instance, Job
+from optsched.cli.layout import PIPED, Column, Sheet
+from optsched.problem.instance import Instance, Job
 
 WIDTHS = (60, 80, 120, 200)
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?![\w.])")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from optsched.cli import main
-from optsched.instance import Instance
-from optsched.sources import load
+from optsched.io.sources import load
+from optsched.problem.instance import Instance
 
 ROW = "{}\tpython3 x\tdir\t--n\t1\t{}\t1\t1\t-1\t{}"
 LM, RESNET = "LM (batch size 5)", "ResNet-50 (batch size 16)"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.cluster import MAX_GPUS, Cluster, NodeGroup
 from optsched.errors import InputError
+from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
 
 
 @pytest.mark.parametrize(

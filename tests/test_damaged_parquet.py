@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from optsched.errors import InputError
-from optsched.parquet import _READER, parquet_metadata, read_parquet
+from optsched.problem.parquet import _READER, parquet_metadata, read_parquet
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_file_that_kills_its_reader_is_damaged(content: bytes, monkeypatch: py
     process.kill()
     process.wait()
     assert read_parquet(content, "t.parquet", "a table")[1].equals(table)
-    monkeypatch.setattr("optsched.parquet.LONGEST", 0.0)
+    monkeypatch.setattr("optsched.problem.parquet.LONGEST", 0.0)
     with contextlib.suppress(InputError):
         read_parquet(content, "t.parquet", "a table")
     monkeypatch.undo()

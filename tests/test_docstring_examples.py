@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import optsched as osd
-from optsched.table import Table
+from optsched.problem.table import Table
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     f"{place.__name__}.{name}": getattr(place, name)

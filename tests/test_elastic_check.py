@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from simulation.elastic_instances import elastic_instance
 
-from optsched.check import check_file, check_schedule
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.scaling import Scaling
-from optsched.schedule import Schedule, Segment
+from optsched.check.referee import check_file, check_schedule
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.scaling import Scaling
+from optsched.problem.schedule import Schedule, Segment
 
 Rows = list[Segment]
 SPLIT = Scaling(0.0, 1.0, iterations=((2, 10.0), (4, 6.0)))

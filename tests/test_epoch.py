@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.epoch import epoch_of
+from optsched.problem.epoch import epoch_of
 
 NEVER = np.array([np.inf])
 

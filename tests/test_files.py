@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
-from optsched.files import atomic_path, read_bytes, write_atomic
+from optsched.problem.files import atomic_path, read_bytes, write_atomic
 
 
 def test_text_and_bytes_replace_what_was_there(tmp_path: Path) -> None:

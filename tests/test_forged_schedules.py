@@ -13,7 +13,7 @@ import pytest
 from exact_referee import verdict
 from forged_schedules import WORLD, cases
 
-from optsched.check import check_file
+from optsched.check.referee import check_file
 from optsched.errors import InputError
 
 

@@ -14,7 +14,7 @@ import pytest
 from exact_task_referee import Document, verdict
 from forged_task_logs import COARSE_CLOCKS, Case, cases, write
 
-from optsched.check import check_file
+from optsched.check.referee import check_file
 from optsched.errors import InputError
 
 

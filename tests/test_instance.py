@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, RowErrors
-from optsched.instance import Instance, Job
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
 
 FULL = Job(
     "full",

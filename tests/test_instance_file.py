@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, RowErrors
-from optsched.instance import Instance, Job
-from optsched.instance_file import json_schema, short_number
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.instance_file import json_schema, short_number
 
 SCHEMA = Path(__file__).parent.parent / "instances" / "schema.json"
 CLUSTER = Cluster(

@@ -1,126 +1,109 @@
-"""A module imports from its own floor or from below, never upward, and floors have no circles between packages."""
+"""The rooms of the package and their floors: a module imports from its own floor or from below, and there are no circles."""
 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent / "optsched"
-# From the bottom up; a package stands for all its modules.
+# From the bottom up. A room is a package or, at the root, a module; one of a package's packages may be a room of its own.
 FLOORS = [
-    {
-        "errors",
-        "registry",
-        "files",
-        "parameters",
-        "compiled",
-        "epoch",
-        "heap",
-        "progress",
-        "json_text",
-        "parquet",
-        "table",
-        "html",
-        "rounding",
-        "parquet_reader",
-    },
-    {
-        "cluster",
-        "epoch",
-        "job_table",
-        "instance",
-        "instance_file",
-        "instance_source",
-        "objectives",
-        "policy",
-        "profile",
-        "gpu_names",
-        "throughputs",
-        "forking",
-        "eligibility",
-        "contention",
-        "transfers",
-        "task_policy",
-        "task_log",
-        "interference",
-        "scaling",
-        "sharing_policy",
-        "elastic",
-    }
-    | {"schedule", "schedule_file"},
-    {"rates", "traces", "bounds", "check", "claim", "feasibility", "metrics", "schedule_tables"}
-    | {"case", "tolerance", "speed_rules", "below_bound"}
-    | {"task_check", "task_claim", "residency_check", "transferred_bytes", "sharing_check", "elastic_check"},
+    {"errors", "registry", "parameters", "compiled", "heap", "rounding", "progress"},
+    {"problem"},
+    {"speeds"},
+    {"bounds", "check"},
     {"simulation", "models"},
-    {"placement", "prediction", "offline", "sources"},
-    {"online"},
-    {"ratios"},
-    {"plot", "report", "report_files", "html_views"},
+    {"io", "solvers", "policies.placements", "policies.predictors"},
+    {"policies"},
+    {"guarantees"},
+    {"plot", "report"},
     {"studies"},
-    {
-        "cli",
-        "cli_run",
-        "cli_files",
-        "cli_lists",
-        "cli_options",
-        "cli_names",
-        "cli_output",
-        "cli_interrupt",
-        "cli_layout",
-        "cli_warm_up",
-    }
-    | {"cli_tables", "cli_study", "catalogue", "warm_up", "__init__", "__main__"},
+    {"cli", "__init__", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+AT_THE_ROOT = 10  # modules, fewer than
 
 
 def files() -> list[Path]:
     return [path for path in ROOT.rglob("*.py") if "__pycache__" not in path.parts]
 
 
+def room_of(parts: list[str]) -> str:
+    """Of a dotted name below the package; a name that the package itself gives is of ``__init__``."""
+    for depth in (2, 1):
+        if ".".join(parts[:depth]) in FLOOR:
+            return ".".join(parts[:depth])
+    return "__init__"
+
+
 def room(path: Path) -> str:
-    parts = path.relative_to(ROOT).parts
-    return parts[0].removesuffix(".py")
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    return room_of(parts) if len(parts) > 1 else parts[0]
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """Rooms that a file imports anywhere, except for the sake of types only."""
-    found: set[str] = set()
+def imported(path: Path) -> list[list[str]]:
+    """Dotted names below the package that a file imports anywhere, except for the sake of types only."""
+    found: list[list[str]] = []
 
     def visit(node: ast.AST) -> None:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             return
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "optsched":
             parts = node.module.split(".")[1:]
-            found.update([parts[0]] if parts else [name.name for name in node.names])
+            found.extend([[*parts, name.name] for name in node.names])
         for child in ast.iter_child_nodes(node):
             visit(child)
 
     visit(ast.parse(path.read_text(encoding="utf-8")))
-    return {name for name in found if name in FLOOR}
+    return found
 
 
-def test_every_module_has_a_floor() -> None:
+def test_every_module_has_a_room() -> None:
     assert {room(path) for path in files()} <= set(FLOOR)
+
+
+def test_few_modules_stand_at_the_root() -> None:
+    assert len(list(ROOT.glob("*.py"))) < AT_THE_ROOT
 
 
 @pytest.mark.parametrize("level", range(len(FLOORS) - 1))
 def test_nothing_imports_upward(level: int) -> None:
     wrong = [
-        f"{path.relative_to(ROOT)} imports {other}"
+        f"{path.relative_to(ROOT)} imports {'.'.join(parts)}"
         for path in files()
         if FLOOR[room(path)] == level
-        for other in sorted(imported_rooms(path))
-        if FLOOR[other] > level
+        for parts in imported(path)
+        if FLOOR[room_of(parts)] > level and parts != ["__version__"]
     ]
     assert wrong == []
 
 
-def test_rooms_of_one_floor_import_each_other_in_one_direction() -> None:
-    ties = defaultdict(set)
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    """Of any length."""
+    house = nx.DiGraph()
     for path in files():
-        ties[room(path)] |= imported_rooms(path) - {room(path)}
-    assert [(a, b) for a in ties for b in sorted(ties[a]) if a < b and a in ties.get(b, set())] == []
+        house.add_edges_from((room(path), room_of(parts)) for parts in imported(path) if parts != ["__version__"])
+    house.remove_edges_from(list(nx.selfloop_edges(house)))
+    assert list(nx.simple_cycles(house)) == []
+
+
+def module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = {module(path) for path in files()}
+    house = nx.DiGraph()
+    for path in files():
+        for parts in imported(path):
+            for name in (".".join(parts), ".".join(parts[:-1])):
+                if name in known:
+                    house.add_edge(module(path), name)
+                    break
+    house.remove_edges_from(list(nx.selfloop_edges(house)))
+    house.remove_nodes_from([""])
+    assert [cycle for cycle in nx.strongly_connected_components(house) if len(cycle) > 1] == []

@@ -13,14 +13,20 @@ import pytest
 from simulation.instances import HOMOGENEOUS, MIXED, random_instance
 from simulation.shared_world import SharedWorld, random_shared_instance
 
-from optsched.check import check_schedule
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
-from optsched.metrics import cluster_utilization, finish_time_fairness, metrics, seconds_running, sharing_metrics
-from optsched.online.specification import specify
-from optsched.scaling import Scaling
-from optsched.schedule import Schedule, Segment, SharedSchedule
+from optsched.check.referee import check_schedule
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.scaling import Scaling
+from optsched.problem.schedule import Schedule, Segment, SharedSchedule
 from optsched.simulation.engine import run_policy
+from optsched.simulation.metrics import (
+    cluster_utilization,
+    finish_time_fairness,
+    metrics,
+    seconds_running,
+    sharing_metrics,
+)
 
 
 def replayed_metrics(schedule: Schedule) -> dict[str, Any]:

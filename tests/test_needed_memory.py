@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import RowErrors
-from optsched.instance import Instance, Job
-from optsched.scaling import Scaling
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.scaling import Scaling
 
 NET = {"net": Scaling(1, 1, memory=10, memory_per_sample=1)}  # sub-batch m needs 10 + m bytes
 

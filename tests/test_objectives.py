@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.objectives import OBJECTIVES, get_objective, objective_of
+from optsched.problem.instance import Instance, Job
+from optsched.problem.objectives import OBJECTIVES, get_objective, objective_of
 
 DEFINITION = {
     "total_completion_time": lambda rows: sum(c for c, r, w, d in rows),

@@ -11,13 +11,13 @@ from typing import Any
 import networkx as nx
 import pytest
 from hypothesis import given
-
-from optsched.cluster import Cluster, NodeGroup
-from optsched.errors import InputError, RowErrors
-from optsched.instance import Instance, Job
-from optsched.profile import Profile, Stage
-from optsched.rates.stage_graph import stage_graph
 from tests.rates.random_profiles import profiles
+
+from optsched.errors import InputError, RowErrors
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.profile import Profile, Stage
+from optsched.speeds.stage_graph import stage_graph
 
 CLUSTER = Cluster((NodeGroup(4, 2, nic_bandwidth=8e9, intra_bandwidth=1e11),))
 CHAIN = Profile.of_stages([Stage(2, 0.1, 0.2, 1e9, 1e6, "conv"), Stage(1, 0.05, 0.1, name="fc")], micro_batches=4)

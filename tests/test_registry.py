@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
-from optsched.objectives import OBJECTIVES
-from optsched.online import POLICIES
-from optsched.placement import PLACEMENTS
+from optsched.policies import POLICIES
+from optsched.policies.placements import PLACEMENTS
+from optsched.problem.objectives import OBJECTIVES
 from optsched.registry import Registry, near_matches
 
 

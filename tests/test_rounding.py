@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from optsched.cli_tables import solution_view
-from optsched.instance import Instance, Job
+from optsched.cli.tables import solution_view
+from optsched.problem.instance import Instance, Job
 from optsched.rounding import fixed, ratio, significant
 
 NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)

@@ -9,14 +9,14 @@ import pytest
 from brute_force import optimum, preemptive_optimum
 
 from optsched.bounds import bound
-from optsched.check import check_schedule, schedule_value
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.offline.list_schedule import best_list_schedule
-from optsched.offline.solve import solve
-from optsched.online.simulate import simulate
-from optsched.online.specification import whole_job_policies
-from optsched.placement import PLACEMENTS
+from optsched.check.referee import check_schedule, schedule_value
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import whole_job_policies
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.solvers.list_schedule import best_list_schedule
+from optsched.solvers.solve import solve
 
 OBJECTIVES = (
     "total_completion_time",

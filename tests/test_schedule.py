@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.cluster import Cluster
 from optsched.errors import InputError
-from optsched.gpu_names import assign_gpus
-from optsched.instance import Instance, Job
-from optsched.schedule import Schedule, Segment, node_first
+from optsched.problem.cluster import Cluster
+from optsched.problem.gpu_names import assign_gpus
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule, Segment, node_first
 
 TWO = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2", "two")
 SEGMENTS = [

@@ -12,16 +12,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from optsched.check import check_file, check_schedule
-from optsched.cluster import Cluster, NodeGroup
+from optsched.check.referee import check_file, check_schedule
+from optsched.check.sharing import check_sharing
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
-from optsched.report import evaluate
-from optsched.scaling import Scaling
-from optsched.schedule import Schedule, Segment, SharedSchedule
-from optsched.sharing_check import check_sharing
-from optsched.sources import load
+from optsched.io.sources import load
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.scaling import Scaling
+from optsched.problem.schedule import Schedule, Segment, SharedSchedule
+from optsched.report.comparison import evaluate
 
 Document = dict[str, Any]
 Tamper = Callable[[Document], None]

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from simulation.shared_world import SharedWorld, random_shared_instance
 
 import optsched.simulation.sharing as engine
-from optsched.check import check_schedule
-from optsched.instance import Instance
-from optsched.policy import Knowledge
-from optsched.rates.gpu_sharing import SharingRates, sharing_rates
-from optsched.schedule import SharedSchedule
-from optsched.sharing_policy import Share, SharingJobs, SharingOrder, SharingView
+from optsched.check.referee import check_schedule
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import SharedSchedule
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.sharing_policy import Share, SharingJobs, SharingOrder, SharingView
+from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 
 SEEDS = range(12)
 DEFECTS = {  # and the rule that finds each of them

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, RowErrors
-from optsched.instance import Instance, Job
-from optsched.instance_file import json_schema
-from optsched.interference import Interference
-from optsched.scaling import MeasuredSteps, Scaling
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.instance_file import json_schema
+from optsched.problem.interference import Interference
+from optsched.problem.scaling import MeasuredSteps, Scaling
 
 GPUS = Cluster((NodeGroup(count=2, gpus=2, gpu_memory=100.0),))
 TABLE = Interference(1.5, ("net", "m"), ((1.25, None), (None, 1 / 3 + 1)), "by hand")

@@ -8,8 +8,8 @@ import pytest
 
 from optsched import sources
 from optsched.errors import InputError, RowErrors
-from optsched.instance import Instance, Job
-from optsched.sources import Loaded, ShippedInstance, load, load_counted, shipped
+from optsched.io.sources import Loaded, ShippedInstance, load, load_counted, shipped
+from optsched.problem.instance import Instance, Job
 
 PHILLY = (
     "timestamp,duration,num_gpus,gpu_time,cluster\n"

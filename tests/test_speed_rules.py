@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.check import check_file, check_schedule
-from optsched.instance import Cluster, Instance, Job, NodeGroup
-from optsched.schedule import Schedule, Segment, SharedSchedule
-from optsched.throughputs import Throughput, Throughputs
+from optsched.check.referee import check_file, check_schedule
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
+from optsched.problem.schedule import Schedule, Segment, SharedSchedule
+from optsched.problem.throughputs import Throughput, Throughputs
 
 CLUSTER = Cluster((NodeGroup(gpus=2, gpu="V100"), NodeGroup(gpus=2, gpu="K80"), NodeGroup(gpus=2, gpu="T4")))
 TABLE = Throughputs({("m", "V100", 1): Throughput(1.0), ("m", "K80", 1): Throughput(0.0)})  # and of a T4 nothing

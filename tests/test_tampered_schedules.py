@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from optsched.check import check_file, check_schedule
+from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError
-from optsched.instance import Cluster, Instance, Job, NodeGroup
-from optsched.schedule import Schedule, Segment
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
+from optsched.problem.schedule import Schedule, Segment
 
 Document = dict[str, Any]
 Tamper = Callable[[Document], None]

@@ -17,15 +17,15 @@ import pytest
 from simulation.task_instances import random_task_instance
 from simulation.task_reference import BARRIER, FORWARD, Running, World, as_schedule, reference_run
 
-from optsched.check import check_file, check_schedule, schedule_value
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import Contention, IterationTasks
+from optsched.check.referee import check_file, check_schedule, schedule_value
+from optsched.check.residency import check_residency
+from optsched.check.tasks import check_tasks
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.residency_check import check_residency
-from optsched.schedule import Schedule, Segment
-from optsched.task_check import check_tasks
-from optsched.task_log import TaskLog, TaskSchedule
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule, Segment
+from optsched.problem.task_log import TaskLog, TaskSchedule
 
 PLACEMENTS = ("first-fit", ("lwf", 1), ("lwf", 2), ("lwf", math.inf))
 COMMUNICATION = (("srsf", 1), ("srsf", 2), ("srsf", 3), "adadual", "k-way", lambda world, job: True)

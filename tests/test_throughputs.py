@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.throughputs import Throughput, Throughputs
 
 A, B = "ResNet-18 (batch size 128)", "LM (batch size 5)"
 TABLE = Throughputs(

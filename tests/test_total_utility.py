@@ -11,11 +11,11 @@ import pytest
 
 import optsched as osd
 from optsched.bounds.certificate import CertificateError
-from optsched.check import check_file, check_schedule, schedule_value
-from optsched.instance import Instance, Job
-from optsched.objectives import get_objective
-from optsched.ratios.optimum import proved_here
-from optsched.report import evaluate
+from optsched.check.referee import check_file, check_schedule, schedule_value
+from optsched.guarantees.optimum import proved_here
+from optsched.problem.instance import Instance, Job
+from optsched.problem.objectives import get_objective
+from optsched.report.comparison import evaluate
 
 JOBS = [Job("a", duration=2, weight=3), Job("b", arrival=1, duration=4), Job("c", arrival=1, duration=1)]
 

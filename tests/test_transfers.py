@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from optsched.contention import ETHERNET_10G, Contention
 from optsched.errors import InputError
-from optsched.transfers import TransferProblem
+from optsched.problem.contention import ETHERNET_10G, Contention
+from optsched.problem.transfers import TransferProblem
 
 
 def test_all_share_one_link_unless_told_otherwise() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import optsched as osd
-from optsched.check import check_file
+from optsched.check.referee import check_file
 from optsched.errors import InputError
 
 NAME = "rigid-06-1"

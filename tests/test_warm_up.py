@@ -12,9 +12,9 @@ import pytest
 
 from optsched import warm_up
 from optsched.compiled import Function, njit
-from optsched.offline.task import ROADS
-from optsched.online import POLICIES
-from optsched.placement import PLACEMENTS
+from optsched.policies import POLICIES
+from optsched.policies.placements import PLACEMENTS
+from optsched.solvers.task import ROADS
 
 
 def total(values: Any) -> float:
@@ -56,8 +56,8 @@ def test_it_can_be_quiet(command: Any, two_steps: tuple[Function, Function]) -> 
 
 def test_every_policy_placement_bound_and_exact_method_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     used: dict[str, set[str]] = {"policies": set(), "methods": set(), "bounds": set()}
-    monkeypatch.setattr("optsched.online.simulate.simulate", lambda instance, policy: used["policies"].add(policy))
-    monkeypatch.setattr("optsched.offline.solve", lambda instance, model, time_limit: used["methods"].add(model))
+    monkeypatch.setattr("optsched.policies.simulate.simulate", lambda instance, policy: used["policies"].add(policy))
+    monkeypatch.setattr("optsched.solvers.solve", lambda instance, model, time_limit: used["methods"].add(model))
     monkeypatch.setattr(warm_up, "_proved", lambda *asked: used["bounds"].add(asked[2]))
     steps = dict(warm_up._steps())
     for what, step in steps.items():

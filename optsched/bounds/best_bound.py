@@ -11,11 +11,11 @@ from typing import Any
 from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, SHARING_CLASSES, Certificate, classes_of
 from optsched.bounds.gang_machine import GangMachine, machines_to_try
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.instance_source import Source, instance_of
-from optsched.objectives import get_objective, objective_of
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.objectives import get_objective, objective_of
 from optsched.registry import Registry, near_matches
+from optsched.speeds.duration import seconds_alone
 
 
 class NoBoundError(InputError):

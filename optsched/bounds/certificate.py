@@ -9,10 +9,10 @@ too; bounds take that number as exact.
 **Classes of schedules**: a bound names the class it holds for. ``gang``: rigid gangs on exclusive GPUs, preemption
 allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, for which a bound of ``gang`` holds too.
 ``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.
-``sharing``: jobs share GPUs. With interference (`optsched.interference`) two jobs on a GPU slow each other down: the class
-is larger than ``gang``, since a job may be alone on its GPUs. With tasks (`optsched.contention`) gangs take turns on GPUs
-and share network interfaces; it is the only class of such instances. Proofs for the one are none for the other. Instances
-with neither have no such schedules: `classes_of`.
+``sharing``: jobs share GPUs. With interference (`optsched.problem.interference`) two jobs on a GPU slow each other
+down: the class is larger than ``gang``, since a job may be alone on its GPUs. With tasks
+(`optsched.problem.contention`) gangs take turns on GPUs and share network interfaces; it is the only class of such
+instances. Proofs for the one are none for the other. Instances with neither have no such schedules: `classes_of`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.errors import InputError, OptschedError
-from optsched.files import read_bytes, write_atomic
-from optsched.html import html_of, number
-from optsched.instance import Instance
-from optsched.instance_source import Source, instance_of
-from optsched.json_text import parse_json
-from optsched.objectives import OBJECTIVES, get_objective
+from optsched.problem.files import read_bytes, write_atomic
+from optsched.problem.html import html_of, number
+from optsched.problem.instance import Instance
+from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.json_text import parse_json
+from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.registry import Registry, near_matches
 
 FORMAT = "optsched-certificate/1"

@@ -14,8 +14,8 @@ import numpy as np
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import SHARED_CLASSES, Certificate, CertificateError, register_kind, require_same
 from optsched.bounds.sum_costs import two_sum
-from optsched.instance import Instance
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
 
 KIND = "critical-job"
 

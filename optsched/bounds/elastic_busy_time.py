@@ -18,7 +18,7 @@ from optsched.bounds.elastic_machine import ELASTIC, elastic_machine_of, elastic
 from optsched.bounds.mean_busy_time import OBJECTIVES, bound_with, proved, weights_on_grid
 from optsched.bounds.replay import MAX_EXPONENT, floor_to_grid, times_of
 from optsched.bounds.sum_costs import costs_with
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "elastic-busy-time"
 

@@ -1,7 +1,7 @@
 """The fast machine of a cluster whose jobs may run on any number of GPUs: what a job costs at least in GPU-seconds.
 
 Let v_j(r) be the most work a second that job j does on r GPUs, with any batch and on any placement
-(`optsched.rates.goodput`; a rigid job has its own gang only), and work_j what it asks for. Then
+(`optsched.speeds.goodput`; a rigid job has its own gang only), and work_j what it asks for. Then
 
     d_j = work_j x min over r of  r / v_j(r)   GPU-seconds,        e_j = work_j / max over r of v_j(r)   seconds.
 
@@ -31,9 +31,9 @@ from optsched.bounds.certificate import Certificate, data_integer, rounded_down
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, floor_to_grid, over_common
-from optsched.instance import Instance
-from optsched.rates.duration import seconds_alone
-from optsched.rates.goodput import Goodputs
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
+from optsched.speeds.goodput import Goodputs
 
 Floats = npt.NDArray[np.float64]
 

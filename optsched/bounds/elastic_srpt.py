@@ -20,7 +20,7 @@ from optsched.bounds.replay import times_of
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
 from optsched.bounds.sum_costs import costs_with
 from optsched.bounds.weight_levels import claimed_levels, levels_of
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "elastic-srpt"
 

@@ -17,7 +17,7 @@ from optsched.bounds.elastic_machine import ELASTIC, elastic_machine_of, elastic
 from optsched.bounds.replay import times_of
 from optsched.bounds.sum_costs import COMPLETION
 from optsched.bounds.volume import latest_end
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "elastic-volume"
 

@@ -57,9 +57,9 @@ from optsched.bounds.certificate import (
 from optsched.bounds.cheapest_cells import cheapest_cells
 from optsched.bounds.regular import ExactCost, exact_cost
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.objectives import get_objective
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.speeds.duration import seconds_alone
 
 Ints = npt.NDArray[np.int64]
 Integers = npt.NDArray[Any]  # int64, or Python integers where those could overflow

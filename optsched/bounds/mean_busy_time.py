@@ -34,7 +34,7 @@ from optsched.bounds.grid import GridJobs, fraction_bits, on_grid
 from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, busy_pieces, floor_to_grid, machine_of, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
 from optsched.bounds.wide_integers import sum_words, total
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

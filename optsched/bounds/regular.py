@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.objectives import Objective
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import Objective
 
 Floats = npt.NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from optsched.bounds.certificate import Certificate, data_integer, ratio_text
 from optsched.bounds.gang_machine import FILL_LIMIT
-from optsched.instance import Instance
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
 
 MAX_EXPONENT = 2200  # no float64 has more bits below or above one, and no certificate may ask for huge numbers
 

@@ -33,7 +33,7 @@ from optsched.bounds.split_busy_time import OBJECTIVES, SHARE_BITS, claimed_mult
 from optsched.bounds.sum_costs import sum_costs
 from optsched.bounds.typed_busy_time import rough_gain, shares_on
 from optsched.bounds.typed_machine import Prices, price_data
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "shared-busy-time"
 

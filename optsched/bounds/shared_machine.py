@@ -1,9 +1,10 @@
 """The fast machine of a cluster whose GPUs two jobs may share: a charge for every class of jobs, whoever its partners are.
 
-**Model** (`optsched.interference`, `optsched.rates.gpu_sharing`; class ``sharing``): job j has work_j units to do on gangs
-of n_j GPUs and takes at least a_jt seconds a unit with a whole gang on GPUs of type t (infinite where it may not run), times
-s >= 1 with a sub-batch that needs less memory, times xi_{j | partner} >= 1 on every GPU that it shares; the slowest GPU
-rules. At most two jobs are on a GPU; their memory, at the sub-batches they run with, fits there.
+**Model** (`optsched.problem.interference`, `optsched.speeds.gpu_sharing`; class ``sharing``): job j has work_j units to
+do on gangs of n_j GPUs and takes at least a_jt seconds a unit with a whole gang on GPUs of type t (infinite where it
+may not run), times s >= 1 with a sub-batch that needs less memory, times xi_{j | partner} >= 1 on every GPU that it
+shares; the slowest GPU rules. At most two jobs are on a GPU; their memory, at the sub-batches they run with, fits
+there.
 
 **Charges**: jobs are put into classes of one kind each, with 0 <= c_kt <= 1 for class k on type t such that
 
@@ -49,8 +50,8 @@ import numpy.typing as npt
 
 from optsched.bounds.shared_pairs import FEW, SharedPairs, shared_pairs
 from optsched.bounds.typed_machine import Prices, TypedJobs, best_prices, typed_jobs
-from optsched.instance import Instance
-from optsched.rates.gpu_sharing import sharing_rates
+from optsched.problem.instance import Instance
+from optsched.speeds.gpu_sharing import sharing_rates
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

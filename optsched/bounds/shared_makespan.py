@@ -35,7 +35,7 @@ from optsched.bounds.shared_machine import charged_by_load, shared_jobs
 from optsched.bounds.shared_replay import Charges, charges_of
 from optsched.bounds.typed_makespan import best_dual, claimed_own_prices
 from optsched.bounds.typed_replay import claimed_prices
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "shared-makespan"
 

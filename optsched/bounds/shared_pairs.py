@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from optsched.instance import Instance
-from optsched.rates.gpu_sharing import SharingRates
+from optsched.problem.instance import Instance
+from optsched.speeds.gpu_sharing import SharingRates
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

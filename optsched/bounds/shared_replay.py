@@ -16,12 +16,14 @@ from typing import Any
 from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text
 from optsched.bounds.replay import MAX_EXPONENT, Machine, Times
 from optsched.bounds.typed_replay import Speeds, claimed_prices, speeds_of
-from optsched.instance import Instance
-from optsched.rates.gpu_sharing import sharing_rates
+from optsched.problem.instance import Instance
+from optsched.speeds.gpu_sharing import sharing_rates
 
 CHARGE_UNIT = 1 << 30
 MOST_CLASSES = 100  # all pairs of classes are tried; of more only where there are as many kinds of jobs
-ROOM = 1 + Fraction(1, 1 << 29)  # memory that the referee lets pass (RELATIVE of `optsched.feasibility`), and more
+ROOM = 1 + Fraction(
+    1, 1 << 29
+)  # memory that the referee lets pass (RELATIVE of `optsched.check.feasibility`), and more
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from optsched.bounds.sum_costs import sum_costs
 from optsched.bounds.typed_machine import Prices, price_data
 from optsched.bounds.typed_srpt import rough_value
 from optsched.bounds.weight_levels import claimed_levels, levels_of
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "shared-srpt"
 

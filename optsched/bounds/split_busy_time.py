@@ -39,7 +39,7 @@ from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
 from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, machine_of, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, SumCosts, sum_costs
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

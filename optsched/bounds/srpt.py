@@ -28,7 +28,7 @@ from optsched.bounds.replay import Machine, Times, machine_of, srpt, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
 from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced, steps
 from optsched.bounds.wide_integers import sum_words, total
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "srpt"
 OBJECTIVES = (*COMPLETION, *FLOW)

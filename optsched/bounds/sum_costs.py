@@ -17,8 +17,8 @@ import numpy.typing as npt
 from optsched.bounds.certificate import ratio_text
 from optsched.bounds.exact_sum import exact_dot
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -57,7 +57,7 @@ from optsched.bounds.sum_costs import SumCosts
 from optsched.bounds.task_replay import Needs, machine_of_needs, needs_of
 from optsched.bounds.task_times import Resource, TaskTimes, machine_data, task_certificate
 from optsched.bounds.wide_integers import sum_words, total
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

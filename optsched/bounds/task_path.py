@@ -24,7 +24,7 @@ from optsched.bounds.certificate import (
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS
 from optsched.bounds.task_replay import needs_of
 from optsched.bounds.task_times import TaskTimes, task_certificate
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "task-path"
 MAKESPAN = "makespan"

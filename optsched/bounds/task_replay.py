@@ -12,8 +12,8 @@ from typing import Any
 
 from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text, rounded_down
 from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, times_of
-from optsched.contention import Contention
-from optsched.instance import Instance, Job
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance, Job
 
 RESOURCES = ("gpus", "links")
 

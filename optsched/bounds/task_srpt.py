@@ -29,7 +29,7 @@ from optsched.bounds.srpt import OBJECTIVES, layered, proved
 from optsched.bounds.task_replay import machine_of_needs, needs_of
 from optsched.bounds.task_times import GPUS, LINKS, TaskTimes, machine_data, task_certificate
 from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 ON_GPUS, ON_LINKS = "task-srpt", "link-srpt"
 

@@ -1,8 +1,9 @@
 """What a job at the task level needs at least, of time, of GPUs and of network interfaces: the ground of the bounds there.
 
-**Model** (`optsched.contention`; class ``sharing``): job j repeats I_j times: t_j = forward + backward seconds of compute on
-each of its n_j GPUs, a barrier, then, if its gang spans nodes, an all-reduce of M_j bytes. GPUs and network interfaces are
-shared. That tasks are not preempted, that placement is final, and how many jobs fit a GPU's memory is not used below.
+**Model** (`optsched.problem.contention`; class ``sharing``): job j repeats I_j times: t_j = forward + backward seconds
+of compute on each of its n_j GPUs, a barrier, then, if its gang spans nodes, an all-reduce of M_j bytes. GPUs and
+network interfaces are shared. That tasks are not preempted, that placement is final, and how many jobs fit a GPU's
+memory is not used below.
 
 * q_j: the GPUs of the largest node that suits j. A gang with n_j > q_j must span nodes, at least **m_j** of them: as few of
   the largest as have n_j GPUs together. A gang with n_j <= q_j may stay on one: m_j = 0.
@@ -48,10 +49,10 @@ from optsched.bounds.certificate import Certificate, ratio_text, rounded_down
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.sum_costs import SumCosts, costs_with
-from optsched.contention import Contention
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.job_table import LONGEST
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance
+from optsched.problem.job_table import LONGEST
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -32,7 +32,7 @@ from optsched.bounds.certificate import (
 from optsched.bounds.exact_sum import exact_dot
 from optsched.bounds.task_replay import claimed_resource, needs_of
 from optsched.bounds.task_times import Resource, TaskTimes, task_certificate
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "task-volume"
 OBJECTIVES = ("makespan",)

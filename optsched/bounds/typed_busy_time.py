@@ -50,7 +50,7 @@ from optsched.bounds.typed_machine import (
     worth_pricing,
 )
 from optsched.bounds.typed_replay import speeds_of, typed_machine_of, typed_times
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 Floats = npt.NDArray[np.float64]
 

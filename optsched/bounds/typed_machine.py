@@ -17,7 +17,7 @@ forbid schedules.
 Equal prices and equal speeds give p_j = g_j d_j / G, the machine of `gang_machine` with threshold 1. Only ratios of
 prices count.
 
-Speeds are the floats ``1 / rate`` of `optsched.rates.type_speeds`, taken as exact rationals, as in the engine. Prices in
+Speeds are the floats ``1 / rate`` of `optsched.speeds.type_speeds`, taken as exact rationals, as in the engine. Prices in
 certificates are integers; the grid of integers (`optsched.bounds.grid`) rounds down only, so all is exact.
 
 **Reference**: section 4.3 of this project's reference sheet on Hadar; for one type the virtual machine of Luo et al.,
@@ -40,9 +40,9 @@ from optsched.bounds.certificate import ratio_text, rounded_down
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, grid_exponent
 from optsched.bounds.sum_costs import TARDINESS, SumCosts, ends_after, sum_costs
-from optsched.instance import Instance
-from optsched.rates.duration import paces
-from optsched.rates.type_speeds import type_speeds
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import paces
+from optsched.speeds.type_speeds import type_speeds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

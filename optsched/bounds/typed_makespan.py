@@ -40,7 +40,7 @@ from optsched.bounds.certificate import (
 from optsched.bounds.exact_sum import exact_sum
 from optsched.bounds.typed_machine import FORKING, Prices, TypedJobs, typed_jobs, worth_pricing
 from optsched.bounds.typed_replay import LARGEST_PRICE, claimed_prices, speeds_of
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

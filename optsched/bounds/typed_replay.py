@@ -12,8 +12,8 @@ from typing import Any
 
 from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text, rounded_down
 from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, times_of
-from optsched.instance import Instance
-from optsched.rates.type_speeds import type_speeds
+from optsched.problem.instance import Instance
+from optsched.speeds.type_speeds import type_speeds
 
 LARGEST_PRICE = 1 << 64
 

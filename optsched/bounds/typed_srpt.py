@@ -25,7 +25,7 @@ from optsched.bounds.sum_costs import SumCosts
 from optsched.bounds.typed_machine import best_prices, price_data, typed_costs, typed_jobs, worth_pricing
 from optsched.bounds.typed_replay import speeds_of, typed_machine_of, typed_times
 from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced, steps
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 KIND = "typed-srpt"
 

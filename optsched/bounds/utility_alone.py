@@ -13,9 +13,9 @@ from fractions import Fraction
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import SHARED_CLASSES, Certificate, register_kind, require_same
-from optsched.instance import Instance
-from optsched.objectives import GAIN_BITS
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import GAIN_BITS
+from optsched.speeds.duration import seconds_alone
 
 KIND = "utility-alone"
 OBJECTIVES = ("total_utility",)

@@ -22,8 +22,8 @@ from optsched.bounds.fast_machine import by_release
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.replay import machine_of, times_of
-from optsched.instance import Instance
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
 
 KIND = "volume"
 

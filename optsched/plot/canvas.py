@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from optsched.errors import InputError
-from optsched.files import atomic_path
+from optsched.problem.files import atomic_path
 
 SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 150

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
-from optsched.files import read_bytes
-from optsched.instance_source import Source, instance_of
-from optsched.json_text import parse_json
-from optsched.parquet import parquet_metadata
 from optsched.plot.canvas import legal_suffix, save
 from optsched.plot.kinds import PLOTS
 from optsched.plot.time_axis import moment
-from optsched.schedule_file import METADATA
-from optsched.task_log import METADATA as TASK_METADATA
+from optsched.problem.files import read_bytes
+from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.json_text import parse_json
+from optsched.problem.parquet import parquet_metadata
+from optsched.problem.schedule_file import METADATA
+from optsched.problem.task_log import METADATA as TASK_METADATA
 
 
 def plot_file(

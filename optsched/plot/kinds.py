@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 from optsched.registry import Registry
 
 Window = tuple[float | None, float | None]  # from, to: seconds; None: the beginning, the end

@@ -9,15 +9,15 @@ from typing import Any, cast
 from matplotlib.figure import Figure
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.plot.canvas import new_axes, new_figure
 from optsched.plot.gantt import WIDTH, gantt, too_large
 from optsched.plot.kinds import PLOTS, Plot, Window
 from optsched.plot.node_image import image_height
 from optsched.plot.occupancy import occupancy
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline
-from optsched.schedule import JOBS_PER_GPU, Schedule
-from optsched.schedule_file import FORMAT
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import JOBS_PER_GPU, Schedule
+from optsched.problem.schedule_file import FORMAT
 
 PANEL = 1.5  # inches of each curve under the image
 

@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.objectives import OBJECTIVES
 from optsched.plot.canvas import INK, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.kinds import PLOTS, Plot, Window
 from optsched.plot.time_axis import label_time, number, unit_for
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import OBJECTIVES
 from optsched.rounding import ratio as shown_ratio
 
 PROVEN, ABOVE = "#0072B2", "#a9d4ef"

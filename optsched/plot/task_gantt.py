@@ -16,7 +16,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
 from optsched.plot.canvas import QUIET, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
@@ -28,10 +27,11 @@ from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.task_picture import TaskPicture
 from optsched.plot.task_rows import INTERFACE, TaskRows, draw_task_floor, label_task_rows
 from optsched.plot.time_axis import in_unit, time_axis
-from optsched.task_log import FORMAT, TaskSchedule
+from optsched.problem.instance import Instance
+from optsched.problem.task_log import FORMAT, TaskSchedule
 
 if TYPE_CHECKING:
-    from optsched.schedule import Schedule
+    from optsched.problem.schedule import Schedule
     from optsched.simulation.run import Run
 
 Floats = npt.NDArray[np.float64]

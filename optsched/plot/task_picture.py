@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.schedule import node_first
-from optsched.task_log import TRANSFER, TaskLog, TaskSchedule
+from optsched.problem.schedule import node_first
+from optsched.problem.task_log import TRANSFER, TaskLog, TaskSchedule
 
 if TYPE_CHECKING:
-    from optsched.schedule import Schedule
+    from optsched.problem.schedule import Schedule
     from optsched.simulation.run import Run
 
 Floats = npt.NDArray[np.float64]

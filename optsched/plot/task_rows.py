@@ -11,11 +11,11 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.plot.canvas import FLOOR, INK, QUIET
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.rows import LABEL_HEIGHT, spread
-from optsched.schedule import node_first
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import node_first
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from optsched.cluster import MAX_GPUS
 from optsched.errors import InputError
-from optsched.instance import Instance
 from optsched.plot.shared_cells import Cells, shared_cells
 from optsched.plot.time_axis import number, unit_for
-from optsched.rates.segment_paces import segment_paces
-from optsched.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
-from optsched.schedule_file import read_segments
+from optsched.problem.cluster import MAX_GPUS
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
+from optsched.problem.schedule_file import read_segments
+from optsched.speeds.segment_paces import segment_paces
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

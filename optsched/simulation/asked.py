@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import SimulationError
-from optsched.instance import Instance
-from optsched.policy import Floats, JobFacts, Predictor, View
+from optsched.problem.instance import Instance
+from optsched.simulation.policy import Floats, JobFacts, Predictor, View
 
 
 class Asked:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import SimulationError
-from optsched.instance import Instance
-from optsched.policy import Start, Stop, Wake
+from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import apply_moves, place, start, stop
 from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Start, Stop, Wake
 from optsched.simulation.state import FREE, NOW, RUNNING, WAITING, State
 from optsched.simulation.wakes import Wakes
 

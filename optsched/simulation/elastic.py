@@ -2,9 +2,9 @@
 
 Decisions are taken at multiples of L seconds after the first arrival; who arrives at the instant of one
 (`optsched.simulation.instant`) is in it. A job whose GPUs change holds the new ones for o seconds of restart (its first
-start included), then works at the rate of its placement (`optsched.rates.goodput`) until its work is done, which is an exact
-moment, or its GPUs change again. What it leaves is idle until the next decision. Segments of a job have gangs of their own;
-their work, in its own iterations, adds up to what it asked for.
+start included), then works at the rate of its placement (`optsched.speeds.goodput`) until its work is done, which is an
+exact moment, or its GPUs change again. What it leaves is idle until the next decision. Segments of a job have gangs of
+their own; their work, in its own iterations, adds up to what it asked for.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import Stopwatch
-from optsched.elastic import Allocation, ElasticPolicy
 from optsched.errors import InputError, KnowledgeError, SimulationError
-from optsched.forking import Places
-from optsched.instance import Instance
-from optsched.metrics import HOUR, metrics, offered_hours
-from optsched.policy import Floats, Ints, Knowledge
-from optsched.rates.goodput import Goodputs
-from optsched.schedule import Schedule, node_first
+from optsched.problem.cluster import Places
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule, node_first
+from optsched.simulation.elastic_policy import Allocation, ElasticPolicy
 from optsched.simulation.instant import last_of_instant
+from optsched.simulation.metrics import HOUR, metrics, offered_hours
+from optsched.simulation.policy import Floats, Ints, Knowledge
 from optsched.simulation.run import CONSERVED, Run
+from optsched.speeds.goodput import Goodputs
 
 MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
 PATIENCE = 1000  # rounds, or restarts if these are longer, in which nobody works
@@ -50,7 +50,7 @@ class ElasticRun(Run):
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """See `optsched.metrics.metrics`; busy GPU-hours are those at work, overhead those of restarts."""
+        """See `optsched.simulation.metrics.metrics`; busy GPU-hours are those at work, overhead those of restarts."""
         found, held = metrics(self.schedule), self.schedule.end - self.schedule.start
         hours = float(np.dot(self.schedule.gangs, held)) / HOUR
         busy = float(np.dot(self.schedule.gangs, self.schedule.work / self.rate)) / HOUR
@@ -126,7 +126,7 @@ class _Hold:
 
 
 class _View:
-    """See `optsched.elastic.ElasticView`."""
+    """See `optsched.simulation.elastic_policy.ElasticView`."""
 
     def __init__(self, instance: Instance, policy: ElasticPolicy) -> None:
         self._instance, self._knowledge = instance, Knowledge(policy.knowledge)
@@ -269,7 +269,7 @@ class _Replay:
         active, free = set(self.view.active.tolist()), self.view.node_gpus.copy()
         for each in allocations:
             if not isinstance(each, Allocation):
-                raise self._wrong(f"{each!r} is no allocation (legal: optsched.elastic.Allocation)")
+                raise self._wrong(f"{each!r} is no allocation (legal: optsched.simulation.elastic_policy.Allocation)")
             if each.job not in active:
                 raise self._wrong(f"{each!r} is of a job that is not active, or has two")
             active.remove(each.job)

@@ -10,15 +10,14 @@ import numpy as np
 
 from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, SimulationError
-from optsched.instance import Instance
-from optsched.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
-from optsched.rates.duration import seconds_alone
+from optsched.problem.instance import Instance
 from optsched.simulation.asked import Asked
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import apply_events, next_time
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
 from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
 from optsched.simulation.run import Run, result
 from optsched.simulation.state import (
     EVENTS,
@@ -38,6 +37,7 @@ from optsched.simulation.state import (
     new_state,
 )
 from optsched.simulation.view import EngineView
+from optsched.speeds.duration import seconds_alone
 
 Progress = Callable[[int, int], None]
 SLICE = 200_000  # events between two reports of progress

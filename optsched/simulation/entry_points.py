@@ -12,11 +12,11 @@ from functools import cache
 from typing import Any
 
 from optsched.compiled import runs_compiled, types
-from optsched.rates import speed_tables
 from optsched.simulation import kernel, moves
 from optsched.simulation.ordered import STATE_TYPE
 from optsched.simulation.placing import SIGNATURE, TABLES
 from optsched.simulation.state import Ints, State
+from optsched.speeds import speed_tables
 
 STATE, INDEX, TIME, ARRAY = STATE_TYPE, types.int64, types.float64, types.int64[::1]
 _TYPES: dict[Any, tuple[Any, ...]] = {

@@ -21,15 +21,16 @@ import numpy.typing as npt
 
 from optsched.compiled import Stopwatch
 from optsched.errors import InputError, KnowledgeError, SimulationError
-from optsched.forking import Copy, CopyDone, Floats, ForkingPolicy, Ints, Places
-from optsched.instance import Instance
-from optsched.policy import Knowledge
-from optsched.rates.duration import paces
-from optsched.rates.segment_paces import segment_paces
-from optsched.rates.type_speeds import type_speeds
-from optsched.schedule import Schedule, node_first
+from optsched.problem.cluster import Places
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule, node_first
+from optsched.simulation.forking_policy import Copy, CopyDone, Floats, ForkingPolicy, Ints
 from optsched.simulation.instant import last_of_instant
+from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import CONSERVED, Run
+from optsched.speeds.duration import paces
+from optsched.speeds.segment_paces import segment_paces
+from optsched.speeds.type_speeds import type_speeds
 
 Bools = npt.NDArray[np.bool_]
 MOST_ROUNDS = 1e6
@@ -129,7 +130,7 @@ def _check_rounds(instance: Instance, policy: ForkingPolicy, name: str) -> None:
 def copy_rates(instance: Instance) -> Floats:
     """Units of work a second of a job's gang on one node of every node group, f64[n, M]; 0 where it may not or cannot run.
 
-    O(n M) by the readable formulas of `optsched.rates.segment_paces`.
+    O(n M) by the readable formulas of `optsched.speeds.segment_paces`.
     """
     cluster, n = instance.cluster, instance.n
     rates = np.zeros((n, len(cluster.nodes)))
@@ -144,7 +145,7 @@ def copy_rates(instance: Instance) -> Floats:
 
 
 class _View:
-    """See `optsched.forking.ForkingView`."""
+    """See `optsched.simulation.forking_policy.ForkingView`."""
 
     def __init__(self, instance: Instance, policy: ForkingPolicy) -> None:
         cluster = instance.cluster
@@ -303,7 +304,7 @@ class _Replay:
         mine: dict[int, list[Copy]] = {}
         for copy in copies:
             if not isinstance(copy, Copy):
-                raise self._wrong(f"{copy!r} is not a copy (legal: optsched.forking.Copy)")
+                raise self._wrong(f"{copy!r} is not a copy (legal: optsched.simulation.forking_policy.Copy)")
             if copy.job not in active:
                 raise self._wrong(f"{copy!r} is of a job that is not active")
             self._check_places(copy, free)

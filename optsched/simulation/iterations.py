@@ -18,16 +18,17 @@ from numba.core.dispatcher import Dispatcher
 
 from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
-from optsched.instance import Instance
-from optsched.metrics import Floats, offered_seconds, task_metrics
-from optsched.policy import Knowledge
-from optsched.rates.duration import seconds_alone
-from optsched.schedule import node_first
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import node_first
+from optsched.problem.task_log import TaskLog, TaskSchedule
 from optsched.simulation import links as network
 from optsched.simulation.admission import always
+from optsched.simulation.metrics import Floats, offered_seconds, task_metrics
 from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import CONSERVED, Run
 from optsched.simulation.task_kernel import ASKED, NEEDS_ROOM, PAUSED, STUCK, run_tasks, start_waiting
+from optsched.simulation.task_policy import Communicating, TaskJobs, TaskOrder, TaskPolicy
 from optsched.simulation.task_state import (
     ASK,
     FINISHED,
@@ -40,8 +41,7 @@ from optsched.simulation.task_state import (
     grown,
     new_task_state,
 )
-from optsched.task_log import TaskLog, TaskSchedule
-from optsched.task_policy import Communicating, TaskJobs, TaskOrder, TaskPolicy
+from optsched.speeds.duration import seconds_alone
 
 SLICE = 500_000  # tasks between two reports of progress
 MOST_LOGGED = 20_000_000  # tasks that are written down unless more are asked for: some 40 bytes each, 240 to judge them
@@ -68,7 +68,7 @@ class TaskRun(Run):
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """See `optsched.metrics.task_metrics`."""
+        """See `optsched.simulation.metrics.task_metrics`."""
         return task_metrics(self.schedule, self.gpu_busy)
 
     @property
@@ -186,7 +186,7 @@ _bytes_left = getattr(network.bytes_left, "py_func", network.bytes_left)
 
 
 class _View:
-    """See `optsched.task_policy.LinkView`."""
+    """See `optsched.simulation.task_policy.LinkView`."""
 
     def __init__(self, state: TaskState, instance: Instance, knowledge: Knowledge, name: str) -> None:
         self.state, self._instance, self._knowledge, self._name = state, instance, knowledge, name

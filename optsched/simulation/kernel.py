@@ -19,7 +19,6 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.heap import insert, remove
-from optsched.rates.speed_tables import pace
 from optsched.simulation.instant import end_of_instant, next_tick, shortened
 from optsched.simulation.state import (
     ACTIVE,
@@ -56,6 +55,7 @@ from optsched.simulation.state import (
     WAKES,
     State,
 )
+from optsched.speeds.speed_tables import pace
 
 
 @njit(cache=True, inline="always")

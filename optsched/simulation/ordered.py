@@ -18,14 +18,14 @@ from typing import Any
 import numba
 import numpy as np
 
-from optsched.cluster import Cluster
 from optsched.compiled import njit, types
 from optsched.heap import KERNEL, before
-from optsched.instance import Instance, Job
-from optsched.policy import Order
+from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.instant import end_of_instant, next_tick, shortened
 from optsched.simulation.kernel import apply_events, next_time, start, stop
 from optsched.simulation.placing import SIGNATURE, Placement
+from optsched.simulation.policy import Order
 from optsched.simulation.state import (
     ACTIVE,
     EVENTS,

@@ -10,15 +10,15 @@ from typing import Any, Self
 import numpy as np
 
 from optsched.errors import SimulationError
-from optsched.html import html_of, number
-from optsched.instance import Instance
-from optsched.metrics import metrics
-from optsched.objectives import objective_of
-from optsched.policy import Floats, Knowledge
-from optsched.schedule import Schedule
-from optsched.schedule_tables import jobs_table, segments_table
+from optsched.problem.html import html_of, number
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import objective_of
+from optsched.problem.schedule import Schedule
+from optsched.problem.table import Table
+from optsched.simulation.metrics import metrics
+from optsched.simulation.policy import Floats, Knowledge
+from optsched.simulation.schedule_tables import jobs_table, segments_table
 from optsched.simulation.state import ACTIVE, EVENTS, FREE, LOGGED, NOBODY, SEGMENTS, STOPS, State, pools
-from optsched.table import Table
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
 
@@ -64,17 +64,17 @@ class Run:
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """See `optsched.metrics.metrics`."""
+        """See `optsched.simulation.metrics.metrics`."""
         return metrics(self.schedule)
 
     @cached_property
     def jobs(self) -> Table:
-        """A table, one row a job: see `optsched.schedule_tables.jobs_table`."""
+        """A table, one row a job: see `optsched.simulation.schedule_tables.jobs_table`."""
         return jobs_table(self.schedule)
 
     @cached_property
     def segments(self) -> Table:
-        """A table, one row a segment: see `optsched.schedule_tables.segments_table`."""
+        """A table, one row a segment: see `optsched.simulation.schedule_tables.segments_table`."""
         return segments_table(self.schedule)
 
     @property
@@ -134,7 +134,7 @@ def check_conservation(state: State, schedule: Schedule) -> None:
     """Raise `SimulationError` unless work and GPUs were conserved: the engine's own check after every run.
 
     Every job received what it asked for, or exactly what its remaining work says is missing; all GPUs came back. (That no
-    GPU is given twice was shown when they were named.) The referee, `optsched.check`, is a second opinion.
+    GPU is given twice was shown when they were named.) The referee, `optsched.check.referee`, is a second opinion.
     """
     instance = schedule.instance
     missing = np.abs(schedule.received + state.remaining - instance.work)

@@ -15,18 +15,18 @@ import numpy.typing as npt
 
 from optsched.compiled import Function, Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
-from optsched.instance import Instance
-from optsched.metrics import sharing_metrics
-from optsched.policy import Knowledge
-from optsched.rates.gpu_sharing import SharingRates, sharing_rates
-from optsched.rates.interference_sources import unmeasured_note
-from optsched.schedule import SharedSchedule, node_first
-from optsched.sharing_policy import Choosing, Share, SharingJobs, SharingOrder, SharingPolicy
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.simulation import sharing_state as at
+from optsched.simulation.metrics import sharing_metrics
+from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import Run
 from optsched.simulation.sharing_kernel import ASKED, OVER, forget_started, run_sharing, start
+from optsched.simulation.sharing_policy import Choosing, Share, SharingJobs, SharingOrder, SharingPolicy
 from optsched.simulation.sharing_rule import SIGNATURE, nobody
 from optsched.simulation.sharing_state import RUNS, WAITS, SharingState, new_sharing_state
+from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
+from optsched.speeds.interference_sources import unmeasured_note
 
 SLICE = 20_000  # events between two reports of progress
 
@@ -45,7 +45,7 @@ class SharedRun(Run):
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """See `optsched.metrics.sharing_metrics`."""
+        """See `optsched.simulation.metrics.sharing_metrics`."""
         return sharing_metrics(cast(SharedSchedule, self.schedule))
 
 
@@ -119,7 +119,7 @@ def _legal(order: SharingOrder, name: str, n: int, policy: SharingPolicy) -> Sha
 
 
 class _View:
-    """See `optsched.sharing_policy.SharingView`."""
+    """See `optsched.simulation.sharing_policy.SharingView`."""
 
     def __init__(self, state: SharingState, instance: Instance, knowledge: Knowledge, name: str) -> None:
         self.state, self._instance, self._name = state, instance, name

@@ -14,7 +14,6 @@ import numpy as np
 
 from optsched.compiled import njit, types
 from optsched.heap import KERNEL
-from optsched.rates.speed_tables import pace
 from optsched.simulation.instant import end_of_instant, next_tick
 from optsched.simulation.sharing_rule import RULE_TYPE, STATE_TYPE
 from optsched.simulation.sharing_state import (
@@ -34,6 +33,7 @@ from optsched.simulation.sharing_state import (
     WAITS,
     SharingState,
 )
+from optsched.speeds.speed_tables import pace
 
 OVER, ASKED, PAUSED, ILLEGAL = range(4)
 

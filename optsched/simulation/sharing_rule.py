@@ -15,14 +15,14 @@ from typing import Any
 import numba
 import numpy as np
 
-from optsched.cluster import Cluster
 from optsched.compiled import njit, types
 from optsched.heap import KERNEL
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
-from optsched.rates.gpu_sharing import sharing_rates
-from optsched.sharing_policy import SharingOrder
+from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.simulation.sharing_policy import SharingOrder
 from optsched.simulation.sharing_state import SharingState, new_sharing_state
+from optsched.speeds.gpu_sharing import sharing_rates
 
 
 def _state_type() -> Any:

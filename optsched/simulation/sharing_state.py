@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit  # noqa: F401  (the constants below are frozen into compiled code)
-from optsched.instance import Instance
-from optsched.rates.gpu_sharing import SharingRates
-from optsched.rates.speed_tables import SpeedTables, speed_tables
-from optsched.schedule import node_first
-from optsched.sharing_policy import SharingOrder
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import node_first
+from optsched.simulation.sharing_policy import SharingOrder
+from optsched.speeds.gpu_sharing import SharingRates
+from optsched.speeds.speed_tables import SpeedTables, speed_tables
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

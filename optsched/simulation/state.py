@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from optsched.instance import Instance
-from optsched.policy import Order
-from optsched.rates.duration import seconds_alone
-from optsched.rates.speed_tables import SpeedTables, speed_tables
+from optsched.problem.instance import Instance
 from optsched.simulation.instant import shortened_keys
 from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Order
+from optsched.speeds.duration import seconds_alone
+from optsched.speeds.speed_tables import SpeedTables, speed_tables
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

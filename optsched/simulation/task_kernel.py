@@ -15,11 +15,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from optsched.cluster import Cluster
 from optsched.compiled import njit, types
-from optsched.contention import IterationTasks
 from optsched.heap import KERNEL
-from optsched.instance import Instance, Job
+from optsched.problem.cluster import Cluster
+from optsched.problem.contention import IterationTasks
+from optsched.problem.instance import Instance, Job
 from optsched.simulation import admission, gpu_placing
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.links import (
@@ -34,6 +34,7 @@ from optsched.simulation.links import (
 )
 from optsched.simulation.next_event import ringing, set_clock
 from optsched.simulation.placing import Placement
+from optsched.simulation.task_policy import Countdown, TaskOrder
 from optsched.simulation.task_state import (
     ASK,
     BACKWARD,
@@ -54,10 +55,9 @@ from optsched.simulation.task_state import (
     TaskState,
     new_task_state,
 )
-from optsched.task_policy import Countdown, TaskOrder
 
 FINISHED_RUN, NEEDS_ROOM, PAUSED, ASKED, STUCK = 0, 1, 2, 3, 4
-TRANSFER = -1  # in place of a worker in the log, see `optsched.task_log`
+TRANSFER = -1  # in place of a worker in the log, see `optsched.problem.task_log`
 
 
 def _state_type() -> Any:

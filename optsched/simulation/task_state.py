@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from optsched.instance import Instance
-from optsched.schedule import node_first
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import node_first
 from optsched.simulation.links import Links, new_links
 from optsched.simulation.next_event import new_tree
 from optsched.simulation.placing import Placement
-from optsched.task_policy import Floats, Ints, TaskOrder
+from optsched.simulation.task_policy import Floats, Ints, TaskOrder
 
 Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]

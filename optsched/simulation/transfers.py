@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit, types
-from optsched.epoch import epoch_of
 from optsched.errors import InputError, SimulationError
 from optsched.heap import KERNEL
+from optsched.problem.epoch import epoch_of
+from optsched.problem.transfer_instance import transfer_instance, transfer_order
+from optsched.problem.transfers import TransferProblem
 from optsched.simulation import admission
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.links import (
@@ -32,9 +34,7 @@ from optsched.simulation.links import (
 )
 from optsched.simulation.next_event import ringing
 from optsched.simulation.run import CONSERVED
-from optsched.task_policy import TaskJobs, TaskPolicy
-from optsched.traces.transfer_instances import transfer_instance, transfer_order
-from optsched.transfers import TransferProblem
+from optsched.simulation.task_policy import TaskJobs, TaskPolicy
 
 __all__ = ["simulate_transfers"]
 

@@ -8,17 +8,17 @@ from functools import cached_property
 import numpy as np
 
 from optsched.errors import KnowledgeError
-from optsched.instance import Bools, Instance
-from optsched.policy import Floats, Ints, Knowledge
-from optsched.rates.duration import paces
-from optsched.rates.type_speeds import TypeSpeeds, type_speeds
+from optsched.problem.instance import Bools, Instance
 from optsched.simulation.entry_points import pace, place
 from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Floats, Ints, Knowledge
 from optsched.simulation.state import ACTIVE, FREE, FUTURE, NOW, RUNNING, WAITING, State
+from optsched.speeds.duration import paces
+from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
 
 
 class EngineView:
-    """See `optsched.policy.View`. Always current: it looks at the engine's state, also between two decisions."""
+    """See `optsched.simulation.policy.View`. Always current: it looks at the engine's state, also between two decisions."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class EngineView:
 
     @cached_property
     def speeds(self) -> TypeSpeeds:
-        """See `optsched.rates.type_speeds`."""
+        """See `optsched.speeds.type_speeds`."""
         return type_speeds(self._instance)
 
     @cached_property

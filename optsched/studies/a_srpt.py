@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from optsched.online.a_srpt import BACKFILL, VIRTUAL_ALPHA, ASrpt
 from optsched.parameters import parameters_of
+from optsched.policies.a_srpt import BACKFILL, VIRTUAL_ALPHA, ASrpt
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study import Study, study
 

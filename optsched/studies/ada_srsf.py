@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from optsched.contention import ETHERNET_10G
+from optsched.problem.contention import ETHERNET_10G
 from optsched.studies.ada_srsf_measures import ITERATIONS
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.published import Published

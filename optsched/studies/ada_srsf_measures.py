@@ -12,9 +12,9 @@ from typing import cast
 
 import numpy as np
 
-from optsched.instance import Instance
-from optsched.online.specification import specify
-from optsched.ratios.proven import Proven, refereed
+from optsched.guarantees.proven import Proven, refereed
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance
 from optsched.simulation.iterations import TaskRun
 from optsched.studies.measures import Measure, Measurement
 from optsched.studies.published_ticks import ACCOUNTINGS, TickedRun, ticked

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from joblib import Parallel, delayed
 
 from optsched.errors import InputError
-from optsched.ratios.proven import Proven
+from optsched.guarantees.proven import Proven
 from optsched.studies.experiment import Experiment, Numbers, Workload
 from optsched.studies.measures import Measurement
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from optsched.instance import Instance
+from optsched.io.traces.generate import generate
+from optsched.problem.instance import Instance
 from optsched.studies.estimate import Change, Estimate, estimate, relative
 from optsched.studies.measures import PLACED_GANGS, Measurement
 from optsched.studies.published import Published
-from optsched.traces.generate import generate
 
 
 @dataclass(frozen=True)

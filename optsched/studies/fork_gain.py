@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.metrics import cluster_utilization
 from optsched.models.hadar_e_forking import fork_jobs
-from optsched.offline.mode_makespan import makespan_interval
-from optsched.online.simulate import simulate
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.forked import copy_rates
-from optsched.throughputs import Throughput, Throughputs
+from optsched.simulation.metrics import cluster_utilization
+from optsched.solvers.mode_makespan import makespan_interval
 
 NODE_SPEEDS = (1.0, 0.9, 0.55, 0.35, 0.12)
 JOBS = (1, 2, 3, 4, 5, 6, 8, 10, 12)

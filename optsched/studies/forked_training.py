@@ -2,7 +2,7 @@
 
 A perceptron with one hidden layer learns the 8 x 8 digits that come with scikit-learn by stochastic gradient descent with
 momentum. In every round the copies begin with the same parameters, do numbers of steps in proportion to the speeds of
-their nodes, each on batches of its own, and are consolidated (`optsched.online.parameter_averaging`), momentum included.
+their nodes, each on batches of its own, and are consolidated (`optsched.policies.parameter_averaging`), momentum included.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
-from optsched.online.parameter_averaging import consolidated
+from optsched.policies.parameter_averaging import consolidated
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

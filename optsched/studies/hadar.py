@@ -2,7 +2,7 @@
 
 **Workloads.** 480 jobs on 15 nodes of four GPUs (20 V100, 20 P100, 20 K80). Where OPTSCHED_DATA leads to the Philly file
 they come from its busiest hours (`optsched.studies.philly_hours`), else from the recipe ``hadar-60``; models by GPU-hours
-(`optsched.traces.gpu_hour_classes`). That the paper used such a cluster and trace is generally attributed to it, not
+(`optsched.io.traces.gpu_hour_classes`). That the paper used such a cluster and trace is generally attributed to it, not
 confirmed; the mapping in detail is this project's own, so that figures of the paper cannot be expected to come out: they
 stand beside what is measured. HadarE's mixes: recipe ``hadar-mix``, with the same reservation.
 
@@ -20,16 +20,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from optsched.online.hadar import Hadar
-from optsched.online.hadar_utility import UTILITIES
+from optsched.io.traces.recipes.hadar_60 import CLUSTER
+from optsched.io.traces.recipes.hadar_mix import AWS, LAB
 from optsched.parameters import parameters_of
+from optsched.policies.hadar import Hadar
+from optsched.policies.hadar_utility import UTILITIES
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.hadar_measures import MIXES, TYPED_GANGS
 from optsched.studies.philly_hours import PhillyHours, philly_file
 from optsched.studies.published import Published
 from optsched.studies.study import Study, study
-from optsched.traces.recipes.hadar_60 import CLUSTER
-from optsched.traces.recipes.hadar_mix import AWS, LAB
 
 METHOD = (
     "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from optsched.metrics import cluster_utilization
-from optsched.online.specification import specify
-from optsched.ratios.judge import judgements
-from optsched.ratios.proven import Proven, refereed
+from optsched.guarantees.judge import judgements
+from optsched.guarantees.proven import Proven, refereed
+from optsched.policies.specification import specify
+from optsched.simulation.metrics import cluster_utilization
 from optsched.simulation.run import Run
 from optsched.studies.measures import KEPT, OPEN, VIOLATED, Measure, Measurement
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.online.specification import specify
-from optsched.policy import Floats
-from optsched.prediction.quality import quality
-from optsched.rates.duration import paces
-from optsched.rates.stage_graph import pipeline_factor
-from optsched.ratios.judge import judgements
-from optsched.ratios.proven import Proven, refereed
+from optsched.guarantees.judge import judgements
+from optsched.guarantees.proven import Proven, refereed
+from optsched.policies.predictors.quality import quality
+from optsched.policies.specification import specify
+from optsched.simulation.policy import Floats
 from optsched.simulation.run import Run
+from optsched.speeds.duration import paces
+from optsched.speeds.stage_graph import pipeline_factor
 
 OBJECTIVE = "total_completion_time"
 

@@ -9,7 +9,7 @@ are the arrivals, counted from the first.
 * ``classes=even``: what arrives is drawn instead from all jobs of the file, a quarter of each class S, M, L, XL (rounded
   down; the rest S), in random order. In busy hours nearly all jobs are short: equal parts load the cluster more.
 
-Models, gangs and iterations follow from GPUs and GPU-hours by the rules of `optsched.traces.gpu_hour_classes`.
+Models, gangs and iterations follow from GPUs and GPU-hours by the rules of `optsched.io.traces.gpu_hour_classes`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.cluster import Cluster
 from optsched.errors import InputError
-from optsched.instance import Instance
+from optsched.io.traces.dialect import DIALECTS
+from optsched.io.traces.gpu_hour_classes import MOST, NAMES, classes_of, modelled
+from optsched.io.traces.laws import Floats, Ints
+from optsched.io.traces.recipes.gavel_continuous import largest_type, model_names, speeds_on
+from optsched.io.traces.recipes.hadar_60 import CLUSTER, even_classes
+from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance
 from optsched.studies.experiment import Workload
-from optsched.traces.dialect import DIALECTS
-from optsched.traces.gpu_hour_classes import MOST, NAMES, classes_of, modelled
-from optsched.traces.laws import Floats, Ints
-from optsched.traces.recipes.gavel_continuous import largest_type, model_names, speeds_on
-from optsched.traces.recipes.hadar_60 import CLUSTER, even_classes
 
 FILE = Path("philly", "philly.csv")
 HOUR = 3600.0

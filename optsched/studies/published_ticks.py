@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.errors import InputError
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import OptschedError
-from optsched.files import write_atomic
-from optsched.instance import Instance
-from optsched.instance_file import short_number
-from optsched.offline.solve import solve
-from optsched.traces.generate import generate
+from optsched.io.traces.generate import generate
+from optsched.problem.files import write_atomic
+from optsched.problem.instance import Instance
+from optsched.problem.instance_file import short_number
+from optsched.solvers.solve import solve
 
 MINUTES = 10.0  # a method that needs longer does not count as one
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.errors import SimulationError
-from optsched.instance import Instance
-from optsched.offline.sharing_search import sharing_optimum
-from optsched.online.specification import specify
-from optsched.rates.duration import seconds_alone
-from optsched.ratios.proven import Proven, refereed
-from optsched.schedule import Schedule, SharedSchedule
+from optsched.guarantees.proven import Proven, refereed
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule, SharedSchedule
+from optsched.solvers.sharing_search import sharing_optimum
+from optsched.speeds.duration import seconds_alone
 from optsched.studies.measures import Measure, Measurement
 
 MEASURES = {
@@ -84,7 +84,7 @@ def measure_small(policy: str, proven: Proven) -> dict[str, float]:
     """The same for `SMALL_MEASURES` on an instance that is small enough for an exact search.
 
     The optimum is that of schedules that start jobs at arrivals and completions: on one GPU no other start times are known
-    to do better, on several it is the best that is known (`optsched.offline.sharing_search`).
+    to do better, on several it is the best that is known (`optsched.solvers.sharing_search`).
     """
     run = refereed(proven.instance, specify(policy))
     best = _optimum(proven.instance)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.instance import Instance
-from optsched.online.simulate import simulate
-from optsched.online.virtual_machine import VirtualMachine
+from optsched.policies.simulate import simulate
+from optsched.policies.virtual_machine import VirtualMachine
+from optsched.problem.instance import Instance
 
 CYCLES, ROUNDS = 5_000, 5
 WAITING = [10, 100, 1_000, 10_000, 100_000]

@@ -15,11 +15,12 @@ import highspy
 import numpy as np
 import pytest
 
-from optsched.instance import Instance
+from optsched.io.traces.generate import generate
 from optsched.models import FORMULATIONS
-from optsched.offline.linear_program import LinearProgram, compile
-from optsched.offline.session import Session
-from optsched.traces.generate import generate
+from optsched.problem.instance import Instance
+from optsched.solvers.compile_model import compile
+from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.session import Session
 
 ROUNDS = (3, 2, 1)  # by size
 OBJECTIVE = "total_weighted_completion_time"

@@ -17,11 +17,11 @@ import pytest
 from numba import njit
 
 from optsched.heap import pop, push
-from optsched.instance import Instance
-from optsched.online.specification import Specification, specify
-from optsched.policy import KnownJobs
+from optsched.policies.specification import Specification, specify
+from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import FINISHED_RUN, NEEDS_ROOM, run_ordered
+from optsched.simulation.policy import KnownJobs
 from optsched.simulation.state import EVENTS, FINISHED, State, grown, new_state
 
 ROUNDS, LOAD = 5, 0.9

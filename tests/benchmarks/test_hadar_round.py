@@ -17,9 +17,9 @@ from scipy.sparse import csr_array
 
 from optsched.models.gavel_allocation import AllocationProblem
 from optsched.models.gavel_max_min import allocate
-from optsched.online.gpu_pools import GpuPools
-from optsched.online.hadar_auction import Auction, Bidders
-from optsched.rates.throughput_table import built_in
+from optsched.policies.gpu_pools import GpuPools
+from optsched.policies.hadar_auction import Auction, Bidders
+from optsched.speeds.throughput_table import built_in
 
 JOBS, TYPES, ROUNDS = 2048, ("V100", "P100", "K80"), 5
 

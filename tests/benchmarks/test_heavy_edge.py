@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.placement.heavy_edge import heavy_edge
-from optsched.profile import Profile, Stage
-from optsched.rates.network import Network
-from optsched.rates.speed_tables import pack
-from optsched.rates.stage_tables import profile_pace, tables
+from optsched.policies.placements.heavy_edge import heavy_edge
+from optsched.problem.profile import Profile, Stage
+from optsched.speeds.network import Network
+from optsched.speeds.speed_tables import pack
+from optsched.speeds.stage_tables import profile_pace, tables
 
 CALLS = 200
 SHAPES = {"8x8": [8] * 8, "64x1": [1] * 64, "4x16": [16] * 4, "1x64": [64]}

@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pytest
 from numba import njit
 
-from optsched.instance import Instance
-from optsched.online.specification import specify
+from optsched.io.traces.generate import generate
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance
 from optsched.simulation.iterations import run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_clock
-from optsched.traces.generate import generate
 
 ROUNDS = 3
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 JOBS, ROUNDS = 1_000_000, 3
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from optsched.bounds import BOUNDS
-from optsched.instance import Cluster, Instance
+from optsched.problem.instance import Cluster, Instance
 
 JOBS, ROUNDS = 1_000_000, 5
 

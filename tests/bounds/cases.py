@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from optsched.instance import Cluster, Instance, Job
+from optsched.problem.instance import Cluster, Instance, Job
 
 SUMS = (
     "total_completion_time",

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from bounds.typed_cases import objective_value
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import RowErrors
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
-from optsched.rates.duration import paces
-from optsched.rates.gpu_sharing import sharing_rates
-from optsched.rates.type_speeds import type_speeds
-from optsched.scaling import Scaling
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.scaling import Scaling
+from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.speeds.duration import paces
+from optsched.speeds.gpu_sharing import sharing_rates
+from optsched.speeds.type_speeds import type_speeds
 
 NAMES = "abcdefgh"
 Placed = tuple[tuple[int, ...], int]  # GPUs, sub-batch option

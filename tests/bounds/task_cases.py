@@ -10,9 +10,9 @@ from math import prod
 
 import numpy as np
 
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import Contention, IterationTasks
-from optsched.instance import Instance, Job
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
 
 Choose = Callable[[int], int]  # of so many options, which?
 FORWARD, BACKWARD, BARRIER = 0, 1, 2  # what a worker does next

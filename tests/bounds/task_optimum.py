@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 
-from optsched.instance import Instance
-from optsched.objectives import get_objective
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 
 FORWARD, BACKWARD, DONE = 0, 1, 2
 Gang = tuple[int, ...]

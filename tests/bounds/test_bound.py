@@ -15,7 +15,7 @@ from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, Certificate, NoBoundError,
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
 from optsched.bounds.replay import srpt
 from optsched.errors import InputError
-from optsched.instance import Cluster, Instance, Job, NodeGroup
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
 NAMES = tuple(BOUNDS.names())
 

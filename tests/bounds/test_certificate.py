@@ -16,7 +16,7 @@ from bounds.cases import instance_of
 from optsched.bounds import KINDS, Certificate, CertificateError, bound, register_kind
 from optsched.bounds.certificate import Kind, rounded_down
 from optsched.errors import InputError
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 
 @pytest.fixture

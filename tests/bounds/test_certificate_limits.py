@@ -13,11 +13,11 @@ import pytest
 from bounds.cases import instance_of
 from optsched.bounds import BOUNDS
 from optsched.bounds.certificate import classes_of
-from optsched.check import check_file
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import IterationTasks
+from optsched.check.referee import check_file
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import IterationTasks
+from optsched.problem.instance import Instance, Job
 
 Document = dict[str, Any]
 

@@ -13,10 +13,10 @@ from simulation.elastic_instances import elastic_instance
 
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
 from optsched.bounds.elastic_machine import elastic_numbers, proved_numbers
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.rates.goodput import Goodputs
-from optsched.scaling import Scaling
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.scaling import Scaling
+from optsched.speeds.goodput import Goodputs
 
 KINDS = ("elastic-alone", "elastic-srpt", "elastic-busy-time", "elastic-volume")
 SUM = "total_weighted_completion_time"

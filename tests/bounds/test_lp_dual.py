@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.lp_dual import PriceRow, Prices, knapsack_capacity, price_certificate
 from optsched.errors import InputError
-from optsched.instance import Cluster, Instance, Job
-from optsched.objectives import get_objective
+from optsched.problem.instance import Cluster, Instance, Job
+from optsched.problem.objectives import get_objective
 
 SUMS = (
     "total_completion_time",

@@ -12,7 +12,7 @@ from bounds.cases import instance_of, instances, many
 from optsched.bounds import critical_job, volume
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.errors import InputError
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 
 @settings(max_examples=80)

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from bounds.cases import instance_of, instances, many
 from optsched.bounds.mean_busy_time import build, weights_on_grid
 from optsched.bounds.srpt import build as build_srpt
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 
 def value(instance: Instance, objective: str) -> Fraction:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.bounds import BOUNDS, bound
-from optsched.sources import load
+from optsched.io.sources import load
 
 
 def test_rigid_and_single_machine_instances(data_dir: Path) -> None:

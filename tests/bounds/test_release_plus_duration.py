@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from bounds.cases import SUMS, instance_of, instances
 from optsched.bounds.release_plus_duration import build
 from optsched.bounds.sum_costs import ends_after, two_sum
-from optsched.instance import Instance
-from optsched.objectives import get_objective
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 
 
 @given(instances(most=6), st.sampled_from(SUMS))

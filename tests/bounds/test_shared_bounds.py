@@ -20,14 +20,14 @@ from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
 from optsched.bounds.replay import busy_pieces
 from optsched.bounds.shared_machine import UNIT, charged_by_load, shared_jobs
 from optsched.bounds.shared_pairs import Rows, SharedPairs
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
-from optsched.online.simulate import simulate
-from optsched.ratios.proven import Proven
-from optsched.scaling import Scaling
-from optsched.traces.generate import generate
+from optsched.guarantees.proven import Proven
+from optsched.io.traces.generate import generate
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.scaling import Scaling
 
 FLOW = "total_flow_time"
 NAMED = ("critical-job", "release-plus-duration", "shared-busy-time", "shared-makespan", "shared-srpt")

@@ -13,9 +13,9 @@ import pytest
 from bounds.test_typed_tampered import Document, add, change, drop, price, put, put_data, without_flow
 from optsched.bounds import BOUNDS, Certificate, CertificateError
 from optsched.bounds.shared_machine import UNIT
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
 
 FLOW = "total_weighted_flow_time"
 CASES = {"shared-srpt": FLOW, "shared-busy-time": FLOW, "shared-makespan": "makespan"}

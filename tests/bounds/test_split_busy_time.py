@@ -19,7 +19,7 @@ from optsched.bounds.grid import on_grid
 from optsched.bounds.mean_busy_time import bound_with
 from optsched.bounds.split_busy_time import KIND, build
 from optsched.bounds.sum_costs import sum_costs
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 
 @settings(max_examples=80)

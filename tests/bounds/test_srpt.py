@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from bounds.cases import instance_of, instances, section_4_4, srpt_in_fractions
 from optsched.bounds.srpt import KIND, build
 from optsched.bounds.weight_levels import levels_of
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 
 def value(instance: Instance, objective: str) -> Fraction:

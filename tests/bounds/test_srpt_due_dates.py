@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from bounds.cases import instance_of, instances, many
 from optsched.bounds.srpt_due_dates import build
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 OBJECTIVE = "total_weighted_tardiness"
 

@@ -14,7 +14,7 @@ import pytest
 
 from bounds.cases import instance_of
 from optsched.bounds import BOUNDS, Certificate, CertificateError
-from optsched.instance import Instance
+from optsched.problem.instance import Instance
 
 Document = dict[str, Any]
 

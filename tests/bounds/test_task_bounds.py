@@ -17,12 +17,12 @@ from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
 from optsched.bounds.task_busy_time import onto_simplex
 from optsched.bounds.task_times import task_times
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.traces.generate import generate
+from optsched.io.traces.generate import generate
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
 
 SUMS = ("task-srpt", "task-path", "task-busy-time", "link-srpt", "link-busy-time", "split-task-busy-time")
 NAMES = (*SUMS, "task-volume")

@@ -13,9 +13,9 @@ from bounds.task_optimum import TaskOptimum
 from bounds.test_task_bounds import certificates
 from bounds.typed_cases import objective_value
 from optsched.bounds import bound
-from optsched.cluster import Cluster
-from optsched.contention import Contention, IterationTasks
-from optsched.instance import Instance, Job
+from optsched.problem.cluster import Cluster
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
 
 CLUSTERS = ("1x1", "1x2", "2x1", "2x1", "1x1+1x2")
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from optsched.bounds.certificate import CertificateError
 from optsched.bounds.transfer_srpt import makespan_bound, srpt_per_link
-from optsched.contention import Contention
-from optsched.offline.transfer_search import transfer_optimum
-from optsched.offline.transfer_starts import transfer_completions
-from optsched.traces.random_transfers import random_transfers
-from optsched.transfers import TransferProblem
+from optsched.io.traces.random_transfers import random_transfers
+from optsched.problem.contention import Contention
+from optsched.problem.transfers import TransferProblem
+from optsched.solvers.transfer_search import transfer_optimum
+from optsched.solvers.transfer_starts import transfer_completions
 
 UNIT = Contention(1.0, 0.5)
 

@@ -20,10 +20,10 @@ from optsched.bounds.typed_machine import first_prices, typed_costs, typed_jobs,
 from optsched.bounds.typed_makespan import build as build_makespan
 from optsched.bounds.typed_srpt import build as build_srpt
 from optsched.bounds.weight_levels import levels_of
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.rates.throughput_table import built_in
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.speeds.throughput_table import built_in
 
 TYPED = ("typed-srpt", "typed-busy-time", "typed-makespan")
 ROUNDED = Fraction(1, 10**6)  # prices are rounded to 14 bits (sums) or 40 (makespan): far less than this is lost

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from optsched.bounds import BOUNDS, Certificate, CertificateError
-from optsched.instance import Instance, Job
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
 
 Document = dict[str, Any]
 CASES = {"typed-srpt": "total_weighted_flow_time", "typed-busy-time": "total_weighted_flow_time"}

@@ -8,9 +8,9 @@ from itertools import groupby
 
 import numpy as np
 
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
 
 GPUS = ("V100", "P100", "K80")
 MODELS = ("vision", "language", "game")

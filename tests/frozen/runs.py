@@ -19,14 +19,14 @@ import optsched
 from optsched import Instance
 from optsched.bounds import SCHEDULE_CLASSES
 from optsched.errors import InputError, OptschedError
-from optsched.objectives import OBJECTIVES
-from optsched.online import POLICIES
-from optsched.online.simulate import simulate
-from optsched.placement import PLACEMENTS
-from optsched.rates.duration import seconds_alone
-from optsched.sources import shipped
-from optsched.traces.generate import generate
-from optsched.traces.recipe import RECIPES
+from optsched.io.sources import shipped
+from optsched.io.traces.generate import generate
+from optsched.io.traces.recipe import RECIPES
+from optsched.policies import POLICIES
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.simulate import simulate
+from optsched.problem.objectives import OBJECTIVES
+from optsched.speeds.duration import seconds_alone
 
 SIZE = 8  # hexadecimal digits of a digest: among some 30,000 runs a change escapes with probability 1e-5
 REFUSED = "-" * SIZE

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import optsched
+from optsched.io.sources import shipped
 from optsched.models import FORMULATIONS
-from optsched.sources import shipped
 
 JOURNEY = Path(__file__).with_name("journey.py")
 _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE = 24, 1  # linux/prctl.h, linux/capability.h

@@ -27,7 +27,7 @@ def test_a_wheel_holds_the_tree(tree: Path, wheel: Path) -> None:
     assert names == in_tree(tree)
     # Said once by name, so that an empty tree would not do.
     assert {"optsched/models/time_indexed.py", "optsched/models/__init__.py", "optsched/_instances/index.toml"} <= names
-    assert {"optsched/rates/gavel_throughputs.csv", "optsched/py.typed"} <= names
+    assert {"optsched/speeds/gavel_throughputs.csv", "optsched/py.typed"} <= names
 
 
 def test_an_sdist_holds_the_tree_and_each_file_once(tree: Path, sdist: Path) -> None:

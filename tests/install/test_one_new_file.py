@@ -24,7 +24,7 @@ CHECK = """
 import json, optsched as osd
 from optsched.bounds import BOUNDS
 from optsched.models import FORMULATIONS
-from optsched.online import POLICIES
+from optsched.policies import POLICIES
 log = osd.load("minutes:log.csv", cluster="1x4")
 certificate = BOUNDS.get("last-arrival").build(log, "makespan", "gang")
 certificate.verify(log)

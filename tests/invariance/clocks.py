@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from optsched.cluster import Cluster
-from optsched.contention import Contention, IterationTasks
-from optsched.instance import Instance
-from optsched.online.specification import specify
 from optsched.parameters import parameters_of
-from optsched.prediction import PREDICTORS
-from optsched.profile import Profile
-from optsched.scaling import MeasuredSteps, Scaling
-from optsched.throughputs import Throughputs
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.specification import specify
+from optsched.problem.cluster import Cluster
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance
+from optsched.problem.profile import Profile
+from optsched.problem.scaling import MeasuredSteps, Scaling
+from optsched.problem.throughputs import Throughputs
 
 # What parameters of policies and predictors mean seconds, or GPU-seconds. A vocabulary, not a list of policies: a new
 # policy that calls its seconds so is scaled by itself.

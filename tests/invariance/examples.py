@@ -11,12 +11,12 @@ from simulation.instances import MIXED, random_instance
 from simulation.shared_world import random_shared_instance
 from simulation.task_instances import random_task_instance
 
-from optsched.instance import Instance
-from optsched.online import POLICIES
-from optsched.online.specification import names_nodes, serves, specify
-from optsched.placement import PLACEMENTS
-from optsched.prediction import PREDICTORS
-from optsched.traces.generate import generate
+from optsched.io.traces.generate import generate
+from optsched.policies import POLICIES
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.specification import names_nodes, serves, specify
+from optsched.problem.instance import Instance
 
 
 def _whole(instance: Instance, first: int) -> Instance:

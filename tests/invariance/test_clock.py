@@ -12,16 +12,16 @@ import pytest
 
 from optsched.bounds import BOUNDS, Certificate, NoBoundError, bound
 from optsched.bounds.certificate import classes_of
-from optsched.check import check_schedule
-from optsched.instance import Instance, Job
-from optsched.objectives import OBJECTIVES, get_objective
-from optsched.online.simulate import simulate
-from optsched.online.specification import specify
-from optsched.ratios.judge import judgements
-from optsched.ratios.proven import Proven
-from optsched.schedule import Schedule
+from optsched.check.referee import check_schedule
+from optsched.guarantees.judge import judgements
+from optsched.guarantees.proven import Proven
+from optsched.io.sources import load
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
+from optsched.problem.objectives import OBJECTIVES, get_objective
+from optsched.problem.schedule import Schedule
 from optsched.simulation.run import Run
-from optsched.sources import load
 
 from .clocks import on_another_clock
 from .examples import cases, examples

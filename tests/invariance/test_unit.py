@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optsched.instance import Instance
-from optsched.online.simulate import simulate
-from optsched.online.specification import specify
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance
 from optsched.simulation.run import Run
 
 from .clocks import in_another_unit, policy_in_another_unit

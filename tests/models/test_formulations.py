@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
-from optsched.check import check_schedule
+from optsched.check.referee import check_schedule
 from optsched.errors import InfeasibleError, InputError
-from optsched.instance import Cluster, Instance, Job
 from optsched.models import FORMULATIONS
 from optsched.models.latest_starts import latest_completions
-from optsched.objectives import get_objective
-from optsched.schedule import Schedule, Segment
+from optsched.problem.instance import Cluster, Instance, Job
+from optsched.problem.objectives import get_objective
+from optsched.problem.schedule import Schedule, Segment
 
 EXPECTED = {
     "disjunctive",

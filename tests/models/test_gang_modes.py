@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from placed_brute_force import placed_optimum
 
-from optsched.check import check_schedule
+from optsched.check.referee import check_schedule
 from optsched.errors import InfeasibleError, InputError
-from optsched.instance import Instance, Job
+from optsched.io.traces.generate import generate
 from optsched.models import gang_modes
 from optsched.models.latest_starts import latest_completions
 from optsched.models.mapped_modes import MappedModes
 from optsched.models.rigid_placed import build as build_placed
-from optsched.offline.placed_list import placed_list_schedule
-from optsched.profile import Profile, Stage
-from optsched.traces.generate import generate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.profile import Profile, Stage
+from optsched.solvers.placed_list import placed_list_schedule
 
 Solve = Callable[[Any], float]
 EXACT = 1e-5

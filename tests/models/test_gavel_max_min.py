@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from optsched.models import gavel_max_min
 from optsched.models.gavel_allocation import AllocationProblem, effective_throughput, equal_share, fill_levels
-from optsched.offline.linear_program import compile
-from optsched.offline.session import Session
+from optsched.solvers.compile_model import compile
+from optsched.solvers.session import Session
 
 
 def wanted(problem: AllocationProblem, t: float) -> np.ndarray:

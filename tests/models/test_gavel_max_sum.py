@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.models import gavel_max_sum
 from optsched.models.gavel_allocation import AllocationProblem, effective_throughput
-from optsched.offline.linear_program import compile
-from optsched.offline.session import Session
+from optsched.solvers.compile_model import compile
+from optsched.solvers.session import Session
 
 
 def two_gangs(**more: object) -> AllocationProblem:

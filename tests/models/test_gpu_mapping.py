@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placement.mapped_jobs import (
+from policies.placements.mapped_jobs import (
     Case,
     alike,
     every_mapping,
@@ -19,11 +19,11 @@ from placement.mapped_jobs import (
 
 from optsched.errors import InputError
 from optsched.models import gpu_mapping
-from optsched.offline.linear_program import compile
-from optsched.offline.session import Session
-from optsched.placement.heavy_edge import best_mapping
-from optsched.profile import Profile, Stage
-from optsched.rates.network import Network
+from optsched.policies.placements.heavy_edge import best_mapping
+from optsched.problem.profile import Profile, Stage
+from optsched.solvers.compile_model import compile
+from optsched.solvers.session import Session
+from optsched.speeds.network import Network
 
 
 def solved(case: Case) -> tuple[float, list[int]]:

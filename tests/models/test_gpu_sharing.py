@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from optsched.errors import InputError
-from optsched.instance import Cluster, Instance, Job, NodeGroup
-from optsched.interference import Interference
+from optsched.io.traces.generate import generate
 from optsched.models.gpu_sharing import build, latest_completions, one_at_a_time, schedule
 from optsched.models.shared_jobs import SharedJobs
 from optsched.models.sharing_least import least_total, work_rate
-from optsched.offline.linear_program import compile
-from optsched.offline.session import Session
-from optsched.offline.sharing_search import sharing_optimum
-from optsched.scaling import Scaling
-from optsched.traces.generate import generate
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
+from optsched.problem.interference import Interference
+from optsched.problem.scaling import Scaling
+from optsched.solvers.compile_model import compile
+from optsched.solvers.session import Session
+from optsched.solvers.sharing_search import sharing_optimum
 
 CLOSE = 1e-9  # relative; HiGHS takes integers that are 1e-9 off
 Solve = Callable[[Any], float]

@@ -14,18 +14,18 @@ import pytest
 from scipy.optimize import linprog
 
 from optsched.bounds.certificate import CertificateError
-from optsched.check import check_schedule
+from optsched.check.referee import check_schedule
 from optsched.errors import InfeasibleError, InputError
-from optsched.instance import Instance, Job
 from optsched.models import makespan_modes
 from optsched.models.hadar_e_forking import fork_jobs
 from optsched.models.hadar_makespan import fluid_jobs, fluid_jobs_of, mixed_jobs, single_jobs
 from optsched.models.makespan_modes import MakespanCertificate, ModeJobs, WorkMode
-from optsched.offline.linear_program import compile
-from optsched.offline.mode_makespan import makespan_interval
-from optsched.offline.session import Session
-from optsched.schedule import Schedule
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule
+from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.solvers.compile_model import compile
+from optsched.solvers.mode_makespan import makespan_interval
+from optsched.solvers.session import Session
 
 Solve = Callable[[Any], float]
 Gangs = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]

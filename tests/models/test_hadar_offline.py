@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from round_brute_force import best_utility, tiny_problems
 
-from optsched.check import check_schedule
+from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
 from optsched.models.hadar_offline import build, chosen_allocation, round_schedule
 from optsched.models.hadar_rounds import RoundProblem, round_problem
-from optsched.offline.linear_program import compile
-from optsched.offline.packing import packing_bound, packing_optimum
-from optsched.offline.session import Session
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.solvers.compile_model import compile
+from optsched.solvers.packing import packing_bound, packing_optimum
+from optsched.solvers.session import Session
 
 EXACT = 1e-6  # utilities are integers up to 9 in the tiny problems; HiGHS's binaries are 1e-9 off at most
 TABLE = Throughputs(

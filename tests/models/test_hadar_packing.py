@@ -18,9 +18,9 @@ from optsched.errors import InputError
 from optsched.models import hadar_dual, hadar_primal
 from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.models.packing_certificate import price_certificate, share_certificate
-from optsched.offline.linear_program import compile
-from optsched.offline.packing import PackingBound, packing_bound, packing_optimum
-from optsched.offline.session import Session
+from optsched.solvers.compile_model import compile
+from optsched.solvers.packing import PackingBound, packing_bound, packing_optimum
+from optsched.solvers.session import Session
 
 Solve = Callable[[Any], float]
 DUALITY = 1e-9  # relative, between two solves of HiGHS; measured: below 2e-14

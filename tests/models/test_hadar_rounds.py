@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from round_brute_force import best_utility, every_schedule, tiny_problems
 
 from optsched.errors import InputError
-from optsched.instance import Cluster, Instance, Job, NodeGroup
 from optsched.models.hadar_rounds import RoundProblem, round_problem, stay_utility
-from optsched.offline.packing import packing_optimum
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
+from optsched.solvers.packing import packing_optimum
 
 FOUR_ON_TWO_AND_TWO = RoundProblem(
     work=[100.0],

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
 from optsched.models.latest_starts import latest_completions, latest_starts
 from optsched.models.left_shift import in_sequence, left_shift, starts_of
-from optsched.objectives import get_objective
-from optsched.schedule import Schedule
+from optsched.problem.instance import Instance, Job
+from optsched.problem.objectives import get_objective
+from optsched.problem.schedule import Schedule
 
 REGULAR = (
     "total_flow_time",

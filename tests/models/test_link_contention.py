@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.contention import ETHERNET_10G, Contention
 from optsched.errors import InputError
+from optsched.io.traces.random_transfers import random_transfers
 from optsched.models.link_contention import build, latest_completions, one_at_a_time, starts
-from optsched.offline.linear_program import compile
-from optsched.offline.session import Session
-from optsched.offline.transfer_search import transfer_optimum
-from optsched.offline.transfer_starts import transfer_completions
-from optsched.offline.two_transfers import two_transfer_optimum
-from optsched.traces.random_transfers import random_transfers
-from optsched.transfers import TransferProblem
+from optsched.problem.contention import ETHERNET_10G, Contention
+from optsched.problem.transfers import TransferProblem
+from optsched.solvers.compile_model import compile
+from optsched.solvers.session import Session
+from optsched.solvers.transfer_search import transfer_optimum
+from optsched.solvers.transfer_starts import transfer_completions
+from optsched.solvers.two_transfers import two_transfer_optimum
 
 CLOSE = 1e-7  # relative; integers are 1e-9 off at most, and weigh as much as the latest completion
 Solve = Callable[[Any], float]

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rates.random_profiles import clusters, exact_alpha, placements, profiles
+from speeds.random_profiles import clusters, exact_alpha, placements, profiles
 
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
 from optsched.models import mapped_modes
 from optsched.models.mapped_modes import MappedModes, best_mapping, mappings, speed_depends_on_placement
-from optsched.profile import Profile, Stage
-from optsched.rates.network import Network
-from optsched.rates.stage_graph import iteration_time
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.profile import Profile, Stage
+from optsched.speeds.network import Network
+from optsched.speeds.stage_graph import iteration_time
 
 PAIR = Profile.of_stages([Stage(2, 0.5, 0.5, 8.0)])  # a ring of 8 bytes a replica
 

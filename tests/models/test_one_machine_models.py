@@ -16,8 +16,8 @@ from raw_arrays import disjunctive as raw_disjunctive
 from raw_arrays import positional as raw_positional
 from tiny_instances import instance_of, tiny_jobs
 
-from optsched.instance import Cluster, Instance, Job
 from optsched.models import disjunctive, positional, time_indexed
+from optsched.problem.instance import Cluster, Instance, Job
 
 Solve = Callable[[Any], float]
 EXACT = 1e-6

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.instance import Cluster, Instance, Job, NodeGroup
 from optsched.models.placement_modes import Mode, consolidated, modes_of_classes, splits
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
 sizes_and_gang = st.lists(st.integers(1, 4), min_size=1, max_size=4).flatmap(
     lambda sizes: st.tuples(st.just(sizes), st.integers(1, sum(sizes)))

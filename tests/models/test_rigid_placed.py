@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
-from optsched.check import check_schedule
+from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.instance import Cluster, Instance, Job, NodeGroup
 from optsched.models import rigid_placed, rigid_time_indexed
 from optsched.models.placement_modes import modes_of_classes
-from optsched.schedule import Schedule
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
+from optsched.problem.schedule import Schedule
 
 Solve = Callable[[Any], float]
 EXACT = 1e-6

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from optsched.instance import Instance, Job
-from optsched.offline.solve import solve
-from optsched.online.simulate import simulate
-from optsched.scaling import Scaling
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.scaling import Scaling
+from optsched.solvers.solve import solve
 
 SLOW_APART = Scaling(compute=1.0, per_sample=0.5, within=1.0, across=5.0)
 

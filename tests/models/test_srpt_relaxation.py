@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from raw_arrays import mean_busy_time
 from tiny_instances import instance_of, tiny_jobs
 
-from optsched.instance import Cluster, Instance, Job
 from optsched.models import FORMULATIONS
 from optsched.models.srpt_mean_busy_time import build, build_cvxpy
 from optsched.models.srpt_relaxation import UnitMachine, busy_period_ends
 from optsched.models.srpt_slots import build as build_slots
+from optsched.problem.instance import Cluster, Instance, Job
 
 Solve = Callable[[Any], float]
 EXACT = 1e-6

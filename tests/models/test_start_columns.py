@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.errors import InfeasibleError
-from optsched.instance import Instance, Job
 from optsched.models.start_columns import StartColumns, least_makespan, start_windows
 from optsched.models.time_grid import time_grid
+from optsched.problem.instance import Instance, Job
 
 
 @st.composite

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.instance import Cluster, Instance, Job
 from optsched.models.time_grid import on_common_unit, time_grid
+from optsched.problem.instance import Cluster, Instance, Job
 
 
 def one_machine(*times: tuple[float, float]) -> Instance:

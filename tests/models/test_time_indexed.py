@@ -18,8 +18,8 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from raw_arrays import time_indexed
 from tiny_instances import instance_of, tiny_jobs
 
-from optsched.instance import Cluster, Instance, Job
 from optsched.models import FORMULATIONS
+from optsched.problem.instance import Cluster, Instance, Job
 
 Solve = Callable[[Any], float]
 

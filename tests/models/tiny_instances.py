@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enumeration import TinyJob
 from hypothesis import strategies as st
 
-from optsched.instance import Cluster, Instance, Job
+from optsched.problem.instance import Cluster, Instance, Job
 
 DURATIONS = (1, 2, 3, 5, 8)
 

@@ -12,9 +12,9 @@ import pytest
 import typer.main
 
 import optsched
-from optsched.catalogue import KINDS
 from optsched.cli import app
-from optsched.online.specification import specify
+from optsched.cli.catalogue import KINDS
+from optsched.policies.specification import specify
 from pages.page import README, ROOT, Block, Page, logical_lines, name_of, page_files
 
 EVERY = pytest.mark.parametrize("page", [*map(Page, page_files())], ids=lambda page: name_of(page.path))

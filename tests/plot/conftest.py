@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from optsched.instance import Instance, Job
-from optsched.schedule import Schedule, Segment
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule, Segment
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
 from optsched.plot.block_labels import short_ids
 from optsched.plot.colours import PALETTE, paler
 from optsched.plot.gantt import gantt
-from optsched.schedule import Schedule, Segment
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule, Segment
 
 
 def rectangles(ax: Axes, label: str) -> list[tuple[float, float, float, float]]:

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
 from optsched.plot.occupancy import BINS, EXACT, occupancy
 from optsched.plot.timeline import Timeline
-from optsched.schedule import Schedule
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule
 
 
 def area(ax: Axes, which: int = 0) -> float:

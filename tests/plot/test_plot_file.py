@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
 from optsched.plot import PLOTS, gantt, overview, plot_file, save
 from optsched.plot.timeline import Timeline
-from optsched.report import evaluate
-from optsched.schedule import Schedule
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule
+from optsched.report.comparison import evaluate
 
 MAGIC = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
 from optsched.plot.timeline import Timeline
 from optsched.plot.waiting import waiting_curve
-from optsched.schedule import Schedule, Segment
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule, Segment
 
 
 @st.composite

@@ -11,9 +11,9 @@ import pytest
 from matplotlib.axes import Axes
 
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
 from optsched.plot.ratios import ratios
-from optsched.report import evaluate
+from optsched.problem.instance import Instance, Job
+from optsched.report.comparison import evaluate
 
 RESULT: dict[str, Any] = {
     "instance": {"name": "three", "jobs": 1200, "gpus": 8, "skipped_rows": 0},

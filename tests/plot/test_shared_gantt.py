@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
 from optsched.plot import gantt, occupancy, plot_file
 from optsched.plot.node_image import busy_share
 from optsched.plot.rows import Rows
 from optsched.plot.shared_cells import NOBODY, shared_cells
 from optsched.plot.timeline import Timeline
-from optsched.schedule import Segment, SharedSchedule
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.schedule import Segment, SharedSchedule
 
 XI = Interference(2, ("A", "B"), ((1, 1.5), (4, 1)))
 

@@ -15,7 +15,7 @@ import pytest
 
 from optsched.plot.canvas import png_of
 from optsched.plot.gantt import gantt
-from optsched.schedule import Schedule
+from optsched.problem.schedule import Schedule
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 

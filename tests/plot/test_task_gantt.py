@@ -10,17 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from optsched.cluster import Cluster
-from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
 from optsched.plot import gantt, occupancy, plot_file, task_picture, tasks
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.interface_row import outline, side_by_side
 from optsched.plot.task_gantt import DARK, LIGHT, MARGIN
 from optsched.plot.task_rows import INTERFACE, NODE_GAP, TaskRows
-from optsched.schedule import Schedule
-from optsched.task_log import TRANSFER, TaskLog, TaskSchedule
+from optsched.problem.cluster import Cluster
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule
+from optsched.problem.task_log import TRANSFER, TaskLog, TaskSchedule
 
 NET = 2.0  # upper edge of the first interface: two GPUs stand above it
 

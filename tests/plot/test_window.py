@@ -16,7 +16,7 @@ from optsched.plot.node_image import busy_share
 from optsched.plot.occupancy import occupancy
 from optsched.plot.time_axis import moment
 from optsched.plot.timeline import Timeline
-from optsched.schedule import Schedule
+from optsched.problem.schedule import Schedule
 
 
 def labelled(ax: object, label: str) -> list[tuple[float, float]]:

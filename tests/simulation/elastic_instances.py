@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.instance import Instance, Job
-from optsched.scaling import MeasuredSteps, Scaling
+from optsched.problem.instance import Instance, Job
+from optsched.problem.scaling import MeasuredSteps, Scaling
 
 CLUSTERS = ("1x4", "2x4", "3x2", "1x4+2x2", "4x1")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from optsched.instance import Instance
-from optsched.rates.scaling import iteration_seconds
+from optsched.problem.instance import Instance
+from optsched.speeds.scaling import iteration_seconds
 
 Gpu = tuple[int, int]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.throughputs import Throughput, Throughputs
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
 
 
 def table_instance(

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.policy import KnownJobs, Order, OrderedPolicy
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.policy import KnownJobs, Order, OrderedPolicy
 from optsched.simulation.run import Run
 from simulation.reference import CountReplay, Place, Replay, Rule, Task, consolidated, first_fit
 

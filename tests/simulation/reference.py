@@ -18,7 +18,7 @@ Place = Callable[[int, list[int], list[int], list[bool]], Counts | None]
 
 @dataclass
 class Rule:
-    """`optsched.policy.Order`, in fractions."""
+    """`optsched.simulation.policy.Order`, in fractions."""
 
     key: list[Any]
     slope: list[Fraction]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
-from optsched.scaling import Scaling
-from optsched.schedule import Segment, SharedSchedule
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.scaling import Scaling
+from optsched.problem.schedule import Segment, SharedSchedule
 
 SCALINGS = {
     "wide": Scaling(0.5, 0.25, within=0.3, across=2.0, overlap=1.5, memory=1, memory_per_sample=0.5),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import Contention, IterationTasks
-from optsched.instance import Instance, Job
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
 
 CLUSTERS = (
     Cluster((NodeGroup(gpus=2, count=2, gpu_memory=16),)),

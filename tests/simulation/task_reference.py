@@ -11,7 +11,7 @@ has become ready or one has ended), then idle GPUs take tasks. Tasks of no lengt
 
 Placements: ``"first-fit"``, ``("lwf", kappa)``, ``("lwf", math.inf)`` for list scheduling, or {job: gang}.
 Rules: ``("srsf", k)``, ``"adadual"``, ``"k-way"``, or a function (world, job) -> bool.
-Keys are (constant, forward, backward, transfer) for each job, as in `optsched.task_policy.Countdown`.
+Keys are (constant, forward, backward, transfer) for each job, as in `optsched.simulation.task_policy.Countdown`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from optsched.instance import Instance
-from optsched.schedule import Schedule, Segment
-from optsched.task_log import TaskLog, TaskSchedule
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule, Segment
+from optsched.problem.task_log import TaskLog, TaskSchedule
 
 Number = Any  # Fraction, or float where `exact` is False
 Gpu = tuple[int, int]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from optsched.errors import KnowledgeError, SimulationError
-from optsched.instance import Instance, Job
-from optsched.online.specification import specify
-from optsched.policy import JobFacts, Knowledge, Start, View
+from optsched.io.traces.generate import generate
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
+from optsched.simulation.policy import JobFacts, Knowledge, Start, View
 from optsched.simulation.run import Run
-from optsched.traces.generate import generate
 
 JOBS = [
     Job("b", arrival=3, duration=2),  # arrives when a completes

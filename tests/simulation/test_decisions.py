@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from optsched.errors import SimulationError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.policy import Decision, Start, Stop, View, Wake
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.policy import Decision, Start, Stop, View, Wake
 
 
 class Shuffles:

@@ -9,14 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optsched.check import check_schedule
-from optsched.elastic import Allocation, ElasticView
+from optsched.check.referee import check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError
-from optsched.forking import Places
-from optsched.instance import Instance, Job
-from optsched.policy import Knowledge
-from optsched.scaling import Scaling
+from optsched.problem.instance import Instance, Job
+from optsched.problem.scaling import Scaling
 from optsched.simulation.elastic import run_elastic
+from optsched.simulation.elastic_policy import Allocation, ElasticView
+from optsched.simulation.forking_policy import Places
+from optsched.simulation.policy import Knowledge
 from simulation.elastic_instances import elastic_instance
 
 LINEAR = Scaling(0.0, 1.0, iterations=((8, 10.0),))  # r GPUs are r times as fast, up to 8

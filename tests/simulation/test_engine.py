@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError, SimulationError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.online.specification import names_nodes, specify, whole_job_policies
-from optsched.placement import PLACEMENTS
-from optsched.policy import Knowledge, KnownJobs, Order
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import names_nodes, specify, whole_job_policies
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.placing import Placement, compiled
+from optsched.simulation.policy import Knowledge, KnownJobs, Order
 from optsched.simulation.run import Run
 from simulation.instances import HOMOGENEOUS, MIXED, history, random_instance, reference_history, replayed
 from simulation.ways import printed

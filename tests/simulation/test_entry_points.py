@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.online.specification import specify
-from optsched.placement import PLACEMENTS
-from optsched.policy import Order
-from optsched.rates import speed_tables
+from optsched.io.traces.generate import generate
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.specification import specify
 from optsched.simulation import entry_points, kernel
+from optsched.simulation.policy import Order
 from optsched.simulation.state import FREE, NOW, RUNNING, WAITING, State, new_state
-from optsched.traces.generate import generate
+from optsched.speeds import speed_tables
 from simulation.instances import MIXED, random_instance
 
 CASES = [

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from optsched.errors import SimulationError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.policy import Knowledge, Start, Stop, View
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.policy import Knowledge, Start, Stop, View
 
 UNIX = 1.7e9
 JOBS = [Job("a", arrival=UNIX, duration=3), Job("b", arrival=UNIX + 2, duration=1, due=UNIX + 5)]

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched.check import check_schedule
-from optsched.cluster import Cluster, NodeGroup
+from optsched.check.referee import check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError
-from optsched.forking import Copy, CopyDone, ForkingView
-from optsched.instance import Instance, Job
-from optsched.online.hadar_e import HadarE
-from optsched.online.simulate import simulate
-from optsched.policy import Knowledge
-from optsched.rates.network import Network
-from optsched.rates.stage_graph import iteration_time
+from optsched.io.sources import load
+from optsched.policies.hadar_e import HadarE
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.forked import ForkedRun, copy_rates, run_forked
-from optsched.sources import load
-from optsched.throughputs import Throughput, Throughputs
+from optsched.simulation.forking_policy import Copy, CopyDone, ForkingView
+from optsched.simulation.policy import Knowledge
+from optsched.speeds.network import Network
+from optsched.speeds.stage_graph import iteration_time
 from simulation.forked_instances import gang_instance, table_instance
 from simulation.forked_reference import replay
 

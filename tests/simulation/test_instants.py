@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.online.specification import specify
-from optsched.placement import PLACEMENTS
-from optsched.policy import KnownJobs
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.instant import last_of_instant, next_tick, shortened, shortened_keys
+from optsched.simulation.policy import KnownJobs
 from simulation.instances import HOMOGENEOUS, MIXED, eligible_nodes, pools, random_instance
 from simulation.reference import Replay, Rule, Task, consolidated, first_fit
 

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.check import check_schedule
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.check.referee import check_schedule
 from optsched.errors import InputError, SimulationError
-from optsched.instance import Instance, Job
-from optsched.online.shortest_service import shortest_service
-from optsched.online.simulate import simulate
-from optsched.online.srsf import Srsf, fewer_than
-from optsched.policy import Knowledge
+from optsched.policies.shortest_service import shortest_service
+from optsched.policies.simulate import simulate
+from optsched.policies.srsf import Srsf, fewer_than
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_clock
-from optsched.task_policy import Countdown, LinkView, TaskJobs, TaskOrder
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.task_policy import Countdown, LinkView, TaskJobs, TaskOrder
 from simulation.task_instances import random_task_instance
 from simulation.task_reference import reference_run
 from simulation.ways import printed
@@ -281,7 +281,7 @@ def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
     instance = random_task_instance(seed)
     first, second = ran(instance, "srsf:k=2+random:seed=3"), ran(instance, "srsf:k=2+random:seed=3")
     assert told(first) == told(second)
-    from optsched.online.specification import specify
+    from optsched.policies.specification import specify
 
     chosen = specify("srsf:k=2+random:seed=3")
     bare = run_iterations(instance, Srsf(2), chosen.placement, record=False)

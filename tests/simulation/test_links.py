@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import Contention, IterationTasks
-from optsched.instance import Instance, Job
-from optsched.online.ada_srsf import AdaSrsf
-from optsched.online.simulate import simulate
-from optsched.online.specification import specify
+from optsched.io.traces.generate import generate
+from optsched.io.traces.random_transfers import random_transfers
+from optsched.policies.ada_srsf import AdaSrsf
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
+from optsched.problem.transfers import TransferProblem
 from optsched.simulation.iterations import TaskRun
+from optsched.simulation.task_policy import LinkView, TaskJobs, TaskOrder
 from optsched.simulation.transfers import simulate_transfers
-from optsched.task_policy import LinkView, TaskJobs, TaskOrder
-from optsched.traces.generate import generate
-from optsched.traces.random_transfers import random_transfers
-from optsched.transfers import TransferProblem
 
 
 def ran(instance: Instance, spec: Any) -> TaskRun:

@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from optsched.check import check_schedule
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.profile import Profile, Stage
-from optsched.rates.network import Network
-from optsched.rates.stage_graph import alpha_max, alpha_min, iteration_time
-from optsched.schedule import Schedule, Segment
+from optsched.check.referee import check_schedule
+from optsched.io.traces.generate import generate
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.profile import Profile, Stage
+from optsched.problem.schedule import Schedule, Segment
 from optsched.simulation.run import Run
-from optsched.traces.generate import generate
+from optsched.speeds.network import Network
+from optsched.speeds.stage_graph import alpha_max, alpha_min, iteration_time
 
 PLACES = ["first-fit", "consolidated", "random", "heavy-edge"]
 POLICIES = [

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from optsched.errors import SimulationError
-from optsched.instance import Instance, Job
-from optsched.online.specification import specify
-from optsched.policy import Knowledge, Order
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import FINISHED_RUN, run_ordered
+from optsched.simulation.policy import Knowledge, Order
 from optsched.simulation.run import Run, result
 from optsched.simulation.state import ACTIVE, FREE, State, grown, new_state
 from simulation.instances import HOMOGENEOUS, random_instance

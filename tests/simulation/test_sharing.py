@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.check import check_schedule
-from optsched.cluster import Cluster, NodeGroup
+from optsched.check.referee import check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError
-from optsched.instance import Instance, Job
-from optsched.interference import Interference
-from optsched.online.simulate import simulate
-from optsched.scaling import Scaling
-from optsched.sharing_policy import Share, SharingOrder
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.scaling import Scaling
 from optsched.simulation.sharing import SharedRun
+from optsched.simulation.sharing_policy import Share, SharingOrder
 from simulation.exact_sharing import ExactSharing, Rules
 
 SPECS: dict[str, Rules] = {

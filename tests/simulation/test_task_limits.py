@@ -13,22 +13,22 @@ import pytest
 
 import optsched as osd
 from optsched.bounds import bound
-from optsched.check import check_file, check_schedule
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError, SimulationError
-from optsched.instance import Instance, Job
-from optsched.online.shortest_service import shortest_service
-from optsched.online.simulate import simulate
-from optsched.online.specification import specify
-from optsched.online.srsf import Srsf, fewer_than
-from optsched.policy import Knowledge
-from optsched.report import default_policies, evaluate
+from optsched.io.sources import load, load_counted
+from optsched.policies.shortest_service import shortest_service
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.policies.srsf import Srsf, fewer_than
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
+from optsched.problem.task_log import TaskSchedule
+from optsched.report.comparison import default_policies, evaluate
 from optsched.simulation import iterations
 from optsched.simulation.iterations import TaskRun, run_iterations
-from optsched.sources import load, load_counted
-from optsched.task_log import TaskSchedule
-from optsched.task_policy import Countdown, TaskJobs, TaskOrder
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
 from simulation.task_instances import random_task_instance
 
 NET = {"net": IterationTasks(0.036, 0.054, 5e8), "short": IterationTasks(0.0201, 0.0301)}

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.bounds.transfer_srpt import srpt_per_link
-from optsched.contention import Contention
-from optsched.offline.transfer_starts import transfer_completions
-from optsched.traces.random_transfers import random_transfers
-from optsched.transfers import TransferProblem
+from optsched.io.traces.random_transfers import random_transfers
+from optsched.problem.contention import Contention
+from optsched.problem.transfers import TransferProblem
+from optsched.solvers.transfer_starts import transfer_completions
 from simulation.transfer_reference import RULES, completions, drain, now_is_better
 
 F = Fraction

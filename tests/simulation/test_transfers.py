@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from optsched.bounds.transfer_srpt import makespan_bound, srpt_per_link
-from optsched.contention import Contention
 from optsched.errors import InputError, SimulationError
-from optsched.online.shortest_service import shortest_service
-from optsched.online.simulate import simulate
-from optsched.online.specification import specify
+from optsched.io.traces.random_transfers import random_transfers
+from optsched.policies.shortest_service import shortest_service
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.contention import Contention
+from optsched.problem.transfer_instance import transfer_instance
+from optsched.problem.transfers import TransferProblem
 from optsched.simulation.admission import admission
 from optsched.simulation.transfers import simulate_transfers
-from optsched.traces.random_transfers import random_transfers
-from optsched.traces.transfer_instances import transfer_instance
-from optsched.transfers import TransferProblem
 from simulation.transfer_reference import completions
 
 RULES = {

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from optsched.errors import KnowledgeError, SimulationError
-from optsched.instance import Instance, Job
-from optsched.online.specification import specify
-from optsched.placement import PLACEMENTS
-from optsched.policy import Knowledge, Policy, Start, Stop, View, Wake
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
+from optsched.simulation.policy import Knowledge, Policy, Start, Stop, View, Wake
 from optsched.simulation.run import Run
 from simulation.instances import HOMOGENEOUS, MIXED, history, random_instance
 

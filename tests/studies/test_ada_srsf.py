@@ -12,15 +12,15 @@ import pytest
 from rich.console import Console
 
 from optsched.bounds import bound
-from optsched.cli_study import reproduction_view
-from optsched.online.simulate import simulate
-from optsched.ratios.proven import Proven
+from optsched.cli.study import reproduction_view
+from optsched.guarantees.proven import Proven
+from optsched.io.traces.generate import generate
+from optsched.policies.simulate import simulate
 from optsched.studies.ada_srsf import AS_PUBLISHED, PLACEMENTS, RULES
 from optsched.studies.ada_srsf_measures import MEASURES, measure, run_ticks
 from optsched.studies.campaign import tasks
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study import STUDIES, Reproduction
-from optsched.traces.generate import generate
 
 pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process compiles the simulator with ticks
 NAMES = {"placements", "rules-by-placement", "placements-accounting", "rules", "accounting", "penalty", "speed"}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from simulation.fork_lp import makespan_lp
 
-from optsched.check import check_schedule
-from optsched.online.simulate import simulate
+from optsched.check.referee import check_schedule
+from optsched.policies.simulate import simulate
 from optsched.simulation.forked import copy_rates
 from optsched.studies.fork_gain import (
     COPIES,

@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from optsched.cli_study import reproduction_view
+from optsched.cli.study import reproduction_view
 from optsched.errors import InputError
+from optsched.guarantees.proven import Proven
+from optsched.io.traces.generate import generate
 from optsched.models.hadar_e_forking import fork_jobs
-from optsched.offline.mode_makespan import makespan_interval
-from optsched.online.simulate import simulate
-from optsched.rates.type_speeds import type_speeds
-from optsched.ratios.proven import Proven
+from optsched.policies.simulate import simulate
+from optsched.solvers.mode_makespan import makespan_interval
+from optsched.speeds.type_speeds import type_speeds
 from optsched.studies.hadar import MIX_POLICIES, POLICIES
 from optsched.studies.hadar_measures import MEASURES, MIX_MEASURES, measure, measure_mix
 from optsched.studies.philly_hours import PhillyHours, philly_file
 from optsched.studies.study import STUDIES, Reproduction
-from optsched.traces.generate import generate
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from optsched.bounds import bound
-from optsched.cluster import Cluster, NodeGroup
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
-from optsched.profile import Profile, Stage
-from optsched.ratios.proven import Proven
+from optsched.guarantees.proven import Proven
+from optsched.io.traces.generate import generate
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.profile import Profile, Stage
 from optsched.studies.measures import MEASURES, measure
-from optsched.traces.generate import generate
 
 
 def test_a_recurring_workload_read_segment_by_segment() -> None:

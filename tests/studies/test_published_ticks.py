@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import optsched
-from optsched.cluster import Cluster, NodeGroup
-from optsched.contention import Contention, IterationTasks
 from optsched.errors import InputError
-from optsched.instance import Instance, Job
-from optsched.online.simulate import simulate
+from optsched.io.traces.generate import generate
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
 from optsched.studies.published_ticks import ACCOUNTINGS, ticked
-from optsched.traces.generate import generate
 
 pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process compiles the simulator with ticks
 MS = 1e-3

@@ -7,14 +7,14 @@ from fractions import Fraction
 import pytest
 
 from optsched.bounds import bound
-from optsched.check import check_schedule, schedule_value
-from optsched.instance import Instance
-from optsched.offline.list_schedule import best_list_schedule
-from optsched.offline.placed_list import best_placed_schedule
-from optsched.offline.solve import solve
-from optsched.online.simulate import simulate
-from optsched.online.specification import whole_job_policies
-from optsched.sources import ShippedInstance, load, shipped
+from optsched.check.referee import check_schedule, schedule_value
+from optsched.io.sources import ShippedInstance, load, shipped
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import whole_job_policies
+from optsched.problem.instance import Instance
+from optsched.solvers.list_schedule import best_list_schedule
+from optsched.solvers.placed_list import best_placed_schedule
+from optsched.solvers.solve import solve
 from optsched.studies.shipped_instances import UNPROVED, prove, recipes
 
 SHIPPED = {each.name: each for each in shipped()}

@@ -13,13 +13,14 @@ import pytest
 from rich.console import Console
 
 from optsched.bounds import bound
-from optsched.cli_study import reproduction_view
+from optsched.cli.study import reproduction_view
 from optsched.errors import SimulationError
-from optsched.offline.sharing_search import sharing_optimum
-from optsched.online.simulate import simulate
-from optsched.online.specification import specify
-from optsched.rates.duration import seconds_alone
-from optsched.ratios.proven import Proven
+from optsched.guarantees.proven import Proven
+from optsched.io.traces.generate import generate
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.solvers.sharing_search import sharing_optimum
+from optsched.speeds.duration import seconds_alone
 from optsched.studies.experiment import Experiment, Outcome, Workload
 from optsched.studies.findings import findings
 from optsched.studies.sjf_bsbf import ALL_ROWS, DEFAULT, PARTS, RESTARTS, ROWS, SWEEP
@@ -34,7 +35,6 @@ from optsched.studies.sjf_bsbf_measures import (
 )
 from optsched.studies.sjf_bsbf_remarks import against, by_workload, worst
 from optsched.studies.study import STUDIES, Reproduction
-from optsched.traces.generate import generate
 
 SIDE = {"no-wide-gangs", "parts-64-gpus", "parts-16-gpus", "loads-64-gpus", "loads-16-gpus", "restarts", "elastic"}
 PAIRS = {"measured", "drawn", "vectors"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from optsched.cluster import Cluster
-from optsched.traces import DIALECTS, TraceRead
+from optsched.io.traces import DIALECTS, TraceRead
+from optsched.problem.cluster import Cluster
 
 Reader = Callable[..., TraceRead]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.traces import TraceRead
+from optsched.io.traces import TraceRead
 
 Reader = Callable[..., TraceRead]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, RowErrors
-from optsched.traces import TraceRead
+from optsched.io.traces import TraceRead
+from optsched.problem.cluster import Cluster, NodeGroup
 
 Reader = Callable[..., TraceRead]
 NAMED = {"arrival": "submitted", "gpus": "wanted", "duration": "seconds"}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from optsched.cluster import Cluster
 from optsched.errors import InputError, RowErrors
-from optsched.instance import Instance
-from optsched.traces import DIALECTS, TraceRead
+from optsched.io.traces import DIALECTS, TraceRead
+from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance
 
 HEAD = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 Reader = Callable[..., TraceRead]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.traces.generate import generate, settings
-from optsched.traces.recipe import RECIPES
+from optsched.io.traces.generate import generate, settings
+from optsched.io.traces.recipe import RECIPES
+from optsched.problem.instance import Instance
 
 NAMES = ["a-srpt-small", "machines", "philly-like", "poisson", "rigid", "tardiness"]
 NAMES += ["gavel-continuous", "gavel-static", "hadar-60"]

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optsched.cluster import Cluster
 from optsched.errors import RowErrors
-from optsched.traces import DIALECTS, TraceRead
-from optsched.traces.laws import ADADUAL_GPUS, PHILLY_GPUS
-from optsched.traces.recipes.philly_like import GAPS, LEVELS, QUANTILES
+from optsched.io.traces import DIALECTS, TraceRead
+from optsched.io.traces.laws import ADADUAL_GPUS, PHILLY_GPUS
+from optsched.io.traces.recipes.philly_like import GAPS, LEVELS, QUANTILES
+from optsched.problem.cluster import Cluster
 
 LARGE = Cluster.parse("64x8")
 TRACES = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from optsched.errors import InputError
-from optsched.traces.laws import duration_law, gang_law
+from optsched.io.traces.laws import duration_law, gang_law
 
 N = 200_000
 DURATIONS = [

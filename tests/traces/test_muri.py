@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from optsched.errors import RowErrors
-from optsched.traces import TraceRead
+from optsched.io.traces import TraceRead
 
 HEAD = (
     "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,"

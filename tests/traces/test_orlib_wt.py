@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.traces import TraceRead
+from optsched.io.traces import TraceRead
 
 Reader = Callable[..., TraceRead]
 TEXT = " 26 24 79\n1 10 9\n158 162 17\n 5  6\n\n1 0\n-3 11\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from optsched.traces import TraceRead
+from optsched.io.traces import TraceRead
 
 
 def test_columns_and_units(read: Callable[..., TraceRead]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.traces.random_transfers import random_transfers
+from optsched.io.traces.random_transfers import random_transfers
 
 
 def test_the_same_arguments_give_the_same_problem() -> None:

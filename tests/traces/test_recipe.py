@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from optsched.cluster import Cluster
 from optsched.errors import InputError
-from optsched.traces import recipe as of
+from optsched.io.traces import recipe as of
+from optsched.problem.cluster import Cluster
 
 
 @pytest.mark.parametrize(

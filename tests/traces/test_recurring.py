@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.rates.duration import seconds_alone
-from optsched.rates.network import Network
-from optsched.rates.stage_graph import alpha_min
-from optsched.traces.generate import generate
-from optsched.traces.recipes.recurring import DRIFT, MODELS, WITHIN
+from optsched.io.traces.generate import generate
+from optsched.io.traces.recipes.recurring import DRIFT, MODELS, WITHIN
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
+from optsched.speeds.network import Network
+from optsched.speeds.stage_graph import alpha_min
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.cluster import Cluster, NodeGroup
 from optsched.errors import InputError, RowErrors
-from optsched.traces.rows import Rows, offered_gpus, seconds_of_date_times
-from optsched.traces.text_table import TextTable, read_text_table
+from optsched.io.traces.rows import Rows, offered_gpus, seconds_of_date_times
+from optsched.io.traces.text_table import TextTable, read_text_table
+from optsched.problem.cluster import Cluster, NodeGroup
 
 
 def rows_of(**columns: list[str]) -> Rows:

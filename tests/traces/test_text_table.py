@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
-from optsched.traces.text_table import read_text_table
+from optsched.io.traces.text_table import read_text_table
 
 
 def write(folder: Path, content: bytes) -> Path:

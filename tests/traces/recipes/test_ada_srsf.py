@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optsched.contention import ETHERNET_1G, ETHERNET_10G
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.rates.task_models import TASK_MODELS
-from optsched.traces.generate import generate
-from optsched.traces.recipes.ada_srsf import gangs
+from optsched.io.traces.generate import generate
+from optsched.io.traces.recipes.ada_srsf import gangs
+from optsched.problem.contention import ETHERNET_1G, ETHERNET_10G
+from optsched.problem.instance import Instance
+from optsched.speeds.task_models import TASK_MODELS
 
 PUBLISHED = {1: 80, 2: 14, 4: 26, 8: 30, 16: 8, 32: 2}
 

@@ -6,15 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rates.random_profiles import exact_alpha, placements
+from speeds.random_profiles import exact_alpha, placements
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.rates.duration import paces
-from optsched.rates.network import Network
-from optsched.rates.stage_graph import iteration_time
-from optsched.traces.generate import generate
-from optsched.traces.recipes.ddl_small import LIGHT, ROUNDS, STEP
+from optsched.io.traces.generate import generate
+from optsched.io.traces.recipes.ddl_small import LIGHT, ROUNDS, STEP
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import paces
+from optsched.speeds.network import Network
+from optsched.speeds.stage_graph import iteration_time
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.rates.throughput_table import built_in
-from optsched.traces.generate import generate
+from optsched.io.traces.generate import generate
+from optsched.problem.instance import Instance
+from optsched.speeds.throughput_table import built_in
 
 N = 20_000
 SEVERAL = ("ResNet-18", "ResNet-50", "Transformer", "LM")

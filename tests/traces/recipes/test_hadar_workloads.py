@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.offline.solve import solve
-from optsched.online.simulate import simulate
-from optsched.rates.throughput_table import built_in
-from optsched.rates.type_speeds import type_speeds
-from optsched.traces.generate import generate
-from optsched.traces.gpu_hour_classes import classes_of, modelled
-from optsched.traces.recipes.hadar_mix import AWS, LAB, MODELS, WEATHER
+from optsched.io.traces.generate import generate
+from optsched.io.traces.gpu_hour_classes import classes_of, modelled
+from optsched.io.traces.recipes.hadar_mix import AWS, LAB, MODELS, WEATHER
+from optsched.policies.simulate import simulate
+from optsched.solvers.solve import solve
+from optsched.speeds.throughput_table import built_in
+from optsched.speeds.type_speeds import type_speeds
 
 MODEL_OF = {"S": {"ResNet-18"}, "M": {"CycleGAN"}, "L": {"LM", "Transformer"}, "XL": {"ResNet-50"}}
 LEAST = {"S": 0, "M": 1, "L": 10, "XL": 50}

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.traces.generate import generate
+from optsched.io.traces.generate import generate
+from optsched.problem.instance import Instance
 
 N = 40_000
 

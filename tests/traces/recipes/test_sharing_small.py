@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.interference import Interference
-from optsched.traces.generate import generate
+from optsched.io.traces.generate import generate
+from optsched.problem.instance import Instance
+from optsched.problem.interference import Interference
 
 
 def test_laws() -> None:

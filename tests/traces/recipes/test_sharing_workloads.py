@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.instance import Instance
-from optsched.interference import Interference
-from optsched.rates.colocation import built_in_interference
-from optsched.rates.duration import seconds_alone
-from optsched.traces.generate import generate
-from optsched.traces.quotas import in_proportion
+from optsched.io.traces.generate import generate
+from optsched.io.traces.quotas import in_proportion
+from optsched.problem.instance import Instance
+from optsched.problem.interference import Interference
+from optsched.speeds.colocation import built_in_interference
+from optsched.speeds.duration import seconds_alone
 
 MODELS = {"ncf": 102, "cifar10": 94, "deepspeech2": 17, "bert": 15, "imagenet": 7, "yolov3": 5}
 OF_PAIRS = {

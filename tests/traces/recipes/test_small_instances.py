@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.traces.generate import generate
+from optsched.io.traces.generate import generate
 
 N = 20_000
 

@@ -1,0 +1,172 @@
+"""A schedule's claim beside its instance, and the violations found in it: what all rules of the referee work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.check.schedule_document import Claim
+from optsched.check.tolerance import number
+from optsched.problem.instance import Instance
+from optsched.speeds.segment_paces import segment_paces
+
+RULES = (
+    "instance",
+    "completeness",
+    "arrival",
+    "gang",
+    "capacity",
+    "type",
+    "batch",
+    "memory",
+    "rate",
+    "transfer",
+    "work",
+    "preemption",
+    "value",
+)
+LISTED = 20  # violations of one rule that are spelled out; the last entry of the rule counts the others
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule: which (one of `RULES`, or a certificate's), by what, and what would be legal.
+
+    ``job`` is an id and ``segment`` a 0-based position, None where no single one is to blame. An entry with
+    ``count`` > 1 stands for that many further violations of its rule that are not listed one by one.
+    """
+
+    rule: str
+    message: str
+    job: str | None = None
+    segment: int | None = None
+    count: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.message}"
+
+
+class Findings:
+    """Collects violations: the first of every rule spelled out, all of them counted."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, list[Violation]] = {rule: [] for rule in RULES}
+        self._count = dict.fromkeys(RULES, 0)
+
+    def add(self, rule: str, rows: Ints, spell_out: Callable[[int], Violation]) -> None:
+        """One violation of ``rule`` for each of ``rows``."""
+        self._count[rule] += rows.size
+        room = max(LISTED - len(self._listed[rule]), 0)
+        self._listed[rule] += [spell_out(row) for row in rows[:room].tolist()]
+
+    def violations(self) -> list[Violation]:
+        """All of them, in the order of `RULES`."""
+        result = []
+        for rule, listed in self._listed.items():
+            result += listed
+            more = self._count[rule] - len(listed)
+            if more:
+                result.append(Violation(rule, f"... and {more} more violations of this rule", count=more))
+        return result
+
+
+class Case:
+    """A claim beside its instance, with what several rules need of both.
+
+    Masks over segments, bool[S]: ``known`` (names a job), ``finite`` (all its numbers), ``sound`` (both). Of every
+    (segment, GPU) pair, [K]: its ``segment``, its ``node``, and ``gpu``, the number of the GPU in the cluster, where
+    it ``exists``. ``need`` f64[n] is the work of every job, ``pace`` f64[S] the seconds that a unit of it takes on the
+    GPUs of a segment (1 for jobs with durations; nan where the GPUs are no placement of the job), ``gang`` i64[S] the
+    number of GPUs that its job must have.
+    """
+
+    def __init__(self, instance: Instance, claim: Claim) -> None:
+        self.instance, self.claim = instance, claim
+        self.need = instance.work
+        self.known: Bools = claim.job >= 0
+        self.finite: Bools = np.isfinite(claim.start) & np.isfinite(claim.end) & np.isfinite(claim.work)
+        self.sound: Bools = self.finite & self.known
+        self.segment: Ints = np.repeat(np.arange(claim.job.size), np.diff(claim.offset))
+        node_gpus = instance.cluster.node_gpus
+        self.node: Ints = np.clip(claim.node, 0, node_gpus.size - 1)
+        inside = (claim.index >= 0) & (claim.index < node_gpus[self.node])
+        self.exists: Bools = (self.node == claim.node) & inside
+        self.pace: Floats = segment_paces(instance, claim.job, claim.offset, claim.node)
+        self.gang: Ints = self.per_segment(instance.gpus)
+        self.gpu: Ints = np.where(self.exists, (np.cumsum(node_gpus) - node_gpus)[self.node] + claim.index, -1)
+
+    @cached_property
+    def first(self) -> Bools:
+        """Which pairs, bool[K], name a GPU that exists, and for the first time in their segment."""
+        pairs = np.flatnonzero(self.exists)
+        found = np.zeros(self.exists.size, dtype=np.bool_)
+        key = self.segment[pairs] * self.instance.cluster.gpus + self.gpu[pairs]
+        found[pairs[np.unique(key, return_index=True)[1]]] = True
+        return found
+
+    @property
+    def placed(self) -> Bools:
+        """Which segments, bool[S], have the number of GPUs that their job needs, all of which exist."""
+        exist = np.bincount(self.segment[self.exists], minlength=self.claim.job.size)
+        return np.asarray((np.diff(self.claim.offset) == self.gang) & (exist == self.gang))
+
+    @cached_property
+    def runs(self) -> Bools:
+        """Which jobs have a segment, bool[n]."""
+        return np.asarray(np.bincount(self.claim.job[self.known], minlength=self.instance.n) > 0)
+
+    @cached_property
+    def completed(self) -> bool:
+        """Has every job a completion time?"""
+        return bool(self.runs.all() and self.finite[self.known].all())
+
+    @cached_property
+    def completion(self) -> Floats:
+        """End of the last segment of every job, f64[n] seconds."""
+        last = np.full(self.instance.n, -np.inf)
+        np.maximum.at(last, self.claim.job[self.known], self.claim.end[self.known])
+        return last
+
+    def per_segment(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values of jobs, [n], as values of the segments, [S]; 0 where a segment names no job."""
+        return np.append(values, 0)[self.claim.job]  # -1, no job, is the place of that 0
+
+    def job_id(self, s: int) -> str | None:
+        """Id of the job that segment ``s`` names, None when it is no job of the instance."""
+        j = int(self.claim.job[s])
+        return None if j < 0 else self.instance.ids[j]
+
+    def name(self, s: int) -> str:
+        """Segment ``s`` in words."""
+        job = self.job_id(s)
+        text = self.claim.unknown[s] if job is None else repr(job)
+        return f"segment {s} (job {text}, {number(self.claim.start[s])} to {number(self.claim.end[s])} s)"
+
+    def place(self, pair: int) -> str:
+        """The GPU of a pair in words."""
+        return f"GPU {self.claim.index[pair]} of node {self.claim.node[pair]}"
+
+    def of_segment(self, rule: str, s: int, message: str, legal: str) -> Violation:
+        """Segment ``s`` is to blame."""
+        return Violation(rule, f"{self.name(s)} {message} (legal: {legal})", self.job_id(s), s)
+
+    def unit(self, j: int) -> str:
+        """What the work of job ``j`` is counted in (-1: no job)."""
+        return "iterations" if j >= 0 and self.instance.profiled[j] else "s"
+
+    def of_job(self, rule: str, j: int, message: str) -> Violation:
+        """Job ``j`` is to blame, by no single segment."""
+        job = self.instance.ids[j]
+        legal = f"{number(self.need[j])} {self.unit(j)} of work, " + (
+            "all" if self.instance.profiled[j] else "its duration"
+        )
+        return Violation(rule, f"job {job!r} {message} (legal: {legal})", job)

@@ -1,0 +1,79 @@
+"""The referee of elastic schedules: jobs at scaling profiles may have another number of GPUs in every segment.
+
+The rules are those of `optsched.check.feasibility`, but for two:
+
+=========== ==========================================================================================================
+gang        a segment of an elastic job holds GPUs on which it can run at all: at least one, at most a sample of its
+            largest batch each; other jobs hold their own gang. A job is in one place at a time
+rate        a segment does no more iterations (of the job's own batch) than its length allows with the best batch there
+=========== ==========================================================================================================
+
+An elastic job is one at a scaling profile. How fast it can be on a placement is worked out here anew, batch by batch, apart
+from `optsched.speeds.goodput` (which tells the model). Restarts cost nothing in the class: how long a gang idles is the
+policy's affair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from optsched.check.feasibility import Case, Findings, judge
+from optsched.problem.instance import Instance
+from optsched.problem.scaling import Scaling
+from optsched.speeds.measured_scaling import measured_seconds
+from optsched.speeds.scaling import iteration_seconds
+
+
+def judge_elastic(case: Case, *, preemptive: bool = True) -> Findings:
+    """Apply every rule but ``value`` to a schedule of the class ``elastic``."""
+    widths = np.diff(case.claim.offset)
+    elastic = np.append(case.instance.scaled, False)[case.claim.job]
+    for s in np.flatnonzero(elastic).tolist():
+        nodes = case.node[case.claim.offset[s] : case.claim.offset[s + 1]]
+        case.pace[s] = _pace(case.instance, int(case.claim.job[s]), nodes.tolist())
+    case.gang[elastic] = np.where(np.isfinite(case.pace), widths, case.gang)[elastic]
+    return judge(case, preemptive=preemptive)
+
+
+def _pace(instance: Instance, job: int, nodes: list[int]) -> float:
+    """The fewest seconds that an iteration with the job's own batch, or what is worth as much, takes there; nan: none."""
+    if not nodes:
+        return math.nan
+    row = instance.table.row(job, named=True)
+    scaling, own, memory = instance.scalings[row["profile"]], row["batch_size"], float(instance.gpu_memory[job])
+    held = Counter(nodes)
+    counts = [held[node] for node in sorted(held)]
+    replicas = sum(counts)
+    table = dict(scaling.iterations)
+    needed = _iterations(scaling, own)
+    choices = {own: 1.0}
+    if needed is not None:
+        choices.update({batch: count / needed for batch, count in table.items() if batch != own})
+    least = math.nan
+    for batch, count in choices.items():
+        if replicas > batch and not (batch == own and replicas == row["gpus"]):
+            continue
+        chain = scaling.sub_batches(batch, replicas)
+        fits = [each for each in chain if not scaling.knows_memory or each.memory <= memory]
+        first = (fits or list(chain))[0]
+        seconds = count * _seconds(scaling, first.size, first.steps, counts)
+        least = seconds if not seconds >= least else least
+    return least
+
+
+def _seconds(scaling: Scaling, size: int, steps: int, counts: list[int]) -> float:
+    if scaling.measured is not None:
+        return measured_seconds(scaling, size, steps, counts)
+    return iteration_seconds(scaling, size, steps, sum(counts), len(counts) > 1)
+
+
+def _iterations(scaling: Scaling, batch: int) -> float | None:
+    """I(b) between the rows of the table, None outside."""
+    rows = scaling.iterations
+    for (low, many), (high, few) in zip(rows, rows[1:] or rows, strict=False):
+        if low <= batch <= high:
+            return many if batch == low else many + (few - many) * (batch - low) / (high - low)
+    return None

@@ -1,0 +1,318 @@
+"""The referee: re-reads every schedule and certificate, and shares no code with anything that makes them.
+
+What a schedule must obey, and how exactly, stands in `optsched.check.feasibility`, for two jobs on a GPU in
+`optsched.check.sharing`, and for jobs with tasks in `optsched.check.tasks`; how a file is read, in
+`optsched.check.schedule_document` and `optsched.check.task_document`. This module adds the rule **value** (what a
+schedule is said to be worth is what it is worth; and of a file, that no proven bound of its class says otherwise) and
+passes the verdict. Values are added up as integers in a common unit, hence exact for any floats, by formulas written
+here anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.check.below_bound import below_bound
+from optsched.check.context import Case, Findings, Violation
+from optsched.check.elastic import judge_elastic
+from optsched.check.feasibility import judge, judge_exclusive
+from optsched.check.residency import judge_residency
+from optsched.check.schedule_document import (
+    FORMAT,
+    PARQUET_MAGIC,
+    claim_of,
+    claim_of_document,
+    claim_of_parquet,
+    parse_document,
+)
+from optsched.check.sharing import judge_sharing, judge_whole_batches
+from optsched.check.task_document import TaskClaim, is_task_claim, task_claim_of, task_claim_of_parquet
+from optsched.check.tasks import judge_tasks
+from optsched.check.tolerance import EXACT, RELATIVE, ULPS, number, whole
+from optsched.errors import InputError
+from optsched.problem.files import read_bytes
+from optsched.problem.instance import Instance
+from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
+from optsched.problem.task_log import TaskSchedule
+
+__all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
+
+CERTIFICATE_FORMAT = "optsched-certificate/1"
+DEFAULT_OBJECTIVE = "total_flow_time"
+
+# Of every job, with C_j, r_j and d_j as multiples of one unit: its term, and whether w_j multiplies it.
+_TERMS: dict[str, tuple[Callable[[int, int, int], int], bool]] = {
+    "total_completion_time": (lambda c, r, d: c, False),
+    "total_weighted_completion_time": (lambda c, r, d: c, True),
+    "total_flow_time": (lambda c, r, d: c - r, False),
+    "total_weighted_flow_time": (lambda c, r, d: c - r, True),
+    "makespan": (lambda c, r, d: c, False),
+    "total_weighted_tardiness": (lambda c, r, d: max(c - d, 0), True),
+}
+UTILITY = "total_utility"  # the one that is maximised: sum w_j N_j / (C_j - r_j), N_j the work
+UTILITY_UNIT = 2**100  # its terms are rounded down to multiples of 1 / this
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `check_file` found: ``kind`` is "schedule" or "certificate"; it holds when nothing is violated."""
+
+    kind: str
+    violations: tuple[Violation, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Is every rule kept?"""
+        return not self.violations
+
+
+def check_schedule(
+    instance: Source,
+    schedule: Schedule | Scheduled,
+    *,
+    preemptive: bool = True,
+    forking: bool = False,
+    elastic: bool = False,
+    objective: str | None = None,
+    value: float | Fraction | None = None,
+) -> list[Violation]:
+    """Every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
+
+    Jobs with tasks share GPUs and are never preempted: a `TaskSchedule` with its log is judged task by task, and any other
+    schedule of theirs by the necessary conditions of `optsched.check.residency.check_residency`. A `SharedSchedule` is
+    judged by `optsched.check.sharing`: without preemption or copies, whatever is allowed here.
+
+    Parameters
+    ----------
+    instance : what the schedule is of, or the SOURCE that names it.
+    schedule : or a run or a solution, whose schedule is judged.
+    preemptive : may a job be stopped and resumed?
+    forking : may a job run in several copies at once? Each is a segment of its own with the job's whole gang; what they do
+        adds up.
+    elastic : may jobs at scaling profiles have other numbers of GPUs than their gang? See `optsched.check.elastic`.
+    objective, value : the value stated for an objective (default: the instance's own, else ``total_flow_time``), in
+        seconds times weights; without a value there is nothing to compare.
+
+    Raises
+    ------
+    InputError
+        When the objective is unknown, a job has no duration, or the schedule's arrays do not fit together.
+
+    >>> import optsched as osd
+    >>> osd.check_schedule("rigid-06-1", osd.simulate("rigid-06-1", "srtf"))
+    []
+    >>> late = osd.Schedule.from_starts("rigid-06-1", range(0, 600, 100))
+    >>> [each.rule for each in osd.check_schedule("rigid-06-1", late, value=156.0)]
+    ['arrival', 'value']
+    """
+    instance, schedule = instance_of(instance), schedule_in(schedule)
+    name = None if objective is None and value is None else _known(instance, objective)
+    stated = value if value is None or isinstance(value, float) else Fraction(value)
+    if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
+        tasks = task_claim_of(schedule, instance)
+        case = Case(instance, tasks.gangs)
+        return _violations(case, judge_tasks(case, tasks), name, stated)
+    case = Case(instance, claim_of(schedule, instance))
+    if instance.at_task_level or isinstance(schedule, TaskSchedule):
+        found = judge_residency(case)
+    elif isinstance(schedule, SharedSchedule) and instance.interference is not None:
+        found = judge_sharing(case)
+    elif elastic:
+        found = judge_elastic(case, preemptive=preemptive)
+    else:
+        found = judge(case, preemptive=preemptive, forking=forking)
+        judge_whole_batches(case, found)
+    return _violations(case, found, name, stated)
+
+
+def check_file(
+    path: str | os.PathLike[str], instance: Source, *, preemptive: bool = True, forking: bool = True
+) -> Verdict:
+    """Judge a schedule (JSON or Parquet), a file of tasks (Parquet) or a certificate file.
+
+    What a schedule file states beyond its segments is checked too: ``"objective"`` and ``"value"`` under the rule
+    value, ``"preemptive": false`` under preemption. Only a file with ``"forking": true`` is judged as a forking schedule,
+    in which a job may run in several copies at once, and only where ``forking`` allows it. Jobs have other numbers of GPUs
+    than their gang only in a file with ``"elastic": true`` (`optsched.check.elastic`). Jobs share GPUs only in a file
+    with ``"sharing": true``: it is judged by `optsched.check.sharing`; at the task level by necessary conditions
+    (`optsched.check.residency.check_residency`), and a file of tasks in full. A certificate is proved anew from the instance
+    alone. A schedule that keeps all these rules and is still better than a proven bound of its class breaks the rule value
+    (`optsched.check.below_bound`).
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read as either: missing, truncated, another format, a field missing or of a wrong type.
+    """
+    content, instance = read_bytes(path), instance_of(instance)
+    tasks: TaskClaim | None = None
+    if content.startswith(PARQUET_MAGIC):
+        if is_task_claim(content):
+            tasks = task_claim_of_parquet(content, instance, path)
+        claim = claim_of_parquet(content, instance, path) if tasks is None else tasks.gangs
+    else:
+        document = parse_document(content, path)
+        form = document.get("format")
+        if form == CERTIFICATE_FORMAT:
+            return Verdict("certificate", _certificate_violations(document, path, instance))
+        if form != FORMAT:
+            legal = f"{FORMAT} or {CERTIFICATE_FORMAT}"
+            raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
+        claim = claim_of_document(document, instance, path)
+    case, preemptive = Case(instance, claim), preemptive and claim.preemptive is not False
+    found = _judge(case, tasks, preemptive, forking and claim.forking is True)
+    try:
+        name = _known(instance, claim.objective)
+    except InputError as error:  # the file is readable, but what it states cannot be confirmed
+        return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
+    violations = _violations(case, found, name, claim.value)
+    if not violations and instance.n:
+        kind = _class_of(case, preemptive, forking and claim.forking is True)
+        message = below_bound(case, name, kind, _value(case, name))
+        violations += [] if message is None else [Violation("value", message)]
+    return Verdict("schedule", tuple(violations))
+
+
+def _class_of(case: Case, preemptive: bool, forking: bool) -> str:
+    """The class of schedules that a file was judged as, as `optsched.bounds.certificate` names them."""
+    if case.instance.at_task_level or (case.claim.sharing is True and case.instance.interference is not None):
+        return "sharing"
+    if case.claim.elastic is True and case.instance.scaled.any():
+        return "elastic"
+    if forking:
+        return "forking"
+    return "gang" if preemptive else "gang-nonpreemptive"
+
+
+def _judge(case: Case, tasks: TaskClaim | None, preemptive: bool, forking: bool) -> Findings:
+    """The rules for what a file claims to be: tasks, residencies on shared GPUs, or segments on exclusive ones."""
+    if tasks is not None:
+        return judge_tasks(case, tasks)
+    if not case.instance.at_task_level:
+        # Without interference jobs cannot share, whatever a file says: they are alone on their GPUs.
+        if case.claim.sharing is True and case.instance.interference is not None:
+            return judge_sharing(case)
+        if case.claim.elastic is True:
+            return judge_elastic(case, preemptive=preemptive)
+        found = judge(case, preemptive=preemptive, forking=forking)
+        judge_whole_batches(case, found)
+        return found
+    found = judge_residency(case)
+    if case.claim.sharing is not True:
+        judge_exclusive(case, found)
+    return found
+
+
+def schedule_value(instance: Instance, schedule: Schedule, objective: str | None = None) -> Fraction:
+    """The exact value of the schedule's completion times, the floats taken as they are.
+
+    A job completes at the end of its last segment. Raises `InputError` when a job never runs or a time is not finite.
+    """
+    case = Case(instance, claim_of(schedule, instance))
+    name = _known(instance, objective)
+    if not case.completed or (name == UTILITY and bool((case.completion <= instance.arrival).any())):
+        raise InputError("the schedule has no value: a job never runs, ends before it could, or a time is not finite")
+    return _value(case, name)
+
+
+def _certificate_violations(
+    document: dict[str, Any], path: str | os.PathLike[str], instance: Instance
+) -> tuple[Violation, ...]:
+    # Imported here because judging a schedule needs no bounds.
+    from optsched.bounds.certificate import Certificate, CertificateError
+
+    try:
+        Certificate.of_document(document, path).verify(instance)
+    except CertificateError as error:
+        return (Violation(error.rule, error.message),)
+    return ()
+
+
+def _known(instance: Instance, objective: str | None) -> str:
+    name = (objective or instance.objective or DEFAULT_OBJECTIVE).replace("-", "_")
+    if name not in _TERMS and name != UTILITY:
+        raise InputError("not an objective", field="objective", value=name, legal=", ".join([*_TERMS, UTILITY]))
+    return name
+
+
+def _violations(
+    case: Case, found: Findings, objective: str | None = None, stated: float | Fraction | None = None
+) -> list[Violation]:
+    # Without completions, or with one at or before the arrival, there is no value to compare with: other rules say why.
+    early = objective == UTILITY and bool((case.completion <= case.instance.arrival).any())
+    if objective is not None and stated is not None and case.completed and not early:
+        _stated_value(case, found, objective, stated)
+    return found.violations()
+
+
+def _stated_value(case: Case, found: Findings, objective: str, stated: float | Fraction) -> None:
+    total = _value(case, objective)
+    wrong = isinstance(stated, float) and not np.isfinite(stated)
+    wrong = wrong or abs(Fraction(stated) - total) > _allowance(case, objective, total, stated)
+    message = f"{objective} is stated as {_digits(stated)} (legal: {_digits(total)}, the value of the schedule)"
+    found.add("value", np.flatnonzero([wrong]), lambda _: Violation("value", message))
+
+
+def _allowance(case: Case, objective: str, total: Fraction, stated: float | Fraction) -> Fraction:
+    """What a stated value may miss: nothing when all numbers are whole, unless a float cannot hold the total."""
+    instance = case.instance
+    due = instance.due[np.isfinite(instance.due)]
+    numbers = (case.completion, instance.arrival, instance.weight, due)
+    if objective == UTILITY:  # quotients: no float holds them, and a length of stay carries the rounding of the clock
+        exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
+        return Fraction(instance.n, UTILITY_UNIT) if exact else abs(total) * Fraction(RELATIVE) * 4
+    if all(bool(whole(x).all()) for x in numbers) and (abs(total) < EXACT or not isinstance(stated, float)):
+        return Fraction(0)
+    # A flow time is a small difference of large times: each carries the rounding of its clock, and so does a sum of them.
+    # Nothing else may grow with the epoch.
+    times, flow = "total_completion_time", "total_flow_time"
+    if _TERMS[objective][1]:
+        times, flow = "total_weighted_completion_time", "total_weighted_flow_time"
+    return abs(_value(case, flow)) * Fraction(RELATIVE) + abs(_value(case, times)) * ULPS * Fraction(1, 2**52)
+
+
+def _value(case: Case, objective: str) -> Fraction:
+    instance, completion = case.instance, case.completion
+    if instance.n == 0:
+        return Fraction(0)
+    if objective == UTILITY:
+        return _utility(case)
+    term, weighted = _TERMS[objective]
+    due = np.where(np.isfinite(instance.due), instance.due, completion)  # a job without a due date is never late
+    (c, r, d), unit = _in_common_unit(completion, instance.arrival, due)
+    terms = map(term, c, r, d)
+    if not weighted:
+        return Fraction(max(terms) if objective == "makespan" else sum(terms), unit)
+    (w,), weight_unit = _in_common_unit(instance.weight)
+    return Fraction(sum(map(int.__mul__, w, terms)), unit * weight_unit)
+
+
+def _utility(case: Case) -> Fraction:
+    instance, total = case.instance, 0
+    rows = zip(
+        instance.weight.tolist(), case.need.tolist(), case.completion.tolist(), instance.arrival.tolist(), strict=True
+    )
+    for w, work, c, r in rows:
+        total += int(Fraction(w) * Fraction(work) * UTILITY_UNIT / (Fraction(c) - Fraction(r)))
+    return Fraction(total, UTILITY_UNIT)
+
+
+def _in_common_unit(*arrays: npt.NDArray[np.float64]) -> tuple[list[list[int]], int]:
+    """The numbers as integers of ``1 / unit``: every float is a multiple of some power of two."""
+    ratios = [[x.as_integer_ratio() for x in array.tolist()] for array in arrays]
+    unit = max(q for row in ratios for _, q in row)
+    return [[p * (unit // q) for p, q in row] for row in ratios], unit
+
+
+def _digits(x: float | Fraction) -> str:
+    if isinstance(x, Fraction) and (x.denominator == 1 or abs(x) > EXACT):
+        return str(x)
+    return number(float(x))

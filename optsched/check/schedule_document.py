@@ -1,0 +1,275 @@
+"""What a schedule says of itself, as plain arrays: the evidence that the referee (`optsched.check.referee`) weighs.
+
+Files are read here a second time, apart from `optsched.problem.schedule_file`, because the referee must be able to hold what
+a loader refuses: an unknown job or a GPU that does not exist is a broken rule with a name, not an unreadable file.
+`InputError` is left for files that say nothing definite: truncated, another format, a missing field, text for a number.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.problem.instance import Instance
+from optsched.problem.json_text import parse_json
+from optsched.problem.parquet import read_parquet
+from optsched.problem.schedule import Schedule, SharedSchedule
+
+FORMAT = "optsched-schedule/1"
+PARQUET_MAGIC = b"PAR1"
+_PARQUET_HEADER = "optsched-schedule"
+_RATIO = re.compile(r"-?\d{1,1000}(/0{0,9}[1-9]\d{0,1000})?", re.ASCII)
+_LEGAL = {
+    "job": "the id of a job, as text",
+    "gpus": "a list of [node, index] pairs of integers",
+    "start": "a number of seconds",
+    "end": "a number of seconds",
+    "work": "a number of seconds",
+}
+_STEPS = "an integer: sub-steps of gradient accumulation"
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """S segments with K (segment, GPU) pairs, exactly as claimed; nothing in it has been checked.
+
+    ``job`` i64[S] is -1 where the segment names no job of the instance, and ``unknown`` then says what it names;
+    ``start``, ``end``, ``work`` f64[S] seconds; ``offset`` i64[S + 1] into ``node`` and ``index`` i64[K].
+    ``objective``, ``value``, ``preemptive``, ``forking``, ``sharing`` and ``elastic`` are what the file states beyond
+    its segments (None: nothing). ``steps`` i64[S]: sub-steps of gradient accumulation, 1 where a segment states none;
+    None: no segment does.
+    """
+
+    digest: str
+    job: Ints
+    unknown: dict[int, str]
+    start: Floats
+    end: Floats
+    work: Floats
+    offset: Ints
+    node: Ints
+    index: Ints
+    objective: str | None = None
+    value: Fraction | float | None = None
+    preemptive: bool | None = None
+    forking: bool | None = None
+    sharing: bool | None = None
+    elastic: bool | None = None
+    steps: Ints | None = None
+
+
+def claim_of(schedule: Schedule, instance: Instance) -> Claim:
+    """The claim of a schedule in memory about the jobs of ``instance``, which need not be the one it was made for.
+
+    Raises
+    ------
+    InputError
+        When the arrays of the schedule do not fit together.
+    """
+    job, offset, node, index = (
+        np.asarray(column, dtype=np.int64)
+        for column in (schedule.job, schedule.gpu_offset, schedule.gpu_node, schedule.gpu_index)
+    )
+    start, end, work = (
+        np.asarray(column, dtype=np.float64) for column in (schedule.start, schedule.end, schedule.work)
+    )
+    if not job.shape == start.shape == end.shape == work.shape == (offset.size - 1,):
+        raise InputError("the arrays of the schedule have different lengths", legal="S, S, S, S and S + 1")
+    ends = offset[0] == 0 and offset[-1] == node.size == index.size
+    if not ends or np.any(np.diff(offset) < 0):
+        raise InputError("not legal", field="gpu_offset", legal="ascending from 0 to the number of pairs")
+    steps = np.asarray(schedule.steps, dtype=np.int64) if isinstance(schedule, SharedSchedule) else None
+    if steps is not None and steps.shape != job.shape:
+        raise InputError("the steps of the schedule are not one a segment", field="steps", legal=f"{job.size} integers")
+    made_for = schedule.instance
+    wrong = (job < 0) | (job >= made_for.n)
+    unknown = {int(s): f"number {job[s]}" for s in np.flatnonzero(wrong)}
+    job = np.where(wrong, -1, job)
+    if made_for.digest != instance.digest:  # its job 3 may be our job 5
+        names = [unknown.get(s, "") if j < 0 else made_for.ids[j] for s, j in enumerate(job.tolist())]
+        job, strangers = _jobs(names, instance)
+        unknown = {**strangers, **unknown}
+    return Claim(made_for.digest, job, unknown, start, end, work, offset, node, index, steps=steps)
+
+
+def parse_document(content: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The JSON object in a file; `InputError` when there is none."""
+    document = parse_json(content, path, FORMAT)
+    if not isinstance(document, dict):
+        raise InputError("not a JSON object", file=path, legal=FORMAT)
+    return document
+
+
+def claim_of_document(document: dict[str, Any], instance: Instance, path: str | os.PathLike[str]) -> Claim:
+    """The claim of a parsed ``.json`` schedule file.
+
+    Raises
+    ------
+    InputError
+        Where a field is missing or of another type than the format says.
+    """
+    header = _header(document, path)
+    segments = document.get("segments")
+    if not isinstance(segments, list):
+        raise InputError("not a schedule file", file=path, field="segments", legal="a list of segments")
+    columns = {field: _column(segments, field, path) for field in _LEGAL}
+    gangs = columns["gpus"]
+    pairs = list(chain.from_iterable(gangs))
+    offset = np.cumsum([0, *map(len, gangs)], dtype=np.int64)
+    job, unknown = _jobs(columns["job"], instance)
+    start, end, work = (_numbers(columns[field]) for field in ("start", "end", "work"))
+    try:
+        node, index = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
+    except OverflowError:
+        raise InputError("a number beyond 64 bits", file=path, field="gpus", legal=_LEGAL["gpus"]) from None
+    return Claim(
+        job=job,
+        unknown=unknown,
+        start=start,
+        end=end,
+        work=work,
+        offset=offset,
+        node=node,
+        index=index,
+        steps=_steps(segments, path),
+        **header,
+    )
+
+
+def _steps(segments: list[Any], path: str | os.PathLike[str]) -> Ints | None:
+    if not any("steps" in segment for segment in segments):
+        return None
+    column = [segment.get("steps", 1) for segment in segments]
+    for s, each in enumerate(column):
+        if type(each) is not int or abs(each) >= 2**63:
+            raise InputError("not legal", file=path, field=f"segments[{s}].steps", value=each, legal=_STEPS)
+    return np.array(column, dtype=np.int64)
+
+
+def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> Claim:
+    """The claim of a ``.parquet`` schedule file; `InputError` as for the JSON form."""
+    metadata, table = read_parquet(content, path, FORMAT)
+    document = parse_json(metadata.get(_PARQUET_HEADER, "null").encode(), path, FORMAT)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError("not a schedule file", file=path, field="format", legal=FORMAT)
+    header = _header(document, path)
+    integers = pl.List(pl.Int64)
+    for field in ("job", "node", "index", "start", "end", "work"):
+        dtype = table.schema.get(field)
+        legal = {"job": dtype == pl.String, "node": dtype == integers, "index": dtype == integers}
+        if dtype is None or not legal.get(field, dtype.is_numeric()):
+            raise InputError(
+                "missing" if dtype is None else f"a column of the wrong type {dtype}", file=path, field=field
+            )
+        if table[field].null_count():
+            raise InputError("a segment without this field", file=path, field=field, legal=_LEGAL.get(field))
+    steps = table.schema.get("steps")
+    if steps is not None and (not steps.is_integer() or table["steps"].null_count()):
+        raise InputError("a column of the wrong type, or with gaps", file=path, field="steps", legal=_STEPS)
+    width = table["node"].list.len()
+    gpus = table.select("node", "index").filter(width > 0)
+    if not (width == table["index"].list.len()).all():
+        raise InputError("not as many nodes as indices in a segment", file=path, field="gpus")
+    node, index = (gpus[field].explode() for field in ("node", "index"))
+    if node.null_count() or index.null_count():
+        raise InputError("a GPU without a number", file=path, field="gpus", legal=_LEGAL["gpus"])
+    job, unknown = _jobs(table["job"].to_list(), instance)
+    start, end, work = (table[f].cast(pl.Float64).to_numpy() for f in ("start", "end", "work"))
+    offset = np.concatenate([[0], np.cumsum(width.to_numpy())]).astype(np.int64)
+    return Claim(
+        job=job,
+        unknown=unknown,
+        start=start,
+        end=end,
+        work=work,
+        offset=offset,
+        node=node.to_numpy().astype(np.int64),
+        index=index.to_numpy().astype(np.int64),
+        steps=None if steps is None else table["steps"].to_numpy().astype(np.int64),
+        **header,
+    )
+
+
+def _header(document: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The stated facts of a file, as the fields of `Claim` of the same names."""
+    digest = document.get("instance")
+    if not isinstance(digest, str):
+        raise InputError("missing, or not text", file=path, field="instance", legal="sha256 of the instance")
+    objective = document.get("objective")
+    flags = {field: document.get(field) for field in ("preemptive", "forking", "sharing", "elastic")}
+    if not (objective is None or isinstance(objective, str)):
+        raise InputError("not legal", file=path, field="objective", value=objective, legal="a name, or none")
+    for field, flag in flags.items():
+        if not (flag is None or isinstance(flag, bool)):
+            raise InputError("not legal", file=path, field=field, value=flag, legal="true or false")
+    value = document.get("value")
+    if type(value) is int or (isinstance(value, str) and _RATIO.fullmatch(value)):
+        value = Fraction(value)
+    elif not (value is None or type(value) is float):
+        raise InputError("not legal", file=path, field="value", value=value, legal='a number or "p/q"')
+    return {"digest": digest, "objective": objective, "value": value, **flags}
+
+
+def _column(segments: list[Any], field: str, path: str | os.PathLike[str]) -> list[Any]:
+    # Types are tested a column at a time; only when one is wrong is the culprit looked for.
+    try:
+        column = [segment[field] for segment in segments]
+    except (KeyError, TypeError, IndexError):
+        _blame(segments, field, path)
+    if not _well_typed(column, field):
+        _blame(segments, field, path)
+    return column
+
+
+def _well_typed(column: list[Any], field: str) -> bool:
+    kinds = set(map(type, column))
+    if field == "job":
+        return kinds <= {str}
+    if field != "gpus":
+        return kinds <= {int, float}
+    if not kinds <= {list}:
+        return False
+    pairs = list(chain.from_iterable(column))
+    if not (set(map(type, pairs)) <= {list} and set(map(len, pairs)) <= {2}):
+        return False
+    return set(map(type, chain.from_iterable(pairs))) <= {int}
+
+
+def _blame(segments: list[Any], field: str, path: str | os.PathLike[str]) -> NoReturn:
+    for s, segment in enumerate(segments):
+        where = f"segments[{s}]"
+        if not isinstance(segment, dict):
+            raise InputError(
+                "not a segment", file=path, field=where, value=segment, legal=f"fields {', '.join(_LEGAL)}"
+            )
+        if field not in segment:
+            raise InputError("missing", file=path, field=f"{where}.{field}", legal=_LEGAL[field])
+        if not _well_typed([segment[field]], field):
+            value = segment[field]
+            raise InputError("not legal", file=path, field=f"{where}.{field}", value=value, legal=_LEGAL[field])
+    raise AssertionError("a column is wrong and none of its values is")
+
+
+def _jobs(names: list[str], instance: Instance) -> tuple[Ints, dict[int, str]]:
+    position = {name: j for j, name in enumerate(instance.ids)}
+    job = np.array([position.get(name, -1) for name in names], dtype=np.int64)
+    return job, {int(s): repr(names[s]) for s in np.flatnonzero(job < 0)}
+
+
+def _numbers(column: list[int | float]) -> Floats:
+    try:
+        return np.array(column, dtype=np.float64)
+    except OverflowError:  # an integer beyond the largest float is as good as infinite
+        return np.array([x if abs(x) < 2.0**1023 else np.inf for x in column], dtype=np.float64)

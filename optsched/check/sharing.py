@@ -1,0 +1,288 @@
+"""The referee where jobs share GPUs, two at most: its rules, beside those of `optsched.check.feasibility` that hold anyway.
+
+============== =======================================================================================================
+instance       it says what sharing costs (interference), and its jobs are no tasks
+capacity       the GPUs exist, a segment names each of them once, and at no moment are more than two segments on one
+batch          the sub-steps of a segment are those of one of the job's sub-batches (1 where no batch is known)
+memory         a GPU has what the job needs at its largest sub-batch (that is what makes a GPU suit it), and at every moment
+               what the two on it need at the sub-batches they run with; two kinds that the table of interference says do
+               not run together never share
+rate           a segment does no more work than its partners leave it: at every moment a unit of work takes
+               pace(placement) x stretch(sub-steps) x the largest xi of the partners on any of its GPUs. Less is legal: a
+               job may idle on GPUs that it holds, and slows its partners meanwhile (bounds of the class hold for that)
+preemption     a job is one segment, from start to completion
+============== =======================================================================================================
+
+instance (digest), completeness, arrival, gang, type and work: as in `optsched.check.feasibility`, with its tolerances:
+exact where all numbers compared are whole, else 1e-9 of the seconds compared and 8 units in the last place of the
+clock. Two segments that overlap by no more than that do not meet, but slow each other down for as long. Written apart
+from the engine: the integral of every job's speed is taken over its own stay, from the starts and ends of its partners.
+
+**Complexity** O(K log K) for K (segment, GPU) pairs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.check.feasibility import RELATIVE, ULPS, Case, Findings, Violation, judge_gangs, number, slack, whole
+from optsched.check.schedule_document import claim_of
+from optsched.check.speed_rules import backwards, within_worth
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule
+from optsched.speeds.sub_steps import SubSteps, segment_sub_steps
+
+__all__ = ["check_sharing", "judge_sharing", "judge_whole_batches"]
+
+MOST = 2  # jobs on a GPU
+FOLLOWED = 3  # residents of a GPU that are looked at: one more than may be there, those that stay longest
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Meeting = tuple[float, float, float]
+
+
+def check_sharing(instance: Instance, schedule: Schedule) -> list[Violation]:
+    """Every rule of this module that a schedule breaks; an empty list when it is feasible.
+
+    Raises
+    ------
+    InputError
+        When the schedule's arrays do not fit together.
+    """
+    return judge_sharing(Case(instance, claim_of(schedule, instance))).violations()
+
+
+def judge_sharing(case: Case) -> Findings:
+    """Apply the rules of this module, and those of `optsched.check.feasibility` that hold whether or not GPUs are shared."""
+    found = Findings()
+    if case.instance.interference is None or case.instance.at_task_level:
+        message = "shares GPUs, and the instance does not say what that costs (legal: an instance with interference)"
+        found.add("instance", np.zeros(1, dtype=np.int64), lambda _: Violation("instance", f"the schedule {message}"))
+        return found
+    with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
+        judge_gangs(case, found)
+        sub_steps = _sub_steps(case)
+        _batch(case, sub_steps, found, "one of the ways to split the job's batch")
+        together = _together(case, found)
+        _apart(case, together, found)
+        _memory(case, together, sub_steps, found)
+        _rate(case, together, sub_steps, found)
+        _one_run(case, found)
+    return found
+
+
+def judge_whole_batches(case: Case, found: Findings) -> None:
+    """The rule batch where GPUs are not shared: jobs run with their largest sub-batch, and a file need not say so."""
+    if case.claim.steps is not None:
+        sub_steps = _sub_steps(case)
+        sub_steps.legal[:] = case.claim.steps == sub_steps.first
+        _batch(case, sub_steps, found, 'those of the largest sub-batch without "sharing": true')
+
+
+def _sub_steps(case: Case) -> SubSteps:
+    claim = case.claim
+    steps = np.ones(claim.job.size, dtype=np.int64) if claim.steps is None else claim.steps
+    return segment_sub_steps(case.instance, claim.job, steps, claim.offset, claim.node)
+
+
+def _batch(case: Case, sub_steps: SubSteps, found: Findings, legal: str) -> None:
+    steps = case.claim.steps
+
+    def wrong(s: int) -> Violation:
+        j = int(case.claim.job[s])
+        options = sorted({each.steps for each in case.instance.sub_batches(j)}) or [1]
+        shown = ", ".join(map(str, options[:8])) + (", ..." if len(options) > 8 else "")
+        return case.of_segment("batch", s, f"runs in {1 if steps is None else steps[s]} sub-steps", f"{shown}: {legal}")
+
+    found.add("batch", np.flatnonzero(case.known & ~sub_steps.legal), wrong)
+
+
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """M times that two segments are on a GPU at once: ``one``, and ``other`` i64[M] which starts later, its (segment, GPU)
+    ``pair`` i64[M]; from ``since`` to ``until`` f64[M]; ``real`` bool[M]: for longer than rounding.
+    """
+
+    one: Ints
+    other: Ints
+    pair: Ints
+    since: Floats
+    until: Floats
+    real: Bools
+
+
+def _together(case: Case, found: Findings) -> _Together:
+    """Who meets whom, with the rule capacity on the way: a third on a GPU."""
+    claim, row = case.claim, case.segment
+    pairs = np.flatnonzero(case.first & (case.sound & (claim.end > claim.start))[row])
+    pairs = pairs[np.lexsort((pairs, claim.start[row[pairs]], case.gpu[pairs]))]
+    meetings, thirds = _meetings(case, pairs)
+    if thirds:
+        # A gang may be the third on many GPUs; that is one violation, told of the first of them.
+        first = {int(row[k]): (k, present) for k, present in reversed(thirds)}
+        rows = list(first.values())
+
+        def crowded(i: int) -> Violation:
+            k, present = rows[i]
+            names = " and ".join(case.name(int(row[other])) for other in present)
+            message = f"uses {case.place(k)}, and so do {names}"
+            return case.of_segment("capacity", int(row[k]), message, f"at most {MOST} jobs on a GPU")
+
+        found.add("capacity", np.arange(len(rows)), crowded)
+    one, other, pair = np.array(meetings, dtype=np.int64).reshape(-1, 3).T
+    since, until = claim.start[other], np.minimum(claim.end[one], claim.end[other])
+    length = np.minimum(claim.end[one] - claim.start[one], claim.end[other] - claim.start[other])
+    return _Together(one, other, pair, since, until, until - since > slack(length, since, until))
+
+
+def _meetings(case: Case, pairs: Ints) -> tuple[list[tuple[int, int, int]], list[tuple[int, list[int]]]]:
+    """Of (segment, GPU) pairs by GPU and start: (segment, later segment, its pair), and (pair, the two before it)."""
+    meetings: list[tuple[int, int, int]] = []
+    thirds: list[tuple[int, list[int]]] = []
+    present: list[tuple[float, float, int, int]] = []  # end, start, pair, segment
+    last = -1
+    segment = case.segment[pairs]
+    columns = pairs, case.gpu[pairs], segment, case.claim.start[segment], case.claim.end[segment]
+    for k, gpu, s, start, end in zip(*(column.tolist() for column in columns), strict=True):
+        present = [each for each in present if each[0] > start] if gpu == last else []
+        last = gpu
+        meetings += [(each[3], s, k) for each in present]
+        if len(present) >= MOST:
+            beside = [each[2] for each in present if _meet(each[1], each[0], start, end)]
+            if len(beside) >= MOST:
+                thirds.append((k, beside[:MOST]))
+        present.append((end, start, k, s))
+        if len(present) > FOLLOWED:
+            present.remove(min(present))
+    return meetings, thirds
+
+
+def _meet(start: float, end: float, later: float, later_end: float) -> bool:
+    until, shorter = min(end, later_end), min(end - start, later_end - later)
+    if until - later > RELATIVE * shorter + ULPS * math.ulp(until):
+        return True  # whatever the numbers: most cases, without arrays
+    length, since, most = np.array([[shorter], [later], [until]])
+    return bool((most - since > slack(length, since, most)).all())
+
+
+def _xi(case: Case, one: Ints, other: Ints) -> Floats:
+    """Slow-downs f64[M] of the segments ``one`` beside ``other``."""
+    interference, kinds, job = case.instance.interference, case.instance.kinds, case.claim.job
+    assert interference is not None
+    known: dict[tuple[str | None, str | None], float] = {}
+    values = np.ones(one.size)
+    for i, (a, b) in enumerate(zip(job[one].tolist(), job[other].tolist(), strict=True)):
+        key = kinds[a], kinds[b]
+        if key not in known:
+            known[key] = interference.slowdown(*key)
+        values[i] = known[key]
+    return values
+
+
+def _apart(case: Case, together: _Together, found: Findings) -> None:
+    never = np.isinf(_xi(case, together.one, together.other)) | np.isinf(_xi(case, together.other, together.one))
+    rows = _once(case, together, np.flatnonzero(never & together.real))
+
+    def forbidden(i: int) -> Violation:
+        s, other, kinds = int(together.other[i]), int(together.one[i]), case.instance.kinds
+        here, there = (kinds[case.claim.job[k]] for k in (s, other))
+        message = f"shares {case.place(int(together.pair[i]))} with {case.name(other)}"
+        return case.of_segment("memory", s, message, f"not {here} beside {there}, which does not run")
+
+    found.add("memory", rows, forbidden)
+
+
+def _once(case: Case, together: _Together, rows: Ints) -> Ints:
+    # Two gangs meet on many GPUs; that is one violation.
+    key = together.one[rows] * case.claim.job.size + together.other[rows]
+    return rows[np.unique(key, return_index=True)[1]]
+
+
+def _memory(case: Case, together: _Together, sub_steps: SubSteps, found: Findings) -> None:
+    here, there = sub_steps.memory[together.other], sub_steps.memory[together.one]
+    both, offer = here + there, case.instance.cluster.node_memory[case.node[together.pair]]
+    allowed = np.where(whole(here) & whole(there), offer, offer * (1 + RELATIVE))
+
+    def too_much(i: int) -> Violation:
+        message = f"and {case.name(int(together.one[i]))} need {number(both[i])} bytes"
+        message += f" on {case.place(int(together.pair[i]))}"
+        return case.of_segment("memory", int(together.other[i]), message, f"at most its {number(offer[i])} bytes")
+
+    found.add("memory", _once(case, together, np.flatnonzero(together.real & (both > allowed))), too_much)
+
+
+def _rate(case: Case, together: _Together, sub_steps: SubSteps, found: Findings) -> None:
+    claim = case.claim
+    backwards(case, found)
+    length = claim.end - claim.start
+    gained = length.copy()  # seconds alone that the stay is worth
+    for s, meetings in _by_segment(case, together):
+        gained[s] = _seconds_alone(float(claim.start[s]), float(claim.end[s]), meetings)
+    pace = case.pace * sub_steps.stretch
+
+    def most(s: int) -> str:
+        if not np.isfinite(pace[s]):
+            return "none: the job has no speed on these GPUs"
+        units = number(gained[s] / pace[s]) if pace[s] > 0 else "any number of"
+        partners = "alone" if gained[s] == length[s] else "beside its partners"
+        return f"at most {units}, what its {number(length[s])} s {partners} are worth at {number(pace[s])} s a unit"
+
+    within_worth(case, found, pace, gained, most)
+
+
+def _by_segment(case: Case, together: _Together) -> Iterator[tuple[int, list[Meeting]]]:
+    """Every segment that meets others, with (from, to, xi) of each of them by time."""
+    segment = np.concatenate([together.one, together.other])
+    partner = np.concatenate([together.other, together.one])
+    # Two gangs meet on many GPUs, at the same times.
+    segment, partner = np.divmod(np.unique(segment * case.claim.job.size + partner), case.claim.job.size)
+    since = np.maximum(case.claim.start[segment], case.claim.start[partner])
+    until = np.minimum(case.claim.end[segment], case.claim.end[partner])
+    xi = _xi(case, segment, partner)
+    order = np.lexsort((since, segment))
+    rows = zip(since[order].tolist(), until[order].tolist(), xi[order].tolist(), strict=True)
+    first = np.flatnonzero(np.diff(segment[order], prepend=-1))
+    for s, count in zip(segment[order][first].tolist(), np.diff(np.append(first, order.size)).tolist(), strict=True):
+        yield s, [next(rows) for _ in range(count)]
+
+
+def _seconds_alone(start: float, end: float, meetings: list[Meeting]) -> float:
+    """The integral of 1 / max xi over [start, end]: at every moment the worst of the partners then present rules."""
+    pieces, now, seen = [], start, 0
+    worst: list[tuple[float, float]] = []  # (-xi, until): those at the top that have left are dropped when they rule
+    while now < end:
+        while seen < len(meetings) and meetings[seen][0] <= now:
+            _, until, xi = meetings[seen]
+            heapq.heappush(worst, (-xi, until))
+            seen += 1
+        while worst and worst[0][1] <= now:
+            heapq.heappop(worst)
+        change = min(end, meetings[seen][0] if seen < len(meetings) else end, worst[0][1] if worst else end)
+        pieces.append((change - now) / (-worst[0][0] if worst else 1.0))
+        now = change
+    return math.fsum(pieces)
+
+
+def _one_run(case: Case, found: Findings) -> None:
+    claim = case.claim
+    rows = np.flatnonzero(case.known)
+    rows = rows[np.lexsort((rows, claim.start[rows], claim.job[rows]))]
+    again = np.flatnonzero(claim.job[rows[1:]] == claim.job[rows[:-1]]) + 1
+    found.add(
+        "preemption",
+        again,
+        lambda i: case.of_segment(
+            "preemption",
+            int(rows[i]),
+            f"is another run beside {case.name(int(rows[i - 1]))}",
+            "one segment, from start to completion",
+        ),
+    )

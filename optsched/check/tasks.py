@@ -1,0 +1,391 @@
+"""The referee of the task level: forward and backward tasks, all-reduces and what contends, from the log alone.
+
+============== =======================================================================================================
+instance       the schedule was made for this instance, and the jobs of the instance have tasks
+completeness   every job is resident once; every worker runs I forward and I backward tasks; a gang over several nodes with
+               a message runs I all-reduces, any other none; every task names a job; every number is finite
+arrival        nothing starts before the job has arrived, or before its placement; nothing ends after its completion, and
+               the last of its tasks ends then
+gang           a residency holds exactly the job's number of GPUs, and tasks name workers of it
+capacity       the GPUs exist, a gang names each of them once, and a GPU runs one whole task at a time
+type, memory   the GPUs are of a type the job may use; at every moment those that are resident on a GPU fit its memory
+rate           a forward task lasts exactly t_f and a backward task t_b; by start they alternate in every worker; the
+               all-reduce of an iteration begins when all its backward tasks have ended, or later, and the forward tasks of
+               the next one when it has ended (without all-reduce: when the backward tasks have), or later
+transfer       every all-reduce moved exactly its message, by the rates that the log of all of them gives
+               (`optsched.check.transferred_bytes`)
+work           the work of a residency is the job's iterations
+============== =======================================================================================================
+
+**Tolerance** as in `optsched.check.tolerance`: of lengths 1e-9 and 8 units in the last place (ulp) of the clock; of
+bytes 1e-9 of the message and what moves in 8 ulp; two times that are compared with each other, the 8 ulp only. What the
+tasks of a worker (the all-reduces of a job) take from this is forgiven once: overlaps and early starts add up, and m
+tasks may together be shorter by 1e-9 of their seconds and 8 + 2 sqrt(m) ulp, and by the half ulp by which every one
+ends too early where the clock always rounds the same way, as long as that is less than 1e-6 of their seconds. A task of
+no length occupies its GPU too: it may not lie inside another.
+
+**Complexity** O(R log R) in numpy for R tasks, plus that of `transferred_bytes`; about 200 bytes of memory a task.
+
+A schedule without a log claims residencies only: `optsched.check.residency`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.check.context import Case, Findings, Violation
+from optsched.check.residency import Residency, has_tasks, judge_residents
+from optsched.check.task_document import TaskClaim, task_claim_of
+from optsched.check.tolerance import (
+    MOST,
+    RELATIVE,
+    ROOT_ULPS,
+    ULPS,
+    job_tolerance,
+    largest_of_jobs,
+    number,
+    of_jobs,
+    overspent,
+    slack,
+)
+from optsched.check.transferred_bytes import Gangs, transferred_bytes
+from optsched.problem.instance import Instance
+from optsched.problem.task_log import TaskSchedule
+
+__all__ = ["check_tasks", "judge_tasks"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def check_tasks(instance: Instance, schedule: TaskSchedule) -> list[Violation]:
+    """Every rule that a schedule with a log breaks, in the order of `optsched.check.feasibility.RULES`; empty when it
+    is feasible.
+
+    Raises
+    ------
+    InputError
+        When it has no log, or its arrays do not fit together.
+    """
+    claim = task_claim_of(schedule, instance)
+    return judge_tasks(Case(instance, claim.gangs), claim).violations()
+
+
+def judge_tasks(case: Case, claim: TaskClaim) -> Findings:
+    """Apply every rule but ``value`` to gangs and tasks; ``case`` holds the gangs of ``claim``."""
+    found = Findings()
+    if not has_tasks(case, found):
+        return found
+    with np.errstate(all="ignore"):
+        residency = judge_residents(case, found)
+        tasks = _Tasks(residency, claim)
+        for rule in (_rows, _counts, _stay, _one_task_at_a_time, _lengths, _order, _bytes):
+            rule(tasks, found)
+    return found
+
+
+# --- tasks ---------------------------------------------------------------------------------------------------------------
+
+
+class _Tasks:
+    """The log, row by row: ``known`` (of a job), ``finite``, ``manned`` (names a worker, or an all-reduce), bool[R].
+
+    Slots: one for the all-reduces of every job and one for each worker, ``first[j]``, ``first[j] + 1``, ...
+    """
+
+    def __init__(self, residency: Residency, claim: TaskClaim) -> None:
+        self.residency, self.claim = residency, claim
+        instance = residency.case.instance
+        self.instance = instance
+        self.known: Bools = claim.job >= 0
+        self.finite: Bools = np.isfinite(claim.start) & np.isfinite(claim.end)
+        self.manned: Bools = (claim.worker >= -1) & (claim.worker < np.append(instance.gpus, 0)[claim.job])
+        self.first: Ints = np.concatenate([[0], np.cumsum(instance.gpus + 1)]).astype(np.int64)
+        self.slot: Ints = np.where(self.known & self.manned, self.first[claim.job] + claim.worker + 1, -1)
+        self.slots = int(self.first[-1])
+        self.slot_job: Ints = np.repeat(np.arange(instance.n), np.diff(self.first))
+        self.slot_worker: Ints = np.arange(self.slots) - self.first[self.slot_job] - 1
+
+    @cached_property
+    def expected(self) -> Ints:
+        """Tasks of every slot, i64[slots]."""
+        iterations = self.instance.iterations.astype(np.int64)[self.slot_job]
+        transfers = np.where(self.residency.sends[self.slot_job], iterations, 0)
+        return np.where(self.slot_worker < 0, transfers, 2 * iterations)
+
+    @cached_property
+    def counted(self) -> Ints:
+        """Tasks of every slot in the log, i64[slots]."""
+        return np.bincount(self.slot[self.slot >= 0], minlength=self.slots)
+
+    @cached_property
+    def complete(self) -> Bools:
+        """Jobs, bool[n], with a whole residency and exactly the tasks they need: only of these is the order judged."""
+        fine = self.residency.whole.copy()
+        fine[self.slot_job[self.counted != self.expected]] = False
+        fine[self.claim.job[self.known & ~(self.finite & self.manned)]] = False
+        return fine
+
+    @cached_property
+    def by_time(self) -> Ints:
+        """`whole_rows` by (start, end); so a task of no length stands before what starts with it."""
+        rows = np.flatnonzero(self.whole_rows)
+        return rows[np.lexsort((self.claim.end[rows], self.claim.start[rows]))]
+
+    @cached_property
+    def sequence(self) -> _Sequence:
+        """Its tasks by worker and time."""
+        return _Sequence(self)
+
+    @cached_property
+    def whole_rows(self) -> Bools:
+        """Tasks with nothing missing whose job has a whole residency."""
+        whole = np.append(self.residency.whole, False)[self.claim.job]
+        return np.asarray((self.slot >= 0) & self.finite & whole)
+
+    def name(self, r: int) -> str:
+        """A task in words."""
+        claim, j, worker = self.claim, int(self.claim.job[r]), int(self.claim.worker[r])
+        who = "of no job" if j < 0 else f"of job {self.instance.ids[j]!r}"
+        what = f"all-reduce {who}" if worker == -1 else f"task of worker {worker} {who}"
+        return f"row {r} (a {what}, {number(claim.start[r])} to {number(claim.end[r])} s)".replace("a all", "an all")
+
+    def of_row(self, rule: str, r: int, message: str, legal: str) -> Violation:
+        """A task is to blame."""
+        j = int(self.claim.job[r])
+        return Violation(rule, f"{self.name(r)} {message} (legal: {legal})", None if j < 0 else self.instance.ids[j])
+
+
+def _rows(tasks: _Tasks, found: Findings) -> None:
+    legal = f"one of the {tasks.instance.n} jobs of the instance"
+    found.add(
+        "completeness",
+        np.flatnonzero(~tasks.known),
+        lambda r: tasks.of_row("completeness", r, "names no job", legal),
+    )
+    found.add(
+        "completeness",
+        np.flatnonzero(~tasks.finite),
+        lambda r: tasks.of_row("completeness", r, "has no finite times", "finite times"),
+    )
+    found.add(
+        "gang",
+        np.flatnonzero(tasks.known & ~tasks.manned),
+        lambda r: tasks.of_row(
+            "gang", r, "names no worker", f"0 to {tasks.instance.gpus[tasks.claim.job[r]] - 1}, or -1 for an all-reduce"
+        ),
+    )
+
+
+def _counts(tasks: _Tasks, found: Findings) -> None:
+    wrong = np.flatnonzero((tasks.counted != tasks.expected) & tasks.residency.whole[tasks.slot_job])
+
+    def spell_out(slot: int) -> Violation:
+        j, worker = int(tasks.slot_job[slot]), int(tasks.slot_worker[slot])
+        job, count, legal = tasks.instance.ids[j], tasks.counted[slot], tasks.expected[slot]
+        if worker >= 0:
+            message = f"worker {worker} of job {job!r} runs {count} tasks (legal: {legal}, forward and backward)"
+        else:
+            why = "one an iteration" if legal else "its gang is on one node, or it has no message"
+            message = f"job {job!r} runs {count} all-reduces (legal: {legal}, {why})"
+        return Violation("completeness", message, job)
+
+    found.add("completeness", wrong, spell_out)
+
+
+def _stay(tasks: _Tasks, found: Findings) -> None:
+    """Tasks lie between placement and completion, and the last one ends there."""
+    residency, claim = tasks.residency, tasks.claim
+    rows = np.flatnonzero(tasks.whole_rows)
+    job = claim.job[rows]
+    start = np.maximum(residency.start, tasks.instance.arrival)
+    early = rows[later(start[job], claim.start[rows], tasks.slot[rows])]
+    found.add(
+        "arrival",
+        early,
+        lambda r: tasks.of_row(
+            "arrival", r, "starts too early", f"from {number(start[claim.job[r]])} s, arrival and placement"
+        ),
+    )
+    late = rows[later(claim.end[rows], residency.end[job], tasks.slot[rows])]
+    found.add(
+        "arrival",
+        late,
+        lambda r: tasks.of_row(
+            "arrival", r, "ends too late", f"until {number(residency.end[claim.job[r]])} s, the completion"
+        ),
+    )
+    last = np.full(tasks.instance.n, -np.inf)
+    np.maximum.at(last, job, claim.end[rows])
+    after = residency.whole & np.isfinite(last) & later(residency.end, last, np.arange(last.size))
+    found.add(
+        "arrival",
+        np.flatnonzero(after),
+        lambda j: residency.case.of_segment(
+            "arrival",
+            int(residency.segment[j]),
+            "ends after its tasks",
+            f"at {number(last[j])} s, with the last of them",
+        ),
+    )
+
+
+def _one_task_at_a_time(tasks: _Tasks, found: Findings) -> None:
+    residency, claim = tasks.residency, tasks.claim
+    offset, pairs = residency.pairs
+    gpu_of_slot = np.full(tasks.slots + 1, -1, dtype=np.int64)
+    width = np.diff(offset)
+    workers = np.repeat(tasks.first[:-1] + 1 - offset[:-1], width) + np.arange(pairs.size)
+    gpu_of_slot[workers] = residency.case.gpu[pairs]
+    gpu = gpu_of_slot[tasks.slot]
+    rows = tasks.by_time
+    rows = rows[gpu[rows] >= 0]
+    rows = rows[_few_keys(gpu[rows])]
+    gpu = gpu[rows]
+    # In the order of the starts: where each task waits for the one before it, it waits for all before it.
+    held, start = claim.end[rows[:-1]], claim.start[rows[1:]]
+    clash = np.flatnonzero((gpu[:-1] == gpu[1:]) & ~(held <= start))
+    before, after = rows[clash], rows[clash + 1]
+    length = np.minimum(claim.end[before] - claim.start[before], claim.end[after] - claim.start[after])
+    both, each = claim.end[before] - claim.start[after], slack(length, claim.end[before], claim.start[after])
+    clash = clash[first_beyond(tasks.slot[after], both, each, length, np.abs(claim.end[before]))]
+
+    def spell_out(i: int) -> Violation:
+        message = f"runs on the GPU of {tasks.name(int(rows[i]))}"
+        return tasks.of_row("capacity", int(rows[i + 1]), message, "one whole task at a time")
+
+    found.add("capacity", clash, spell_out)
+
+
+class _Sequence:
+    """The tasks of `_Tasks.complete` jobs by (slot, start). Arrays over them: ``row``, ``job``, ``backward``, ``transfer``,
+    and ``cell``, the number of (job, iteration) among all of these.
+    """
+
+    def __init__(self, tasks: _Tasks) -> None:
+        claim, expected = tasks.claim, np.where(tasks.complete[tasks.slot_job], tasks.expected, 0)
+        row = tasks.by_time
+        row = row[tasks.complete[claim.job[row]]]
+        self.row: Ints = row[_few_keys(tasks.slot[row])]
+        self.job: Ints = claim.job[self.row]
+        place = np.arange(self.row.size) - np.repeat(np.cumsum(expected) - expected, expected)
+        self.transfer: Bools = claim.worker[self.row] < 0
+        self.backward: Bools = ~self.transfer & (place % 2 == 1)
+        self.iteration: Ints = np.where(self.transfer, place, place // 2)
+        iterations = np.where(tasks.complete, tasks.instance.iterations, 0).astype(np.int64)
+        self.cells = int(iterations.sum())
+        self.cell: Ints = (np.cumsum(iterations) - iterations)[self.job] + self.iteration
+
+
+def _lengths(tasks: _Tasks, found: Findings) -> None:
+    sequence, claim = tasks.sequence, tasks.claim
+    need = np.where(sequence.backward, tasks.instance.backward[sequence.job], tasks.instance.forward[sequence.job])
+    start, end = claim.start[sequence.row], claim.end[sequence.row]
+    off = np.flatnonzero(~sequence.transfer & ~(end - start == need))
+    shorter, each = need[off] - (end[off] - start[off]), slack(need[off], start[off], end[off], need[off])
+    slot = tasks.slot[sequence.row[off]]
+    wrong = ~(np.abs(shorter) <= each)
+    wrong[last_beyond(slot, shorter, need[off], np.spacing(np.abs(end[off])))] = True
+
+    def spell_out(i: int) -> Violation:
+        kind = "backward" if sequence.backward[i] else "forward"
+        message = f"is a {kind} task and lasts {number(end[i] - start[i])} s"
+        return tasks.of_row("rate", int(sequence.row[i]), message, f"{number(need[i])} s")
+
+    found.add("rate", off[wrong], spell_out)
+
+
+def _order(tasks: _Tasks, found: Findings) -> None:
+    """Forward, backward, barrier, all-reduce, forward: nothing starts before what it needs has ended."""
+    sequence, claim = tasks.sequence, tasks.claim
+    start, end = claim.start[sequence.row], claim.end[sequence.row]
+    barrier = np.full(sequence.cells, -np.inf)
+    np.maximum.at(barrier, sequence.cell[sequence.backward], end[sequence.backward])
+    over = barrier.copy()
+    over[sequence.cell[sequence.transfer]] = end[sequence.transfer]
+    needs = np.full(start.size, -np.inf)
+    needs[sequence.transfer] = barrier[sequence.cell[sequence.transfer]]
+    back = np.flatnonzero(sequence.backward)
+    needs[back] = end[back - 1]
+    again = np.flatnonzero(~sequence.transfer & ~sequence.backward & (sequence.iteration > 0))
+    needs[again] = over[sequence.cell[again] - 1]
+
+    def spell_out(i: int) -> Violation:
+        before = "the backward tasks of its iteration" if sequence.transfer[i] else "the iteration before it"
+        before = "its forward task" if sequence.backward[i] else before
+        return tasks.of_row("rate", int(sequence.row[i]), f"starts before {before} ended", f"from {number(needs[i])} s")
+
+    found.add("rate", np.flatnonzero(later(needs, start, tasks.slot[sequence.row])), spell_out)
+
+
+def _bytes(tasks: _Tasks, found: Findings) -> None:
+    """The bytes that every all-reduce moved are its message."""
+    residency, instance, claim = tasks.residency, tasks.instance, tasks.claim
+    rows = np.flatnonzero(tasks.whole_rows & (claim.worker < 0) & np.append(residency.sends, False)[claim.job])
+    if not rows.size or instance.contention is None:
+        return
+    contention = instance.contention
+    kinds = {name: position for position, name in enumerate(contention.kinds)}
+    kind = np.array([kinds.get(name, -1) for name in instance.table["profile"].to_list()], dtype=np.int64)
+    offset, nodes = residency.nodes
+    start, end = claim.start[rows], claim.end[rows]
+    moved = transferred_bytes(contention, Gangs(offset, nodes, kind), claim.job[rows], start, end)
+    message = instance.message[claim.job[rows]]
+    clock = np.spacing(np.maximum(np.abs(start), np.abs(end))) / contention.seconds_per_byte
+    wrong = ~(np.abs(moved - message) <= RELATIVE * message + ULPS * clock)
+    wrong[last_beyond(claim.job[rows], message - moved, message, clock)] = True
+    found.add(
+        "transfer",
+        np.flatnonzero(wrong),
+        lambda i: tasks.of_row(
+            "transfer", int(rows[i]), f"moved {number(moved[i])} bytes", f"{number(message[i])} bytes, its message"
+        ),
+    )
+
+
+# --- order and time ------------------------------------------------------------------------------------------------------
+
+
+def later(a: Floats, b: Floats, key: Ints) -> Bools:
+    """Where time a lies after time b by more than the rounding of the clock, bool[R]; forgiven once for all of a ``key``."""
+    found = np.asarray(~(a <= b))
+    rows = np.flatnonzero(found)
+    found[rows] = False
+    late = a[rows] - b[rows]
+    each = slack(np.zeros(rows.size), a[rows], b[rows])
+    found[rows[first_beyond(key[rows], late, each, np.zeros(rows.size), np.abs(a[rows]))]] = True
+    return found
+
+
+def first_beyond(key: Ints, lost: Floats, each: Floats, seconds: Floats, clock: Floats) -> Ints:
+    """Rows that lose more than ``each``, and the worst row of every key whose rows lose too much together."""
+    keys, group = np.unique(key, return_inverse=True)
+    ulp = largest_of_jobs(group, np.spacing(clock), keys.size)
+    alone, over = overspent(group, lost, each, job_tolerance(of_jobs(group, seconds, keys.size), ulp))
+    worst = np.lexsort((lost, group))  # the last of every group loses most
+    last = np.searchsorted(group[worst], over, side="right") - 1
+    return np.concatenate([alone, worst[last]])
+
+
+def last_beyond(key: Ints, shorter: Floats, need: Floats, ulp: Floats) -> Ints:
+    """The last row of every key whose rows are together too short, by more than roundings of either sign add up to."""
+    keys, group = np.unique(key, return_inverse=True)
+    count, most = np.bincount(group, minlength=keys.size), largest_of_jobs(group, ulp, keys.size)
+    seconds = of_jobs(group, need, keys.size)
+    allowed = (
+        RELATIVE * seconds + (ULPS + ROOT_ULPS * np.sqrt(count)) * most + np.minimum(count / 2 * most, MOST * seconds)
+    )
+    over = np.flatnonzero(~(of_jobs(group, shorter, keys.size) <= allowed))
+    last = np.zeros(keys.size, dtype=np.int64)
+    np.maximum.at(last, group, np.arange(group.size))
+    return last[over]
+
+
+def _few_keys(key: Ints) -> Ints:
+    """The stable order of keys >= 0; in linear time where they are below 2**16."""
+    small: npt.NDArray[np.uint16] | Ints = key.astype(np.uint16) if key.size and key.max() < 2**16 else key
+    return np.argsort(small, kind="stable")

@@ -1,0 +1,145 @@
+"""The command line. Names are a contract: scripts and other people's tests call them.
+
+Exit codes: 0, 1 for a result that does not hold, 2 for a user's mistake (one clear line on stderr), 130 for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from optsched import __version__
+from optsched.cli.files import convert, generate, plot, verify
+from optsched.cli.interrupt import interruptible, leave_work_behind
+from optsched.cli.lists import list_names
+from optsched.cli.output import OutputError, refused, say, silence
+from optsched.cli.run import bound, ratio, reproduce, run, solve
+from optsched.cli.warm_up import warm_up
+from optsched.errors import InputError, OptschedError
+
+EXAMPLES = """\b
+Examples:
+  optsched run cluster-week -p fifo -p srtf
+  optsched run philly:jobs.csv --cluster 64x8 -o result
+  optsched solve rigid-10-1
+  optsched bound cluster-week -o proof.json
+  optsched verify proof.json --instance cluster-week
+  optsched list policies
+
+Without -p: fifo, sjf, srtf (where jobs may share GPUs or have tasks, others: optsched run --help).
+Names of policies, instances, recipes, dialects, ...: optsched list
+"""
+
+app = typer.Typer(
+    name="optsched",
+    help="How far is a schedule from the best possible one, and can you prove it?",
+    epilog=EXAMPLES,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"optsched {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _bare(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
+    ] = False,
+) -> None:
+    if ctx.invoked_subcommand is None and not ctx.resilient_parsing:
+        typer.echo(ctx.get_help())
+
+
+for _command in (run, solve, bound, verify, ratio, generate, convert, reproduce, plot):
+    app.command()(_command)
+app.command(name="list")(list_names)
+app.command(name="warm-up")(warm_up)
+
+
+class _Notes(logging.Handler):
+    """What libraries log and nobody handles, a line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _note(record.getMessage())
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    # Warnings are for people here: one line, without the file and the line of code.
+    say(f"note: {' '.join(str(message).split())}")
+
+
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    handled = logging.lastResort
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="interference: ")  # said when the source was read
+        warnings.showwarning = _note
+        logging.lastResort = _Notes(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.lastResort = handled
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: runs a command and turns errors into one line and an exit code."""
+    if sys.stdout is None:
+        say("cannot write to stdout: it is closed")
+        sys.exit(2)
+    with _notes():
+        code = _run(arguments)
+    try:
+        sys.stdout.flush()  # here it can still be said that it fails
+    except BrokenPipeError:
+        silence(sys.stdout)
+    except OSError as error:
+        say(str(refused(error)))
+        code = code or 2
+    sys.exit(code)
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code = interruptible(lambda: app(arguments, standalone_mode=False))
+        return code if isinstance(code, int) else 0
+    except (InputError, OutputError) as error:
+        say(str(error))
+        return 2
+    except OptschedError as error:
+        say(str(error))
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        leave_work_behind(130)
+        raise
+    except BrokenPipeError:
+        silence(sys.stdout)
+        return 0
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        say(str(refused(error)))  # help is written by the parser itself, all else by `optsched.cli.output`
+        return 2
+    except Exception as error:
+        # The command-line parser's own errors: unknown options, missing arguments, wrong types.
+        if not hasattr(error, "format_message"):
+            raise
+        say(f"{' '.join(error.format_message().split())} (see optsched --help)")
+        return 2
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""What there is: the names of everything registered, each with its first line."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.registry import Registry, near_matches
+
+
+def _first_line(thing: Any) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0].replace("``", "")
+
+
+def _documented(registry: Registry[Any]) -> list[tuple[str, str]]:
+    return [(name, _first_line(thing)) for name, thing in registry.items()]
+
+
+def _policies() -> list[tuple[str, str]]:
+    from optsched.parameters import parameters_of
+    from optsched.policies import POLICIES
+
+    return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in POLICIES.items()]
+
+
+def _placements() -> list[tuple[str, str]]:
+    from optsched.parameters import parameters_of
+    from optsched.policies.placements import PLACEMENTS
+
+    return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in PLACEMENTS.items()]
+
+
+def _predictors() -> list[tuple[str, str]]:
+    from optsched.parameters import parameters_of
+    from optsched.policies.predictors import PREDICTORS
+
+    return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in PREDICTORS.items()]
+
+
+def _with_parameters(text: str, parameters: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{key}={_shown(value)}" for key, value in parameters.items())
+    return f"{text} [{shown}]" if shown else text
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else "-" if value is None else str(value)
+
+
+def _models() -> list[tuple[str, str]]:
+    from optsched.models import FORMULATIONS
+    from optsched.solvers.task import ROADS
+
+    rows = {name: f"{f.graham}; {'exact' if f.exact else 'bound'}" for name, f in FORMULATIONS.items()}
+    others = {name: _first_line(inspect.getmodule(road.run)) for name, road in ROADS.items() if name not in rows}
+    return sorted((rows | others).items())
+
+
+def _bounds() -> list[tuple[str, str]]:
+    from optsched.bounds import BOUNDS
+
+    return [(name, b.statement) for name, b in BOUNDS.items()]
+
+
+def _guarantees() -> list[tuple[str, str]]:
+    from optsched.guarantees import GUARANTEES
+
+    return [
+        (name, f"{g.statement} ({g.source}); policies: {', '.join(g.policies)}; on {g.objective}")
+        for name, g in GUARANTEES.items()
+    ]
+
+
+def _suites() -> list[tuple[str, str]]:
+    from optsched.guarantees.suites import MADE, suites
+
+    return [(name, suite.summary) for name, suite in (suites() | MADE).items()]
+
+
+def _objectives() -> list[tuple[str, str]]:
+    from optsched.problem.objectives import OBJECTIVES
+
+    return [(name, objective.graham) for name, objective in OBJECTIVES.items()]
+
+
+def _instances() -> list[tuple[str, str]]:
+    from optsched.io.sources import shipped
+
+    rows = []
+    for each in shipped():
+        best = f"optimum {each.optimum:g}" if each.optimum is not None else f"bounds {each.lower} .. {each.upper}"
+        rows.append((each.name, f"{each.problem}, {each.objective}: {best}"))
+    return rows
+
+
+def _recipes() -> list[tuple[str, str]]:
+    from optsched.io.traces.recipe import RECIPES
+
+    return [
+        (name, _with_parameters(recipe.summary, {key: each.default for key, each in recipe.parameters.items()}))
+        for name, recipe in RECIPES.items()
+    ]
+
+
+def _dialects() -> list[tuple[str, str]]:
+    from optsched.io.traces.dialect import DIALECTS
+
+    return [(name, dialect.summary) for name, dialect in DIALECTS.items()]
+
+
+def _studies() -> list[tuple[str, str]]:
+    from optsched.studies.study import STUDIES
+
+    return [(name, each.summary) for name, each in STUDIES.items()]
+
+
+KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
+    "policies": _policies,
+    "placements": _placements,
+    "predictors": _predictors,
+    "models": _models,
+    "bounds": _bounds,
+    "guarantees": _guarantees,
+    "objectives": _objectives,
+    "instances": _instances,
+    "suites": _suites,
+    "recipes": _recipes,
+    "dialects": _dialects,
+    "studies": _studies,
+}
+
+SUMMARIES = {
+    "policies": "online policies, for -p",
+    "placements": "which GPUs a gang gets, for -p POLICY+PLACEMENT",
+    "predictors": "what policies believe of lengths, for -p POLICY:predictor=NAME",
+    "models": "exact methods, for solve --model",
+    "bounds": "certified lower bounds",
+    "guarantees": "theorems that runs are held against",
+    "objectives": "what is minimised, for --objective",
+    "instances": "instances that come with optsched, a SOURCE each",
+    "suites": "sets of instances, for ratio",
+    "recipes": "generators of instances, for generate",
+    "dialects": "traces that are read as they are, for a SOURCE DIALECT:PATH",
+    "studies": "experiments that can be run again, for reproduce",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that text can set: its default as written, and what it means, where that is said."""
+
+    name: str
+    default: str
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing: its line in the list, its parameters, how they are ``written``, and all that it says ``about`` itself."""
+
+    name: str
+    text: str
+    parameters: tuple[Parameter, ...] = ()
+    written: str = ""
+    about: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``list KIND NAME --json``."""
+        return {"name": self.name, "text": self.text, "parameters": [asdict(each) for each in self.parameters]}
+
+
+def entry(kind: str, name: str) -> Entry:
+    """All about one name of a kind; `InputError` with near matches for an unknown kind or name."""
+    texts = dict(catalogue(kind))
+    if name not in texts:
+        singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
+        raise InputError(
+            f"there is no {singular} of this name", value=name, legal=near_matches(name, list(texts), kind=singular)
+        )
+    if kind == "recipes":
+        return _recipe_entry(name)
+    if kind in ("policies", "placements", "predictors"):
+        return _documented_entry(kind, name)
+    return Entry(name, texts[name])
+
+
+def _recipe_entry(name: str) -> Entry:
+    from optsched.io.traces.recipe import RECIPES
+
+    recipe = RECIPES.get(name)
+    told = tuple(
+        Parameter(key, _shown(each.default), f"{each.meaning} ({each.legal})")
+        for key, each in recipe.parameters.items()
+    )
+    first = next(iter(recipe.parameters), "key")
+    return Entry(name, recipe.summary, told, f"optsched generate {name} --set {first}=... -o FILE")
+
+
+def _documented_entry(kind: str, name: str) -> Entry:
+    from optsched.parameters import parameters_of
+    from optsched.policies import POLICIES
+    from optsched.policies.placements import PLACEMENTS
+    from optsched.policies.predictors import PREDICTORS
+
+    registries: dict[str, Registry[Any]] = {"policies": POLICIES, "placements": PLACEMENTS, "predictors": PREDICTORS}
+    thing = registries[kind].get(name)
+    told = tuple(Parameter(key, _shown(value)) for key, value in parameters_of(thing).items())
+    sign = {"policies": f"-p {name}:", "placements": f"-p POLICY+{name}:", "predictors": f"predictor={name}/"}[kind]
+    written = sign + ",".join(f"{each.name}={each.default}" for each in told) if told else ""
+    _, _, about = (inspect.getdoc(thing) or "").partition("\n")
+    return Entry(name, _first_line(thing), told, written, _paragraphs(about))
+
+
+def _paragraphs(text: str) -> str:
+    # each on one line: how wide they are is the reader's affair
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().replace("``", "").split("\n\n"))
+
+
+def catalogue(kind: str) -> list[tuple[str, str]]:
+    """(name, one line) of everything of a kind; `InputError` with near matches for an unknown kind."""
+    if kind not in KINDS:
+        raise InputError("unknown kind", field="list", value=kind, legal=near_matches(kind, list(KINDS), kind="kind"))
+    return KINDS[kind]()

@@ -1,0 +1,72 @@
+"""``list``: names that can be used; with a name, all that is known of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from optsched.cli.catalogue import KINDS, SUMMARIES, catalogue, entry
+from optsched.cli.names import names
+from optsched.cli.options import AsJson
+from optsched.cli.output import print_json, show, write
+
+EXAMPLES = """
+  optsched list policies             what can stand behind -p
+  optsched list policies a-srpt      its parameters, and what it promises
+  optsched list recipes philly-like  what can stand behind --set
+"""
+
+
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(incomplete)]
+
+
+def _names(ctx: typer.Context, incomplete: str) -> list[str]:
+    kind = ctx.params.get("kind")
+    known = names(kind) if kind in ("policies", "placements", "recipes", "dialects", "instances") else []
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def list_names(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help=", ".join(KINDS), show_default=False, autocompletion=_kinds)
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="one of them: all about it", show_default=False, autocompletion=_names),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Names that can be used, each with a line on what it is.
+
+    optsched list policies; optsched list recipes philly-like
+    """
+    if kind is None:
+        _show_kinds(as_json)
+        return
+    rows = catalogue(kind) if name is None else []
+    if name is not None:
+        found = entry(kind, name)
+        if as_json:
+            print_json({kind: [found.to_json()]})
+            return
+        from optsched.cli.tables import entry_view
+
+        show(entry_view(found))
+        return
+    if as_json:
+        print_json({kind: [{"name": name, "text": text} for name, text in rows]})
+        return
+    from optsched.cli.tables import names_view
+
+    show(names_view(kind, rows))
+
+
+def _show_kinds(as_json: bool) -> None:
+    if as_json:
+        print_json({"kinds": [{"name": kind, "text": text} for kind, text in SUMMARIES.items()]})
+        return
+    wide = max(map(len, SUMMARIES))
+    lines = [f"  {kind:<{wide}}  {text}" for kind, text in SUMMARIES.items()]
+    write("Usage: optsched list KIND [NAME]\n\nKinds:\n" + "\n".join(lines) + f"\n\nExamples:{EXAMPLES}")

@@ -1,0 +1,54 @@
+"""Names for shell completion, without importing what bears them: that takes seconds, and a key press must not.
+
+They are read from the lines of the source that register them; a test compares them with the registries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+# kind: (folder, what the line of a registration looks like)
+_FOUND = {
+    "policies": ("online", re.compile(r'^@POLICIES\.register\("([^"]+)"\)', re.MULTILINE)),
+    "placements": ("placement", re.compile(r'^@PLACEMENTS\.register\("([^"]+)"\)', re.MULTILINE)),
+    "recipes": ("traces/recipes", re.compile(r'^@recipe\(\s*"([^"]+)"', re.MULTILINE)),
+    "dialects": ("traces", re.compile(r'^@dialect\(\s*"([^"]+)"', re.MULTILINE)),
+}
+
+
+def names(kind: str) -> list[str]:
+    """All names of a kind, sorted: policies, placements, recipes, dialects, instances."""
+    if kind == "instances":
+        return sorted(_instances())
+    folder, line = _FOUND[kind]
+    files = (_PACKAGE / folder).rglob("*.py")
+    return sorted({name for file in files for name in line.findall(file.read_text(encoding="utf-8"))})
+
+
+def _instances() -> list[str]:
+    import tomllib
+
+    for folder in (_PACKAGE / "_instances", _PACKAGE.parent / "instances"):
+        index = folder / "index.toml"
+        if index.is_file():
+            return [each["name"] for each in tomllib.loads(index.read_text(encoding="utf-8")).get("instance", [])]
+    return []
+
+
+def completing(*kinds: str) -> Callable[[str], list[str]]:
+    """What typer asks for the names that begin as the user has."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for kind in kinds for name in names(kind) if name.startswith(incomplete)]
+
+    return complete
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """A policy, or behind ``+`` a placement."""
+    head, plus, tail = incomplete.rpartition("+")
+    found = names("placements" if plus else "policies")
+    return [f"{head}{plus}{name}" for name in found if name.startswith(tail)]

@@ -1,0 +1,162 @@
+"""Options, each written once; `reading_source` gives a command all that decide how a SOURCE is read."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from optsched.cli.names import complete_policy, completing, names
+from optsched.cli.output import say
+
+if TYPE_CHECKING:
+    from optsched.io.sources import Loaded
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="an instance file (.json, .parquet), a shipped instance, or DIALECT:PATH",
+        show_default=False,
+        autocompletion=completing("instances"),
+    ),
+]
+AboutSource = typer.Option(
+    "--instance", metavar="SOURCE", show_default=False, autocompletion=completing("instances"), help="what it is about"
+)
+Objective = Annotated[
+    str | None,
+    typer.Option("--objective", metavar="NAME", help="default: the instance's own, else total_flow_time"),
+]
+
+
+def policies(default: str = "") -> Any:
+    """The option ``-p``."""
+    return typer.Option(
+        "-p",
+        "--policy",
+        metavar="NAME[:KEY=VALUE,...][+PLACEMENT]",
+        show_default=False,
+        autocompletion=complete_policy,
+        help="may be given several times; see: optsched list policies" + (f"; default: {default}" if default else ""),
+    )
+
+
+# as optsched.report.comparison has them, which takes seconds to import; a test compares
+DEFAULT_POLICIES = (
+    "fifo, sjf, srtf (jobs that may share GPUs: sjf, sjf-ffs, sjf-bsbf; jobs with tasks: srsf:k=1, srsf:k=2, ada-srsf, "
+    "leader-first)"
+)
+AsJson = Annotated[bool, typer.Option("--json", help="exactly one JSON document on stdout")]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", help="seed of everything random")]
+
+
+def output(metavar: str, what: str) -> Any:
+    """The option ``-o``."""
+    return typer.Option("-o", "--output", metavar=metavar, help=what, show_default=False)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a SOURCE is read: the options of every command that reads one."""
+
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="NODESxGPUS[:TYPE][+...]", help="e.g. 8x8, 4x8:V100+2x4:P100")
+    ] = None
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="only the first N jobs by arrival")] = None
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="FIELD=NAME,...", help="csv: arrival=NAME,gpus=NAME,duration=NAME,..."),
+    ] = None
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are not legal, and count them")] = (
+        False
+    )
+    throughputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--throughputs",
+            metavar="FILE",
+            help="iterations/s by model and GPU type (Gavel's JSON); default: the built-in table",
+        ),
+    ] = None
+    strict_throughputs: Annotated[
+        bool, typer.Option("--strict-throughputs", help="refuse rates that the table does not hold, instead of scaling")
+    ] = False
+    interference: Annotated[
+        str | None,
+        typer.Option(
+            "--interference",
+            metavar="XI|NAME|FILE",
+            help="slow-down of two jobs on one GPU: a number >= 1; k80, p100, v100 (measured); resources; a file",
+        ),
+    ] = None
+    profiles: Annotated[
+        Path | None,
+        typer.Option(
+            "--profiles",
+            metavar="DIR",
+            help="folder of measured scaling profiles (pollux); default: the built-in ones",
+        ),
+    ] = None
+
+    def load(self, source: str) -> Loaded:
+        """The instance that ``source`` names, and how many rows were left out."""
+        from optsched.io.sources import load_counted
+        from optsched.io.traces.generate import settings
+
+        named = settings(self.columns.split(","), option="--columns") if self.columns else None
+        return load_counted(
+            source,
+            cluster=self.cluster,
+            limit=self.limit,
+            columns=named,
+            skip_bad=self.skip_bad,
+            throughputs=self.throughputs,
+            strict_throughputs=self.strict_throughputs,
+            interference=self.interference,
+            profiles=self.profiles,
+            say=say,
+        )
+
+    def look(self, source: str) -> None:
+        """Refuse a source that is nowhere, before anything is imported that takes seconds."""
+        if not _is_somewhere(source):
+            self.load(source)  # which says so, with what is legal
+
+
+def _is_somewhere(source: str) -> bool:
+    prefix, colon, place = source.partition(":")
+    if colon and prefix in names("dialects"):
+        return any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
+    return Path(source).exists() or source in names("instances")
+
+
+def reading_source(command: Callable[..., None]) -> Callable[..., None]:
+    """Give ``command(..., reading)`` the options of `Reading` in the place of ``reading``."""
+    hints = get_type_hints(command, include_extras=True)
+    options = get_type_hints(Reading, include_extras=True)
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name == "reading":
+            parameters += [
+                inspect.Parameter(
+                    each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=options[each.name]
+                )
+                for each in fields(Reading)
+            ]
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        reading = Reading(**{each.name: given.pop(each.name) for each in fields(Reading)})
+        command(**given, reading=reading)
+
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+    return with_options

@@ -1,0 +1,309 @@
+"""``run``, ``solve``, ``bound``, ``ratio`` and ``reproduce``: what computes, and may take long."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optsched.cli.interrupt import shield_processes, telling, tidying
+from optsched.cli.options import (
+    DEFAULT_POLICIES,
+    AsJson,
+    Objective,
+    Reading,
+    Seed,
+    Source,
+    output,
+    policies,
+    reading_source,
+)
+from optsched.cli.output import print_json, say, show, write
+
+if TYPE_CHECKING:
+    from optsched.problem.instance import Instance
+    from optsched.simulation.run import Run
+
+
+@reading_source
+def run(
+    source: Source,
+    reading: Reading,
+    policy: Annotated[list[str] | None, policies(DEFAULT_POLICIES)] = None,
+    objective: Objective = None,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="with -o: remove a run of other policies from the folder")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Replay jobs under online policies; a certified ratio to the best possible beside each.
+
+    optsched run cluster-week -p fifo+consolidated -p srtf -o result
+    """
+    reading.look(source)
+    from optsched.policies.specification import seeded, specify
+    from optsched.progress import bars
+    from optsched.report.comparison import default_policies, evaluate
+    from optsched.report.report_files import save_report
+
+    # a slip in a name is told before a long trace is read
+    named = [specify(seeded(text, seed)) for text in policy or ()]
+    loaded = reading.load(source)
+    chosen = named or [specify(seeded(text, seed)) for text in default_policies(loaded.instance)]
+    done: list[Run] = []
+    with (
+        _folder(folder, [each.text for each in chosen], force),
+        telling(lambda: _tell_finished(loaded.instance, objective, done, as_json)),
+        bars() as shown,
+    ):
+        report = evaluate(
+            loaded.instance,
+            chosen,
+            objective,
+            skipped_rows=loaded.skipped_rows,
+            progress=shown.step,
+            finished=done.append,
+        )
+    written = [] if folder is None else save_report(report, folder)
+    if report.note:
+        say(report.note)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        from optsched.cli.tables import report_view
+
+        show(report_view(report))
+        if folder is not None:
+            write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
+    _require_kept([(report.instance, judgement) for judgement in report.violations], folder)
+
+
+def _tell_finished(instance: Instance, objective: str | None, done: list[Run], as_json: bool) -> None:
+    from optsched.problem.objectives import objective_of
+
+    if not done:
+        say("no policy had finished")
+        return
+    name = objective_of(instance, objective).name
+    if as_json:  # stdout is for a whole document
+        say("finished: " + "; ".join(f"{each.policy}: {name} {each.value(name):.12g}" for each in done))
+        return
+    from optsched.cli.tables import finished_view
+
+    show(finished_view(instance, name, done))
+
+
+@reading_source
+def solve(
+    source: Source,
+    reading: Reading,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", help="see: optsched list models; default: chosen from the instance"),
+    ] = None,
+    objective: Objective = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="SECONDS", help="default: until it is proved")
+    ] = None,
+    file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The proven optimum, or at the time limit a proven interval.
+
+    optsched solve rigid-10-1 -o best.json
+    """
+    from optsched.problem.files import check_writable
+
+    if file is not None:
+        check_writable(file, "a schedule")
+    reading.look(source)
+    from optsched.progress import Interval, bars
+    from optsched.solvers.solve import solve as find
+
+    loaded = reading.load(source)
+    interval = Interval()
+    with bars(words=True) as shown, telling(lambda: say(interval.last)):
+        tell = shown.line("solving")
+
+        def progress(event: Any) -> None:
+            interval.update(event.incumbent, event.bound, event.gap)
+            tell(interval.text)
+
+        solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=progress)
+    if file is not None and solution.schedule is not None:
+        solution.schedule.save(file, objective=solution.objective, value=solution.value, preemptive=False)
+    if as_json:
+        print_json(solution.to_json())
+        return
+    from optsched.cli.tables import solution_view
+
+    show(solution_view(solution.to_json(), loaded.instance, solution.note))
+    if file is not None:
+        write(f"wrote {file}\n" if solution.schedule is not None else f"{file}: not written, there is no schedule\n")
+
+
+@reading_source
+def bound(
+    source: Source,
+    reading: Reading,
+    objective: Objective = None,
+    schedule_class: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="CLASS",
+            help="gang, gang-nonpreemptive, forking, sharing, elastic; default: sharing where jobs may, else gang",
+        ),
+    ] = None,
+    file: Annotated[Path | None, output("FILE", "a file for the certificate")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A certified lower bound: no schedule of the class is better.
+
+    optsched bound cluster-week -o certificate.json
+    """
+    reading.look(source)
+    from optsched.bounds import bound as best_bound
+    from optsched.problem.files import check_writable
+    from optsched.progress import bars
+
+    loaded = reading.load(source)
+    if file is not None:
+        check_writable(file)
+    with bars() as shown:
+        shown.step("bounding")
+        certificate = best_bound(loaded.instance, objective, schedule_class)
+        shown.step("proving again")
+        certificate.verify(loaded.instance)
+    if file is not None:
+        certificate.save(file)
+    if as_json:
+        print_json({**certificate.to_json(), "float": certificate.exact_float})
+        return
+    from optsched.cli.tables import certificate_view
+
+    show(certificate_view(certificate, loaded.instance))
+    if file is not None:
+        write(f"wrote {file}\n")
+
+
+def ratio(
+    suite: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUITE",
+            help="see: optsched list suites; or a folder of instances, or an instance",
+            show_default=False,
+        ),
+    ],
+    policy: Annotated[list[str], policies()],
+    objective: Annotated[
+        str | None, typer.Option("--objective", metavar="NAME", help="default: each instance's own")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Worst and mean ratio to the best possible over a suite of instances; is every guarantee kept?
+
+    optsched ratio ddl -p a-srpt -p spjf
+    """
+    from optsched.guarantees.evaluate import ratios
+    from optsched.guarantees.suites import suite as suite_of
+    from optsched.progress import bars
+
+    members = suite_of(suite)
+    with bars() as shown:
+        table = ratios(members, list(policy), objective, progress=shown.step("measuring ratios"))
+    for note in table.notes:
+        say(note)
+    if as_json:
+        print_json(table.to_json())
+    else:
+        from optsched.cli.tables import ratio_view
+
+        show(ratio_view(table))
+    if table.violations:
+        instances = dict(members.instances())
+        _require_kept([(instances[name], judgement) for name, judgement in table.violations], None)
+
+
+def reproduce(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="see: optsched list studies", show_default=False)],
+    seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", metavar="N", help="workloads of every kind: seeds 1..N; default: as many as usual"),
+    ] = None,
+    small: Annotated[bool, typer.Option("--small", help="a quick look: few and small workloads")] = False,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the experiments of a study again: means and intervals over seeds, and what they say.
+
+    optsched reproduce a-srpt --small
+    """
+    from optsched.progress import bars
+    from optsched.studies.study import STUDIES
+
+    chosen = STUDIES.get(study)
+    shield_processes()
+    reached = [0, 0]
+    with bars() as shown, telling(lambda: say(_so_far(study, *reached))):
+        advance = shown.step(f"running the study {study}")
+
+        def progress(finished: int, every: int) -> None:
+            reached[:] = finished, every
+            advance(finished, every)
+
+        done = chosen.run(seeds, small=small, workers=workers, progress=progress)
+    if as_json:
+        print_json(done.to_json())
+        return
+    from optsched.cli.study import reproduction_view
+
+    show(reproduction_view(done))
+
+
+def _so_far(study: str, finished: int, every: int) -> str:
+    of = f"{finished} of {every}" if every else "none"
+    return f"the study {study}: {of} of its workloads had been run; of less than all there is no table"
+
+
+@contextlib.contextmanager
+def _folder(path: Path | None, named: list[str], force: bool) -> Iterator[None]:
+    # Made before a long run, not after it; where the run fails, a new one is not left behind.
+    if path is None:
+        yield
+        return
+    from optsched.report.report_files import prepare_folder
+
+    new = not path.exists()
+    prepare_folder(path, named, force=force)
+
+    def remove() -> None:
+        if new:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+    try:
+        with tidying(remove):
+            yield
+    except BaseException:
+        remove()
+        raise
+
+
+def _require_kept(violations: list[tuple[Any, Any]], folder: Path | None) -> None:
+    """Exit 1 when a guarantee is violated: a line each on stderr, the instances saved for replay."""
+    from optsched.guarantees.replay import save_violation
+
+    for instance, judgement in violations:
+        saved = save_violation(instance, judgement, folder or Path())
+        say(f"{judgement.complaint}; the instance is saved in {saved}")
+    if violations:
+        raise typer.Exit(1)

@@ -1,0 +1,78 @@
+"""The tables of ``reproduce`` for people: one an experiment, its measures below each other, then what they say."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.text import Text
+
+from optsched.cli.layout import Column, Sheet
+from optsched.rounding import Side, fixed
+from optsched.studies.estimate import Estimate
+from optsched.studies.experiment import Outcome
+from optsched.studies.findings import change_text, findings
+from optsched.studies.study import Reproduction
+
+HOUR = 3600.0
+SCALES = {"s": (1 / HOUR, " [h]"), "short": (1.0, " [s]"), "share": (100.0, " [%]"), "factor": (1.0, "")}
+
+
+def reproduction_view(reproduction: Reproduction) -> Group:
+    """All experiments of a study, with the settings that gave them."""
+    settings = reproduction.settings
+    seeds = ", ".join(map(str, settings["seeds"]))
+    head = (
+        f"study {reproduction.study.name} (size {settings['size']}, seeds {seeds}): {reproduction.study.summary}\n"
+        f"{settings['method']}\n"
+    )
+    return Group(Text(head), *(part for each in reproduction.outcomes for part in _experiment(each)))
+
+
+def _experiment(outcome: Outcome) -> list[Text | Sheet]:
+    e = outcome.experiment
+    sheet = Sheet([Column(e.across, right=False), *map(Column, e.columns)])
+    for name in e.shown:
+        measure = e.measurement.measures[name]
+        scale, unit = SCALES["short" if measure.short else measure.unit]
+        side: Side = "up" if measure.at_most else "nearest"
+        rows = {"any row": e.reference} if measure.of_workload else {row: row for row in e.rows}
+        cells = {
+            label: [cell(outcome.estimate(row, column, name), scale, side) for column in e.columns]
+            for label, row in rows.items()
+        }
+        _section(sheet, measure.head + unit, cells)
+    against = {row: [change_text(outcome.changes[row, column]) for column in e.columns] for row in e.rows}
+    _section(sheet, f"{outcome.compared} against {e.reference}", {r: c for r, c in against.items() if r != e.reference})
+    said = "".join(f"* {sentence}\n" for sentence in findings(outcome))
+    return [Text(f"{e.name}: {e.question}", style="bold"), Text(_workload_line(outcome)), sheet, Text(said)]
+
+
+def _section(sheet: Sheet, head: str, rows: dict[str, list[str]]) -> None:
+    # a measure that no row has is left out
+    if all(text == "-" for cells in rows.values() for text in cells):
+        return
+    sheet.add(head, bold=True)
+    *others, last = rows
+    for row in others:
+        sheet.add(f"  {row}", *rows[row])
+    sheet.add(f"  {last}", *rows[last], section=True)
+
+
+def _workload_line(outcome: Outcome) -> str:
+    """The parameters that all columns share; what differs is what the columns are."""
+    workloads = list(outcome.experiment.columns.values())
+    shared = set(workloads[0].parameters).intersection(*(each.parameters for each in workloads))
+    stated = ", ".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in sorted(shared)
+    )
+    seeds = "" if outcome.experiment.seeds is None else f"; seeds 1 to {outcome.experiment.seeds}"
+    return f"recipe {workloads[0].recipe}: {stated}{seeds}"
+
+
+def cell(value: Estimate | None, scale: float = 1.0, side: Side = "nearest") -> str:
+    """Mean and half width of the interval, in as many decimals as the mean has three digits for."""
+    if value is None:
+        return "-"
+    mean = value.mean * scale
+    decimals = 3 if abs(mean) < 10 else 2 if abs(mean) < 100 else 1 if abs(mean) < 1000 else 0
+    shown = fixed(mean, decimals, side)
+    return shown if value.half_width is None else f"{shown} ± {fixed(value.half_width * scale, decimals, side)}"

@@ -1,0 +1,259 @@
+"""Tables for people: what the command line prints without ``--json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from optsched.bounds import Certificate
+from optsched.cli.catalogue import Entry
+from optsched.cli.layout import Column, Sheet
+from optsched.guarantees.evaluate import RatioTable
+from optsched.guarantees.judge import Judgement
+from optsched.problem.instance import Instance
+from optsched.report.comparison import KNOWN, Report
+from optsched.rounding import Side, fixed, ratio, significant
+from optsched.simulation.run import Run
+from optsched.speeds.solo import solo_times
+
+
+def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
+    """A number in at most ``digits`` significant decimals, thousands separated; a dash for none."""
+    if value is None or value != value:
+        return "-"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1
+    text = fixed(value, decimals, side)
+    return text.rstrip("0").rstrip(".") if "." in text and digits > 4 else text
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit a reader would choose."""
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.3g} s"
+
+
+def instance_line(instance: Instance, skipped: int = 0) -> str:
+    """One line that says what was read."""
+    left_out = f", {skipped} rows skipped" if skipped else ""
+    cluster = f"{instance.cluster.spec} ({instance.cluster.gpus} GPUs)"
+    return f"{instance.name or 'instance'}: {instance.n:,} jobs on {cluster}{left_out}"
+
+
+METRICS = (
+    "mean JCT",
+    "p99 JCT",
+    "queueing",
+    "makespan",
+    "util",
+    "max FTF",
+    "idle GPU-h",
+    "wait GPU-h",
+)
+
+
+def metric_cells(run: Run) -> tuple[str, ...]:
+    """What a run's metrics are in the columns `METRICS`."""
+    m = run.metrics
+    hours = m["gpu_hours"]
+    times = (m["mean_jct"], m["p99_jct"], m["mean_queueing"], m["makespan"])
+    return (
+        *(duration(seconds) for seconds in times),
+        f"{100 * m['utilization']:.1f} %",
+        f"{m['max_ftf']:.2f}",
+        number(hours["idle"]),
+        number(hours["waiting"] + hours["overhead"]),
+    )
+
+
+def report_view(report: Report) -> Group:
+    """The table of ``run``: objective, ratio to the bound, metrics, GPU-hours."""
+    kept = [k for k, name in enumerate(METRICS) if name != report.objective]  # not the makespan twice
+    heads = (report.objective, "ratio", *(METRICS[k] for k in kept), "saves GPU-h")
+    theorems = any(line.guarantee for line in report.lines)
+    told = [Column("guarantee", right=False, tells=True)] if theorems else []
+    sheet = Sheet([Column("policy", right=False), *map(Column, heads), *told])
+    for line in report.lines:
+        exact, cells = line.bound is not None and line.bound.exact, metric_cells(line.run)
+        sheet.add(
+            line.run.policy,
+            number(line.value),
+            "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)}",
+            *(cells[k] for k in kept),
+            number(line.saved),
+            *([_guarantee_cell(line.guarantee, report.objective)] if theorems else []),
+        )
+    notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
+    notes += [*_bound_notes(report), *_unfinished_notes(report)]
+    return Group(sheet, *(Text(note) for note in notes))
+
+
+def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
+    """What is known of a ``run`` that was interrupted: policies that had finished. No ratio: nothing was bounded yet."""
+    sheet = Sheet([Column("policy", right=False), *map(Column, (objective, *METRICS))])
+    for run in runs:
+        sheet.add(run.policy, number(run.value(objective)), *metric_cells(run))
+    return Group(
+        sheet, Text(instance_line(instance)), Text("interrupted: the policies above had finished; no bound yet")
+    )
+
+
+def _interference_notes(instance: Instance) -> list[str]:
+    # Every result under sharing stands and falls with it.
+    interference = instance.interference
+    if interference is None:
+        return []
+    if interference.kinds:
+        told = f"slow-downs from a table of {len(interference.kinds)} kinds of jobs, {interference.ratio:g} for others"
+    else:
+        told = f"beside another job on its GPUs a job runs {interference.ratio:g} x as long"
+    return [f"interference: {told}" + (f" ({interference.source})" if interference.source else "")]
+
+
+def _guarantee_cell(judgement: Judgement | None, objective: str) -> str:
+    """The factor stands only beside its own objective: a factor on completion times is none on flow times."""
+    if judgement is None:
+        return "-"
+    if judgement.objective != objective:
+        return f"{judgement.id}: {judgement.verdict}, on {judgement.objective}"
+    return f"{judgement.id}: <= {significant(judgement.ratio, 4, 'up')} x optimum {judgement.verdict}"
+
+
+def ratio_view(table: RatioTable) -> Group:
+    """The table of ``ratio``: worst and mean over the suite, and what became of the theorems."""
+    sheet = Sheet(
+        [
+            Column("policy", right=False),
+            Column("worst ratio"),
+            Column("on", right=False),
+            Column("mean ratio"),
+            Column("instances"),
+            Column("guarantee", right=False, tells=True),
+        ]
+    )
+    for row in table.policies:
+        exact = all(each.bound is not None and each.bound.exact for each in row.measured if each.ratio is not None)
+        sheet.add(
+            row.policy,
+            "-" if row.worst is None else ratio(row.worst, 4, exact=exact),
+            row.worst_instance or "-",
+            "-" if row.mean is None else ratio(row.mean, 4, exact=exact),
+            str(len(row.measured) - len(row.without)),
+            _kept_cell(row.guarantee()),
+        )
+    rows = [each for policy in table.policies for each in policy.measured if each.ratio is not None]
+    optima = sum(1 for each in rows if each.bound is not None and each.bound.exact)
+    notes = [
+        f"{table.suite}: {table.objective or 'each instance on its own objective'}",
+        f"ratios to the optimum of the class of the run in {optima} cases, else to a verified bound ({len(rows) - optima})",
+    ]
+    missing = list(dict.fromkeys(name for policy in table.policies for name in policy.without))
+    if missing:
+        notes.append(f"no ratio (no bound, an optimum of 0, or unfinished jobs): {', '.join(missing)}")
+    return Group(sheet, *(Text(note) for note in notes))
+
+
+def _kept_cell(summary: dict[str, Any] | None) -> str:
+    if summary is None:
+        return "-"
+    broken = f", VIOLATED on {', '.join(summary['violated'])}" if summary["violated"] else ""
+    return f"{summary['id']} on {summary['objective']}: {summary['kept']} hold, {summary['open']} open{broken}"
+
+
+def _bound_notes(report: Report) -> list[str]:
+    notes = []
+    for shown in dict.fromkeys(line.bound for line in report.lines):
+        if shown is None:
+            without = ", ".join(line.run.policy for line in report.lines if line.bound is None)
+            notes.append(f"no bound on {report.objective} is known for the class of {without}: no ratio")
+            continue
+        if shown.kind == KNOWN:
+            methods = " and ".join((report.instance.optimum or {}).get("proved_by", [])) or "nobody named"
+            notes.append(f"optimum {number(shown.value, 12)} (class {shown.schedule_class}; proved by {methods})")
+            continue
+        what = "optimum" if shown.exact else f"bound: no schedule is {'above' if shown.gain else 'below'}"
+        value = number(shown.value, 12, "up" if shown.gain else "down")
+        notes.append(f"{what} {value} ({shown.kind}, class {shown.schedule_class}; proved again)")
+    notes.append("wait = GPU-hours that gangs waited or restarted; saves = those of the first policy, less its own")
+    bounded = int((~solo_times(report.instance).exact).sum())
+    if bounded:
+        notes.append(f"FTF is from above: of {bounded} jobs a bound on the solo time is known, not the best placement")
+    return notes
+
+
+def _unfinished_notes(report: Report) -> list[str]:
+    notes = []
+    for line in report.lines:
+        missing = line.run.unfinished
+        if missing:
+            names = ", ".join(missing[:5]) + (" ..." if len(missing) > 5 else "")
+            notes.append(f"{line.run.policy}: {len(missing)} jobs never fit and did not finish: {names}")
+    return notes
+
+
+def solution_view(document: dict[str, Any], instance: Instance, note: str | None) -> Group:
+    """The table of ``solve``."""
+    texts, heads = ("status", "model", "solver"), ("status", document["objective"], "bound", "gap", "model", "solver")
+    sizes = ("rows", "columns", "nonzeros", "seconds")
+    sheet = Sheet([Column(head, right=head not in texts) for head in (*heads, *sizes)])
+    sheet.add(
+        document["status"],
+        number(document["value"], 12, "up"),
+        number(document["bound"], 12, "down"),
+        gap_text(document["gap"]),
+        str(document["model"] or "-"),
+        str(document["solver"] or "-"),
+        number(document["rows"]),
+        number(document["columns"]),
+        number(document["nonzeros"]),
+        f"{document['seconds']:.2f}",
+    )
+    notes = [instance_line(instance), *([note] if note else [])]
+    return Group(sheet, *(Text(line) for line in notes))
+
+
+def gap_text(gap: float | None) -> str:
+    """A gap in per cent, at most what is shown: 0.00 % is no gap at all."""
+    return "-" if gap is None else f"{fixed(100 * gap, 2, 'up')} %"
+
+
+def certificate_view(certificate: Certificate, instance: Instance) -> Group:
+    """What ``bound`` prints."""
+    side = "upper bound" if certificate.gain else "lower bound"
+    heads = ("objective", side, "kind", "class of schedules")
+    sheet = Sheet([Column(head, right=head == side) for head in heads])
+    value = number(certificate.exact_float, 12, "up" if certificate.gain else "down")
+    sheet.add(certificate.objective, value, certificate.kind, certificate.schedule_class)
+    return Group(sheet, Text(instance_line(instance)), Text("proved again from the instance, in exact arithmetic"))
+
+
+def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:
+    """What ``list`` prints; names stand in one piece, texts are broken between words."""
+    table = Table(header_style="bold", pad_edge=False)
+    table.add_column(kind, no_wrap=True)
+    table.add_column("", overflow="fold")
+    for name, text in rows:
+        table.add_row(Text(name), Text(text))
+    return table
+
+
+def entry_view(entry: Entry) -> Group:
+    """What ``list KIND NAME`` prints: its parameters with their defaults, then all that it says of itself."""
+    parts: list[Any] = [Text(f"{entry.name}: {entry.text}\n")]
+    if entry.parameters:
+        table = Table(header_style="bold", pad_edge=False)
+        table.add_column("parameter", no_wrap=True)
+        table.add_column("default", overflow="fold")
+        explained = any(each.meaning for each in entry.parameters)
+        if explained:
+            table.add_column("", overflow="fold")
+        for each in entry.parameters:
+            table.add_row(Text(each.name), Text(each.default), *([Text(each.meaning)] if explained else []))
+        parts += [table, Text(f"written as: {entry.written}\n")]
+    return Group(*parts, *([Text(entry.about)] if entry.about else []))

@@ -1,0 +1,174 @@
+"""A-SRPT: total completion time within a constant of the optimum, given the communication sensitivity of the jobs.
+
+A guarantee of the kind that Luo, Liu, Lee and Shroff announce for A-SRPT (arXiv 2501.05563); statement and constant are
+this project's own. G GPUs, g_j gang, n_j length, alpha seconds a unit of length (1 for a job with a duration):
+
+* rho = max slowest / fastest alpha, split by the nominal alpha of the virtual machine: rho_1 = max nominal / fastest,
+  rho_2 = max slowest / nominal. kappa = G / (G - g_max + 1).
+* lam_o, lam_u >= 1: the worst factors by which a prediction was above and below the true length.
+* B_j: when SRPT on the virtual machine, with lengths p_j = g_j predicted_j nominal_j / G, has done beta p_j of job j.
+
+Per job, C_j <= (1 + (tau + lam_u rho_2 kappa) / beta) B_j + n_j slowest_j: all jobs up to j in the queue have
+sum p_k <= B_j / beta, the head waits at most tau p_k for a better place, and while it does not fit G - g_max + 1 GPUs are
+busy with jobs before j. Summed up, with sum B_j <= lam_o rho_1 OPT (SRPT is optimal on the relaxation) and
+sum n_j slowest_j <= rho OPT, it gives the theorem.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.guarantees.assumptions import any_free_gpus, broken, one_gpu_type
+from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee, late, told
+from optsched.problem.instance import Instance
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+from optsched.speeds.duration import paces
+
+Floats = npt.NDArray[np.float64]
+TIE = 1e-9  # relative: virtual lengths that differ by rounding alone may be served in either order
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What the theorem multiplies (see the module)."""
+
+    tau: float
+    beta: float
+    rho: float
+    rho_1: float
+    rho_2: float
+    kappa: float
+    over: float
+    under: float
+
+    @property
+    def of_beta_point(self) -> float:
+        """How much later than its beta point a job may start."""
+        return 1 + (self.tau + self.under * self.rho_2 * self.kappa) / self.beta
+
+    @property
+    def ratio(self) -> float:
+        """The factor of the theorem."""
+        return self.over * self.rho_1 * self.of_beta_point + self.rho
+
+
+def virtual_srpt(arrival: Floats, length: Floats, beta: float = 1.0) -> Floats:
+    """When preemptive SRPT on a unit machine has done ``beta`` of every job: f64[n] seconds.
+
+    ``arrival``, ``length`` f64[n] seconds, in any order; ``beta`` in (0, 1]. The machine serves the smallest (remaining,
+    index), so that an arrival preempts only if it is strictly smaller (or equal, with a smaller index).
+    Complexity O(n log n). Reference: Schrage 1968; beta points: Phillips, Stein and Wein 1998.
+    """
+    n, r, p = arrival.size, arrival.tolist(), length.tolist()
+    order = np.lexsort((np.arange(n), arrival)).tolist()
+    point: list[float | None] = [None] * n
+    waiting: list[tuple[float, int]] = []  # (remaining, job)
+    now, following = 0.0, 0
+    while waiting or following < n:
+        if not waiting:
+            now = max(now, r[order[following]])
+        while following < n and r[order[following]] <= now:
+            heapq.heappush(waiting, (p[order[following]], order[following]))
+            following += 1
+        left, j = heapq.heappop(waiting)
+        until, after = now + left, 0.0
+        if following < n and r[order[following]] < until:
+            until = r[order[following]]
+            after = max(0.0, left - (until - now))
+        left_at_point = (1.0 - beta) * p[j]
+        if point[j] is None and after <= left_at_point:
+            point[j] = now + (left - left_at_point)
+        if after > 0.0:
+            heapq.heappush(waiting, (after, j))
+        now = until
+    return np.array(point, dtype=np.float64)
+
+
+def _nominal(policy: Any, run: Run, fastest: Floats, slowest: Floats) -> Floats:
+    """Nominal alphas, f64[n]; those of Heavy-Edge on an idle cluster are what the policy noted (any would serve)."""
+    if policy.virtual_alpha != "heavy-edge":
+        return {"min": fastest, "max": slowest}[policy.virtual_alpha]
+    instance = run.instance
+    return run.notes["virtual_length"] * instance.cluster.gpus / (instance.gpus * _predicted(run))
+
+
+def _predicted(run: Run) -> Floats:
+    """What was predicted at the arrivals, f64[n]."""
+    if run.predicted is None:
+        raise ValueError(f"the run of {run.policy} does not say what was predicted")
+    return run.predicted
+
+
+def factors(policy: Any, run: Run) -> Factors:
+    """The factors of the theorem for a run."""
+    instance = run.instance
+    if instance.n == 0:
+        return Factors(policy.tau, policy.beta, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+    fastest, slowest = paces(instance)
+    nominal = _nominal(policy, run, fastest, slowest)
+    predicted, gpus = _predicted(run), instance.cluster.gpus
+    with np.errstate(over="ignore"):  # an absurd prediction: the factor is infinite, and promises nothing
+        over, under = float((predicted / instance.work).max()), float((instance.work / predicted).max())
+    return Factors(
+        tau=policy.tau,
+        beta=policy.beta,
+        rho=float((slowest / fastest).max()),
+        rho_1=float((nominal / fastest).max()),
+        rho_2=float((slowest / nominal).max()),
+        kappa=gpus / (gpus - int(instance.gpus.max()) + 1),
+        over=max(1.0, over),
+        under=max(1.0, under),
+    )
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    return broken(
+        one_gpu_type(instance),
+        any_free_gpus(placement, instance),
+        None if policy.backfill in ("none", "shadow") else f"backfill={policy.backfill} may let a job wait for ever",
+    )
+
+
+def _ratio(policy: Any, run: Run) -> float:
+    return factors(policy, run).ratio
+
+
+def _audit(policy: Any, run: Run) -> list[str]:
+    run = run.relative  # what was noted counts from the first arrival
+    instance, beta = run.instance, policy.beta
+    fastest, slowest = paces(instance)
+    length = instance.gpus * _predicted(run) * _nominal(policy, run, fastest, slowest) / instance.cluster.gpus
+    factor = factors(policy, run).of_beta_point
+    limit = factor * virtual_srpt(instance.arrival, length, beta) + instance.work * slowest
+    suspects = late(run, limit)
+    for j in suspects[:SHOWN_JOBS].tolist():
+        # Equal lengths, computed in another order, may be served in the other order: let the suspect lose its ties.
+        longer = np.where(np.arange(instance.n) == j, length * (1 + TIE), length)
+        limit[j] = factor * virtual_srpt(instance.arrival, longer, beta)[j] + instance.work[j] * slowest[j]
+    return told(run, late(run, limit), limit)
+
+
+A_SRPT = guarantee(
+    Guarantee(
+        id="a-srpt",
+        statement=(
+            "P | r_j, size_j | sum C_j: A-SRPT <= (lam_o rho_1 (1 + (tau + lam_u rho_2 kappa) / beta) + rho) OPT, "
+            "kappa = G / (G - g_max + 1)"
+        ),
+        source="optsched, in the manner of Luo, Liu, Lee and Shroff 2025",
+        objective="total_completion_time",
+        policies=("a-srpt",),
+        assumptions=_assumptions,
+        ratio=_ratio,
+        audit=_audit,
+        tight=TightFamily(
+            "not known to be tight; the factor kappa is needed: optsched.guarantees.families.kappa_family, ratio about G / 2"
+        ),
+    )
+)

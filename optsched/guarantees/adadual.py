@@ -1,0 +1,135 @@
+"""AdaDUAL on one link: two transfers within (2 + theta) / (1 + 2 theta) of the optimum, and more without any constant.
+
+**Theorem**. Two transfers on one link, released at any times, no preemption, eta >= 0, theta = b / (2 (b + eta)). AdaDUAL
+has sum (C_j - r_j) <= (2 + theta) / (1 + 2 theta) OPT; adding sum r_j to both sides, the same of sum C_j.
+
+Proof. Let b = 1. The first released starts at once; let x be what is left of it when the other one, of size m, is
+released (or asked about, where both come together) r seconds later. If x = 0 they never meet. No byte moves faster than at
+rate 1, so by SRPT OPT >= r + x + 2 m if m <= x, and >= r + 2 x + m if m >= x. AdaDUAL pays
+
+    m < theta x:    r + x + m + m / theta       at once: x + m (1 + eta) and m (2 + eta), and 3 + 2 eta = 1 + 1 / theta
+    m >= theta x:   r + 2 x + m                 one after the other
+
+Without r, the quotient by OPT rises in m / x over the first line and falls over the second, down to 1 at m = x; at m =
+theta x both lines give (2 + theta) / (1 + 2 theta). r >= 0 on both sides only brings a quotient nearer to 1.
+
+**Tight**: sizes 1 and theta, the long one asked about first. That is what happens with equal releases where a tie is broken
+by index (`long_one_first`: nobody has any service left), and the ratio is reached. Where the smaller one of the two is asked
+first, AdaDUAL is optimal with equal releases; with the second released r > 0 later it stays below the ratio, and reaches it
+in the limit r -> 0 (`just_after`).
+
+**More transfers**: no constant, see `blocked`. Theorem for any releases, proof and families: this project; the rule:
+Q. Wang, S. Shi, C. Wang, X. Chu, arXiv 2002.10105.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.guarantees.assumptions import broken, two_transfers
+from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.optimum import of_a_theorem
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance
+from optsched.problem.transfer_instance import transfer_instance
+from optsched.problem.transfers import TransferProblem
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+from optsched.solvers.transfer_starts import transfer_completions
+from optsched.speeds.link_contention import LinkCost
+from optsched.speeds.two_transfers import adadual_ratio, threshold
+
+SECOND, OTHERS = 1e-6, 2e-6  # s: releases in `blocked`, as multiples of b
+JUST_BELOW = 0.99  # of theta: the second transfer of `blocked` is admitted
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    by_hand = getattr(policy, "theta", 0) != 0
+    return broken("theta is set by hand" if by_hand else None, *two_transfers(instance))
+
+
+def _ratio(policy: Any, run: Run) -> Fraction:
+    contention = run.instance.contention
+    assert contention is not None  # what sends a message has one
+    link = LinkCost(Fraction(contention.seconds_per_byte), Fraction(contention.penalty))
+    return Fraction(adadual_ratio(threshold(link)))
+
+
+@of_a_theorem
+def long_one_first(k: int) -> Instance:
+    """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
+    optimum = {
+        "objective": "total_completion_time",
+        "class": "sharing",
+        "value": k + 2,
+        "proved_by": ["shortest transfer first, without contention"],
+    }
+    problem = TransferProblem(np.zeros(2), np.array([k, 1.0]), Contention(1, k / 2 - 1))
+    return transfer_instance(problem, f"long-one-first-{k}", optimum=optimum, in_order=True)
+
+
+ADADUAL = guarantee(
+    Guarantee(
+        id="adadual-two-transfers",
+        statement="two transfers, r_j | sum C_j: AdaDUAL <= (2 + theta) / (1 + 2 theta) OPT, theta = b / (2 b + 2 eta)",
+        source="optsched, for the rule of Wang, Shi, Wang and Chu 2020",
+        objective="total_completion_time",
+        policies=("adadual", "ada-srsf", "k-way"),  # beside one transfer the k-way rule is AdaDUAL's
+        assumptions=_assumptions,
+        ratio=_ratio,
+        tight=TightFamily("sizes 1 and theta, the long one asked about first", "ada-srsf", long_one_first),
+        schedule_class="sharing",
+    )
+)
+
+
+def just_after(k: int, halvings: int) -> TransferProblem:
+    """The limit in which ``adadual`` reaches its ratio too: as `long_one_first`, the second transfer k e seconds later.
+
+    e = 2^-``halvings``; the second one has 1 - e bytes, exactly theta times what is left of the first, so it waits. The
+    ratio to SRPT is (2 k e + (1 - e) (2 k + 1)) / (2 k e + (1 - e) (k + 2)), for e -> 0 (2 + theta) / (1 + 2 theta).
+    """
+    if k < 2 or halvings < 1:
+        raise InputError("not legal", field="k, halvings", value=(k, halvings), legal="integers, k >= 2, halvings >= 1")
+    late = 0.5**halvings
+    return TransferProblem(np.array([0, k * late]), np.array([k, 1 - late]), Contention(1, k / 2 - 1))
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A problem and starts that are far better than AdaDUAL's: one transfer after the other, the shortest first."""
+
+    problem: TransferProblem
+    start: tuple[Fraction, ...]
+
+    @property
+    def reference(self) -> Fraction:
+        """sum (C_j - r_j) of ``start``, seconds, exact: no optimum is larger."""
+        completion = transfer_completions(self.problem, self.start, exact=True)
+        return Fraction(sum(completion)) - sum(map(Fraction, self.problem.release.tolist()))
+
+
+def blocked(small: int, contention: Contention, size: float | None = None) -> Blocked:
+    """``small`` short transfers wait behind two that AdaDUAL let run together: a ratio that grows like their number.
+
+    Sizes 1 at 0 and 0.99 theta at 1e-6 b (admitted), then m = ``small`` of ``size`` bytes (None: 1 / m^2) at 2e-6 b. Two
+    run, so none of these starts before the second ends, at 0.99 theta (2 b + eta) or later: AdaDUAL's flow is at least
+    m 0.99 theta (2 b + eta) > 0.49 m b. With 1 / m^2 all flows of ``start`` together are below 5 b, so that the ratio is at
+    least m / 11. SRSF(1) fares no better: its m transfers wait for b seconds. With a ``size`` that does not fall with m
+    they cost m^2 size b / 2 themselves, and the ratio grows only up to about (size)^-1/2 of them.
+    """
+    if small < 1:
+        raise InputError("not legal", field="small", value=small, legal="an integer >= 1")
+    contention.require_penalty("AdaDUAL's threshold")
+    b, short = contention.seconds_per_byte, 1 / small**2 if size is None else size
+    release = np.array([0.0, SECOND * b, *[OTHERS * b] * small])
+    problem = TransferProblem(release, np.array([1.0, JUST_BELOW * contention.theta, *[short] * small]), contention)
+    lengths = [Fraction(b) * Fraction(bytes_) for bytes_ in problem.size.tolist()]
+    first, each = Fraction(float(release[-1])), lengths[-1]
+    after = first + small * each
+    return Blocked(problem, (after + lengths[1], after, *(first + i * each for i in range(small))))

@@ -1,0 +1,183 @@
+"""The ratios of every registered policy on every shipped suite, kept under version control.
+
+``python -m optsched.guarantees.baseline`` says what got worse; with ``--write`` it measures everything anew and writes
+``instances/ratio-baseline.json``. Policies run with their default parameters; everything is deterministic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.guarantees.evaluate import Measured, PolicyLike, PolicyRatios, RatioTable, ratios
+from optsched.guarantees.suites import Suite, suites
+from optsched.io.sources import _instances_folder
+from optsched.policies import POLICIES
+from optsched.problem.files import read_bytes, write_atomic
+from optsched.progress import bars
+
+FORMAT = "optsched-ratio-baseline/1"
+FILE = "ratio-baseline.json"
+COMMAND = "python -m optsched.guarantees.baseline --write"
+WORSE = 1.01  # a ratio may grow by 1 % before it counts as worse
+DIGITS = 9  # significant digits kept: more would record the rounding of one machine
+
+
+def baseline_path() -> Path:
+    """Where the baseline lies: beside the shipped instances."""
+    return Path(str(_instances_folder().joinpath(FILE)))
+
+
+def measured(policies: Sequence[str] | None = None) -> RatioTable:
+    """Every registered policy (or those named) on every shipped instance."""
+    chosen: list[PolicyLike] = list(POLICIES.names() if policies is None else policies)
+    with bars() as shown:
+        step = shown.step("measuring ratios")
+        return ratios("all", chosen, progress=step)
+
+
+def document(table: RatioTable, shipped: Mapping[str, Suite] | None = None) -> dict[str, Any]:
+    """The baseline that a measurement of all instances gives: ratios by policy and instance, and a summary by suite."""
+    return {
+        "format": FORMAT,
+        "policies": {
+            row.policy: {
+                "suites": {name: _summary(part) for name, part in _by_suite(row, shipped or suites()).items()},
+                "instances": {each.instance: _kept(each.ratio) for each in row.measured},
+            }
+            for row in table.policies
+        },
+    }
+
+
+def worse(table: RatioTable, baseline: Mapping[str, Any], shipped: Mapping[str, Suite] | None = None) -> list[str]:
+    """What a measurement of all instances makes worse than the baseline, a line each that names policy, suite and instance.
+
+    A worst or mean ratio that grew by more than 1 %; an instance that lost its ratio; a violated guarantee; a policy,
+    suite or instance that the baseline does not know, or knows and that is gone.
+    """
+    known = baseline["policies"]
+    found = [f"{judgement.complaint} (instance {instance})" for instance, judgement in table.violations]
+    for row in table.policies:
+        if row.policy not in known:
+            found.append(f"{row.policy} is not in the baseline: run {COMMAND}")
+            continue
+        old = known[row.policy]
+        now = {each.instance: each for each in row.measured}
+        parts = _by_suite(row, shipped or suites())
+        if set(parts) != set(old["suites"]) or set(now) != set(old["instances"]):
+            changed = sorted((set(parts) ^ set(old["suites"])) | (set(now) ^ set(old["instances"])))
+            found.append(
+                f"{row.policy}: the baseline has other suites or instances ({', '.join(changed)}): run {COMMAND}"
+            )
+            continue
+        for name, part in parts.items():
+            found += _worse_in_suite(row.policy, name, part, old)
+    return found
+
+
+def gone(table: RatioTable, baseline: Mapping[str, Any]) -> list[str]:
+    """Policies of the baseline that are no longer measured."""
+    names = {row.policy for row in table.policies}
+    return [
+        f"{name} is in the baseline, and no longer a policy: run {COMMAND}"
+        for name in baseline["policies"]
+        if name not in names
+    ]
+
+
+def load(path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """The baseline under version control (or in ``path``); `InputError` when it is not one."""
+    place = baseline_path() if path is None else Path(path)
+    content = read_bytes(place)
+    try:
+        found = json.loads(content)
+    except ValueError:
+        raise InputError("not a JSON document, or a truncated one", file=place, legal=FORMAT) from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError("not a baseline of ratios", file=place, field="format", legal=FORMAT)
+    return found
+
+
+def save(content: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> None:
+    """Write a baseline, whole or not at all."""
+    write_atomic(baseline_path() if path is None else path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def _by_suite(row: PolicyRatios, shipped: Mapping[str, Suite]) -> dict[str, PolicyRatios]:
+    # Only suites with instances that the policy is for: a policy for whole jobs is not measured where jobs have tasks.
+    now = {each.instance: each for each in row.measured}
+    found = {name: tuple(now[member] for member in suite.members if member in now) for name, suite in shipped.items()}
+    return {name: PolicyRatios(row.policy, measured) for name, measured in found.items() if measured}
+
+
+def _summary(part: PolicyRatios) -> dict[str, Any]:
+    return {
+        "worst": _kept(part.worst),
+        "worst_instance": part.worst_instance,
+        "mean": _kept(part.mean),
+        "without": len(part.without),
+    }
+
+
+def _worse_in_suite(policy: str, suite: str, part: PolicyRatios, old: Mapping[str, Any]) -> list[str]:
+    then = old["suites"][suite]
+    found = []
+    lost = [name for name in part.without if old["instances"][name] is not None]
+    if lost:
+        found.append(f"{policy} on the suite {suite}: no ratio any more on the instance {', '.join(lost)}")
+    for what, ratio in (("worst", part.worst), ("mean", part.mean)):
+        if ratio is not None and then[what] is not None and ratio > WORSE * then[what]:
+            culprit = part.worst_instance if what == "worst" else _grown_most(part.measured, old["instances"])
+            found.append(
+                f"{policy} on the suite {suite}: the {what} ratio rose from {then[what]:.4f} to {ratio:.4f}, "
+                f"on the instance {culprit}"
+            )
+    return found
+
+
+def _grown_most(rows: Sequence[Measured], old: Mapping[str, float | None]) -> str:
+    def growth(each: Measured) -> float:
+        then = old[each.instance]
+        return -math.inf if each.ratio is None or then is None else each.ratio / then
+
+    return max(rows, key=growth).instance
+
+
+def _kept(ratio: float | None) -> float | None:
+    return None if ratio is None else float(f"{ratio:.{DIGITS}g}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare (exit 1 when something got worse), or write anew."""
+    parser = argparse.ArgumentParser(
+        prog="python -m optsched.guarantees.baseline", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--write", action="store_true", help="write what is measured now")
+    parser.add_argument("--file", help=f"default: instances/{FILE}", default=None)
+    options = parser.parse_args(arguments)
+    table = measured()
+    if options.write:
+        broken = [judgement.complaint for _, judgement in table.violations]
+        if not broken:
+            save(document(table), options.file)
+        return _said(broken)
+    baseline = load(options.file)
+    return _said(worse(table, baseline) + gone(table, baseline))
+
+
+def _said(problems: list[str]) -> int:
+    for problem in problems:
+        sys.stderr.write(f"{problem}\n")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,219 @@
+"""Ratios over a suite: what every policy loses against the best possible, at worst and on average."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.guarantees.judge import Judgement, chosen, judgements, violated
+from optsched.guarantees.proven import BoundShown, Proven, refereed
+from optsched.guarantees.suites import Suite, suite
+from optsched.policies import AnyPolicy
+from optsched.policies.specification import Specification, serves, specify
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import objective_of
+
+PolicyLike = str | AnyPolicy | Specification
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One policy on one instance. ``value`` is nan when a job never finished; ``judged`` the theorems that apply; ``note``
+    what there is to say of the optimum that the instance states.
+    """
+
+    instance: str
+    objective: str
+    policy: str
+    value: float
+    bound: BoundShown | None
+    judged: tuple[Judgement, ...] = ()
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """value / optimum of the class of the run where that is known, else / verified bound; None where there is none."""
+        return None if self.bound is None else self.bound.ratio(self.value)
+
+    @property
+    def guarantee(self) -> Judgement | None:
+        """The judgement to show."""
+        return chosen(self.judged, self.objective)
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``ratio --json``."""
+        return {
+            "instance": self.instance,
+            "objective": self.objective,
+            "value": self.value if self.value == self.value else None,
+            "bound": self.bound.to_json() if self.bound else None,
+            "ratio": self.ratio,
+            "ratio_to": None if self.ratio is None or self.bound is None else self.bound.ratio_to,
+            "guarantee": self.guarantee.to_json() if self.guarantee else None,
+        }
+
+
+@dataclass(frozen=True)
+class PolicyRatios:
+    """One policy over a suite. Instances without a ratio (nothing to divide by, or unfinished jobs) count as ``without``."""
+
+    policy: str
+    measured: tuple[Measured, ...]
+
+    @cached_property
+    def _ratios(self) -> list[tuple[float, str]]:
+        return [(each.ratio, each.instance) for each in self.measured if each.ratio is not None]
+
+    @property
+    def worst(self) -> float | None:
+        """The largest ratio."""
+        return max(self._ratios)[0] if self._ratios else None
+
+    @property
+    def worst_instance(self) -> str | None:
+        """Where it is; the first of equal ones."""
+        return next((name for ratio, name in self._ratios if ratio == self.worst), None)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean ratio."""
+        return sum(ratio for ratio, _ in self._ratios) / len(self._ratios) if self._ratios else None
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Instances without a ratio."""
+        return tuple(each.instance for each in self.measured if each.ratio is None)
+
+    def guarantee(self) -> dict[str, Any] | None:
+        """What became of the theorems over the suite: ``holds`` is false if one was violated, true if all held."""
+        shown = [(each, each.guarantee) for each in self.measured]
+        judged = [(each, judgement) for each, judgement in shown if judgement is not None]
+        if not judged:
+            return None
+        verdicts = [judgement.holds for _, judgement in judged]
+        return {
+            "id": ", ".join(dict.fromkeys(judgement.id for _, judgement in judged)),
+            "objective": ", ".join(dict.fromkeys(judgement.objective for _, judgement in judged)),
+            "applies": len(judged),
+            "kept": verdicts.count(True),
+            "open": verdicts.count(None),
+            "violated": [each.instance for each, judgement in judged if judgement.holds is False],
+            "holds": False if False in verdicts else None if None in verdicts else True,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``ratio --json``."""
+        return {
+            "policy": self.policy,
+            "worst": self.worst,
+            "worst_instance": self.worst_instance,
+            "mean": self.mean,
+            "without": list(self.without),
+            "instances": [each.to_json() for each in self.measured],
+            "guarantee": self.guarantee(),
+        }
+
+
+@dataclass(frozen=True)
+class RatioTable:
+    """Policies over a suite. ``objective`` is None where every instance was measured on its own and they differ."""
+
+    suite: str
+    policies: tuple[PolicyRatios, ...]
+
+    @property
+    def objective(self) -> str | None:
+        """The one objective, if there is one."""
+        names = {each.objective for policy in self.policies for each in policy.measured}
+        return names.pop() if len(names) == 1 else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say of optima that instances state, each once."""
+        rows = [each for policy in self.policies for each in policy.measured if each.note]
+        return tuple(dict.fromkeys(f"{each.instance}: {each.note}" for each in rows))
+
+    @property
+    def violations(self) -> list[tuple[str, Judgement]]:
+        """(instance, judgement) of every theorem that does not hold."""
+        rows = [each for policy in self.policies for each in policy.measured]
+        return [(each.instance, judgement) for each in rows for judgement in violated(each.judged)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``ratio --json``."""
+        return {
+            "suite": self.suite,
+            "objective": self.objective,
+            "policies": [policy.to_json() for policy in self.policies],
+        }
+
+
+def ratios(
+    over: str | Suite,
+    policies: PolicyLike | list[PolicyLike] | tuple[PolicyLike, ...],
+    objective: str | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> RatioTable:
+    """Run policies on every instance of a suite and hold them against what is proven about the optimum.
+
+    A policy for whole jobs is not run where jobs have tasks, nor the other way round.
+
+    Parameters
+    ----------
+    over : a suite, or its name; a folder of instance files; an instance (see `optsched.guarantees.suites.suite`).
+    policies : one, or a list of them; in text or as objects.
+    objective : default: each instance's own.
+    progress : called with (instances done, all instances).
+
+    Raises
+    ------
+    InputError
+        An unknown suite, policy or objective; a stated optimum that a run refutes; a policy that none of the instances is
+        for.
+    SimulationError
+        The referee rejects a schedule.
+    """
+    where = over if isinstance(over, Suite) else suite(over)
+    specifications = [specify(each) for each in (policies if isinstance(policies, list | tuple) else [policies])]
+    rows: list[list[Measured]] = [[] for _ in specifications]
+    instances = where.instances()
+    for done, (name, instance) in enumerate(instances, 1):
+        fitting = [k for k, each in enumerate(specifications) if serves(each.policy, instance)]
+        found = measure(instance, [specifications[k] for k in fitting], objective, name=name)
+        for k, measured in zip(fitting, found, strict=True):
+            rows[k].append(measured)
+        if progress is not None:
+            progress(done, len(instances))
+    texts = [specification.text for specification in specifications]
+    for text, row in zip(texts, rows, strict=True):
+        if instances and not row:
+            legal = "policies of the task level for tasks, for sharing where there is interference, else for whole jobs"
+            raise InputError(f"no instance of {where.name} is for it", field="policy", value=text, legal=legal)
+    return RatioTable(where.name, tuple(PolicyRatios(t, tuple(row)) for t, row in zip(texts, rows, strict=True)))
+
+
+def measure(
+    instance: Instance, specifications: list[Specification], objective: str | None = None, *, name: str = ""
+) -> list[Measured]:
+    """Every policy on one instance, in order; runs are accepted by the referee and bounds proved again."""
+    goal = objective_of(instance, objective).name
+    runs = [refereed(instance, specification) for specification in specifications]
+    proven = Proven(instance, runs)
+    proven.stated_optimum_stands(goal)
+    note = proven.note(goal)
+    return [
+        Measured(
+            name or instance.name,
+            goal,
+            specification.text,
+            run.value(goal),
+            proven.beside(run, goal),
+            judgements(specification, run, proven),
+            note,
+        )
+        for specification, run in zip(specifications, runs, strict=True)
+    ]

@@ -1,0 +1,101 @@
+"""Families of instances on which scheduling rules lose much, each with a schedule that does not: limits of the theorems.
+
+Those with a `Limit` are for P | r_j, size_j | sum C_j on one node. `Limit.better` is a feasible schedule, so OPT <=
+``reference``, and what a policy makes divided by it is a proven lower bound on the policy's ratio. (A-SRPT reference sheet
+of this project, 5.4; whole-node jobs: Hadar reference sheet, 5.2.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optsched.check.referee import schedule_value
+from optsched.errors import InputError
+from optsched.models.hadar_packing import JobSchedule, Packing
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule
+
+STEP = 1e-6  # s: what sets the lengths of the kappa family apart
+SHORT = 1e-8  # s: length of the wide jobs of the starvation family
+LATE = 1.0001  # s: their release, when two narrow jobs run
+
+
+@dataclass(frozen=True)
+class Limit:
+    """An instance, a schedule of it, and the value of that schedule: total completion time in seconds."""
+
+    instance: Instance
+    better: Schedule
+
+    @property
+    def reference(self) -> float:
+        """sum C_j of ``better``: no optimum is larger."""
+        return float(schedule_value(self.instance, self.better, "total_completion_time"))
+
+
+def kappa_family(gpus: int, pairs: int = 400) -> Limit:
+    """Narrow and cluster-wide jobs in turn: every strict order of SRPT's completions loses about G / 2.
+
+    ``pairs`` pairs on G = ``gpus`` GPUs, all released at 0: one of (1 GPU, 1 + 2k `STEP` s) and one of (G GPUs,
+    (1 + (2k+1) `STEP`) / G s). On a machine as fast as the cluster they are all but alike, so SRPT completes them in turn,
+    and on the cluster every narrow job leaves G - 1 GPUs idle. ``better``: all wide jobs first, then the narrow ones G at a
+    time. For ``pairs`` -> inf the ratio tends to (1 + 1/G) / (2/G) = (G + 1) / 2.
+    """
+    _require(gpus >= 2, "gpus", gpus, "an integer >= 2")
+    _require(pairs >= 1, "pairs", pairs, "an integer >= 1")
+    jobs, starts, now = [], [0.0] * (2 * pairs), 0.0
+    for k in range(pairs):
+        jobs.append(Job(f"narrow-{k}", duration=1 + 2 * k * STEP))
+        jobs.append(Job(f"wide-{k}", gpus=gpus, duration=(1 + (2 * k + 1) * STEP) / gpus))
+        starts[2 * k + 1] = now
+        now += jobs[-1].duration or 0.0
+    free = [now] * gpus
+    for k in range(pairs):
+        lane = k % gpus  # the lengths grow, so the lane that took its last job first is free first
+        starts[2 * k], free[lane] = free[lane], free[lane] + (jobs[2 * k].duration or 0.0)
+    return _limit(jobs, gpus, starts, f"kappa-{gpus}-{pairs}")
+
+
+def starvation_family(n: int) -> Limit:
+    """Narrow jobs that keep coming hold wide ones up: backfilling without reservations loses a factor that grows with n.
+
+    On 2 GPUs: ``n`` narrow jobs (1 GPU, 2 s, released at 0, 1, 2, ...) and 10 n^2 wide ones (2 GPUs, `SHORT` s, released at
+    `LATE`). ``better``: the wide jobs as soon as they come, then the narrow ones in order.
+    """
+    _require(n >= 2, "n", n, "an integer >= 2")
+    wide = 10 * n * n
+    jobs = [Job(f"narrow-{k}", arrival=k, duration=2) for k in range(n)]
+    jobs += [Job(f"wide-{k}", arrival=LATE, gpus=2, duration=SHORT) for k in range(wide)]
+    starts, now = [0.0] * (n + wide), LATE
+    for k in range(wide):
+        starts[n + k] = now
+        now += SHORT
+    free = [now, now]
+    for k in range(n):
+        starts[k] = max(float(k), free[k % 2])
+        free[k % 2] = starts[k] + 2
+    return _limit(jobs, 2, starts, f"starvation-{n}")
+
+
+def whole_node_family(worth: float, devices: int = 1) -> Packing:
+    """Two jobs that need all of one resource, worth 1 and then ``worth``: prices that let the first in lose the second.
+
+    For Hadar's primal-dual algorithm (`optsched.policies.primal_dual`), with `hadar_prices.constants`: ALG = 1 and OPT =
+    ``worth`` whatever the exponent, while 2 ln(Up / Lo) = 2 ln(4 ``worth``) stays far behind from ``worth`` = 10 on. A ratio
+    logarithmic in Up / Lo needs jobs that are small beside a resource; the safe prices' R_eff is at least ``worth`` here.
+    """
+    if not 1 <= worth < float("inf"):
+        raise InputError("not legal", field="worth", value=worth, legal="a finite number >= 1")
+    _require(devices >= 1, "devices", devices, "an integer >= 1")
+    whole = ((0, devices),)
+    return Packing((devices,), ((JobSchedule(1.0, whole),), (JobSchedule(worth, whole),)))
+
+
+def _limit(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Limit:
+    instance = Instance(jobs, f"1x{gpus}", name, "total_completion_time")
+    return Limit(instance, Schedule.from_starts(instance, starts, policy="better"))
+
+
+def _require(holds: bool, field: str, value: int, legal: str) -> None:
+    if not holds:
+        raise InputError("not legal", field=field, value=value, legal=legal)

@@ -1,0 +1,59 @@
+"""Graham 1966: list scheduling on identical machines."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optsched.guarantees.assumptions import broken, parallel_machines
+from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee, late, told
+from optsched.guarantees.optimum import of_a_theorem
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    return broken(*parallel_machines(placement, instance))
+
+
+def _ratio(policy: Any, run: Run) -> Fraction:
+    return 2 - Fraction(1, run.instance.cluster.gpus)
+
+
+def _audit(policy: Any, run: Run) -> list[str]:
+    """Until job j starts no machine is idle, so that C_j <= (sum_k p_k - p_j) / m + p_j."""
+    run = run.relative  # all are released when the first one is
+    p = run.instance.duration
+    limit = (p.sum() - p) / run.instance.cluster.gpus + p
+    return told(run, late(run, limit), limit)
+
+
+@of_a_theorem
+def blocked_long_job(m: int) -> Instance:
+    """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m."""
+    lengths = [*np.ones(m * (m - 1), dtype=int).tolist(), m]
+    return Instance(
+        [Job(f"{j}", duration=length) for j, length in enumerate(lengths)],
+        f"1x{m}",
+        name=f"blocked-long-job-{m}",
+        objective="makespan",
+        optimum={"objective": "makespan", "class": "gang", "value": m, "proved_by": ["volume"]},
+    )
+
+
+GRAHAM = guarantee(
+    Guarantee(
+        id="graham-list",
+        statement="P || C_max: list scheduling <= (2 - 1/m) OPT, whatever the list",
+        source="Graham 1966",
+        objective="makespan",
+        policies=("list", "fifo", "sjf", "wspt"),
+        assumptions=_assumptions,
+        ratio=_ratio,
+        audit=_audit,
+        tight=TightFamily("m (m - 1) unit jobs, then one of length m", "list", blocked_long_job),
+    )
+)

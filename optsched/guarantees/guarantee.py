@@ -1,0 +1,110 @@
+"""`Guarantee`: a theorem that says value <= ratio x optimum, as something that can be held against a run.
+
+Every theorem registers itself in the module that tells it, with its statement, source, assumptions and tight family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import OptschedError
+from optsched.policies import POLICIES
+from optsched.problem.instance import Instance
+from optsched.registry import Registry
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+
+SHOWN_JOBS = 20  # findings of an audit that are told one by one
+ROUNDING = 1e-9  # relative: times are float64, so a schedule is that of its algorithm up to rounding
+MISSED = 2  # times the resolution of its clock: by so much a time that was read may miss what was meant
+
+
+class GuaranteeError(OptschedError):
+    """A theorem does not hold for a run: a defect of the policy, of its implementation, or of the proof."""
+
+
+def _nothing_more(policy: Any, run: Run) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class TightFamily:
+    """Instances on which a guarantee is reached: nobody can prove a smaller ratio.
+
+    ``text`` says what they are. Where they can be made, ``member(k)`` is one of them (k >= 2; it states its optimum), and
+    the policy written ``policy`` misses the optimum by exactly the ratio of the theorem.
+    """
+
+    text: str
+    policy: str = ""
+    member: Callable[[int], Instance] | None = None
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A theorem: under its assumptions the value of ``objective`` is at most ratio x optimum.
+
+    Parameters
+    ----------
+    statement, source : the theorem in one line, and who proved it.
+    policies : registered names of the policies it is about.
+    assumptions : ``(policy, placement, instance)`` -> what is broken, in words; empty: the theorem applies.
+    ratio : ``(policy, run)`` -> the factor for this run, finite; a fraction where it is exact.
+    audit : ``(policy, run)`` -> per-job inequalities of the proof that do not hold, each naming its job.
+    schedule_class : the class of schedules whose optimum is meant: ``gang`` (the best schedule may preempt),
+        ``gang-nonpreemptive``, or ``forking`` (the best schedule may also run a job in several copies at once).
+    """
+
+    id: str
+    statement: str
+    source: str
+    objective: str
+    policies: tuple[str, ...]
+    assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
+    ratio: Callable[[Any, Run], Fraction | float]
+    tight: TightFamily
+    audit: Callable[[Any, Run], list[str]] = _nothing_more
+    schedule_class: str = "gang"
+
+    def is_about(self, policy: Any) -> bool:
+        """Is ``policy`` one of the registered algorithms that the theorem is about? Its name alone proves nothing."""
+        return any(name in POLICIES and type(policy) is POLICIES.get(name) for name in self.policies)
+
+    def applies(self, policy: Any, placement: Placement, instance: Instance) -> bool:
+        """Is it about this policy, and does every assumption hold?"""
+        return self.is_about(policy) and not self.assumptions(policy, placement, instance)
+
+
+GUARANTEES: Registry[Guarantee] = Registry("guarantee", package="optsched.guarantees")
+
+
+def guarantee(theorem: Guarantee) -> Guarantee:
+    """File a theorem under its id."""
+    return GUARANTEES.register(theorem.id)(theorem)
+
+
+def applicable(policy: Any, placement: Placement, instance: Instance) -> list[Guarantee]:
+    """The theorems that apply to a policy with a placement on an instance, in the order of their ids."""
+    return [theorem for _, theorem in GUARANTEES.items() if theorem.applies(policy, placement, instance)]
+
+
+def late(run: Run, limit: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Jobs that complete after ``limit`` f64[n] seconds, except for rounding and what the clock cannot hold: i64[late]."""
+    return np.flatnonzero(run.schedule.completion > limit * (1 + ROUNDING) + MISSED * run.schedule.resolution)
+
+
+def told(run: Run, jobs: npt.NDArray[np.int64], limit: npt.NDArray[np.float64]) -> list[str]:
+    """The findings of an audit, of `Run.relative`, for jobs that complete after their limit; the first ones one by one."""
+    completion, ids = run.schedule.completion, run.instance.ids
+    lines = [
+        f"job {ids[j]!r} completes at {completion[j]:.9g} s after the first arrival, "
+        f"{completion[j] - limit[j]:.3g} s after {limit[j]:.9g}"
+        for j in jobs[:SHOWN_JOBS].tolist()
+    ]
+    return lines + ([f"and {jobs.size - SHOWN_JOBS} more jobs"] if jobs.size > SHOWN_JOBS else [])

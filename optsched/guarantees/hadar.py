@@ -1,0 +1,282 @@
+"""Hadar, commit on arrival: total utility within R_eff of the optimum, and a dual solution that certifies each run.
+
+P = sum of the utilities u_j of the plans that were bought, k_q the prices at the end, mu_j the payoffs, D = sum_j mu_j +
+sum_q c_q k_q, over the rounds of which anything was sold (`optsched.policies.primal_dual` has the proof):
+
+* D_0 = Lo sum_q c_q, and D <= D_0 + J + R_eff P, where J is what raising Up or the widest gang added on the way (0 when
+  ``high`` was given and no later gang is wider than the first). So OPT over plans <= (R_eff + (D_0 + J) / P) P; with
+  D_0 + J <= theta OPT that is the textbook form OPT <= R_eff / (1 - theta) P.
+* OPT may start in the middle of a round, change its speed, and go on after the last round sold. By weak duality no gang
+  schedule is worth more than D' = sum_j mu'_j + sum_q c_q k_q, where mu'_j is the most that *any* schedule of j earns at
+  the prices k: U(f) - (least cost of its work by f). A mixed gang never beats its devices used type by type, so that
+  cost is a fluid problem, bounded from below by its Lagrangian for any price of a unit of work: max over those tried.
+
+The ratio of a run is max(R_eff + (D_0 + J) / P, D' / P): the theorem's factor, and no less than what is proved about
+schedules that are no plans. It needs no job to be small; but R_eff grows without limit as gangs come near a resource.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.bounds.fluid_cost import SAFE, fluid_costs
+from optsched.guarantees.assumptions import broken
+from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
+from optsched.policies.hadar_ledger import Ledger, Request
+from optsched.policies.hadar_prices import PriceFunction
+from optsched.problem.instance import Instance
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+from optsched.speeds.type_speeds import type_speeds
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+SLACK = 1e-8  # relative: payoffs and prices are floats; of a round: times are
+ULPS = 16  # of the clock
+UNIT_PRICES = 160  # prices of a unit of work that are tried
+
+
+@dataclass(frozen=True, eq=False)
+class DualSolution:
+    """What a run of ``policy`` noted: H resources, R rounds that began at ``zero`` + i ``round``.
+
+    ``run`` is `Run.relative`: notes count from the first arrival.
+    """
+
+    policy: Any
+    run: Run
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "run", self.run.relative)
+
+    @cached_property
+    def _constants(self) -> list[float]:
+        return [float(value) for value in self.run.notes["hadar_constants"]]
+
+    @property
+    def payoff(self) -> Floats:
+        """mu_j, f64[n]."""
+        return np.asarray(self.run.notes["hadar_payoff"])
+
+    @property
+    def prices(self) -> Floats:
+        """k_q at the end, f64[R, H]."""
+        return np.asarray(self.run.notes["hadar_prices"])
+
+    @property
+    def capacity(self) -> Ints:
+        """c_q, i64[H]."""
+        return np.asarray(self.run.notes["hadar_capacity"]).astype(np.int64)
+
+    @cached_property
+    def price_of(self) -> PriceFunction | None:
+        """The price function at the end; None when nothing was worth anything."""
+        low, high = self._constants[:2]
+        widest = np.asarray(self.run.notes["hadar_widest"]).astype(np.int64)
+        return (
+            None if low <= 0 else PriceFunction(low, high, self.capacity, widest, self.policy.price_exponent == "safe")
+        )
+
+    @cached_property
+    def primal(self) -> float:
+        """P."""
+        return math.fsum(self.run.notes["hadar_utility"].tolist())
+
+    @cached_property
+    def sold_value(self) -> float:
+        """sum_q c_q k_q."""
+        return math.fsum((self.prices * self.capacity).ravel().tolist())
+
+    @property
+    def dual(self) -> float:
+        """D."""
+        return math.fsum(self.payoff.tolist()) + self.sold_value
+
+    @property
+    def initial(self) -> float:
+        """D_0 + J."""
+        low, _, jumps, _ = self._constants
+        return low * float(self.capacity.sum()) * len(self.prices) + jumps
+
+    @property
+    def zero(self) -> float:
+        """When round 0 began, in seconds."""
+        return self._constants[3]
+
+    @cached_property
+    def every_schedule(self) -> float:
+        """D', rounded up: no gang schedule whatever is worth more in total."""
+        return float((math.fsum(best_payoffs(self).tolist()) + self.sold_value) * (1 + SAFE))
+
+
+_last: list[DualSolution] = []  # of the run that was judged last: its factor is asked for more than once
+
+
+def dual_solution(policy: Any, run: Run) -> DualSolution:
+    """The dual solution of a run of ``policy``."""
+    if not _last or _last[0].run is not run.relative or _last[0].policy is not policy:
+        _last[:] = [DualSolution(policy, run)]
+    return _last[0]
+
+
+def best_payoffs(solution: DualSolution) -> Floats:
+    """mu'_j, f64[n], rounded up: the most that any gang schedule of j earns at the final prices.
+
+    O(UNIT_PRICES R T) a job.
+    """
+    instance, length = solution.run.instance, float(solution.policy.round)
+    rates, price = _rates(instance, solution)  # units a second f64[n, H]; price of a device-second f64[R, H]
+    begin = length * np.arange(price.shape[0] + 1)  # after round 0 began: without the rounding of a late clock
+    since = instance.arrival - solution.zero
+    found = np.zeros(instance.n)
+    for j in range(instance.n):
+        runs = rates[j] > 0
+        found[j] = _best_payoff(
+            float(instance.weight[j] * instance.work[j]),
+            float(instance.work[j]),
+            rates[j, runs],
+            price[:, runs] * float(instance.gpus[j]),
+            begin - float(since[j]),
+        )
+    return found
+
+
+def _best_payoff(worth: float, work: float, rate: Floats, cost: Floats, begin: Floats) -> float:
+    """``worth`` / age less the least cost of ``work`` until then: ``rate`` [T], ``cost`` [R, T] a second.
+
+    ``begin`` [R + 1]: ages at which rounds begin, < 0 before the arrival.
+    """
+    soonest = work / float(rate.max()) * (1 - SAFE)
+    seconds = np.maximum(0.0, begin[1:] - np.maximum(begin[:-1], 0.0))
+    unit = (cost / rate)[seconds > 0]
+    least = np.zeros(seconds.size)
+    if unit.size:
+        # The price of a unit of work lies between the cheapest and the dearest way to do one.
+        tried = np.geomspace(float(unit.min()), 2 * float(unit.max()), UNIT_PRICES)
+        least = fluid_costs(work, seconds, rate, np.ascontiguousarray(cost), tried)
+    # A completion in round i is worth U at its beginning at most and costs what it costs by its end; after the last
+    # round everything is free.
+    finish = np.maximum(begin, soonest)
+    possible = np.append(begin[1:] >= soonest, True)
+    earned = worth / finish * (1 + SAFE) - np.append(least, 0.0)
+    return max(0.0, float(earned[possible].max()))
+
+
+def _rates(instance: Instance, solution: DualSolution) -> tuple[Floats, Floats]:
+    """The best rate of every job on every GPU type and kind of node, and the least price of a device-second there."""
+    cluster, speeds = instance.cluster, type_speeds(instance)
+    kinds = np.vstack([cluster.node_type[None, :], instance.class_eligible]).T
+    kind, of_node = np.unique(kinds, axis=0, return_inverse=True)
+    of_node = of_node.reshape(-1)
+    resource = np.asarray(solution.run.notes["hadar_resource"]).astype(np.int64)
+    price = np.column_stack([
+        solution.prices[:, np.unique(resource[of_node == k])].min(axis=1) for k in range(kind.shape[0])
+    ])  # fmt: skip
+    best = np.maximum(speeds.together, speeds.spread)[:, kind[:, 0].astype(np.int64)]
+    return best * kind[:, 1:].T[instance.job_class], price / float(solution.policy.round)
+
+
+def factor(policy: Any, run: Run) -> float:
+    """The ratio of the theorem for a run; inf when no plan is worth anything."""
+    solution = dual_solution(policy, run)
+    if run.instance.n == 0:
+        return 1.0
+    if solution.primal <= 0 or solution.price_of is None:
+        return math.inf
+    ratio = float(solution.price_of.charged_ratio) * (1 + SAFE) + solution.initial / solution.primal
+    return max(ratio, solution.every_schedule / solution.primal)
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    return broken(
+        None if policy.utility == "throughput" else f"utility={policy.utility} is not what total_utility adds up",
+        None if policy.price_exponent == "safe" else "naive prices: their dual is not feasible",
+        "the speed of jobs with stage profiles depends on more than GPU types" if instance.staged.any() else None,
+    )
+
+
+def _audit(policy: Any, run: Run) -> list[str]:
+    solution = dual_solution(policy, run)
+    return list(_findings(solution)) if run.instance.n else []
+
+
+def _findings(solution: DualSolution) -> Iterator[str]:
+    """What the proof says and this run does not keep."""
+    run, ids = solution.run, solution.run.instance.ids
+    sold = np.asarray(run.notes["hadar_sold"])
+    for i, h in np.argwhere(sold > solution.capacity)[:SHOWN_JOBS].tolist():
+        yield f"{sold[i, h]:g} of {solution.capacity[h]} GPUs of resource {h} are sold in round {i}"
+    # Each start may be late by what a job of the round before ends late, and by the rounding of the clock.
+    completion, segments = run.schedule.completion, np.bincount(run.schedule.job, minlength=run.instance.n)
+    moment = SLACK * float(solution.policy.round) + ULPS * np.spacing(completion)
+    late = np.flatnonzero(completion > np.asarray(run.notes["hadar_end"]) + moment * (1 + segments))
+    for j in late[:SHOWN_JOBS].tolist():
+        yield f"job {ids[j]!r} completes at {completion[j]:.9g} s after the first arrival, after its plan"
+    price_of = solution.price_of
+    if price_of is None:
+        return
+    top = solution.initial + float(price_of.charged_ratio_above()) * solution.primal
+    if solution.dual > top * (1 + SLACK):
+        yield f"the dual value {solution.dual:.9g} is more than D_0 + J + R_eff P = {top:.9g}"
+    if solution.every_schedule < solution.primal * (1 - SLACK):
+        yield "weak duality fails: the dual value is less than what the plans are worth"
+    yield from _infeasible(solution, price_of, sold.astype(np.int64))
+
+
+def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> Iterator[str]:
+    """Jobs for which some plan earns more than mu_j at the final prices: dual constraints that fail."""
+    run, policy = solution.run, solution.policy
+    ledger = Ledger(solution.capacity, float(policy.round), float(policy.restart), safe=True)
+    ledger.price_of, ledger.used = price_of, sold.shape[0]
+    ledger.sold = np.vstack([sold, np.zeros((1, sold.shape[1]), dtype=np.int64)])
+    first = np.asarray(run.notes["hadar_first"])
+    shown = 0
+    for j in np.flatnonzero(np.isfinite(first)).tolist():
+        number = int(first[j])
+        request = Request(
+            gang=int(run.instance.gpus[j]),
+            work=float(run.instance.work[j]),
+            age=max(0.0, number * float(policy.round) - (float(run.instance.arrival[j]) - solution.zero)),
+            alone=np.asarray(run.notes["hadar_alone"])[j],
+            shared=np.asarray(run.notes["hadar_shared"])[j],
+            scale=float(run.instance.weight[j] * run.instance.work[j]),
+            span=0.0,
+        )
+        plan = ledger.best(request, number)
+        if plan is not None and plan.payoff > solution.payoff[j] + SLACK * plan.utility:
+            shown += 1
+            if shown > SHOWN_JOBS:
+                return
+            yield (
+                f"job {run.instance.ids[j]!r}: a plan earns {plan.payoff:.9g} at the final prices, "
+                f"more than its payoff {solution.payoff[j]:.9g}"
+            )
+
+
+HADAR_COMMIT = guarantee(
+    Guarantee(
+        id="hadar-commit",
+        statement=(
+            "P | r_j, size_j, pmtn | max sum w_j N_j / (C_j - r_j): OPT <= max(R_eff + (D_0 + J) / ALG, D' / ALG) ALG, "
+            "R_eff = max_q (c_q / w)(e^{a min(1, w / (c_q - w_q + 1))} - 1), a = ln(Up / Lo); against plans on rounds "
+            "R_eff / (1 - theta) where D_0 + J <= theta OPT"
+        ),
+        source="optsched, in the manner of Sultana et al. 2024 (Hadar) and Bao et al. 2018 (OASiS)",
+        objective="total_utility",
+        policies=("hadar-commit",),
+        assumptions=_assumptions,
+        ratio=factor,
+        audit=_audit,
+        tight=TightFamily(
+            "not known to be tight; it cannot be logarithmic in Up / Lo for jobs as large as a resource: "
+            "optsched.guarantees.families.whole_node_family, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)"
+        ),
+    )
+)

@@ -1,0 +1,155 @@
+"""HadarE: no node idles that could be busy, and what follows for the time until everything is done.
+
+**Utilisation.** In a round with J active jobs, at most x copies of each, all gangs of g GPUs, the most copies that fit are
+a maximum b-matching of jobs (capacity x) and nodes (capacity floor(c_h/g)), a pair at most once: a maximum flow. Where every
+job may run on every node and a copy fills it, that is min(n, x J) busy nodes: so all n are busy while x >= n/J, and as J
+falls to 1 in the end, x = n is the smallest fixed number of copies that keeps all busy until the last round; more are
+useless.
+
+**Time.** Identical nodes (rate 1), a copy fills a node, all jobs there at 0, x >= n, rule ``work``, s = L - o:
+C_max <= L ceil(S/n), S = sum_j ceil(p_j/s). Proof: a job with p left fills ceil(p/s) node-rounds. If in a round every node
+got a job with planned work, S falls by exactly n; otherwise all work is planned, every job's targets cover what it has left,
+and the round is the last. Since OPT >= sum_j p_j / n even with forking, C_max <= [L n ceil(S/n) / sum_j p_j] OPT.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optsched.guarantees.assumptions import all_at_once, broken, known_durations
+from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
+from optsched.guarantees.optimum import of_a_theorem
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.forked import ForkedRun
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+
+
+@dataclass(frozen=True)
+class UtilisationAudit:
+    """``rounds`` of a run, how many the theorem is about (``audited``: all gangs alike), and those that fell short."""
+
+    rounds: int
+    audited: int
+    short: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Did no round leave a node idle that could have been busy?"""
+        return not self.short
+
+
+def most_copies(instance: Instance, jobs: tuple[int, ...], copies: int) -> int | None:
+    """The largest number of copies of ``jobs`` that run at once, at most ``copies`` of each, on different nodes.
+
+    A maximum flow over classes of alike jobs and groups of alike nodes: a flow between a class and a group spreads evenly
+    over their members, and the flow of single jobs and nodes is integral. None where the gangs differ in size, or one fits
+    on no node: then copies are packed, and the theorem says nothing.
+    """
+    import networkx as nx  # imported where it is used: it takes longer than most runs
+
+    kinds, counts = np.unique(instance.job_class[list(jobs)], return_counts=True)
+    gangs = set(instance.class_gpus[kinds].tolist())
+    if len(gangs) != 1:
+        return None
+    gang, cluster = gangs.pop(), instance.cluster
+    first = np.searchsorted(cluster.node_group, np.arange(len(cluster.nodes)))
+    flow = nx.DiGraph()
+    for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
+        flow.add_edge("jobs", ("job", kind), capacity=count * copies)
+        hosts = [m for m, v in enumerate(first) if instance.class_eligible[kind, v] and cluster.nodes[m].gpus >= gang]
+        if not hosts:
+            return None
+        for m in hosts:
+            flow.add_edge(("job", kind), ("node", m), capacity=count * cluster.nodes[m].count)
+    for m, group in enumerate(cluster.nodes):
+        flow.add_edge(("node", m), "nodes", capacity=group.count * (group.gpus // gang))
+    return int(nx.maximum_flow_value(flow, "jobs", "nodes"))
+
+
+def utilisation_audit(run: ForkedRun) -> UtilisationAudit:
+    """Compare the copies of every round with the most that fit.
+
+    Complexity: one small maximum flow for every different set of active classes, and O(S).
+    """
+    known: dict[bytes, int | None] = {}
+    short, audited = [], 0
+    for k, each in enumerate(run.rounds):
+        key = np.sort(run.instance.job_class[list(each.active)]).tobytes()
+        if key not in known:
+            known[key] = most_copies(run.instance, each.active, run.copies)
+        most = known[key]
+        if most is None:
+            continue
+        audited += 1
+        if len(each.segments) != most:
+            jobs = len(each.active)
+            short.append(f"round {k} at {each.start:g} s has {len(each.segments)} copies of {jobs} jobs; {most} fit")
+    return UtilisationAudit(len(run.rounds), audited, tuple(short))
+
+
+def node_rounds(run: ForkedRun) -> int:
+    """S = sum_j ceil(p_j / (L - o)), exact."""
+    seconds = Fraction(run.round) - Fraction(run.overhead)
+    return sum(math.ceil(Fraction(work) / seconds) for work in run.instance.work.tolist())
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    nodes = instance.cluster.node_gpus
+    fills = bool((nodes == nodes[0]).all() and (instance.gpus == nodes[0]).all())
+    return broken(
+        all_at_once(instance),
+        known_durations(instance),
+        None if instance.unrestricted else "some jobs may not use every node",
+        None if fills else "a gang does not fill a node",
+        None if policy.copies == 0 or policy.copies >= nodes.size else f"fewer copies than the {nodes.size} nodes",
+        None if policy.rule == "work" else "the rule is not work",
+        None if policy.estimate == "true" else "throughputs are estimated",
+        None if instance.n else "no jobs",
+    )
+
+
+def _ratio(policy: Any, run: Run) -> Fraction:
+    assert isinstance(run, ForkedRun)
+    nodes = run.instance.cluster.node_count
+    work = sum(map(Fraction, run.instance.work.tolist()), Fraction(0))
+    return Fraction(run.round) * nodes * math.ceil(Fraction(node_rounds(run), nodes)) / work
+
+
+def _audit(policy: Any, run: Run) -> list[str]:
+    assert isinstance(run, ForkedRun)
+    return list(utilisation_audit(run).short[:SHOWN_JOBS])
+
+
+@of_a_theorem
+def one_round(nodes: int) -> Instance:
+    """As many jobs of 350 s as one-GPU nodes: all done after one round of 360 s, 10 s of which are overhead."""
+    return Instance(
+        [Job(f"{j}", duration=350) for j in range(nodes)],
+        f"{nodes}x1",
+        name=f"one-round-{nodes}",
+        objective="makespan",
+        optimum={"objective": "makespan", "class": "gang", "value": 350, "proved_by": ["volume"]},
+    )
+
+
+HADAR_E = guarantee(
+    Guarantee(
+        id="hadar-e",
+        statement="min(n, x J) nodes are busy in every round; with x >= n on identical nodes, all jobs there at 0: "
+        "C_max <= L ceil(sum_j ceil(p_j/(L-o)) / n)",
+        source="utilisation: claimed in arXiv 2503.10918; both proved in this module",
+        objective="makespan",
+        policies=("hadar-e",),
+        assumptions=_assumptions,
+        ratio=_ratio,
+        tight=TightFamily("n jobs of L - o seconds on n nodes: L against L - o", "hadar-e", one_round),
+        audit=_audit,
+        schedule_class="forking",
+    )
+)

@@ -1,0 +1,161 @@
+"""Is a guarantee kept? Each on its own objective and under its own assumptions, against what is proven.
+
+**holds**: value <= ratio x verified lower bound. **violated**: value > ratio x proven upper bound on the optimum, or a
+per-job inequality of the proof fails. Otherwise **open**: the bound is too weak to tell. Only a violation is an error.
+Of a gain (`optsched.problem.objectives.Utility`): ratio x value >= verified upper bound, or < what some schedule is
+proven to reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optsched.bounds.certificate import rounded_down
+from optsched.check.referee import schedule_value
+from optsched.guarantees.guarantee import MISSED, ROUNDING, Guarantee, GuaranteeError, applicable
+from optsched.guarantees.proven import Proven
+from optsched.policies.specification import Specification
+from optsched.problem.objectives import get_objective
+from optsched.simulation.run import Run
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a theorem says of a run. ``value`` and ``bound`` are of the theorem's own objective.
+
+    ``holds``: True (kept), False (violated, ``findings`` say how) or None (open). ``ratio`` is the theorem's factor.
+    """
+
+    id: str
+    objective: str
+    ratio: float
+    value: float | None
+    bound: float | None
+    holds: bool | None
+    policy: str = ""
+    findings: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        return {True: "holds", False: "VIOLATED", None: "open"}[self.holds]
+
+    @property
+    def complaint(self) -> str:
+        """One line that names policy, theorem and what is wrong."""
+        return f"{self.policy} breaks the guarantee {self.id!r}: {'; '.join(self.findings)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``run --json``."""
+        fields = ("id", "objective", "ratio", "value", "bound", "holds")
+        return {name: getattr(self, name) for name in fields}
+
+
+def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgement:
+    """Hold a theorem that applies against a run of ``policy``.
+
+    Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are on
+    the clock of the instance. Complexity: O(n log n) beyond the certificate, which ``proven`` makes once for each objective.
+    """
+    moved = get_objective(theorem.objective).clock_part(run.instance)
+    run, proven = run.relative, proven.relative
+    ratio = theorem.ratio(policy, run)
+    if not math.isfinite(ratio):
+        raise ValueError(f"the guarantee {theorem.id!r} gives the ratio {ratio} for a run of {run.policy}")
+    findings = list(theorem.audit(policy, run))
+    lower = proven.lower(theorem.objective, theorem.schedule_class)
+    value: Fraction | None = None
+    holds: bool | None = None
+    if run.unfinished:
+        findings += [f"job {job!r} never finishes" for job in run.unfinished[:1]]
+    else:
+        value = schedule_value(run.instance, run.schedule, theorem.objective)
+        meant = value - _missed(run, theorem.objective)
+        factor = Fraction(ratio) * (1 + _rounding(ratio, run))
+        gain = get_objective(theorem.objective).gain
+        if lower is not None and (factor * value >= lower if gain else meant <= factor * lower):
+            holds = True
+        else:
+            upper = proven.upper(theorem.objective, theorem.schedule_class)
+            if upper is not None and (factor * value < upper if gain else meant > factor * upper):
+                missed = _too_little if gain else _too_much
+                findings.append(missed(theorem, float(value), float(ratio), float(upper)))
+    return Judgement(
+        theorem.id,
+        theorem.objective,
+        float(ratio),
+        None if value is None else float(value + moved),
+        None
+        if lower is None
+        else float(lower)
+        if get_objective(theorem.objective).gain
+        else rounded_down(lower + moved),
+        False if findings else holds,
+        run.policy,
+        tuple(findings),
+    )
+
+
+def judgements(specification: Specification, run: Run, proven: Proven) -> tuple[Judgement, ...]:
+    """Every theorem that applies, judged; one whose factor is infinite for this run promises nothing and is left out."""
+    policy, placement = specification.policy, specification.placement
+    promising = (
+        theorem
+        for theorem in applicable(policy, placement, run.instance.relative)
+        if math.isfinite(theorem.ratio(policy, run.relative))
+    )
+    return tuple(judge(theorem, policy, run, proven) for theorem in promising)
+
+
+def chosen(judged: Sequence[Judgement], objective: str) -> Judgement | None:
+    """The judgement to show beside a value of ``objective``: a violation, else one of that objective, else the strongest."""
+    return min(judged, key=lambda j: (j.holds is not False, j.objective != objective, j.ratio), default=None)
+
+
+def violated(judged: Iterable[Judgement]) -> list[Judgement]:
+    """Those that do not hold."""
+    return [each for each in judged if each.holds is False]
+
+
+def require_kept(judged: Iterable[Judgement]) -> None:
+    """Raise `GuaranteeError` for the first that is violated."""
+    for each in violated(judged):
+        raise GuaranteeError(each.complaint)
+
+
+def _rounding(ratio: Fraction | float, run: Run) -> Fraction:
+    # Integers throughout: nothing was rounded, and a tight family must reach its ratio and not a bit more.
+    completion = run.schedule.completion
+    exact = (
+        isinstance(ratio, Fraction | int) and run.instance.integral and bool((completion == np.floor(completion)).all())
+    )
+    return Fraction(0) if exact else Fraction(ROUNDING)
+
+
+def _missed(run: Run, objective: str) -> Fraction:
+    # What completions that were read on a late clock may add up to beyond what was meant; nothing for a run of the engine.
+    goal, moment = get_objective(objective), MISSED * Fraction(run.schedule.resolution)
+    if moment == 0 or goal.maximum or goal.gain:
+        return moment
+    return moment * (sum(map(Fraction, run.instance.weight.tolist())) if goal.weighted else run.instance.n)
+
+
+def _too_little(theorem: Guarantee, value: float, ratio: float, upper: float) -> str:
+    return (
+        f"{theorem.objective} is {value:.12g}; {ratio:.6g} times that is less than an optimum of at least {upper:.12g}"
+    )
+
+
+def _too_much(theorem: Guarantee, value: float, ratio: float, upper: float) -> str:
+    return (
+        f"{theorem.objective} is {value:.12g}, more than {ratio:.6g} times an optimum of at most {upper:.12g} "
+        f"({value / upper:.6g} times)"
+        if upper > 0
+        else f"{theorem.objective} is {value:.12g}, the optimum {upper:.12g}"
+    )

@@ -1,0 +1,51 @@
+"""Graham 1969: longest processing time first on identical machines."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from optsched.guarantees.assumptions import broken, parallel_machines
+from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.optimum import of_a_theorem
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    longest = policy.by == "longest" and not policy.jobs
+    return broken(None if longest else "the list is not by=longest", *parallel_machines(placement, instance))
+
+
+def _ratio(policy: Any, run: Run) -> Fraction:
+    return Fraction(4, 3) - Fraction(1, 3 * run.instance.cluster.gpus)
+
+
+@of_a_theorem
+def three_last(m: int) -> Instance:
+    """Lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines: LPT takes 4 m - 1, the optimum is 3 m."""
+    lengths = [length for length in range(2 * m - 1, m, -1) for _ in range(2)] + [m, m, m]
+    return Instance(
+        [Job(f"{j}", duration=length) for j, length in enumerate(lengths)],
+        f"1x{m}",
+        name=f"three-last-{m}",
+        objective="makespan",
+        optimum={"objective": "makespan", "class": "gang", "value": 3 * m, "proved_by": ["volume"]},
+    )
+
+
+LPT = guarantee(
+    Guarantee(
+        id="lpt",
+        statement="P || C_max: the longest job first <= (4/3 - 1/(3m)) OPT",
+        source="Graham 1969",
+        objective="makespan",
+        policies=("list",),
+        assumptions=_assumptions,
+        ratio=_ratio,
+        tight=TightFamily("2m-1, 2m-1, ..., m+1, m+1, m, m, m; optimum 3m", "list:by=longest", three_last),
+        # m + 1 unit jobs: 2 against (m + 1) / m for the best schedule that may preempt.
+        schedule_class="gang-nonpreemptive",
+    )
+)

@@ -1,0 +1,263 @@
+"""`Proven`: what is known for certain about the optimum of an instance, and what stands beside a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from optsched.bounds import Certificate, NoBoundError, bound
+from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
+from optsched.check.referee import check_schedule, schedule_value
+from optsched.errors import InputError, SimulationError
+from optsched.guarantees.evidence import Evidence, evidence_of
+from optsched.guarantees.optimum import exact_optimum, is_proved, shift, stated_optimum
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import Specification
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.simulation.engine import Progress
+from optsched.simulation.run import Run
+
+KNOWN = "known-optimum"  # the kind of bound: an optimum that the instance states and this installation proved
+# the classes whose schedules all belong to a class
+WITHIN = {
+    "gang-nonpreemptive": ("gang-nonpreemptive",),
+    "gang": ("gang", "gang-nonpreemptive"),
+    "forking": ("forking", "gang", "gang-nonpreemptive"),
+    "sharing": ("sharing", "gang", "gang-nonpreemptive"),
+    "elastic": ("elastic", "gang", "gang-nonpreemptive"),
+}
+
+
+@dataclass(frozen=True)
+class BoundShown:
+    """The lower bound beside a run: ``exact`` when it is known to be the optimum of its class of schedules."""
+
+    value: float
+    kind: str
+    schedule_class: str
+    exact: bool
+    gain: bool = False
+
+    def on_clock(self, part: Fraction) -> BoundShown:
+        """The same bound with what the clock of the log adds to it, still on the safe side."""
+        return replace(self, value=rounded_down(Fraction(self.value) + part)) if part else self
+
+    def ratio(self, value: float) -> float | None:
+        """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0."""
+        if math.isnan(value):
+            return None
+        if self.gain:
+            return self.value / value if value > 0 else None
+        if self.value <= 0:
+            return 1.0 if value == 0 else None
+        return value / self.value
+
+    @property
+    def ratio_to(self) -> str:
+        """What a ratio is a ratio to."""
+        return "optimum" if self.exact else "bound"
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``run --json``."""
+        return {"value": self.value, "kind": self.kind, "class": self.schedule_class, "exact": self.exact}
+
+
+class Proven:
+    """Lower bounds (certificates, proved again) and upper bounds (accepted runs, schedules) on the optimum.
+
+    Certificates are made when they are first asked for and kept; ``runs`` are those that the referee accepted. Proofs beside
+    the instance file count once they are proved again. A stated optimum counts only where this installation proved it
+    (`optsched.guarantees.optimum`). All of it is
+    compared counted from the first arrival (`relative`); values that are handed out are on the clock of the instance.
+    """
+
+    def __init__(self, instance: Instance, runs: Iterable[Run] = (), *, believed: Proven | None = None) -> None:
+        self.instance = instance
+        self.runs = tuple(runs)
+        self._logged = self if believed is None else believed  # on the log's clock: what files and the index are about
+        self._certificates: dict[tuple[str, str], Certificate | None] = {}
+        self._reached: dict[tuple[str, str], bool] = {}
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The proofs beside the instance file."""
+        return evidence_of(self.instance) if self._logged is self else self._logged.evidence
+
+    @cached_property
+    def _is_proved(self) -> bool:
+        return is_proved(self.instance) if self._logged is self else self._logged._is_proved
+
+    def optimum(self, objective: str) -> tuple[Fraction, str] | None:
+        """(value, class of schedules) of the optimum that the instance states and that this installation proved."""
+        return exact_optimum(self.instance, objective) if self._is_proved else None
+
+    def note(self, objective: str) -> str:
+        """What to say of an optimum that is only stated, and of proofs that do not hold; empty where there is nothing."""
+        stated, lines = stated_optimum(self.instance, objective), list(self.evidence.refused)
+        if stated is not None and not self._is_proved:
+            what = f"the file states an optimum of {stated[0]:.12g} (class {stated[1]}), not proved here"
+            lines.append(f"{what}: `optsched solve` proves one")
+        return "; ".join(lines)
+
+    @cached_property
+    def relative(self) -> Proven:
+        """The same of `Instance.relative` and its runs; itself where the epoch is 0."""
+        if self.instance.epoch == 0:
+            return self
+        return Proven(self.instance.relative, [run.relative for run in self.runs], believed=self._logged)
+
+    def _clock_part(self, objective: str) -> Fraction:
+        return get_objective(objective).clock_part(self.instance)
+
+    def certificate(self, objective: str, schedule_class: str | None = None) -> Certificate | None:
+        """The best verified bound for a class of schedules; one for ``gang`` serves every class of gang schedules.
+
+        Without a class for the one that the instance means: ``sharing`` where jobs may share GPUs, else ``gang``.
+        """
+        key = objective, self._proved_for(schedule_class)
+        if self.relative is not self:
+            found = self.relative.certificate(*key)
+            return None if found is None else found.on_clock(self.instance)
+        if key not in self._certificates:
+            every = [verified_bound(self.instance, *key), *self._certificates_beside(*key)]
+            sign = -1 if get_objective(objective).gain else 1
+            known = [each for each in every if each is not None]
+            self._certificates[key] = max(known, key=lambda each: sign * each.value, default=None)
+        return self._certificates[key]
+
+    def _certificates_beside(self, objective: str, schedule_class: str) -> list[Certificate]:
+        every = self.evidence.certificates
+        mine = [each for each in every if (each.objective, each.schedule_class) == (objective, schedule_class)]
+        if self._logged is self:
+            return mine
+        part, epoch = self._logged._clock_part(objective), self._logged.instance.epoch
+        counted = [each for each in mine if each.epoch == epoch]  # the times of others count from the zero of the clock
+        return [replace(each, instance=self.instance.digest, value=each.value - part, epoch=0.0) for each in counted]
+
+    def _values_beside(self, objective: str, classes: tuple[str, ...]) -> list[Fraction]:
+        part = self._logged._clock_part(objective) if self._logged is not self else 0
+        return [value - part for value in self.evidence.values(objective, classes)]
+
+    def lower(self, objective: str, schedule_class: str | None = None) -> Fraction | None:
+        """A verified lower bound on the optimum (of a gain: an upper one), exact.
+
+        A bound on flow time also serves completion time, and back.
+        """
+        if self.relative is not self:
+            found = self.relative.lower(objective, schedule_class)
+            return None if found is None else found + self._clock_part(objective)
+        wanted = self._proved_for(schedule_class)
+        for (known, proved_for), certificate in self._certificates.items():
+            between = shift(self.instance, known, objective)
+            if certificate is not None and between is not None and proved_for == wanted:
+                return certificate.value + between
+        certificate = self.certificate(objective, schedule_class)
+        return None if certificate is None else certificate.value
+
+    def _proved_for(self, schedule_class: str | None) -> str:
+        # The class of the certificate that serves schedules of a class.
+        meant = classes_of(self.instance)[0]
+        if schedule_class is None or self.instance.at_task_level:
+            return meant
+        return "gang" if schedule_class in GANG_CLASSES else schedule_class
+
+    def upper(self, objective: str, schedule_class: str) -> Fraction | None:
+        """The best value that a schedule of the class is known to have: of a finished run, or of one beside the instance
+        file; or the optimum that was proved.
+        """
+        if self.relative is not self:
+            best = self.relative.upper(objective, schedule_class)
+            return None if best is None else best + self._clock_part(objective)
+        served = WITHIN[schedule_class]
+        found = [
+            schedule_value(self.instance, run.schedule, objective)
+            for run in self.runs
+            if run.schedule_class in served and not run.unfinished
+        ]
+        found += self._values_beside(objective, served)
+        known = self.optimum(objective)
+        if known is not None and known[1] in served:
+            found.append(known[0])
+        return (max if get_objective(objective).gain else min)(found, default=None)
+
+    def beside(self, run: Run, objective: str) -> BoundShown | None:
+        """The optimum that was proved for the class of the run, else the certificate."""
+        if self.relative is not self:
+            shown = self.relative.beside(run.relative, objective)
+            return None if shown is None else shown.on_clock(self._clock_part(objective))
+        known = self.optimum(objective)
+        if known is not None and run.schedule_class == known[1]:
+            return BoundShown(float(known[0]), KNOWN, known[1], True, get_objective(objective).gain)
+        c = self.certificate(objective, run.schedule_class)
+        return None if c is None else BoundShown(c.exact_float, c.kind, c.schedule_class, self._is_reached(c), c.gain)
+
+    def _is_reached(self, certificate: Certificate) -> bool:
+        # When the exact value of a finished run is the bound, the bound is the optimum. Only close ones are added up.
+        name, floor = certificate.objective, certificate.exact_float
+        key = name, certificate.schedule_class
+        if key not in self._reached:
+            served = (
+                r for r in self.runs if r.schedule_class in WITHIN[certificate.schedule_class] and not r.unfinished
+            )
+            sign = -1 if certificate.gain else 1
+            close = (r for r in served if sign * (r.value(name) - floor) <= abs(floor) * 1e-9 + 1e-9)
+            values = (schedule_value(self.instance, run.schedule, name) for run in close)
+            beside = self._values_beside(name, WITHIN[certificate.schedule_class])
+            self._reached[key] = any(value == certificate.value for value in (*values, *beside))
+        return self._reached[key]
+
+    def stated_optimum_stands(self, objective: str) -> None:
+        """Raise `InputError` when a run or the certificate refutes the optimum that the instance states."""
+        if self.relative is not self:
+            return self.relative.stated_optimum_stands(objective)
+        known = stated_optimum(self.instance, objective)
+        if known is None:
+            return
+        value, schedule_class = known
+        slack = 1e-9 * max(1.0, abs(value))
+        sign = -1 if get_objective(objective).gain else 1
+        served = [r for r in self.runs if r.schedule_class == schedule_class]
+        better = [r for r in served if sign * (r.value(objective) - value) < -slack]
+        certificate = self.certificate(objective, schedule_class)
+        if better or (certificate is not None and sign * (certificate.exact_float - value) > slack):
+            bounded = "" if certificate is None else f"a bound is {certificate.exact_float:g}"
+            found = f"{better[0].policy} reaches {better[0].value(objective):g}" if better else bounded
+            raise InputError(
+                f"the optimum that the instance states is refuted: {found}",
+                field="optimum",
+                value=value,
+                legal="none, or a proven one",
+            )
+
+
+def refereed(instance: Instance, specification: Specification, progress: Progress | None = None) -> Run:
+    """The run of a policy, accepted by the referee.
+
+    Raises `SimulationError` when the schedule is rejected: a defect of optsched, or of a policy of one's own.
+    """
+    run = simulate(instance, specification, progress=progress)
+    forking, elastic = run.schedule_class == "forking", run.schedule_class == "elastic"
+    violations = check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking, elastic=elastic)
+    # Jobs that never finished are named in the report; what they miss is not the schedule's fault.
+    wrong = [v for v in violations if not (v.rule in ("completeness", "work") and run.unfinished)]
+    if wrong:
+        raise SimulationError(f"the referee rejects the schedule of {run.policy}: {wrong[0].rule}: {wrong[0].message}")
+    return run
+
+
+def verified_bound(instance: Instance, objective: str, schedule_class: str | None = None) -> Certificate | None:
+    """The best certificate for an objective, proved again before it is returned; None where no bound is known.
+
+    Without a class: ``sharing`` where jobs may share GPUs, else ``gang``.
+    """
+    try:
+        certificate = bound(instance, objective, schedule_class)
+    except NoBoundError:
+        return None
+    certificate.verify(instance)
+    return certificate

@@ -1,0 +1,58 @@
+"""Schrage 1968: SRPT is optimal on one machine."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from optsched.guarantees.assumptions import broken, known_durations
+from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.optimum import of_a_theorem
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    return broken(
+        None if instance.cluster.gpus == 1 else "more than one machine",
+        None if policy.restart == 0 else "a restart costs time",
+        known_durations(instance),
+    )
+
+
+def _ratio(policy: Any, run: Run) -> Fraction:
+    return Fraction(1)
+
+
+@of_a_theorem
+def interrupted(k: int) -> Instance:
+    """A job of length k at 0 and unit jobs at 1, ..., k - 1: these complete at 2, ..., k, then the long one at 2 k - 1."""
+    jobs = [Job("long", duration=k), *(Job(f"{r}", arrival=r, duration=1) for r in range(1, k))]
+    optimum = k * (k + 1) // 2 - 1 + 2 * k - 1
+    return Instance(
+        jobs,
+        "1x1",
+        name=f"interrupted-{k}",
+        objective="total_completion_time",
+        optimum={
+            "objective": "total_completion_time",
+            "class": "gang",
+            "value": optimum,
+            "proved_by": ["exchange argument"],
+        },
+    )
+
+
+SRPT = guarantee(
+    Guarantee(
+        id="srpt-one-machine",
+        statement="1 | r_j, pmtn | sum C_j: SRPT is optimal",
+        source="Schrage 1968",
+        objective="total_completion_time",
+        policies=("srtf", "srtf-gpu"),
+        assumptions=_assumptions,
+        ratio=_ratio,
+        tight=TightFamily("every instance", "srtf", interrupted),
+    )
+)

@@ -1,0 +1,119 @@
+"""Suites: named lists of instances. Every family of shipped instances is one; so is a folder, a file, a name.
+
+Suites of `MADE` consist of instances that are made when they are asked for; they belong to neither ``small`` nor ``all``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from optsched.errors import InputError
+from optsched.guarantees import sharing_suite, transfer_suite
+from optsched.io.sources import INSTANCE_SUFFIXES, ShippedInstance, load, shipped
+from optsched.problem.instance import Instance
+from optsched.registry import near_matches
+
+_NUMBERS = re.compile(r"(-\d+)+$")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """``members`` are SOURCEs (names of shipped instances, or files), ``summary`` one line for people.
+
+    ``objectives`` are what the index states for members whose file names none. ``make``: members are no SOURCEs, but made by
+    this from their name.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    summary: str = ""
+    objectives: tuple[str | None, ...] = ()
+    make: Callable[[str], Instance] | None = None
+
+    def instances(self) -> list[tuple[str, Instance]]:
+        """(member, instance) in order; an instance that names no objective takes the one of the index."""
+        if self.make is not None:
+            return [(member, self.make(member)) for member in self.members]
+        stated = self.objectives or (None,) * len(self.members)
+        return [(member, _loaded(member, objective)) for member, objective in zip(self.members, stated, strict=True)]
+
+
+_TRANSFERS = Suite(
+    "transfers-small",
+    transfer_suite.MEMBERS,
+    f"{len(transfer_suite.MEMBERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
+    make=transfer_suite.small_transfers,
+)
+_SHARING = Suite(
+    "sharing-small",
+    sharing_suite.MEMBERS,
+    f"{len(sharing_suite.MEMBERS)} instances: three or four jobs that may share one GPU, r_j | sum C_j - r_j",
+    make=sharing_suite.small_sharing,
+)
+MADE = {each.name: each for each in (_TRANSFERS, _SHARING)}
+
+
+def family(name: str) -> str:
+    """The suite of a shipped instance: its name without the numbers at the end."""
+    return _NUMBERS.sub("", name)
+
+
+def suites() -> dict[str, Suite]:
+    """The shipped suites by name: every family, ``small`` (all with a proven optimum) and ``all``."""
+    every = shipped()
+    families: dict[str, list[ShippedInstance]] = {}
+    for each in every:
+        families.setdefault(family(each.name), []).append(each)
+    found = {name: _suite(name, members) for name, members in sorted(families.items())}
+    found["small"] = _suite(
+        "small", [e for e in every if e.optimum is not None], "every instance with a proven optimum"
+    )
+    found["all"] = _suite("all", every, "every shipped instance")
+    return found
+
+
+def suite(text: str) -> Suite:
+    """The suite of that name, the instance files of a folder, or one instance (a file, or a shipped name).
+
+    Raises
+    ------
+    InputError
+        No such suite, folder, file or instance (with near matches); a folder without instances.
+    """
+    known = suites() | MADE
+    if text in known:
+        return known[text]
+    path = Path(text)
+    if path.is_dir():
+        files = sorted(str(file) for file in path.iterdir() if file.suffix.lower() in INSTANCE_SUFFIXES)
+        if not files:
+            raise InputError("no instances in this folder", file=text, legal=f"files {' or '.join(INSTANCE_SUFFIXES)}")
+        return Suite(text, tuple(files))
+    names = [each.name for each in shipped()]
+    if text in names or path.is_file() or path.suffix.lower() in INSTANCE_SUFFIXES:
+        return Suite(text, (text,))
+    raise InputError(
+        "neither a suite nor an instance",
+        field="suite",
+        value=text,
+        legal=f"a folder, an instance, or a suite; {near_matches(text, [*known, *names], kind='name')}",
+    )
+
+
+def _suite(name: str, members: list[ShippedInstance], summary: str = "") -> Suite:
+    problems = " and ".join(dict.fromkeys(each.problem for each in members))
+    count = f"{len(members)} instance{'s' if len(members) != 1 else ''}"
+    return Suite(
+        name,
+        tuple(each.name for each in members),
+        f"{count}: {summary or problems}",
+        tuple(each.objective for each in members),
+    )
+
+
+def _loaded(member: str, objective: str | None) -> Instance:
+    instance = load(member)
+    return instance if instance.objective or objective is None else instance.replace(objective=objective)

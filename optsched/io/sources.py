@@ -1,0 +1,371 @@
+"""What a SOURCE is: an instance file, the name of a shipped instance, or ``DIALECT:PATH[#fragment]``.
+
+``load`` is the one door through which jobs come in; `optsched.load` and every command that reads a SOURCE use it.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, check_limit
+from optsched.io.traces.named_models import SpeedRequest, with_speeds
+from optsched.io.traces.scaled_models import with_scalings
+from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance
+from optsched.problem.instance_source import READERS
+from optsched.problem.scaling import Scaling
+from optsched.problem.throughputs import Throughputs
+from optsched.registry import near_matches
+from optsched.speeds.interference_sources import Asked, with_interference
+from optsched.speeds.interference_sources import interference as interference_of
+from optsched.speeds.throughput_table import read_throughputs
+
+INSTANCE_SUFFIXES = (".json", ".parquet")
+INDEX = "index.toml"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An instance and the number of rows that were left out of it (only ever > 0 with ``skip_bad``)."""
+
+    instance: Instance
+    skipped_rows: int = 0
+
+
+@dataclass(frozen=True)
+class ShippedInstance:
+    """An instance that comes with the package, as ``instances/index.toml`` describes it.
+
+    ``problem`` in Graham's notation; ``optimum`` the proven optimal value, or None with ``lower`` and ``upper`` the best
+    proven bounds, where known; ``proved_by`` the methods that agree; ``recipe`` and ``seed`` how it was generated, or
+    ``reference`` where it was published; ``digest`` of the instance (`Instance.digest`) that the optimum was proved for.
+    """
+
+    name: str
+    file: str
+    problem: str
+    objective: str
+    optimum: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    proved_by: tuple[str, ...] = ()
+    recipe: str = ""
+    seed: int | None = None
+    reference: str = ""
+    licence: str = ""
+    digest: str = ""
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    cluster: Cluster | str | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    skip_bad: bool = False,
+    throughputs: str | os.PathLike[str] | Throughputs | None = None,
+    strict_throughputs: bool = False,
+    interference: Asked | None = None,
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Instance:
+    """The instance that ``source`` names.
+
+    Parameters
+    ----------
+    source : an instance file (``.json``, ``.parquet``), the name of a shipped instance, or ``DIALECT:PATH``, with
+        ``#fragment`` for dialects that hold many instances in a file.
+    cluster : where the jobs run; required for a trace that does not bring a cluster. It replaces the cluster of an
+        instance file or a classical instance, whose proven optimum is then dropped.
+    limit : only the first jobs by (arrival, position).
+    columns : which column of a log of your own holds what (dialect ``csv``): ``{"arrival": "submitted", ...}``.
+    skip_bad : leave out rows of a trace that are not legal. An instance file is read whole or not at all.
+    throughputs : iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
+        form. Default: the built-in one where it serves. ``strict_throughputs`` refuses rates that the table does not hold.
+    interference : what two jobs on one GPU cost each other: a number >= 1, the name of a table or a file
+        (`optsched.speeds.interference_sources`), or the thing itself. It replaces that of an instance file, whose proven
+        optimum is then dropped. Default: what the source states.
+    profiles : how iterations scale, for a trace of the dialect ``pollux``: a folder of its measurements, or scaling
+        profiles by application. Default: the built-in ones.
+    say : hears a line about every rule by which a rate was derived, and about models whose interference nobody measured.
+
+    Raises
+    ------
+    RowErrors
+        All bad rows of the file at once.
+    InputError
+        No such file, name or dialect (with near matches), no cluster, or an option that does not apply.
+
+    >>> import optsched as osd
+    >>> osd.load("rigid-10-1")
+    Instance('rigid-10-1', 10 jobs, 1x8)
+    >>> osd.load("cluster-week", limit=100, cluster="4x8")
+    Instance('cluster-week', 100 jobs, 4x8)
+    >>> with open("log.csv", "w") as log:
+    ...     _ = log.write("submitted,gpus,seconds\\n0,4,60\\n5,1,30\\n")
+    >>> osd.load("csv:log.csv", cluster="1x4", columns={"arrival": "submitted", "gpus": "gpus", "duration": "seconds"}).ids
+    ('1', '2')
+    """
+    return load_counted(
+        source,
+        cluster=cluster,
+        limit=limit,
+        columns=columns,
+        skip_bad=skip_bad,
+        throughputs=throughputs,
+        strict_throughputs=strict_throughputs,
+        interference=interference,
+        profiles=profiles,
+        say=say,
+    ).instance
+
+
+READERS.register("load")(load)
+
+
+def load_counted(
+    source: str | os.PathLike[str],
+    *,
+    cluster: Cluster | str | None = None,
+    limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    skip_bad: bool = False,
+    throughputs: str | os.PathLike[str] | Throughputs | None = None,
+    strict_throughputs: bool = False,
+    interference: Asked | None = None,
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Loaded:
+    """As `load`, and says how many rows were left out."""
+    where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
+    check_limit(limit)
+    text = os.fspath(source)
+    table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
+    if interference is not None and where is not None:  # a slip is told before a long trace is read
+        interference = interference_of(interference, where, say=say)
+    prefix, colon, place = text.partition(":")
+    if colon and prefix in DIALECTS:
+        speeds = SpeedRequest(table, strict_throughputs, say)
+        loaded = _load_trace(DIALECTS.get(prefix), place, where, limit, columns, skip_bad, speeds, profiles)
+        return replace(loaded, instance=with_interference(loaded.instance, interference, say=say))
+    if columns:
+        raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
+    if profiles is not None:
+        raise InputError("scaling profiles are for jobs of a trace", field="profiles", legal="with pollux:PATH only")
+    instance = _instance_of(text)
+    if limit is not None and limit < instance.n:
+        recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
+        instance = instance.head(limit).replace(recipe=recipe)
+    shares = instance.at_task_level or instance.interference is not None or interference is not None
+    if where is not None and where != instance.cluster and shares:
+        where = _with_memory(where, instance, say)
+    if table is not None:
+        others = frozenset(instance.profiles)
+        request = SpeedRequest(table, strict_throughputs, say, others, "profile")
+        instance = _retimed(instance, where or instance.cluster, request, text)
+    elif where is not None and where != instance.cluster:
+        instance = instance.with_cluster(where)
+    if strict_throughputs:
+        _require_measured(instance, text)
+    return Loaded(with_interference(instance, interference, say=say))
+
+
+def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:
+    # Text for a cluster names no memory, and where jobs share GPUs memory alone says how many do.
+    known = {group.gpu_memory for group in instance.cluster.nodes}
+    if known == {None} or all(group.gpu_memory is not None for group in cluster.nodes):
+        return cluster
+    if len(known) > 1:
+        raise InputError(
+            "what memory its GPUs have is not known: those of the instance differ",
+            field="cluster",
+            value=cluster.spec,
+            legal="an instance file whose nodes state gpu_memory",
+        )
+    memory = known.pop()
+    if say is not None:
+        say(f"GPUs of {cluster.spec} have the memory of those of the instance, {memory:g} bytes")
+    return Cluster(
+        tuple(
+            replace(each, gpu_memory=memory if each.gpu_memory is None else each.gpu_memory) for each in cluster.nodes
+        )
+    )
+
+
+def _require_measured(instance: Instance, file: str) -> None:
+    # The jobs of an instance file may run at rates that were derived when it was made.
+    for name, rows in (instance.throughputs.to_json() if instance.throughputs else {}).items():
+        for row in rows:
+            if row.get("measured") is False:
+                raise InputError(
+                    "a rate that was not measured",
+                    file=file,
+                    field="throughputs",
+                    value=f"{name} on {row['gpus']} {row['gpu']}",
+                    legal="measured rates only (strict)",
+                )
+
+
+def _retimed(instance: Instance, cluster: Cluster, request: SpeedRequest, file: str) -> Instance:
+    # An instance file whose models get the speeds of another table.
+    read = with_speeds(TraceRead(instance.table, instance.name, cluster=cluster), request, file)
+    if read.throughputs is None:
+        raise InputError("no job of this instance runs at the speeds of a table", file=file, field="throughputs")
+    return instance.replace(cluster=cluster, throughputs=read.throughputs)
+
+
+def _load_trace(
+    dialect: Dialect,
+    place: str,
+    cluster: Cluster | None,
+    limit: int | None,
+    columns: Mapping[str, str] | None,
+    skip_bad: bool,
+    speeds: SpeedRequest,
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None,
+) -> Loaded:
+    path, fragment = place, None
+    if dialect.fragment and "#" in place:
+        path, _, fragment = place.rpartition("#")
+    if not path:
+        raise InputError("which file?", field="source", value=f"{dialect.name}:", legal=f"{dialect.name}:PATH")
+    if cluster is None and not dialect.brings_cluster and Path(path).is_file():
+        raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
+    read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
+    read, scaled = _scaled(read, profiles, path, speeds)
+    read = with_speeds(read, replace(speeds, others=scaled), path, skip_bad=skip_bad)
+    instance = read.instance()
+    if speeds.strict:
+        _require_measured(instance, path)
+    return Loaded(instance, read.skipped_rows)
+
+
+def _scaled(
+    read: TraceRead,
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None,
+    file: str,
+    speeds: SpeedRequest,
+) -> tuple[TraceRead, frozenset[str]]:
+    # Jobs that state a batch size run at scaling profiles, unless a table of throughputs was asked for instead.
+    if profiles is None and speeds.table is not None:
+        return read, frozenset()
+    if isinstance(profiles, Mapping | None):
+        named = profiles
+    else:
+        from optsched.speeds.measured_scaling import read_scalings  # and with it the interpolation
+
+        named = read_scalings(profiles)
+    read = with_scalings(read, named, file, say=speeds.say)
+    return read, frozenset(read.scalings)
+
+
+def _instance_of(text: str) -> Instance:
+    if not text.strip():
+        raise InputError(
+            "which source?", field="source", value=text, legal="FILE.json, FILE.parquet, DIALECT:PATH, a name"
+        )
+    path = Path(text)
+    if path.suffix.lower() in INSTANCE_SUFFIXES and (":" not in text or path.is_file()):
+        return Instance.load(path)
+    names = {each.name: each for each in shipped()}
+    if text in names:
+        with importlib.resources.as_file(_instances_folder().joinpath(names[text].file)) as file:
+            return Instance.load(file)
+    raise _not_a_source(text, list(names))
+
+
+def _not_a_source(text: str, names: list[str]) -> InputError:
+    path = Path(text)
+    prefix, colon, _ = text.partition(":")
+    if path.is_file():
+        return InputError(
+            "not an instance file; a trace is named with its dialect",
+            file=text,
+            legal=f"{' or '.join(INSTANCE_SUFFIXES)}, or DIALECT:{text} with DIALECT one of {', '.join(DIALECTS.names())}",
+        )
+    if path.is_dir():
+        return InputError("this is a folder", file=text, legal="a file")
+    if colon and prefix and os.sep not in prefix:
+        legal = near_matches(prefix, DIALECTS.names(), kind="dialect")
+        return InputError(f"there is no dialect named {prefix!r}", field="source", value=text, legal=legal)
+    if path.suffix or os.sep in text:
+        return InputError("no such file", file=text, legal="an instance file, DIALECT:PATH, or a shipped instance")
+    return InputError(
+        "neither a file nor the name of a shipped instance",
+        field="source",
+        value=text,
+        legal=f"FILE.json, FILE.parquet, DIALECT:PATH; {near_matches(text, names, kind='shipped instance')}",
+    )
+
+
+def shipped() -> list[ShippedInstance]:
+    """The instances that come with the package, in the order of their index; empty where there is no index.
+
+    Raises
+    ------
+    InputError
+        When the index is not legal: no TOML, an unknown or missing key, a value of the wrong type, a name used twice.
+    """
+    index = _instances_folder().joinpath(INDEX)
+    if not index.is_file():
+        return []
+    try:
+        document = tomllib.loads(index.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not TOML: {error}", file=str(index), legal="[[instance]] tables") from None
+    entries = document.get("instance", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError("not legal", file=str(index), field="instance", legal="[[instance]] tables")
+    found: dict[str, ShippedInstance] = {}
+    for position, entry in enumerate(entries, 1):
+        each = _shipped_instance(str(index), position, entry)
+        if each.name in found:
+            raise InputError("used twice", file=str(index), row=position, field="name", value=each.name, legal="unique")
+        found[each.name] = each
+    return list(found.values())
+
+
+_TEXTS = ("name", "file", "problem", "objective", "recipe", "reference", "licence", "digest")
+_NUMBERS = ("optimum", "lower", "upper")
+_REQUIRED = ("name", "file", "problem", "objective")
+
+
+def _shipped_instance(file: str, position: int, entry: Mapping[str, Any]) -> ShippedInstance:
+    def wrong(field: str, legal: str) -> InputError:
+        return InputError("not legal", file=file, row=position, field=field, value=entry.get(field), legal=legal)
+
+    known = (*_TEXTS, *_NUMBERS, "proved_by", "seed")
+    for field, value in entry.items():
+        if field not in known:
+            raise InputError(
+                "unknown key", file=file, row=position, field=field, legal=near_matches(field, list(known), kind="key")
+            )
+        if field in _TEXTS and not isinstance(value, str):
+            raise wrong(field, "a text")
+        if field in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise wrong(field, "a number")
+    for field in _REQUIRED:
+        if not entry.get(field):
+            raise wrong(field, "a text that is not empty")
+    seed, proved_by = entry.get("seed"), entry.get("proved_by", [])
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise wrong("seed", "an integer >= 0")
+    if not isinstance(proved_by, list) or not all(isinstance(method, str) for method in proved_by):
+        raise wrong("proved_by", "a list of texts")
+    return ShippedInstance(**{**entry, "proved_by": tuple(proved_by)})
+
+
+def _instances_folder() -> Traversable:
+    # In a wheel the folder lies inside the package; in a checkout beside it (pyproject.toml maps one to the other).
+    inside = importlib.resources.files("optsched").joinpath("_instances")
+    if inside.is_dir():
+        return inside
+    return Path(__file__).resolve().parents[2] / "instances"

@@ -1,0 +1,149 @@
+"""Dialect ``classic``: a JSON list of small instances of classical problems with **proven** optima; ``FILE#ID``.
+
+One entry of the list::
+
+    {"id": "C-8-0", "problem": "P|r_j,size_j|sumC", "machines": 8, "p": [4, 26, ...], "r": [3, ...], "w": [1, ...],
+     "size": [2, ...], "optimum": 337, "proved_by": ["highs-time-indexed", "ortools-cpsat"]}
+
+=========  ============================================  ====================================================
+field      unit                                          becomes
+=========  ============================================  ====================================================
+problem    ``MACHINES|CONSTRAINTS|OBJECTIVE``            the objective: ``sumC``, ``sumwC``, ``sumwT``, ``Cmax``
+machines   integer >= 1                                  with ``size_j`` in the problem one node of that many GPUs
+                                                         (rigid gangs), else that many one-GPU nodes
+p          times > 0                                     ``duration``
+r          times >= 0                                    ``arrival`` (absent: 0)
+w          numbers >= 0                                  ``weight`` (absent: 1)
+d          times                                         ``due`` (absent: none)
+size       integers >= 1                                 ``gpus`` (absent: 1)
+optimum    the proven value, absent where none is known  ``optimum`` of class ``gang-nonpreemptive``
+proved_by  names of the methods that agree               ``optimum["proved_by"]``
+=========  ============================================  ====================================================
+
+Jobs are named 1..n. Classes of the file ``rigid_and_single_optima.json`` (made for this project, public domain):
+A 1|r_j|sumC, B and L 1|r_j|sumwC, C P|r_j,size_j|sumC on 8 GPUs, D P3|r_j|sumwC. A bad number is reported with the
+job's position as row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
+from optsched.io.traces.rows import Rows
+from optsched.io.traces.text_table import TextTable, read_text
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.json_text import parse_json
+from optsched.registry import near_matches
+
+OBJECTIVES = {
+    "sumC": "total_completion_time",
+    "sumwC": "total_weighted_completion_time",
+    "sumwT": "total_weighted_tardiness",
+    "Cmax": "makespan",
+}
+_JOB_FIELDS = ("p", "r", "w", "d", "size")
+
+
+@dialect("classic", fragment="ID of the instance", brings_cluster=True)
+def read(request: TraceRequest) -> TraceRead:
+    """Classical instances with proven optima: a JSON list; #ID says which."""
+    entries, digest = _entries(request)
+    entry = _entry(request, entries)
+    file = f"{request.path}#{request.fragment}"
+    objective = _objective(file, entry)
+    rows = Rows(_job_table(file, entry, digest))
+    jobs = {"id": rows.line.cast(pl.String), "duration": rows.positive("p"), "gpus": rows.gang("size")}
+    jobs["arrival"] = rows.non_negative("r")
+    jobs["weight"] = rows.non_negative("w")
+    jobs["due"] = rows.number("d", required=False)
+    return finish(
+        request,
+        rows,
+        jobs,
+        dialect="classic",
+        gang_field="size",
+        notes={"problem": entry["problem"]},
+        cluster=_cluster(file, entry),
+        objective=objective,
+        optimum=_optimum(file, entry, objective),
+    )
+
+
+def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
+    text, not_utf8, digest = read_text(request.path)
+    if not_utf8:
+        raise InputError("not UTF-8", file=request.path, row=not_utf8[0], legal="UTF-8 text")
+    document = parse_json(text.encode(), request.path, "JSON", "JSON", row=True)
+    entries = document if isinstance(document, list) else [document]
+    for position, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
+            raise InputError(
+                "not an instance", file=request.path, field="id", row=position, legal='a list of {"id": ..., "p": ...}'
+            )
+    return {entry["id"]: entry for entry in entries}, digest
+
+
+def _entry(request: TraceRequest, entries: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    if request.fragment in entries:
+        return entries[str(request.fragment)]
+    legal = near_matches(request.fragment or "", list(entries), kind="ID")
+    if request.fragment is None:
+        raise InputError("which instance of this file?", file=request.path, field="#ID", legal=legal)
+    raise InputError("no such instance", file=request.path, field="#ID", value=request.fragment, legal=legal)
+
+
+def _objective(file: str, entry: dict[str, Any]) -> str:
+    parts = str(entry.get("problem", "")).split("|")
+    if len(parts) != 3 or parts[2].strip() not in OBJECTIVES:
+        raise InputError(
+            "unknown problem",
+            file=file,
+            field="problem",
+            value=entry.get("problem"),
+            legal=f"MACHINES|CONSTRAINTS|OBJECTIVE, objective one of {', '.join(OBJECTIVES)}",
+        )
+    return OBJECTIVES[parts[2].strip()]
+
+
+def _cluster(file: str, entry: dict[str, Any]) -> Cluster:
+    machines = entry.get("machines")
+    if isinstance(machines, bool) or not isinstance(machines, int) or machines < 1:
+        raise InputError("not legal", file=file, field="machines", value=machines, legal="an integer >= 1")
+    if "size" in str(entry["problem"]).split("|")[1]:
+        return Cluster((NodeGroup(gpus=machines),))
+    return Cluster.machines(machines)
+
+
+def _job_table(file: str, entry: dict[str, Any], digest: str) -> TextTable:
+    # The numbers as text, so that they pass the same checks as the rows of every other file.
+    times = entry.get("p")
+    if not isinstance(times, list) or not times:
+        raise InputError("no jobs", file=file, field="p", legal="a list of processing times")
+    columns = {}
+    for field, default in zip(_JOB_FIELDS, (None, 0, 1, "", 1), strict=True):
+        values = entry.get(field)
+        if values is None:
+            values = [default] * len(times)
+        if not isinstance(values, list) or len(values) != len(times):
+            raise InputError("wrong number of values", file=file, field=field, legal=f"a list of {len(times)} numbers")
+        columns[field] = pl.Series(field, [str(value) for value in values], dtype=pl.String)
+    line = pl.Series("line", range(1, len(times) + 1), dtype=pl.Int64)
+    return TextTable(file, pl.DataFrame(columns), line, (), digest)
+
+
+def _optimum(file: str, entry: dict[str, Any], objective: str) -> dict[str, Any] | None:
+    value = entry.get("optimum")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError("not legal", file=file, field="optimum", value=value, legal="a number")
+    return {
+        "objective": objective,
+        "class": "gang-nonpreemptive",
+        "value": value,
+        "proved_by": list(entry.get("proved_by", [])),
+    }

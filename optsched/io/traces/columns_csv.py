@@ -1,0 +1,125 @@
+"""Dialect ``csv``: anybody's own log; the user says which column holds what.
+
+A text file with a header, separated by comma, semicolon, tab or bar (the header's likeliest), quotes allowed::
+
+    job,submitted,gpus_wanted,seconds
+    a,2024-05-01 08:00:00,4,3600
+    b,2024-05-01 08:00:30,1,60
+
+read with ``columns={"arrival": "submitted", "gpus": "gpus_wanted", "duration": "seconds", "id": "job"}``, on the
+command line ``--columns arrival=submitted,gpus=gpus_wanted,duration=seconds,id=job``. Without ``columns`` the file's
+own names must be the fields' names.
+
+==========  ==========  ======================================================================================
+field       needed      unit
+==========  ==========  ======================================================================================
+arrival     yes         seconds >= 0, kept as they stand; or a date-time (2024-05-01 08:00:00, also with T, a
+                        fraction, an offset), or Unix seconds (>= 1e9): then counted from the earliest job
+gpus        yes         integer >= 1
+duration    yes, or     seconds > 0
+iterations  with        number > 0
+profile     profile     name of the rate profile that says how long an iteration takes
+id                      text, unique; else jobs are numbered from 1, in the order of the file
+weight                  number >= 0; an empty field is 1
+due                     on the clock of ``arrival``; an empty field is no due date
+gpu_memory              bytes >= 0 on each GPU; an empty field is no need
+user, group, model      text
+==========  ==========  ======================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
+from optsched.io.traces.rows import Rows, seconds_of_date_times
+from optsched.io.traces.text_table import read_text_table
+from optsched.registry import near_matches
+
+NEEDED = ("arrival", "gpus", "duration")
+BY_RATE = ("iterations", "profile")
+TEXTS = ("user", "group", "model")
+FIELDS = (*NEEDED, *BY_RATE, "id", "weight", "due", "gpu_memory", *TEXTS)
+UNIX_SECONDS = 1e9  # no log counted from its own beginning runs for 31 years
+UNIX_MILLISECONDS = 1e11
+SECONDS_LEGAL = f"seconds >= 0 and < {UNIX_MILLISECONDS:g} (divide Unix milliseconds by 1000)"
+
+
+@dialect("csv", takes_columns=True)
+def read(request: TraceRequest) -> TraceRead:
+    """Your own log: any separated file with a header; --columns arrival=...,gpus=...,duration=... names its columns."""
+    rows = Rows(read_text_table(request.path, separator=None))
+    columns = _columns(rows, request.columns)
+    date_times = _are_date_times(rows.text(columns["arrival"], required=False))
+    arrival = _times(rows, columns["arrival"], date_times, required=True)
+    jobs = {"arrival": arrival, "gpus": rows.gang(columns["gpus"])}
+    for field in ("duration", "iterations"):
+        if field in columns:
+            jobs[field] = rows.positive(columns[field])
+    if "profile" in columns:
+        jobs["profile"] = rows.text(columns["profile"], required="duration" not in columns)
+    if "id" in columns:
+        jobs["id"] = rows.unique(columns["id"])
+    else:  # the first job is 1, whatever stands above it in the file
+        jobs["id"] = pl.int_range(1, rows.count + 1, eager=True).cast(pl.String)
+    for field in ("weight", "gpu_memory"):
+        if field in columns:
+            jobs[field] = rows.number(columns[field], least=0, required=False)
+    if "due" in columns:
+        jobs["due"] = _times(rows, columns["due"], date_times, required=False)
+    jobs |= {field: rows.text(columns[field], required=False) for field in TEXTS if field in columns}
+    shifted = date_times or float(arrival.min() or 0.0) >= UNIX_SECONDS  # type: ignore[arg-type]
+    clock = tuple(name for name in ("arrival", "due") if name in jobs) if shifted else ()
+    return finish(
+        request,
+        rows,
+        jobs,
+        dialect="csv",
+        gang_field=columns["gpus"],
+        from_earliest=clock,
+        notes={"clock": "from the earliest job" if shifted else "as in the file"},
+    )
+
+
+def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
+    # field -> column of the file, complete and existing
+    there = rows.columns
+    columns = dict(wanted) if wanted else {field: field for field in FIELDS if field in there}
+    for field, column in columns.items():
+        if field not in FIELDS:
+            legal = near_matches(field, list(FIELDS), kind="field")
+            raise InputError(
+                "there is no such field of a job", file=rows.file, field="columns", value=field, legal=legal
+            )
+        if column not in there:
+            legal = near_matches(column, there, kind="column")
+            raise InputError("the file has no such column", file=rows.file, field=field, value=column, legal=legal)
+    if "duration" not in columns and all(field in columns for field in BY_RATE):
+        needed: tuple[str, ...] = ("arrival", "gpus")
+    else:
+        needed = NEEDED
+    missing = [field for field in needed if field not in columns]
+    if missing:
+        asked = ",".join(f"{field}=..." for field in needed)
+        raise InputError(
+            f"which column is {' and which is '.join(missing)}?",
+            file=rows.file,
+            field="columns",
+            legal=f"--columns {asked} with columns of the file: {', '.join(there)}",
+        )
+    return columns
+
+
+def _are_date_times(text: pl.Series) -> bool:
+    # The clock that more of the fields are in; the others are then bad rows.
+    numbers = text.cast(pl.Float64, strict=False).is_not_null().sum()
+    return int(seconds_of_date_times(text).is_not_null().sum()) > int(numbers)
+
+
+def _times(rows: Rows, column: str, date_times: bool, *, required: bool) -> pl.Series:
+    if date_times:
+        return rows.date_times(column, required=required)
+    return rows.number(column, least=0, below=UNIX_MILLISECONDS, legal=SECONDS_LEGAL, required=required)

@@ -1,0 +1,247 @@
+"""What a dialect is: one function that turns a file into a table of jobs, filed under its name in `DIALECTS`.
+
+A dialect reads columns through `optsched.io.traces.rows.Rows`, which collects every bad row, and ends with `finish`,
+which checks the gangs against the cluster, cuts to the first jobs and says what was read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.io.traces.rows import Rows
+from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance
+from optsched.problem.scaling import Scaling
+from optsched.problem.throughputs import Throughputs
+from optsched.registry import Registry
+
+CLUSTER_LEGAL = "--cluster NODESxGPUS[:TYPE][+...], e.g. 8x8"
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    """What a reader is asked for.
+
+    Parameters
+    ----------
+    cluster : where the jobs are to run; None takes the one that the source brings (classical instances).
+    columns : for dialect ``csv``: which column of the file holds what, ``{"arrival": "submitted", ...}``.
+    skip_bad : leave bad rows out and count them instead of raising `RowErrors`.
+    fragment : what stands after ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
+    limit : only the first jobs by (arrival, row); rows beyond need not fit on the cluster.
+    """
+
+    path: Path
+    cluster: Cluster | None = None
+    columns: Mapping[str, str] | None = None
+    skip_bad: bool = False
+    fragment: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class TraceRead:
+    """What a reader found: ``table`` has the columns of `optsched.problem.instance.Job`; ``recipe`` says how it was
+    derived."""
+
+    table: pl.DataFrame
+    name: str
+    skipped_rows: int = 0
+    cluster: Cluster | None = None
+    objective: str | None = None
+    optimum: dict[str, Any] | None = None
+    recipe: dict[str, Any] = field(default_factory=dict)
+    throughputs: Throughputs | None = None
+    scalings: Mapping[str, Scaling] = field(default_factory=dict)
+
+    def instance(self) -> Instance:
+        """The instance; `InputError` when neither the source nor the request named a cluster."""
+        if self.cluster is None:
+            raise InputError(f"{self.name} needs a cluster", field="cluster", legal=CLUSTER_LEGAL)
+        parts = (self.table, self.cluster, self.name, self.objective, self.recipe, self.optimum)
+        return Instance(*parts, throughputs=self.throughputs, scalings=self.scalings)
+
+
+Reader = Callable[[TraceRequest], TraceRead]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One way to write a trace down.
+
+    ``header`` names the columns that a file of this dialect must have (empty: no header), ``fragment`` what is meant
+    by ``#...`` (empty: nothing), ``brings_cluster`` whether the source says where its jobs run, ``takes_columns``
+    whether the user names the columns.
+    """
+
+    name: str
+    summary: str
+    reader: Reader
+    header: tuple[str, ...] = ()
+    fragment: str = ""
+    brings_cluster: bool = False
+    takes_columns: bool = False
+
+    def read(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cluster: Cluster | None = None,
+        columns: Mapping[str, str] | None = None,
+        skip_bad: bool = False,
+        fragment: str | None = None,
+        limit: int | None = None,
+    ) -> TraceRead:
+        """Read a file; the parameters are those of `TraceRequest`.
+
+        Raises
+        ------
+        RowErrors
+            Every bad row at once, unless ``skip_bad``.
+        InputError
+            No such file, another dialect, a fragment that does not exist, or options that this dialect does not take.
+        """
+        if columns and not self.takes_columns:
+            takers = [name for name, dialect in DIALECTS.items() if dialect.takes_columns]
+            raise InputError(
+                f"dialect {self.name} has columns of its own", field="columns", legal=f"with {', '.join(takers)}: only"
+            )
+        if fragment is not None and not self.fragment:
+            raise InputError(f"dialect {self.name} takes no #fragment", field="fragment", value=fragment)
+        check_limit(limit)
+        return self.reader(TraceRequest(Path(path), cluster, columns, skip_bad, fragment, limit))
+
+
+def check_limit(limit: int | None) -> None:
+    """`InputError` unless ``limit`` is None or an integer >= 1."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InputError("not legal", field="limit", value=limit, legal="an integer >= 1")
+
+
+DIALECTS: Registry[Dialect] = Registry("dialect", package="optsched.io.traces")
+
+
+def dialect(
+    name: str,
+    *,
+    header: tuple[str, ...] = (),
+    fragment: str = "",
+    brings_cluster: bool = False,
+    takes_columns: bool = False,
+) -> Callable[[Reader], Reader]:
+    """Decorator that files a reader under ``name``; the first line of its docstring becomes the summary."""
+
+    def add(reader: Reader) -> Reader:
+        summary = (reader.__doc__ or "").strip().partition("\n")[0]
+        DIALECTS.register(name)(Dialect(name, summary, reader, header, fragment, brings_cluster, takes_columns))
+        return reader
+
+    return add
+
+
+def dialects_that_fit(columns: list[str]) -> list[str]:
+    """Dialects whose whole header occurs among ``columns``."""
+    return [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(columns)]
+
+
+def require_header(rows: Rows, header: tuple[str, ...]) -> None:
+    """Stop unless the file has all columns of ``header`` and is not of a dialect that has them and more.
+
+    The second rule keeps a file in other units out: a Muri file (milliseconds) has all columns of Tiresias (seconds).
+    """
+    fitting = dialects_that_fit(rows.columns)
+    rows.require(header, f"; they fit dialect {' or '.join(fitting)}" if fitting else "")
+    for name in fitting:
+        if set(DIALECTS.get(name).header) > set(header):
+            raise InputError("wrong dialect: its columns are those of another", file=rows.file, legal=f"{name}:PATH")
+
+
+def finish(
+    request: TraceRequest,
+    rows: Rows,
+    jobs: Mapping[str, pl.Series],
+    *,
+    dialect: str,
+    gang_field: str,
+    from_earliest: tuple[str, ...] = (),
+    notes: Mapping[str, Any] | None = None,
+    cluster: Cluster | None = None,
+    objective: str | None = None,
+    optimum: dict[str, Any] | None = None,
+) -> TraceRead:
+    """Judge the gangs, report or skip the bad rows, cut to ``limit``, and put the table together.
+
+    Parameters
+    ----------
+    jobs : canonical columns, one value a row of the file; without ``id`` a job bears the number of its line.
+    gang_field : name of the file's column of GPU counts, for the report.
+    from_earliest : time columns that are counted from the earliest arrival of the legal rows.
+    notes : what else a reader must know to derive the instance again; goes into its recipe.
+    cluster, objective, optimum : what the source itself says. An optimum is dropped when the jobs or the cluster are
+        not the ones it was proven for.
+    """
+    columns = dict(jobs)
+    columns.setdefault("id", rows.line.cast(pl.String))
+    columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
+    arrival, legal, where = columns["arrival"], rows.good, request.cluster or cluster
+    if where is not None:
+        nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
+        judged = legal if request.skip_bad else _first(arrival, legal, request.limit)
+        rows.reject_wide(columns["gpus"], gang_field, where, columns.get("gpu_memory", nothing), judged)
+    if not request.skip_bad:
+        rows.raise_problems()
+    kept = _first(arrival, rows.good, request.limit)
+    if not kept.any():
+        raise InputError("no legal row" if rows.count else "no rows", file=rows.file, legal="at least one job")
+    for name in from_earliest:
+        columns[name] = columns[name] - arrival.filter(legal).min()
+    table = pl.DataFrame([column.alias(name) for name, column in columns.items()]).filter(kept)
+    skipped = _skipped(arrival, legal, rows.good, kept)
+    read = {"rows": rows.count, "skipped_rows": skipped, **(notes or {})}
+    untouched = table.height == rows.count and where == cluster
+    return TraceRead(
+        table=table,
+        name=request.path.stem + (f"#{request.fragment}" if request.fragment else ""),
+        skipped_rows=skipped,
+        cluster=where,
+        objective=objective,
+        optimum=optimum if untouched else None,
+        recipe={"name": dialect, "seed": None, "parameters": _parameters(request, rows) | read},
+    )
+
+
+def _parameters(request: TraceRequest, rows: Rows) -> dict[str, Any]:
+    asked = {
+        "file": request.path.name,
+        "sha256": rows.sha256,
+        "fragment": request.fragment,
+        "limit": request.limit,
+        "columns": dict(request.columns) if request.columns else None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:
+    # bool[rows]: the first `limit` good rows by (arrival, row)
+    if limit is None or limit >= int(good.sum()):
+        return good
+    candidates = np.flatnonzero(good.to_numpy())
+    order = np.argsort(arrival.to_numpy()[candidates], kind="stable")
+    kept = np.zeros(len(good), dtype=bool)
+    kept[candidates[order[:limit]]] = True
+    return pl.Series("kept", kept)
+
+
+def _skipped(arrival: pl.Series, legal: pl.Series, good: pl.Series, kept: pl.Series) -> int:
+    # Rows that are not legal, and gangs too wide for the cluster that stood before the last job kept.
+    last = arrival.filter(kept).max()
+    passed = (arrival <= last) if bool((good & ~kept).any()) else pl.Series([True]).new_from_index(0, len(good))
+    return int((~legal).sum()) + int((legal & ~good & passed.fill_null(True)).sum())

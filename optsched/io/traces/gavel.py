@@ -1,0 +1,79 @@
+"""Dialect ``gavel``: the traces of the Gavel simulator and its descendants. Tab-separated, no header, no quotes.
+
+The number of columns tells the variant:
+
+=======  ========================================================================================================
+columns  names in order
+=======  ========================================================================================================
+7        job_type, command, num_steps_arg, needs_data_dir, total_steps, arrival_time, scale_factor  (legacy)
+9        job_type, command, num_steps_arg, needs_data_dir, total_steps, scale_factor, priority_weight, SLO,
+         arrival_time
+10       the same with working_directory after command  (today's Gavel)
+12       the same with mode after scale_factor and duration before arrival_time  (Shockwave)
+=======  ========================================================================================================
+
+An example row of the 10-column variant (tabs shown as ``|``)::
+
+    ResNet-18 (batch size 128)|python3 main.py ...|image_classification/cifar10|--num_steps|1|925982|4|1|-1.000000|0
+
+===============  ==============================  ================================================================
+column           unit                            becomes
+===============  ==============================  ================================================================
+job_type         model (batch size n)            ``profile``, the key of Gavel's throughput tables, and ``model``
+total_steps      steps > 0                       ``iterations``
+scale_factor     integer >= 1                    ``gpus``
+priority_weight  number >= 0                     ``weight``
+SLO              multiple of the run time;       ``due`` = arrival + SLO x duration where the file has a duration;
+                 -1: none                        else not kept, as in Gavel itself: the run time is not known yet
+arrival_time     seconds >= 0                    ``arrival``, as it stands
+duration         seconds > 0 (Shockwave only)    ``duration``; it counts, iterations become metadata
+command, ...     text                            not kept. A command is data and is never executed
+===============  ==============================  ================================================================
+
+A job bears the number of its line. Sources: stanford-futuredata/gavel (MIT): D. Narayanan et al., "Heterogeneity-Aware
+Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020; uw-mad-dash/shockwave (MIT), NSDI 2023.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
+from optsched.io.traces.rows import Rows
+from optsched.io.traces.text_table import read_text_table
+
+_START = ("job_type", "command")
+_STEPS = ("num_steps_arg", "needs_data_dir", "total_steps")
+_END = ("priority_weight", "SLO")
+VARIANTS = {
+    7: (*_START, *_STEPS, "arrival_time", "scale_factor"),
+    9: (*_START, *_STEPS, "scale_factor", *_END, "arrival_time"),
+    10: (*_START, "working_directory", *_STEPS, "scale_factor", *_END, "arrival_time"),
+    12: (*_START, "working_directory", *_STEPS, "scale_factor", "mode", *_END, "duration", "arrival_time"),
+}
+
+
+@dialect("gavel")
+def read(request: TraceRequest) -> TraceRead:
+    """Gavel: tab-separated without header, 10 columns (today), 7 (legacy), 9, or 12 (Shockwave)."""
+    rows = Rows(read_text_table(request.path, separator="\t", names=VARIANTS))
+    profile = rows.text("job_type")
+    jobs = {
+        "profile": profile,
+        "model": profile.str.replace(r"\s*\(batch size \d+\)$", ""),
+        "iterations": rows.positive("total_steps"),
+        "gpus": rows.gang("scale_factor"),
+        "arrival": rows.non_negative("arrival_time"),
+    }
+    notes = {"columns_in_file": len(rows.columns)}
+    if "priority_weight" in rows.columns:
+        jobs["weight"] = rows.non_negative("priority_weight")
+        slo = rows.number("SLO")
+        if "duration" in rows.columns:
+            jobs["duration"] = rows.positive("duration")
+            del jobs["profile"]
+            due = jobs["arrival"] + slo * jobs["duration"]
+            jobs["due"] = pl.select(pl.when(slo > 0).then(due)).to_series()
+        else:
+            notes["slo_not_kept"] = int((slo > 0).sum())
+    return finish(request, rows, jobs, dialect="gavel", gang_field="scale_factor", notes=notes)

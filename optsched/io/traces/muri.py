@@ -1,0 +1,50 @@
+"""Dialect ``muri``: the traces of the Muri artifact. **Times are milliseconds** and become seconds here.
+
+Comma-separated, with a header::
+
+    job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,
+    resource_time_0,resource_time_1,resource_time_2,priority          (one line in the file)
+    0,8,0,10956,gpt2,4,5095000,91000,437,0.6,419,49,0
+
+==================  ===========================  ================================================================
+column              unit                         becomes
+==================  ===========================  ================================================================
+job_id              text, unique                 ``id``
+num_gpu             integer >= 1                 ``gpus``
+submit_time         ms >= 0                      ``arrival``
+iterations          number > 0                   ``iterations``: metadata, ``duration`` counts
+model_name          text                         ``model`` (each model has one batch size in these files)
+duration            ms > 0                       ``duration``; iterations x iteration_time differs from it
+batch_size, interval, iteration_time,            not kept: stage times belong to a (model, GPUs) and come with a
+resource_time_0..2, priority                     rate model; priority is 0 or 1 without a stated meaning
+==================  ===========================  ================================================================
+
+Source: Rivendile/Muri (Apache-2.0): Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM
+2022; jobs derived from the Philly trace.
+"""
+
+from __future__ import annotations
+
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, require_header
+from optsched.io.traces.rows import Rows
+from optsched.io.traces.text_table import read_text_table
+
+WANTED = ("job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration")
+HEADER = (*WANTED, "batch_size", "iteration_time", "resource_time_0", "resource_time_1", "resource_time_2")
+MILLISECONDS = 1000.0
+
+
+@dialect("muri", header=HEADER)
+def read(request: TraceRequest) -> TraceRead:
+    """Muri: job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,... in milliseconds."""
+    rows = Rows(read_text_table(request.path))
+    require_header(rows, HEADER)
+    jobs = {
+        "id": rows.unique("job_id"),
+        "gpus": rows.gang("num_gpu"),
+        "arrival": rows.non_negative("submit_time") / MILLISECONDS,
+        "iterations": rows.positive("iterations"),
+        "model": rows.text("model_name"),
+        "duration": rows.positive("duration") / MILLISECONDS,
+    }
+    return finish(request, rows, jobs, dialect="muri", gang_field="num_gpu")

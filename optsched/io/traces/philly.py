@@ -1,0 +1,45 @@
+"""Dialect ``philly``: jobs of Microsoft's Philly clusters, 2017, as reduced by the Pollux artifact.
+
+Comma-separated, with a header, rows in no order::
+
+    timestamp,duration,num_gpus,gpu_time,cluster
+    2017-10-09 07:01:55,66.0,1,66.0,11cb48
+
+==========  ============================================  =====================================================
+column      unit                                          becomes
+==========  ============================================  =====================================================
+timestamp   local date-time of the submission             ``arrival``: seconds since the earliest legal row
+duration    seconds, > 0                                  ``duration``
+num_gpus    integer >= 1                                  ``gpus``
+gpu_time    GPU-seconds, = duration x num_gpus            not kept
+cluster     name of the virtual cluster (the tenant)      ``group``
+==========  ============================================  =====================================================
+
+Jobs have no id in the file; a job is named by the number of its line. The clock is local and knows no summer time:
+the hour that is repeated in November stands twice.
+
+Source: petuum/adaptdl, branch osdi21-artifact, reduced from msr-fiddle/philly-traces (CC-BY-4.0). Cite M. Jeon et al.,
+"Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX ATC 2019.
+"""
+
+from __future__ import annotations
+
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, require_header
+from optsched.io.traces.rows import Rows
+from optsched.io.traces.text_table import read_text_table
+
+HEADER = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+
+
+@dialect("philly", header=HEADER)
+def read(request: TraceRequest) -> TraceRead:
+    """Microsoft Philly: timestamp,duration,num_gpus,gpu_time,cluster."""
+    rows = Rows(read_text_table(request.path))
+    require_header(rows, HEADER)
+    jobs = {
+        "arrival": rows.date_times("timestamp"),
+        "duration": rows.positive("duration"),
+        "gpus": rows.gang("num_gpus"),
+        "group": rows.text("cluster"),
+    }
+    return finish(request, rows, jobs, dialect="philly", gang_field="num_gpus", from_earliest=("arrival",))

@@ -1,0 +1,71 @@
+"""Recipe ``sharing-small``: a few jobs that may share GPUs in pairs, on one node; small enough for exact optima.
+
+Seconds alone are log-uniform in 0.1..10, gangs uniform in 1..G. A job is released at 0 with probability 0.4, otherwise
+uniformly in 0..``span`` x the total work; the total work is sum e_j. ``per_gpu`` divides sum n_j e_j by G instead: on 2 and
+4 GPUs the means of the SJF-BSBF sheet agree with it better. ``xi`` is the slow-down of every pair, or ``exp``: 1 + an
+exponential variate of mean 1/2 for every ordered pair of jobs. ``whole``: ten times as long, times rounded up to seconds
+and drawn slow-downs to eighths, for values that floats hold. Objective: sum of flow times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from optsched.io.traces.recipe import Draw, Parameter, integer, named, non_negative, recipe, yes_or_no
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.interference import MOST, Interference
+
+SHORTEST, LONGEST = 0.1, 10.0  # s alone
+AT_ONCE = 0.4  # share of the jobs that are released at 0
+MEAN = 0.5  # of the exponential variate
+EXPONENTIAL = "exp"
+SCALE, EIGHTHS = 10.0, 8.0
+
+
+def slowdown(default: str, meaning: str) -> Parameter:
+    """A number from 1, or ``exp``."""
+
+    def parse(value: Any) -> str | float:
+        if value == EXPONENTIAL:
+            return EXPONENTIAL
+        ratio = float(value)
+        if isinstance(value, bool) or not 1 <= ratio <= MOST:
+            raise ValueError(value)
+        return ratio
+
+    return Parameter(default, f"a number from 1 to {MOST:g}, or {EXPONENTIAL}", meaning, parse)
+
+
+@recipe(
+    "sharing-small",
+    jobs=integer(4, "number of jobs", most=10**4),
+    gpus=integer(1, "G, GPUs of the one node; gangs are uniform in 1..G", most=10**4),
+    xi=slowdown(EXPONENTIAL, "slow-down of every pair, or exp: 1 + Exp(mean 1/2) for every ordered pair of jobs"),
+    span=non_negative(0.7, "late releases fill this share of the total work"),
+    per_gpu=yes_or_no(False, "total work sum n_j e_j / G instead of sum e_j"),
+    whole=yes_or_no(False, "whole seconds, ten times as many, and slow-downs drawn in eighths"),
+)
+def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+    """Small jobs that may share GPUs in pairs, as in the table of ratios to the optimum of SJF-BSBF."""
+    jobs, gpus, xi = values["jobs"], values["gpus"], values["xi"]
+    duration = np.exp(rng.uniform(np.log(SHORTEST), np.log(LONGEST), jobs))
+    gang = rng.integers(1, gpus + 1, jobs)
+    total = float(gang @ duration) / gpus if values["per_gpu"] else float(duration.sum())
+    late = rng.random(jobs) >= AT_ONCE
+    arrival = np.where(late, rng.random(jobs) * values["span"] * total, 0.0)
+    if values["whole"]:
+        duration, arrival = np.ceil(SCALE * duration), np.ceil(SCALE * arrival)
+    ids = named(jobs)
+    table = pl.DataFrame({"id": ids, "arrival": arrival, "gpus": gang, "duration": duration})
+    interference = Interference(2.0 if xi == EXPONENTIAL else xi)
+    if xi == EXPONENTIAL:
+        table = table.with_columns(("job-" + ids).alias("model"))
+        ratios = 1.0 + rng.exponential(MEAN, (jobs, jobs))
+        if values["whole"]:
+            ratios = np.ceil(EIGHTHS * ratios) / EIGHTHS
+        interference = Interference(kinds=tuple(table["model"]), ratios=tuple(map(tuple, ratios.tolist())))
+    return Draw(table, Cluster((NodeGroup(gpus=gpus),)), "total_flow_time", interference=interference)

@@ -1,0 +1,195 @@
+"""Checks on the columns of a text table: every bad row of a file is found, none of them one by one.
+
+A check returns the parsed column (null where the text is not legal) and remembers the rows that fail, each with its
+first problem: line, field, value and what would be legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from optsched.errors import InputError, RowErrors, RowProblem
+from optsched.io.traces.text_table import TextTable
+from optsched.problem.cluster import Cluster
+
+EXACT_INTEGERS = 2.0**53  # beyond, float64 no longer tells neighbouring integers apart
+SHOWN = 40  # characters of a column name in a message; a file without header has whole commands there
+DATE_TIME_LEGAL = "a date-time such as 2017-10-09 07:01:55"
+_ZONE = r"(?i)(z|[+-]\d{2}:?\d{2})$"
+
+
+class Rows:
+    """The rows of one file and what is wrong with them."""
+
+    def __init__(self, table: TextTable) -> None:
+        self.file = table.file
+        self.line = table.line
+        self.sha256 = table.sha256
+        self._fields = table.fields
+        self._problems = list({problem.row: problem for problem in table.problems}.values())
+        self._good = ~self.line.is_in([problem.row for problem in self._problems])
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that the file has."""
+        return self._fields.columns
+
+    @property
+    def count(self) -> int:
+        """Rows read, good and bad."""
+        return len(self.line)
+
+    @property
+    def good(self) -> pl.Series:
+        """Which rows have passed every check so far, bool[rows]."""
+        return self._good
+
+    def require(self, wanted: Sequence[str], hint: str = "") -> None:
+        """`InputError` that names what is there and what is missing, unless all ``wanted`` columns exist."""
+        missing = [name for name in wanted if name not in self.columns]
+        if missing:
+            there = ", ".join(name if len(name) <= SHOWN else f"{name[:SHOWN]}..." for name in self.columns)
+            raise InputError(
+                f"wrong dialect? missing: {', '.join(missing)}; there are: {there}{hint}",
+                file=self.file,
+                field="columns",
+                legal=f"a header with {', '.join(wanted)}",
+            )
+
+    def reject(self, wrong: pl.Series, field: str, legal: str | pl.Series, message: str = "not legal") -> None:
+        """Mark rows as bad; ``wrong`` is bool[rows] (null counts as wrong), ``legal`` one text or one a row."""
+        wrong = wrong.fill_null(True) & self._good
+        if not wrong.any():
+            return
+        self._good &= ~wrong
+        texts = self._fields[field].filter(wrong) if field in self.columns else self.line.filter(wrong)
+        told = legal.filter(wrong) if isinstance(legal, pl.Series) else [legal] * len(texts)
+        self._problems += [
+            RowProblem(row, field, text, str(hint), message)
+            for row, text, hint in zip(self.line.filter(wrong), texts, told, strict=True)
+        ]
+
+    def text(self, field: str, *, required: bool = True) -> pl.Series:
+        """Text without surrounding blanks; null where it is empty, which is bad only when ``required``."""
+        stripped = self._fields[field].str.strip_chars()
+        stripped = stripped.to_frame().select(
+            pl.when(pl.col(field) != "").then(pl.col(field)).otherwise(None).alias(field)
+        )[field]
+        if required:
+            self.reject(stripped.is_null(), field, "a text that is not empty", "missing")
+        return stripped
+
+    def number(
+        self,
+        field: str,
+        *,
+        least: float | None = None,
+        above: float | None = None,
+        below: float | None = None,
+        whole: bool = False,
+        legal: str | None = None,
+        required: bool = True,
+    ) -> pl.Series:
+        """Finite numbers, f64[rows]; ``least`` <= x, ``above`` < x < ``below``, ``whole``: an integer below 2^53."""
+        told = legal or _legal_number(least, above, whole)
+        text = self.text(field, required=False)
+        if required:
+            self.reject(text.is_null(), field, told, "missing")
+        number = text.cast(pl.Float64, strict=False)
+        fine = number.is_finite()
+        if least is not None:
+            fine &= number >= least
+        if above is not None:
+            fine &= number > above
+        if below is not None:
+            fine &= number < below
+        if whole:
+            fine &= (number == number.floor()) & (number.abs() <= EXACT_INTEGERS)
+        wrong = ~fine.fill_null(False) & text.is_not_null()
+        self.reject(wrong, field, told)
+        return number.to_frame().select(pl.when(~wrong).then(pl.col(field)).alias(field))[field]
+
+    def positive(self, field: str) -> pl.Series:
+        """Finite numbers > 0, f64[rows]."""
+        return self.number(field, above=0)
+
+    def non_negative(self, field: str) -> pl.Series:
+        """Finite numbers >= 0, f64[rows]."""
+        return self.number(field, least=0)
+
+    def gang(self, field: str) -> pl.Series:
+        """Integers >= 1, i64[rows]."""
+        return self.number(field, least=1, whole=True).cast(pl.Int64)
+
+    def date_times(self, field: str, *, required: bool = True) -> pl.Series:
+        """ISO date-times as seconds since 1970, f64[rows]; an offset such as +02:00 or Z counts, none is read as UTC.
+
+        A local clock without offset repeats or skips an hour when summer time changes; nothing here can tell.
+        """
+        text = self.text(field, required=False)
+        if required:
+            self.reject(text.is_null(), field, DATE_TIME_LEGAL, "missing")
+        seconds = seconds_of_date_times(text)
+        self.reject(seconds.is_null() & text.is_not_null(), field, DATE_TIME_LEGAL)
+        return seconds
+
+    def unique(self, field: str) -> pl.Series:
+        """Names that are not empty and occur once, String[rows]; later rows with a used name are bad."""
+        names = self.text(field)
+        if names.is_duplicated().any():
+            seen = pl.DataFrame([self.line.alias("line"), names.alias("name")])
+            first = seen.select(pl.col("line").min().over("name")).to_series()
+            legal = pl.select(pl.format("a name that line {} does not have", first)).to_series()
+            self.reject((self.line > first) & names.is_not_null(), field, legal, "duplicate id")
+        return names
+
+    def reject_wide(self, gpus: pl.Series, field: str, cluster: Cluster, memory: pl.Series, where: pl.Series) -> None:
+        """Gangs that the cluster can never hold are bad rows, looking only at the rows ``where``."""
+        offered = offered_gpus(cluster, memory)
+        most = pl.format(f"at most {{}}, the GPUs of {cluster.spec}", offered)
+        with_memory = pl.format("{} with enough memory", most)
+        legal = pl.select(pl.when(offered < cluster.gpus).then(with_memory).otherwise(most)).to_series()
+        wide = (gpus > offered).fill_null(False) & where
+        self.reject(wide, field, legal, "the gang is larger than the cluster")
+
+    def raise_problems(self) -> None:
+        """`RowErrors` with every bad row, in the order of the file, when there is one."""
+        if self._problems:
+            raise RowErrors(self.file, sorted(self._problems, key=lambda problem: problem.row), self.count)
+
+
+def seconds_of_date_times(text: pl.Series) -> pl.Series:
+    """Seconds since 1970, f64; null where the text is no date-time (``YYYY-MM-DD[ T]hh:mm[:ss[.f]][Z|+hh:mm]``)."""
+    frame = text.alias("text").to_frame().with_columns(pl.col("text").str.replace("T", " ", literal=True))
+    zone = pl.col("text").str.contains(r":\d{2}.*" + _ZONE)
+    moment = pl.when(zone).then(pl.col("text").str.replace(_ZONE, "")).otherwise(pl.col("text")).str.strip_chars()
+    offset = pl.when(zone).then(pl.col("text").str.extract(_ZONE, 1).str.replace("(?i)z", "+0000").str.replace(":", ""))
+    frame = frame.select(
+        pl.coalesce(
+            moment.str.to_datetime(form, strict=False, time_unit="us")
+            for form in ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
+        ).alias("moment"),
+        offset.str.slice(0, 3).cast(pl.Float64, strict=False).alias("hours"),
+        (offset.str.slice(0, 1) + offset.str.slice(3, 2)).cast(pl.Float64, strict=False).alias("minutes"),
+    )
+    shift = pl.col("hours").fill_null(0.0) * 3600.0 + pl.col("minutes").fill_null(0.0) * 60.0
+    return frame.select((pl.col("moment").dt.epoch("us") / 1e6 - shift).alias("seconds"))["seconds"]
+
+
+def offered_gpus(cluster: Cluster, memory: pl.Series) -> pl.Series:
+    """GPUs of the cluster that have the memory each job needs (null: any), i64."""
+    whole = pl.Series("offered", [cluster.gpus], dtype=pl.Int64).new_from_index(0, len(memory))
+    limited = [group for group in cluster.nodes if group.gpu_memory is not None]
+    for group in limited:
+        short = (memory > group.gpu_memory).fill_null(False)
+        whole = whole - short.cast(pl.Int64) * (group.count * group.gpus)
+    return whole
+
+
+def _legal_number(least: float | None, above: float | None, whole: bool) -> str:
+    kind = "an integer" if whole else "a finite number"
+    if least is not None:
+        return f"{kind} >= {least:g}"
+    return f"{kind} > {above:g}" if above is not None else kind

@@ -1,0 +1,181 @@
+"""A text file as a table of strings that knows the line number of every row.
+
+Every reader of traces starts here: bytes -> UTF-8 text -> lines -> fields, without a Python loop over rows. Nothing
+is interpreted yet; `optsched.io.traces.rows` does that. Accepted: a UTF-8 byte order mark, CRLF, blank lines and a last
+line without line end.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from optsched.errors import InputError, RowProblem
+from optsched.problem.files import read_bytes
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Fields as text, one row a record.
+
+    ``fields`` has one String column a name, ``line`` the 1-based line number of each row (a header counts),
+    ``problems`` the rows with a wrong number of fields or bytes that are not UTF-8, ``sha256`` the file's bytes.
+    """
+
+    file: str
+    fields: pl.DataFrame
+    line: pl.Series
+    problems: tuple[RowProblem, ...]
+    sha256: str
+
+
+def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
+    """Text of a file with ``\\n`` line ends, the line numbers that are not UTF-8, and sha256 of the bytes.
+
+    Undecodable bytes become U+FFFD, so that the rest of the file can still be read and judged.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, cannot be read, is empty, or is not text at all.
+    """
+    raw = read_bytes(path)
+    digest = hashlib.sha256(raw).hexdigest()
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in raw[:65536]:
+        raise InputError("this is not a text file in UTF-8", file=path, legal="UTF-8 text")
+    raw = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if not raw.strip():
+        raise InputError("the file is empty", file=path, legal="at least one job")
+    try:
+        return raw.decode(), [], digest
+    except UnicodeDecodeError:
+        wrong = [number for number, line in enumerate(raw.split(b"\n"), 1) if not _is_utf8(line)]
+        return raw.decode(errors="replace"), wrong, digest
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def read_text_table(
+    path: str | os.PathLike[str],
+    *,
+    separator: str | None = ",",
+    names: Mapping[int, Sequence[str]] | None = None,
+) -> TextTable:
+    """Read a separated file.
+
+    Parameters
+    ----------
+    separator : between fields; None takes the likeliest of ``, ; tab |`` from the first line.
+    names : for files without header: the column names by number of columns (the number most rows have decides).
+        Such files know no quotes. None: the first line is the header.
+
+    Raises
+    ------
+    InputError
+        Missing, empty or binary file; a header that names a column twice; a number of columns nobody knows.
+    """
+    text, not_utf8, digest = read_text(path)
+    first = text.lstrip("\n").partition("\n")[0]
+    separator = separator or max(",;\t|", key=first.count)
+    if names is None and '"' in text:
+        line, width, fields = _split_quoted(path, text, separator)
+    else:
+        line, width, fields = _split_plain(text, separator)
+    if not fields.height:  # blank to people, though not to bytes
+        raise InputError("the file is empty", file=path, legal="at least one job")
+    if names is None:
+        header = [str(name).strip() for name in fields.row(0)[: width[0]]]
+        _check_header(path, header)
+        line, width, fields = line[1:], width[1:], fields[1:]
+    else:
+        header = list(_header_for(path, width, names))
+    fields = _with_columns(fields, header)
+    problems = [
+        RowProblem(row, "columns", count, f"{len(header)} fields a row", "wrong number of fields")
+        for row, count in zip(line.filter(width != len(header)), width.filter(width != len(header)), strict=True)
+    ]
+    problems += _not_text(path, line, not_utf8)
+    return TextTable(str(path), fields, line, tuple(problems), digest)
+
+
+def _split_plain(text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.DataFrame]:
+    # Vectorised: 82,000 rows of five fields take about 0.05 s.
+    lines = pl.DataFrame({"text": text.split("\n")}).with_row_index("line", offset=1)
+    lines = lines.filter(pl.col("text").str.strip_chars() != "")
+    width = lines["text"].str.count_matches(separator, literal=True).cast(pl.Int64) + 1
+    widest = int(width.max() or 1)  # type: ignore[arg-type]
+    fields = lines["text"].str.split_exact(separator, widest - 1).struct.unnest()
+    return lines["line"].cast(pl.Int64), width, fields
+
+
+def _split_quoted(path: str | os.PathLike[str], text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.DataFrame]:
+    # Quotes may hide separators and line ends, so the standard library's parser takes the records apart.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    records: list[list[str]] = []
+    lines: list[int] = []
+    begin = 1
+    try:
+        for record in reader:
+            if len(record) > 1 or any(field.strip() for field in record):
+                records.append(record)
+                lines.append(begin)
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"the quotes do not match: {error}", file=path, row=begin, legal='"..." closed') from None
+    width = pl.Series("width", [len(record) for record in records], dtype=pl.Int64)
+    widest = max((len(record) for record in records), default=1)
+    padded = [record + [None] * (widest - len(record)) for record in records]
+    fields = pl.DataFrame(padded, schema=[(f"field_{k}", pl.String) for k in range(widest)], orient="row")
+    return pl.Series("line", lines, dtype=pl.Int64), width, fields
+
+
+def _check_header(path: str | os.PathLike[str], header: list[str]) -> None:
+    for name in header:
+        if header.count(name) > 1:
+            raise InputError("the header names a column twice", file=path, row=1, field=name, legal="unique names")
+
+
+def _header_for(path: str | os.PathLike[str], width: pl.Series, names: Mapping[int, Sequence[str]]) -> Sequence[str]:
+    common = int(width.value_counts(sort=True, name="rows")[width.name][0])
+    if common not in names:
+        counts = ", ".join(str(count) for count in sorted(names))
+        raise InputError(
+            "wrong dialect? no header is expected and the number of columns is unknown",
+            file=path,
+            field="columns",
+            value=common,
+            legal=f"rows of {counts} tab-separated columns",
+        )
+    return names[common]
+
+
+def _not_text(path: str | os.PathLike[str], line: pl.Series, not_utf8: list[int]) -> list[RowProblem]:
+    known = set(line.to_list()) if not_utf8 else set()
+    for row in not_utf8:
+        if row not in known:  # the header, or the inside of a quoted record: nothing can be skipped
+            raise InputError("not UTF-8", file=path, row=row, legal="UTF-8 text")
+    return [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]
+
+
+def _with_columns(fields: pl.DataFrame, header: Sequence[str]) -> pl.DataFrame:
+    columns = [
+        (
+            fields.to_series(k).rename(name)
+            if k < fields.width
+            else pl.Series(name, [None], dtype=pl.String).new_from_index(0, fields.height)
+        )
+        for k, name in enumerate(header)
+    ]
+    return pl.DataFrame(columns)

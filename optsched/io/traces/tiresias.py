@@ -1,0 +1,46 @@
+"""Dialect ``tiresias``: the job files of the Tiresias simulator and of many simulators derived from it.
+
+Comma-separated, with a header (columns may stand in any order, more columns are ignored)::
+
+    job_id,num_gpu,submit_time,iterations,model_name,duration,interval
+    0,1,0,606,vgg19,164,30
+
+===========  ==========================================  =======================================================
+column       unit                                        becomes
+===========  ==========================================  =======================================================
+job_id       text, unique                                ``id``
+num_gpu      integer >= 1                                ``gpus``
+submit_time  seconds >= 0                                ``arrival``, as it stands
+iterations   number > 0                                  ``iterations``: metadata, ``duration`` counts
+model_name   text                                        ``model``: metadata (in the Philly files a placeholder)
+duration     seconds > 0                                 ``duration``
+interval     seconds to or from the next submission      not kept
+===========  ==========================================  =======================================================
+
+Source: SymbioticLab/Tiresias (Apache-2.0): J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep
+Learning", NSDI 2019. The ``philly_6c71a0`` files in this dialect derive from the Philly trace (CC-BY-4.0).
+"""
+
+from __future__ import annotations
+
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, require_header
+from optsched.io.traces.rows import Rows
+from optsched.io.traces.text_table import read_text_table
+
+HEADER = ("job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration")  # interval may be absent
+
+
+@dialect("tiresias", header=HEADER)
+def read(request: TraceRequest) -> TraceRead:
+    """Tiresias: job_id,num_gpu,submit_time,iterations,model_name,duration,interval."""
+    rows = Rows(read_text_table(request.path))
+    require_header(rows, HEADER)
+    jobs = {
+        "id": rows.unique("job_id"),
+        "gpus": rows.gang("num_gpu"),
+        "arrival": rows.non_negative("submit_time"),
+        "iterations": rows.positive("iterations"),
+        "model": rows.text("model_name"),
+        "duration": rows.positive("duration"),
+    }
+    return finish(request, rows, jobs, dialect="tiresias", gang_field="num_gpu")

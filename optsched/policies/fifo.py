@@ -1,0 +1,33 @@
+"""First in, first out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from optsched.policies import POLICIES
+from optsched.simulation.policy import Knowledge, KnownJobs, Order
+
+
+@POLICIES.register("fifo")
+@dataclass(frozen=True)
+class Fifo:
+    """FIFO (first come, first served): jobs start in order of (arrival, index).
+
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, C_max. **Knowledge** non-clairvoyant.
+    Strict: the head of the queue blocks until it fits. ``skip=true``: every queued job is tried in order (greedy
+    backfilling), so that wide jobs may starve.
+
+    **Guarantee** for rigid gangs: none that does not grow with G. C_max, strict: ratio up to m (= number of pairs of the
+    family below). C_max with skip at r = 0: 2 (it is list scheduling). Flow time: Theta(n) already on one machine.
+    **Tight family** strict, C_max: alternate (eps, width m) and (1, width 1), m times.
+    **Complexity** O(log n) an event. **Reference** folklore; Garey and Graham 1975 for list scheduling.
+    """
+
+    skip: bool = False
+    name: ClassVar[str] = "fifo"
+    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+
+    def order(self, jobs: KnownJobs) -> Order:
+        """By arrival."""
+        return Order(key=jobs.arrival, skip=self.skip)

@@ -1,0 +1,229 @@
+"""Gavel: an allocation rule says what share of its time a job should have on each GPU type; rounds see to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.policies import POLICIES
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting, reference_order
+from optsched.policies.gavel_jobs import KnownJobs, costs_in
+from optsched.policies.gavel_rounds import Devices, RoundBook
+from optsched.policies.gpu_pools import GpuPools, gpu_pools
+from optsched.policies.round_clock import RoundClock
+from optsched.simulation.policy import Decision, Floats, Ints, Knowledge, Start, Stop, View, Wake
+
+ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
+SEVERAL = -1  # the type of a gang on GPUs of several types
+FINE = 36  # rounds in the time of one, where shares should run side by side
+
+
+@POLICIES.register("gavel")
+@dataclass
+class Gavel:
+    """Gavel: shares of time by an optimisation ``policy``, carried out in rounds of ``round`` seconds.
+
+    X_mr, the share of its time that job m should spend on GPU type r, is found anew at the first round after an arrival or
+    a completion that begins at least ``reset`` seconds after the last time (at once the second time, as in Gavel). A round
+    goes to the jobs of largest X_mr / (share of r's time that m had), type by type in ``type_order`` (in a random order,
+    drawn with ``seed``, for policies that do not know that types differ in speed); jobs that do not fit are passed over; a
+    gang has one type. A job that goes on keeps its GPUs if they are free, else it pays ``restart`` seconds. GPUs of a job
+    that ends stay idle until the round ends; a round ends early when nothing runs. With ``whole_iterations`` (and no
+    restart cost) a job stops before it would begin an iteration that the round cuts off, as Gavel's simulator counts.
+
+    ``policy``: fifo, fifo_perf, isolated, max_min_fairness, max_min_fairness_perf, max_min_fairness_water_filling(_perf),
+    finish_time_fairness(_perf), min_total_duration(_perf), max_sum_throughput_perf, min_cost, min_cost_slo (these two need
+    ``costs``, prices of a GPU-hour, as in ``v100:3.06/k80:0.9``), or proportional_fairness_perf. ``ideal``: rounds 36 times
+    as short that also begin at every arrival and completion, each of which changes the shares
+    (`optsched.policies.gavel_ideal` is the limit of that).
+
+    Of several optimal X the analytic centre is taken: no job is favoured by chance, jobs that are alike get the same. A gang
+    that no type can hold alone takes GPUs of several types where they are left over (Gavel never runs it).
+
+    **Problem** R | r_j, size_j, pmtn, online-r_j | the policy's own objective at every instant. **Knowledge** by policy:
+    non-clairvoyant, or clairvoyant (work left) for finish-time fairness, makespan and due dates; always the throughputs.
+
+    **Guarantee** none known: the shares are optimal for the present jobs, their sequence is not. **Complexity** a round
+    O(m T log m); an allocation one to a few warm linear programs, over classes of equal jobs or over jobs.
+    **Reference** Narayanan, Santhanam, Kazhamiaka, Phanishayee, Zaharia, OSDI 2020, 481-498.
+    """
+
+    policy: str = "max_min_fairness_perf"
+    round: float = 360.0
+    reset: float = 1920.0
+    type_order: str = "v100/p100/k80"
+    restart: float = 0.0
+    costs: str = ""
+    ideal: bool = False
+    whole_iterations: bool = True
+    seed: int = 0
+
+    name: ClassVar[str] = "gavel"
+    names_nodes: ClassVar[bool] = True
+
+    _jobs: KnownJobs = field(init=False, repr=False)
+    _pools: GpuPools = field(init=False, repr=False)
+    _types: tuple[str, ...] = field(init=False, repr=False)  # of every pool
+    _rule: AllocationRule = field(init=False, repr=False)
+    _book: RoundBook = field(init=False, repr=False)
+    _devices: Devices = field(init=False, repr=False)
+    _clock: RoundClock = field(init=False, repr=False)
+    _running: dict[int, int] = field(init=False, repr=False)  # the type of every running job
+    _pauses: list[tuple[float, int]] = field(init=False, repr=False)  # who stops when before the round ends; last first
+    _began: float = field(init=False, repr=False)  # when the round did
+    _changed: bool = field(init=False, repr=False)  # jobs have come or gone since the shares were found
+    _found: float = field(init=False, repr=False)  # when the shares were found
+    _first: float = field(init=False, repr=False)  # when they were for the first time
+    _order: Ints = field(init=False, repr=False)
+    _draw: np.random.Generator = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        ALLOCATIONS.get(self.policy)
+        _require(0 < self.round < math.inf, "round", self.round, "a finite number of seconds > 0")
+        for name, value in (("reset", self.reset), ("restart", self.restart)):
+            _require(0 <= value < math.inf, name, value, "a finite number of seconds >= 0")
+        _require(self.seed >= 0, "seed", self.seed, "an integer >= 0")
+        if self.policy.startswith("min_cost"):
+            _require(bool(costs_in(self.costs)), "costs", self.costs, "prices of a GPU-hour, as in v100:3.06/k80:0.9")
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What the allocation policy needs."""
+        return ALLOCATIONS.get(self.policy).knowledge
+
+    def begin(self, view: View) -> None:
+        """Forget the last run."""
+        self._pools, n = gpu_pools(view), len(view.speeds.together)
+        self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)
+        setting = Setting(types, self._pools.capacity.astype(np.float64), self.seed, costs_in(self.costs))
+        length = self.round / FINE if self.ideal else self.round
+        self._rule = ALLOCATIONS.get(self.policy)(setting)
+        self._jobs = KnownJobs(n, self._pools)
+        self._book = RoundBook(n, len(types), length)
+        self._devices = Devices(n, self._pools.pool, self._pools.size)
+        self._clock = RoundClock(length)
+        self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
+        self._draw = np.random.default_rng(self.seed)
+        self._running, self._pauses = {}, []
+        self._began, self._changed, self._found, self._first = 0.0, False, -math.inf, math.nan
+
+    def decide(self, view: View) -> list[Decision]:
+        """At the beginning of a round: who runs in it; else nothing, or the end of some jobs' whole iterations."""
+        now = view.now
+        self._hear(view)
+        decisions = self._pause(now) if self._pauses and self._pauses[-1][0] <= now else []
+        if not self._running or (self.ideal and (view.arrived or view.finished)):
+            self._clock.stop()
+        if not self._clock.due(now):
+            return decisions
+        for j in self._running:
+            self._record(j, now)
+        active = view.active
+        self._began, self._pauses = now, []
+        if active.size:
+            self._allocate(view, active)
+            decisions += self._serve(active)
+        if self._running:
+            decisions.append(Wake(self._clock.begin(now)))
+            if self.whole_iterations and not (self.restart or self.ideal):
+                decisions += self._plan_pauses()
+        return decisions
+
+    def _hear(self, view: View) -> None:
+        for j in view.finished:
+            self._leave(j, view.now)
+        for j in view.arrived:
+            self._jobs.meet(view, j)
+            self._book.arrive(j)
+        self._changed = self._changed or bool(view.finished or view.arrived)
+
+    def _leave(self, job: int, now: float) -> None:
+        self._record(job, now)
+        self._running.pop(job)
+        self._devices.leave(job)
+
+    def _record(self, job: int, now: float) -> None:
+        t = self._running[job]
+        if t != SEVERAL:  # there is no share that it could be measured against
+            self._book.record(job, t, now - self._began)
+
+    def _pause(self, now: float) -> list[Decision]:
+        decisions: list[Decision] = []
+        while self._pauses and self._pauses[-1][0] <= now:
+            _, j = self._pauses.pop()
+            if j in self._running:
+                self._leave(j, now)
+                decisions.append(Stop(j))
+        if self._pauses:
+            decisions.append(Wake(self._pauses[-1][0]))
+        return decisions
+
+    def _plan_pauses(self) -> list[Decision]:
+        # Iterations that fit into the round; a job too slow for one runs to the end of the round.
+        jobs = [j for j, t in self._running.items() if t != SEVERAL]
+        rate = self._jobs.rate[jobs, [self._running[j] for j in jobs]]
+        seconds = np.floor(rate * self._book.length * (1 + ROUNDED)) / rate
+        until = self._began + seconds
+        short = (seconds > 0) & (seconds < self._book.length * (1 - ROUNDED)) & (until > self._began)
+        self._pauses = sorted(((until[k], jobs[k]) for k in np.flatnonzero(short)), reverse=True)
+        return [Wake(self._pauses[-1][0])] if self._pauses else []
+
+    def _allocate(self, view: View, active: Ints) -> None:
+        if not self._changed:
+            return
+        usable = active[self._jobs.housed[active]]
+        waited = view.now - self._found
+        early = self._found == self._first or not self._book.share[usable].any()
+        if not usable.size or not (self.ideal or waited >= self.reset or early):
+            return
+        left = view.left[usable] if self.knowledge is Knowledge.CLAIRVOYANT else np.full(usable.size, np.nan)
+        share = self._rule.shares(self._jobs.active(usable, view.now, left))
+        self._book.reset(usable, share, waited if math.isfinite(waited) else 0.0)
+        self._changed, self._found = False, view.now
+        self._first = view.now if math.isnan(self._first) else self._first
+
+    def _serve(self, active: Ints) -> list[Decision]:
+        rate, gang = self._jobs.rate[active], self._jobs.gang[active]
+        order = self._order if self._rule.aware else self._draw.permutation(self._order)
+        chosen = self._book.selection(active, rate, gang, self._pools.capacity, order, self._rule.strict)
+        served = np.flatnonzero(chosen >= 0)
+        kept, moved = self._devices.give(active[served], chosen[served], gang[served])
+        mixed = self._left_over(active[~self._jobs.housed[active]])
+        going_on = set(kept.tolist())
+        decisions: list[Decision] = [Stop(j) for j in self._running if j not in going_on]
+        decisions += [Start(j, on=on) for j, on in zip(moved.tolist(), self._devices.of(moved), strict=True)]
+        decisions += [Start(j, on=on) for j, on in mixed.items()]
+        self._running = dict(zip(active[served].tolist(), chosen[served].tolist(), strict=True))
+        self._running.update(dict.fromkeys(mixed, SEVERAL))
+        return decisions
+
+    def _left_over(self, homeless: Ints) -> dict[int, tuple[tuple[int, int], ...]]:
+        # Gangs larger than any type they may use: node by node, whatever is left.
+        found: dict[int, tuple[tuple[int, int], ...]] = {}
+        free = self._devices.free
+        for j in homeless.tolist():
+            nodes = np.flatnonzero((free > 0) & self._jobs.may[j, self._pools.pool])
+            before = np.cumsum(free[nodes]) - free[nodes]
+            missing = int(self._jobs.gang[j]) - before
+            if nodes.size and missing[-1] <= free[nodes[-1]]:
+                part = np.minimum(free[nodes], missing)
+                found[j] = tuple((h, c) for h, c in zip(nodes.tolist(), part.tolist(), strict=True) if c > 0)
+                for h, c in found[j]:
+                    free[h] -= c
+        return found
+
+    def notes(self) -> dict[str, Floats]:
+        """``share_TYPE`` f64[n] of every GPU type: the last share of time that every job was meant to have there."""
+        found: dict[str, Floats] = {}
+        for k, name in enumerate(self._types):
+            found[f"share_{name}"] = found.get(f"share_{name}", 0.0) + self._book.share[:, k]
+        return found
+
+
+def _require(holds: bool, field: str, value: object, legal: str) -> None:
+    if not holds:
+        raise InputError("not legal", field=f"gavel: {field}", value=value, legal=legal)

@@ -1,0 +1,68 @@
+"""Max-min fairness over classes of jobs: everybody's normalised throughput as large as the smallest can be.
+
+    max min_m  (gang_m / w_m) thr_m(X) / thr_m(X^equal)
+
+and, with ``fill``, beyond the bottleneck: those who cannot rise (their demands have a price) are fixed, the others rise on,
+until all are fixed (water filling; each round fixes at least one class).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from optsched.policies.gavel_allocations import ActiveJobs, equal_share
+from optsched.policies.gavel_allocations.centre import centred
+from optsched.policies.gavel_allocations.job_classes import JobClasses
+from optsched.policies.gavel_allocations.share_program import ShareProgram
+from optsched.simulation.policy import Floats, Ints
+
+PRICED = 1e-9  # of a total price of 1
+
+
+def normalised(jobs: ActiveJobs, capacity: Floats) -> Floats:
+    """(gang / w) T_mr / thr_m(X^equal), f64[m, T]; a weight of 0 counts as 1, and asks for nothing."""
+    equal = jobs.rate @ equal_share(capacity)
+    scale = jobs.gang / (np.where(jobs.weight > 0, jobs.weight, 1.0) * equal)
+    return jobs.rate * scale[:, None]
+
+
+class FairRates:
+    """The programs of one run."""
+
+    def __init__(self, capacity: Floats, *, fill: bool = False) -> None:
+        self.capacity, self.fill = capacity, fill
+        self.program = ShareProgram(capacity)
+
+    def shares(self, jobs: ActiveJobs) -> Floats:
+        """X f64[m, T]."""
+        if not (jobs.weight > 0).any():
+            jobs = replace(jobs, weight=np.ones_like(jobs.weight))
+        classes = JobClasses.alike(jobs)
+        few = jobs.some(classes.first)
+        gain, load = normalised(few, self.capacity), classes.copies * few.gang
+        slots = self.program.open(classes.keys, gain, load)
+        asking = np.flatnonzero(few.weight > 0)
+        self.program.demand(slots, np.where(few.weight > 0, 0.0, -np.inf))
+        shares, level, prices = self.program.solved(slots)
+        levels = np.where(few.weight > 0, -level, -np.inf)
+        if self.fill:
+            shares, levels = self._filled(slots, shares, levels, prices, asking)
+        return centred(shares, gain, levels, load, classes.copies, self.capacity)[classes.of]
+
+    def _filled(
+        self, slots: Ints, shares: Floats, levels: Floats, prices: Floats, asking: Ints
+    ) -> tuple[Floats, Floats]:
+        rising = asking
+        while True:
+            stuck = rising[prices[rising] > PRICED]
+            self.program.demand(slots[stuck], levels[stuck] * (1 - PRICED))
+            self.program.excuse(slots[stuck], False)
+            rising = np.setdiff1d(rising, stuck)
+            if not rising.size or not stuck.size:
+                break
+            shares, level, prices = self.program.solved(slots)
+            levels[rising] = np.maximum(-level, levels[rising])
+        self.program.excuse(slots[np.setdiff1d(asking, rising)], True)
+        return shares, levels

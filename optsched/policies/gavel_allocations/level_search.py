@@ -1,0 +1,79 @@
+"""The least level rho at which everybody's demand fits: finish-time fairness, and the makespan as its special case.
+
+    min rho   s.t.  thr_m(X) >= d_m(rho) = left_m / (rho D_m - e_m) for all m,  X a division of time
+
+D_m seconds that rho is measured in, e_m seconds gone (makespan: D = 1, e = 0, rho = T). With rates scaled by the job's
+fastest, demands are b_m(rho) = d_m / max_r T_mr, and s(rho) is the least shortage that must be granted to all
+(`ShareProgram`): rho is enough iff s(rho) <= 0. Prices y >= 0 of the demands, sum y = 1, prove y b(rho') - s(rho') <=
+y b(rho) - s(rho) for every rho': the rho' where y b(rho') = y b(rho) - s(rho) is a lower bound, and the next trial
+(Newton's method on the piecewise convex s, or Dinkelbach's on the ratio). From the second on trials rise to the optimum.
+A trial changes right-hand sides only, so each program starts from the last one's basis, dual feasible.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from optsched.errors import OptschedError
+from optsched.policies.gavel_allocations import ActiveJobs
+from optsched.policies.gavel_allocations.centre import centred
+from optsched.policies.gavel_allocations.share_program import ShareProgram
+from optsched.simulation.policy import Floats
+
+CLOSE = 1e-9  # of a job's fastest rate, and relative of a level: HiGHS's own tolerance of feasibility
+TRIALS = 60
+
+
+class LevelSearch:
+    """Finds levels at successive times; starts from the last level found."""
+
+    def __init__(self, capacity: Floats) -> None:
+        self.program = ShareProgram(capacity)
+        self._last = 0.0
+
+    def least(self, jobs: ActiveJobs, gone: Floats, span: Floats) -> tuple[Floats, float]:
+        """(X f64[m, T], rho). Every job has a type where it runs; ``span`` f64[m] > 0 is D, ``gone`` f64[m] >= 0 is e."""
+        fastest = jobs.rate.max(axis=1)
+        slots = self.program.open(jobs.ids.tolist(), jobs.rate / fastest[:, None], jobs.gang.astype(np.float64))
+        alone = jobs.left / fastest
+        least = float(((gone + alone) / span).max())  # nobody is faster than alone on its fastest type
+        level = max(least, self._last)
+        for _ in range(TRIALS):
+            need = alone / (level * span - gone)
+            self.program.demand(slots, need)
+            shares, shortage, prices = self.program.solved(slots)
+            prices = np.maximum(prices, 0.0)
+            reach = float(prices @ need) - shortage
+            proved = max(least, _root(prices, alone, gone, span, reach, least)) if prices.any() else least
+            if shortage <= CLOSE and (level <= least or proved >= level * (1 - CLOSE)):
+                self._last = level
+                return shares, level
+            level = proved if proved > level or shortage < 0 else level * (1 + CLOSE)
+        raise OptschedError(f"no level found after {TRIALS} programs")
+
+    def centred(self, shares: Floats, jobs: ActiveJobs, gone: Floats, span: Floats, level: float) -> Floats:
+        """The centre of the allocations that reach ``level``, at least the optimal one, f64[m, T]."""
+        fastest = jobs.rate.max(axis=1)
+        need = jobs.left / fastest / (level * span - gone)
+        load = jobs.gang.astype(np.float64)
+        return centred(shares, jobs.rate / fastest[:, None], need, load, np.ones(load.size), self.program.capacity)
+
+
+def _root(prices: Floats, alone: Floats, gone: Floats, span: Floats, reach: float, least: float) -> float:
+    # Where sum prices alone / (rho span - gone), falling and convex, is ``reach``: Newton from the left of the root.
+    held = prices > 0
+    y, a, e, d = prices[held], alone[held], gone[held], span[held]
+    rho = max(least, float(((e + y * a / max(reach, 1e-300)) / d).max()))  # each term alone is at most the sum
+    for _ in range(200):
+        slack = rho * d - e
+        terms = y * a / slack
+        over = float(terms.sum()) - reach
+        if over <= 1e-14 * reach:
+            break
+        step = over / float((terms * d / slack).sum())
+        rho += step
+        if step <= 1e-15 * rho:
+            break
+    return rho if math.isfinite(rho) else least

@@ -1,0 +1,21 @@
+"""`max_min_fairness`: max-min fairness (LAS) that takes all GPU types for equally fast."""
+
+from __future__ import annotations
+
+from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting
+from optsched.policies.gavel_allocations.fair_rates import FairRates
+from optsched.simulation.policy import Floats
+
+
+@ALLOCATIONS.register("max_min_fairness")
+class MaxMinFairness(AllocationRule):
+    """As `max_min_fairness_perf` with rate 1 on every type."""
+
+    aware = False
+
+    def __init__(self, setting: Setting) -> None:
+        self._fair = FairRates(setting.capacity)
+
+    def shares(self, jobs: ActiveJobs) -> Floats:
+        """X f64[m, T]."""
+        return self._fair.shares(jobs.agnostic())

@@ -1,0 +1,170 @@
+"""`ShareProgram`: Gavel's constraints on shares of time in one live HiGHS for a whole run.
+
+    columns   X_ir >= 0 of slot i and type r, fixed at 0 where the slot may not run;  s, the shortage
+    rows      sum_i load_i X_ir <= c_r               capacity of every type
+              sum_r X_ir <= 1                        budget of every slot
+              sum_r gain_ir X_ir + s >= need_i       demand of every slot
+
+A slot is a job, or a class of jobs that any optimum may treat alike (equal rates, gang, weight: the mean of their rows is
+as good as they are), with load = GPUs of all of them. Jobs come and go: a slot that falls empty is closed (columns fixed
+at 0, demand lifted) and given to the next newcomer; the program never has more slots than there were at once. Gains are
+written once a newcomer; afterwards only bounds change (``need``), which keeps the last basis dual feasible, so that the
+dual simplex method goes on from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from optsched.errors import OptschedError
+from optsched.simulation.policy import Floats, Ints
+from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.session import Session
+
+SHORTAGE = 0  # its column
+OPTIONS = {
+    "primal_feasibility_tolerance": 1e-9,  # needs may be small numbers
+    "dual_feasibility_tolerance": 1e-9,
+    "simplex_strategy": 4,  # primal: half the time of the dual here, whose perturbed costs cost more than they save
+}
+
+
+class ShareProgram:
+    """min s over the open slots; with ``total`` s = 0 and max sum worth X. Arrays are in the order of the keys asked for."""
+
+    def __init__(self, capacity: Floats, *, total: bool = False) -> None:
+        self.types, self.capacity = int(capacity.size), capacity
+        empty = sp.csc_array((self.types, 1))
+        span = 0.0 if total else math.inf
+        program = LinearProgram.from_arrays(
+            np.array([0.0 if total else 1.0]),
+            empty,
+            np.full(self.types, -math.inf),
+            capacity,
+            lower=np.array([-span]),
+            upper=np.array([span]),
+        )
+        self.session = Session(program, options=OPTIONS)
+        self.solves = 0
+        self.iterations = 0
+        self._slot: dict[Hashable, int] = {}
+        self._closed: list[int] = []
+        self._gain = np.zeros((0, self.types))
+        self._load = np.zeros(0)
+
+    def open(self, keys: Sequence[Hashable], gain: Floats, load: Floats) -> Ints:
+        """Let exactly these slots be open; their numbers, i64[k].
+
+        ``gain`` f64[k, T] (0: may not run there) of a key must not change while it is open; ``load`` f64[k] may.
+        """
+        present = set(keys)
+        gone = [key for key in self._slot if key not in present]
+        slots = [self._slot.pop(key) for key in gone]
+        self._close(np.array(slots, dtype=np.int64))
+        self._closed.extend(reversed(slots))
+        fresh = np.array([i for i, key in enumerate(keys) if key not in self._slot], dtype=np.int64)
+        reused, added = fresh[: len(self._closed)], fresh[len(self._closed) :]
+        again = np.array([self._closed.pop() for _ in reused], dtype=np.int64)
+        self._append(gain[added], load[added])
+        new = np.arange(len(self._load) - len(added), len(self._load))
+        for i, slot in zip(
+            np.concatenate([reused, added]).tolist(), np.concatenate([again, new]).tolist(), strict=True
+        ):
+            self._slot[keys[i]] = slot
+        found = np.array([self._slot[key] for key in keys], dtype=np.int64)
+        self._rewrite(again, gain[reused])
+        self._reload(found, load)
+        return found
+
+    def demand(self, slots: Ints, need: Floats) -> None:
+        """The demands of these slots, f64[k]; -inf: none."""
+        self.session.set_rows(need, np.full(len(slots), math.inf), self._demand_rows(slots))
+
+    def reward(self, slots: Ints, worth: Floats) -> None:
+        """What a second on every type is worth, f64[k, T]: the objective of a program with ``total``."""
+        self.session.set_cost(-worth.ravel(), self._columns(slots))
+
+    def solve(self, slots: Ints) -> tuple[Floats, float, Floats] | None:
+        """(X f64[k, T], value, prices f64[k] of the demands), or None when the demands cannot be met."""
+        outcome = self.session.solve()
+        self.solves += 1
+        self.iterations += outcome.iterations
+        if outcome.status == "infeasible":
+            return None
+        if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
+            raise OptschedError(f"HiGHS: shares of time: {outcome.status}")
+        shares = np.clip(outcome.x[1:].reshape(-1, self.types)[slots], 0.0, 1.0)
+        return shares, outcome.value, self.session.duals()[self._demand_rows(slots)]
+
+    def solved(self, slots: Ints) -> tuple[Floats, float, Floats]:
+        """As `solve`, of a program that a shortage makes feasible."""
+        found = self.solve(slots)
+        if found is None:
+            raise OptschedError("HiGHS: shares of time: infeasible in spite of a shortage")
+        return found
+
+    def excuse(self, slots: Ints, may: bool) -> None:
+        """Whether a shortage excuses these slots from their demand; at first it does."""
+        rows = self._demand_rows(slots)
+        self.session.set_coefficients(rows, np.full(rows.size, SHORTAGE), np.full(rows.size, float(may)))
+
+    # --- the program's parts ---------------------------------------------------------------------------------------
+
+    def _columns(self, slots: Ints) -> Ints:
+        columns: Ints = (1 + slots[:, None] * self.types + np.arange(self.types)).ravel()
+        return columns
+
+    def _demand_rows(self, slots: Ints) -> Ints:
+        rows: Ints = self.types + 2 * slots
+        return rows
+
+    def _close(self, slots: Ints) -> None:
+        if slots.size:
+            columns = self._columns(slots)
+            self.session.set_bounds(np.zeros(columns.size), np.zeros(columns.size), columns)
+            self.demand(slots, np.full(slots.size, -math.inf))
+
+    def _append(self, gain: Floats, load: Floats) -> None:
+        k, T, first = len(load), self.types, len(self._load)
+        if k == 0:
+            return
+        block = sp.csc_array((np.repeat(load, T), (np.tile(np.arange(T), k), np.arange(k * T))), (T + 2 * first, k * T))
+        columns = self.session.add_columns(np.zeros(k * T), block, upper=np.where(gain.ravel() > 0, math.inf, 0.0))
+        slot = np.repeat(np.arange(k), T)
+        demand = (gain.ravel(), (2 * slot, columns))
+        budget = (np.ones(k * T), (2 * slot + 1, columns))
+        shortage = (np.ones(k), (2 * np.arange(k), np.full(k, SHORTAGE)))
+        values = np.concatenate([demand[0], budget[0], shortage[0]])
+        places = tuple(np.concatenate([part[1][axis] for part in (demand, budget, shortage)]) for axis in (0, 1))
+        rows = sp.csr_array((values, places), (2 * k, 1 + (first + k) * T))
+        rows.eliminate_zeros()
+        lower, upper = np.full(2 * k, -math.inf), np.tile([math.inf, 1.0], k)
+        self.session.add_rows(rows, lower, upper)
+        self._gain, self._load = np.vstack([self._gain, gain]), np.concatenate([self._load, load])
+
+    def _rewrite(self, slots: Ints, gain: Floats) -> None:
+        if not slots.size:
+            return
+        columns = self._columns(slots)
+        other = np.flatnonzero((gain != self._gain[slots]).ravel())
+        rows = np.repeat(self._demand_rows(slots), self.types)
+        self.session.set_coefficients(rows[other], columns[other], gain.ravel()[other])
+        self.session.set_bounds(np.zeros(columns.size), np.where(gain.ravel() > 0, math.inf, 0.0), columns)
+        self._gain[slots] = gain
+
+    def _reload(self, slots: Ints, load: Floats) -> None:
+        changed = np.flatnonzero(load != self._load[slots])
+        if changed.size:
+            moved = slots[changed]
+            rows = np.tile(np.arange(self.types), changed.size)
+            self.session.set_coefficients(rows, self._columns(moved), np.repeat(load[changed], self.types))
+            self._load[moved] = load[changed]
+
+    def statistics(self) -> dict[str, Any]:
+        """Slots, solves and simplex iterations so far: deterministic measures of the work done."""
+        return {"slots": len(self._load), "solves": self.solves, "iterations": self.iterations}

@@ -1,0 +1,90 @@
+"""Who gets how many GPUs, and which: the two steps of `optsched.policies.goodput`.
+
+**Numbers** (`best_counts`): n jobs and G GPUs, a value for every job and number of GPUs; choose one number each,
+
+    max sum_j value_j(r_j)    subject to    sum_j r_j <= G,    r_j in 0..G,
+
+a multiple-choice knapsack, by dynamic programming: F_j(g) = max over r of F_{j-1}(g - r) + value_j(r). Exact up to the
+rounding of n additions. O(n G^2) time in numpy, O(n G) memory.
+
+**Places** (`place`): jobs whose number stays keep their GPUs; the others, the largest first, go to the node with the fewest
+free GPUs that suffice, or where none does to as few nodes as possible, those with most free GPUs. A heuristic: what it
+gives up is a gang on more nodes than it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.problem.cluster import Places
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def best_counts(values: Sequence[Floats], gpus: int) -> list[int]:
+    """r_j of every job: ``values[j][r]``, f64[<= G + 1], -inf where r is not possible; r = 0 always is.
+
+    Of equally good numbers a later job takes fewer first.
+    """
+    best = np.zeros(gpus + 1)  # F: of the jobs so far, on at most g GPUs
+    chosen = np.zeros((len(values), gpus + 1), dtype=np.int64)
+    left = np.arange(gpus + 1)[:, None] - np.arange(gpus + 1)[None, :]  # [g, r]
+    for j, value in enumerate(values):
+        possible = np.flatnonzero(np.isfinite(value[: gpus + 1]))
+        others = left[:, possible]
+        total = np.where(others >= 0, best[np.maximum(others, 0)], -np.inf) + value[possible]
+        pick = np.argmax(total, axis=1)
+        chosen[j] = possible[pick]
+        best = total[np.arange(gpus + 1), pick]
+    counts, room = [0] * len(values), gpus
+    for j in range(len(values) - 1, -1, -1):
+        counts[j] = int(chosen[j, room])
+        room -= counts[j]
+    return counts
+
+
+def place(
+    counts: Mapping[int, int], held: Mapping[int, Places], free: Ints, eligible: Mapping[int, npt.NDArray[np.bool_]]
+) -> dict[int, Places]:
+    """Places of every job with GPUs: ``counts`` by job (ties in their order), ``held`` what stays if its number does.
+
+    ``free`` i64[N]: the GPUs of every node. A job for which its nodes do not have enough left is not in the answer.
+    """
+    free = free.copy()
+    found: dict[int, Places] = {}
+    for j, on in held.items():
+        if on and sum(count for _, count in on) == counts.get(j, 0):
+            found[j] = on
+            for node, count in on:
+                free[node] -= count
+    for j in sorted((j for j, r in counts.items() if r and j not in found), key=lambda j: -counts[j]):
+        on = _packed(counts[j], np.where(eligible[j], free, 0))
+        if on:
+            found[j] = on
+            for node, count in on:
+                free[node] -= count
+    return found
+
+
+def _packed(replicas: int, free: Ints) -> Places:
+    """(node, GPUs) of ``replicas`` on the fewest nodes; () where there is no room."""
+    if replicas > int(free.sum()):
+        return ()
+    enough = np.flatnonzero(free >= replicas)
+    if enough.size:
+        return ((int(enough[np.argmin(free[enough])]), replicas),)
+    on = []
+    for node in np.argsort(-free, kind="stable").tolist():
+        rest = np.flatnonzero(free >= replicas)
+        if rest.size:  # the last piece: where it leaves least
+            on.append((int(rest[np.argmin(free[rest])]), replicas))
+            break
+        on.append((node, int(free[node])))
+        replicas -= int(free[node])
+        free = free.copy()
+        free[node] = 0
+    return tuple(sorted(on))

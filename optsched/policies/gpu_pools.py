@@ -1,0 +1,51 @@
+"""Pools of alike GPUs: nodes of one GPU type that the same jobs may use. What prices and capacities are counted by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optsched.simulation.policy import Floats, Ints, View
+
+
+@dataclass(frozen=True, eq=False)
+class GpuPools:
+    """H nodes, P pools. ``pool`` i64[H], ``size`` i64[H] GPUs, ``type`` i64[P] the GPU type of a pool, ``first`` i64[P]."""
+
+    pool: Ints
+    size: Ints
+    type: Ints
+    first: Ints
+
+    @property
+    def capacity(self) -> Ints:
+        """GPUs of every pool, i64[P]."""
+        return np.bincount(self.pool, weights=self.size, minlength=self.type.size).astype(np.int64)
+
+    @property
+    def largest(self) -> Ints:
+        """GPUs of the largest node of every pool, i64[P]."""
+        largest = np.zeros(self.type.size, dtype=np.int64)
+        np.maximum.at(largest, self.pool, self.size)
+        return largest
+
+    def rates(self, view: View, job: int) -> tuple[Floats, Floats]:
+        """(together, spread) f64[P] of a job that has arrived: units of work a second, 0 where it may not run."""
+        speeds = view.speeds
+        may = view.eligible(job)[self.first]
+        together = np.where(may, speeds.together[job, self.type], 0.0)
+        if speeds.one_gpu_nodes:
+            return together, together
+        return together, np.where(may, speeds.spread[job, self.type], 0.0)
+
+
+def gpu_pools(view: View) -> GpuPools:
+    """The pools of the cluster: one a GPU type, more where nodes of one type suit different jobs."""
+    speeds = view.speeds
+    _, first, pool = np.unique(view.node_kind, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # pools in the order of their first nodes
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    first = first[order].astype(np.int64)
+    return GpuPools(rank[pool].astype(np.int64), speeds.node_gpus, speeds.node_type[first], first)

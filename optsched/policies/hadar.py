@@ -1,0 +1,144 @@
+"""Hadar: heterogeneity-aware rounds in which jobs bid for GPUs at prices that rise as these are sold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from optsched.errors import InputError
+from optsched.policies import POLICIES
+from optsched.policies.gpu_pools import GpuPools, gpu_pools
+from optsched.policies.hadar_auction import Auction
+from optsched.policies.hadar_roster import Roster
+from optsched.policies.hadar_utility import UTILITIES
+from optsched.policies.round_clock import SHORTEST, RoundClock
+from optsched.registry import near_matches
+from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
+
+QUEUES = ("greedy", "window", "dp")
+LEVELS = ("type", "machine")
+EXPONENTS = ("safe", "naive")
+COSTS = ("remaining", "round")
+WIDEST = 16  # jobs in a window: 2^16 ways to take or skip them
+
+
+@POLICIES.register("hadar")
+@dataclass
+class Hadar:
+    """Hadar, round by round: every job may take GPUs of several types and nodes, and new prices settle who gets which.
+
+    A round lasts ``round`` seconds; the first begins at an arrival in an idle cluster, and between two rounds nothing is
+    decided. In a round nothing is sold at first. Each active job is valued by its best allocation
+    (`optsched.policies.hadar_allocation`, exact): the ``utility`` of its completion if it kept these GPUs to the end,
+    less the price of its GPUs over all of these rounds (``cost=remaining``) or over this one (``round``), less ``comm``
+    on several nodes. Jobs are served by payoff per GPU and round, the largest first; a payoff that the prices have
+    turned negative is refused. ``queue``: ``greedy`` one at a time, ``window`` the best way to take or skip each
+    ``window`` jobs (exact), ``dp`` the same for 16 jobs at once, hence for all of a small state. A job that keeps its
+    GPUs pays no ``restart`` (s). With ``fill`` the GPUs that nobody bought go to the others in the same order, each to
+    where it ends first.
+
+    ``utility``, x = age at completion: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate;
+    d_j is at least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline``
+    w_j max(0, 1 - x / D_j), ``fairness`` w_j T_j / x with T_j the time alone on a 1/n share at the arrival.
+    ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
+    (`optsched.policies.hadar_prices`) between the least and the greatest value of a device among the active jobs.
+
+    The defaults are those with a good mean JCT: value per GPU and round of the whole remaining schedule is Smith's rule, so
+    that short jobs go first; ``slowdown`` keeps models with many iterations a second from going before all others, as
+    they do with ``throughput``; and ``fill`` keeps GPUs busy, since here prices need not save them for later arrivals.
+
+    **Problem** P | r_j, size_j, pmtn, online-r_j | max sum U_j(C_j - r_j), speeds by GPU type. **Knowledge** clairvoyant:
+    remaining work and rates. **Guarantee** none: one round's prices know nothing of other rounds; `hadar-commit` has one.
+    **Complexity** O(m T^2 + m log m) a round for m jobs and T types, O(nodes) for each job served, times 2^``window``.
+    **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918) for the system; the rules in detail are this
+    project's own (the paper's are known from summaries only).
+    """
+
+    utility: str = "slowdown"
+    queue: str = "greedy"
+    window: int = 8
+    round: float = 360.0
+    restart: float = 10.0
+    price_level: str = "type"
+    price_exponent: str = "safe"
+    cost: str = "remaining"
+    comm: float = 0.0
+    fill: bool = True
+
+    name: ClassVar[str] = "hadar"
+    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    names_nodes: ClassVar[bool] = True
+
+    _pools: GpuPools = field(init=False, repr=False)
+    _roster: Roster = field(init=False, repr=False)
+    _clock: RoundClock = field(init=False, repr=False)
+    _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
+
+    def __post_init__(self) -> None:
+        for name, value, legal in (
+            ("utility", self.utility, UTILITIES),
+            ("queue", self.queue, QUEUES),
+            ("price_level", self.price_level, LEVELS),
+            ("price_exponent", self.price_exponent, EXPONENTS),
+            ("cost", self.cost, COSTS),
+        ):
+            _require(value in legal, name, value, near_matches(value, list(legal)))
+        _require(1 <= self.window <= WIDEST, "window", self.window, f"an integer from 1 to {WIDEST}")
+        _require(SHORTEST <= self.round < math.inf, "round", self.round, f"a finite number of seconds >= {SHORTEST:g}")
+        _require(0 <= self.restart < math.inf, "restart", self.restart, "a finite number of seconds >= 0")
+        _require(0 <= self.comm < math.inf, "comm", self.comm, "a finite number >= 0")
+
+    def begin(self, view: View) -> None:
+        """Forget the last run."""
+        self._pools, self._clock, self._asleep = gpu_pools(view), RoundClock(self.round), False
+        self._roster = Roster(view, self._pools, self.utility, self.round)
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        """At the beginning of a round: the auction, and what it changes; between two rounds nothing."""
+        active = view.active
+        self._roster.meet(view, active.size)
+        asleep, self._asleep = self._asleep, False
+        if not active.size:
+            self._clock.stop()
+            return
+        if asleep and self._clock.upcoming(view.now) > view.now:
+            yield Wake(self._clock.upcoming(view.now))
+            return
+        boundary = self._clock.boundary(view.now)
+        if not self._clock.due(view.now) or self._roster.about_to_end(view, boundary):
+            return
+        bidders = self._roster.bidders(view, active, self.restart)
+        grants = self._auction_of(active.size).grants(bidders, self._pools)
+        kept = {grant.job for grant in grants if grant.kept}
+        for k, where in enumerate(bidders.held):
+            if where and k not in kept:
+                yield Stop(int(active[k]))
+        for grant in grants:
+            if not grant.kept:
+                job = int(active[grant.job])
+                self._roster.starts(job, view.now, boundary)
+                yield Start(job, on=grant.on)
+        end = self._clock.begin(view.now)
+        everyone = len(grants) == active.size
+        self._asleep = everyone and all(self._roster.at_best(int(active[grant.job]), grant.on) for grant in grants)
+        if not self._asleep:
+            yield Wake(end)
+
+    def _auction_of(self, jobs: int) -> Auction:
+        width = {"greedy": 1, "window": self.window, "dp": min(WIDEST, jobs)}[self.queue]
+        return Auction(
+            length=self.round,
+            width=width,
+            by_machine=self.price_level == "machine",
+            safe=self.price_exponent == "safe",
+            whole_cost=self.cost == "remaining",
+            comm=self.comm,
+            fill=self.fill,
+        )
+
+
+def _require(holds: bool, field: str, value: object, legal: str) -> None:
+    if not holds:
+        raise InputError("not legal", field=f"hadar: {field}", value=value, legal=legal)

@@ -1,0 +1,295 @@
+"""Hadar, commit on arrival: the primal-dual algorithm with a guarantee, carried out on the cluster."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.policies import POLICIES
+from optsched.policies.gpu_pools import GpuPools, gpu_pools
+from optsched.policies.hadar_auction import Auction, Where
+from optsched.policies.hadar_ledger import Ledger, Plan, Request
+from optsched.policies.hadar_prices import ABOVE
+from optsched.policies.hadar_roster import Roster
+from optsched.policies.hadar_utility import UTILITIES
+from optsched.policies.round_clock import SHORTEST
+from optsched.registry import near_matches
+from optsched.simulation.policy import Decision, Floats, Ints, Knowledge, Start, Stop, View, Wake
+
+LEVELS = ("type", "machine")
+EXPONENTS = ("safe", "naive")
+HEADROOM = 4.0  # Up at first: so many times what the first job is worth, so that others seldom raise it
+FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a device and round
+
+
+@POLICIES.register("hadar-commit")
+@dataclass
+class HadarCommit:
+    """Hadar that decides at the arrival: the plan of largest payoff at present prices, kept to the end, or none.
+
+    Time is cut into rounds of ``round`` seconds from the first arrival on. A resource is one GPU type (``price_level``;
+    nodes of a type that suit different jobs count as types of their own), or one node, in one round. At its arrival a job
+    is offered every plan of S_j: a speed x, as many rounds as its work takes at x, from the next boundary on, neighbours
+    or not, and in each of them a gang of GPUs on which it runs at x or faster (`optsched.policies.hadar_plans`, with the
+    exact argmax). At prices by type a plan does not know its nodes and counts on the slower of the rates together and
+    spread. If the best payoff U - prices is positive the plan is bought and kept; ``restart`` seconds of each of its
+    rounds are set aside, so that it holds however often the job is preempted. Prices: ``price_exponent`` safe or naive
+    (`optsched.policies.hadar_prices`) between ``low`` = Lo and ``high`` = Up. What is not given (0) is taken from the jobs:
+    Lo from the first one, Up and the widest gang as they come; what raising them costs the proof is noted and counted.
+    ``utility``: as in `hadar`, here the effective throughput w_j N_j / (f_j - r_j), the objective ``total_utility``.
+
+    A rejected job would never finish. ``fill`` (on by default; without it a job without a plan runs only when
+    nothing is bought for the round): GPUs that no plan uses in a round go to the other jobs by the rule of `hadar`, rejected
+    ones and those whose plan is later. That is outside of the theorem's accounting and can only add to the value.
+
+    **Problem** P | r_j, size_j, pmtn, online-r_j | max sum w_j N_j/(C_j - r_j), speeds by GPU type. **Knowledge**
+    clairvoyant: work and rates at the arrival.
+
+    **Guarantee** (safe prices) ALG >= OPT_LP / (R_eff + D_0/ALG) against all plans on these rounds, D_0 = Lo sum c_q; with
+    Lo sum c_q <= theta OPT that is at least (1 - theta) OPT_LP / R_eff. Against all gang schedules: see
+    `optsched.guarantees.hadar`. None with naive prices. **Counterexample** `optsched.guarantees.families.whole_node_family`.
+    **Complexity** O(X R (T + log k)) an arrival for X speeds, R rounds up to the end of the plans and T types.
+    **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918); OASiS, INFOCOM 2018; S_j, the safe exponent and the
+    proof are this project's own.
+    """
+
+    utility: str = "throughput"
+    round: float = 360.0
+    restart: float = 0.0
+    price_level: str = "type"
+    price_exponent: str = "safe"
+    low: float = 0.0
+    high: float = 0.0
+    fill: bool = True
+
+    name: ClassVar[str] = "hadar-commit"
+    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    names_nodes: ClassVar[bool] = True
+    noted_times: ClassVar[tuple[str, ...]] = ("hadar_end",)
+
+    _pools: GpuPools = field(init=False, repr=False)
+    _roster: Roster = field(init=False, repr=False)
+    _ledger: Ledger = field(init=False, repr=False)
+    _zero: float = field(init=False, repr=False)  # when round 0 began
+    _next: int = field(init=False, repr=False)  # the next round to begin
+    _asked: int = field(init=False, repr=False)  # the last round whose beginning was asked to be woken at
+    _late: bool = field(init=False, repr=False)  # its beginning is put off by a moment
+    _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
+    _plans: dict[int, Plan] = field(init=False, repr=False)
+    _first: Floats = field(init=False, repr=False)  # the first round that a job could have bought
+    _alone: Floats = field(init=False, repr=False)
+    _shared: Floats = field(init=False, repr=False)
+    _due: dict[int, dict[int, Ints]] = field(init=False, repr=False)  # round -> job -> devices of each resource
+
+    def __post_init__(self) -> None:
+        for name, value, legal in (
+            ("utility", self.utility, UTILITIES),
+            ("price_level", self.price_level, LEVELS),
+            ("price_exponent", self.price_exponent, EXPONENTS),
+        ):
+            _require(value in legal, name, value, near_matches(value, list(legal)))
+        _require(SHORTEST <= self.round < math.inf, "round", self.round, f"a finite number of seconds >= {SHORTEST:g}")
+        _require(0 <= self.restart < self.round, "restart", self.restart, "seconds >= 0, less than a round")
+        _require(0 <= self.low < math.inf, "low", self.low, "a finite price > 0, or 0: from the first job")
+        _require(0 <= self.high < math.inf, "high", self.high, "a finite price > 0, or 0: from the jobs")
+        _require(not (self.low and self.high) or self.low < self.high, "low", self.low, "less than high")
+
+    def begin(self, view: View) -> None:
+        """Forget the last run."""
+        self._pools = gpu_pools(view)
+        self._roster = Roster(view, self._pools, self.utility, self.round)
+        self._ledger = Ledger(self._capacity, self.round, self.restart, safe=self.price_exponent == "safe")
+        self._zero, self._next, self._asked, self._late, self._asleep = math.nan, 0, -1, False, False
+        self._plans, self._due = {}, defaultdict(dict)
+        n, count = self._roster.gang.size, self._capacity.size
+        self._first, self._alone, self._shared = np.full(n, np.nan), np.zeros((n, count)), np.zeros((n, count))
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        """Commit to plans of new jobs; at the beginning of a round carry out what is due."""
+        active = view.active
+        self._roster.meet(view, active.size)
+        if not active.size:
+            self._late = False
+            return
+        if math.isnan(self._zero):
+            self._zero = view.now
+        for j in view.finished:
+            self._release(j)
+        if not self._late or self._begins(self._next + 1) <= view.now:
+            self._catch_up(view.now)
+        for j in view.arrived:
+            self._commit(j, self._next if view.arrival(j) <= self._begins(self._next) else self._next + 1)
+        if self._begins(self._next) <= view.now:
+            self._late = self._roster.about_to_end(view, self._begins(self._next))
+            if self._late:
+                return  # that completion is the next event
+            yield from self._carry_out(view, active, self._due.pop(self._next, {}))
+            self._next += 1
+            self._catch_up(math.nextafter(view.now, math.inf))
+            if self._asleep:
+                return
+        if self._asked < self._next:
+            self._asked = self._next
+            yield Wake(self._begins(self._next))
+
+    def _catch_up(self, now: float) -> None:
+        # Rounds that were slept through, or that the clock is too coarse for, are gone.
+        if self._begins(self._next) >= now:
+            return
+        self._next = max(self._next, math.floor((now - self._zero) / self.round))
+        while self._begins(self._next) < now:
+            self._next += 1
+        for number in [each for each in self._due if each < self._next]:
+            del self._due[number]
+
+    def _release(self, j: int) -> None:
+        # A job that is done, maybe before its plan is: its rounds stay sold, so that prices never fall.
+        for number in self._plans[j].rounds.tolist() if j in self._plans else ():
+            if number in self._due:
+                self._due[number].pop(j, None)
+                if not self._due[number]:
+                    del self._due[number]
+
+    def _begins(self, number: int) -> float:
+        return self._zero + number * self.round
+
+    @property
+    def _capacity(self) -> Ints:
+        return self._pools.size if self.price_level == "machine" else self._pools.capacity
+
+    def _commit(self, j: int, first: int) -> None:
+        request = self._request(j, first)
+        utility, rounds = self._ledger.alone(request)
+        if utility <= 0:
+            return
+        high = max(self.high, ABOVE * utility / request.least * (1.0 if self._ledger.price_of else HEADROOM))
+        low = self.low or FLOOR * utility / (request.gang * rounds)
+        self._ledger.raise_to(low, high, request.gang)
+        self._first[j], self._alone[j], self._shared[j] = first, request.alone, request.shared
+        plan = self._ledger.best(request, first)
+        if plan is None:
+            return
+        self._ledger.sell(plan)
+        self._plans[j] = plan
+        for k, number in enumerate(plan.rounds.tolist()):
+            self._due[number][j] = plan.take[k]
+
+    def _request(self, j: int, first: int) -> Request:
+        known, pools, gang = self._roster, self._pools, int(self._roster.gang[j])
+        alone, shared = known.together[j], known.spread[j]
+        if self.price_level == "machine":
+            alone, shared = alone[pools.pool], shared[pools.pool]
+        else:
+            # A plan knows no nodes: where a type has several, it counts on the slower of the two rates.
+            apart = np.where(pools.largest >= gang, np.minimum(alone, shared), shared)
+            alone = alone if gang == 1 else np.where(np.bincount(pools.pool) == 1, alone, apart)
+        age = max(0.0, first * self.round - (float(known.arrival[j]) - self._zero))  # without the clock's rounding
+        return Request(gang, float(known.work[j]), age, alone, shared, float(known.scale[j]), float(known.span[j]))
+
+    def _carry_out(self, view: View, active: Ints, due: dict[int, Ints]) -> Iterator[Decision]:
+        """What is due in this round, and on what is left the others."""
+        left = set(active.tolist())
+        due = {j: take for j, take in due.items() if j in left}
+        held = {j: view.held(j) for j in view.running}
+        places = {j: held[j] for j, take in due.items() if j in held and self._is(held[j], take)}
+        kept = set(places)
+        free = self._pools.size.copy()
+        for where in places.values():
+            _take(free, where)
+        for j, take in due.items():
+            if j not in kept:
+                places[j] = self._place(take, free)
+                _take(free, places[j])
+        others = np.array([j for j in active.tolist() if j not in due], dtype=np.int64)
+        if others.size and free.any() and (self.fill or not due):
+            bidders = self._roster.bidders(view, others, self.restart)
+            for grant in Auction(length=self.round).grants(bidders, replace(self._pools, size=free)):
+                places[int(others[grant.job])] = grant.on
+                kept |= {int(others[grant.job])} if grant.kept else set()
+        best = (self._roster.at_best(j, where) for j, where in places.items())
+        self._asleep = not self._due and len(places) == active.size and all(best)
+        for j in held:
+            if j not in kept:
+                yield Stop(j)
+        for j, where in places.items():
+            if j not in kept:
+                self._roster.starts(j, view.now, self._begins(self._next))
+                yield Start(j, on=where)
+
+    def _is(self, where: Where, take: Ints) -> bool:
+        # Does it hold what the plan says? By type any nodes will do.
+        counts = np.zeros_like(take)
+        for node, count in where:
+            counts[node if self.price_level == "machine" else self._pools.pool[node]] += count
+        return bool((counts == take).all())
+
+    def _place(self, take: Ints, free: Ints) -> Where:
+        if self.price_level == "machine":
+            return tuple((int(h), int(take[h])) for h in np.flatnonzero(take))
+        found: list[tuple[int, int]] = []
+        for p in np.flatnonzero(take).tolist():
+            nodes, need = np.flatnonzero(self._pools.pool == p), int(take[p])
+            roomy = [h for h in nodes.tolist() if free[h] >= need]
+            if roomy:
+                found.append((min(roomy, key=lambda h: (free[h], h)), need))
+                continue
+            for h in sorted(nodes.tolist(), key=lambda h: (-free[h], h)):
+                here = min(need, int(free[h]))
+                if here > 0:
+                    found.append((h, here))
+                    need -= here
+        return tuple(found)
+
+    def notes(self) -> dict[str, Floats]:
+        """The dual solution and what was promised, for `optsched.guarantees.hadar`.
+
+        Of all jobs, f64[n]: ``hadar_payoff`` mu_j (0: rejected), ``hadar_utility`` u_j of the plan (0: none), ``hadar_end``
+        its completion (inf: none), ``hadar_first`` the first round it could buy (nan: worthless); f64[n, H] ``hadar_alone``
+        and ``hadar_shared``, the rates it counted on. ``hadar_resource`` f64[N] of every node; ``hadar_prices`` f64[R, H]
+        at the end, ``hadar_sold`` f64[R, H], ``hadar_capacity`` and ``hadar_widest`` f64[H], ``hadar_constants``: Lo, Up,
+        what raising them added to the dual value, when round 0 began.
+        """
+        n, ledger = self._roster.gang.size, self._ledger
+        payoff, utility, end = np.zeros(n), np.zeros(n), np.full(n, np.inf)
+        for j, plan in self._plans.items():
+            payoff[j], utility[j] = plan.payoff, plan.utility
+            end[j] = self._roster.arrival[j] + plan.age
+        prices = ledger.price_of
+        resource = np.arange(self._pools.pool.size) if self.price_level == "machine" else self._pools.pool
+        return {
+            "hadar_payoff": payoff,
+            "hadar_utility": utility,
+            "hadar_end": end,
+            "hadar_first": self._first,
+            "hadar_alone": self._alone,
+            "hadar_shared": self._shared,
+            "hadar_resource": resource.astype(np.float64),
+            "hadar_prices": ledger.prices,
+            "hadar_sold": ledger.sold[: ledger.used].astype(np.float64),
+            "hadar_capacity": ledger.capacity.astype(np.float64),
+            "hadar_widest": (np.ones_like(ledger.capacity) if prices is None else prices.widest).astype(np.float64),
+            "hadar_constants": np.array(
+                [
+                    0.0 if prices is None else prices.low,
+                    0.0 if prices is None else prices.high,
+                    ledger.jumps,
+                    self._zero,
+                ]
+            ),
+        }
+
+
+def _take(free: Ints, where: Where) -> None:
+    for node, count in where:
+        free[node] -= count
+
+
+def _require(holds: bool, field: str, value: object, legal: str) -> None:
+    if not holds:
+        raise InputError("not legal", field=f"hadar-commit: {field}", value=value, legal=legal)

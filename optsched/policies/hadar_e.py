@@ -1,0 +1,142 @@
+"""HadarE: every job is forked into copies that train at the same time on different nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.policies import POLICIES
+from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
+from optsched.policies.job_tracker import JobTracker
+from optsched.policies.throughput_estimates import KINDS, ThroughputEstimates
+from optsched.simulation.forking_policy import Copy, CopyDone, Floats, ForkingView, Ints
+from optsched.simulation.policy import Knowledge
+
+RULES = ("work", "payoff")
+
+
+@POLICIES.register("hadar-e")
+@dataclass
+class HadarE:
+    """HadarE: rounds in which a job trains in up to ``copies`` copies (0: as many as there are nodes) on different nodes.
+
+    At the begin of a round of ``round`` seconds, ``overhead`` of which go to saving, loading and aggregating, nodes get
+    copies: ``rule=work``, node by node, the fastest first, the job with the most planned work; ``payoff``, by falling
+    w_j X_jh / left_j. Nodes left idle are filled along augmenting paths. The job tracker splits a job's work X_jh (L - o)
+    a copy, scaled so that all copies of a job that can finish end together; at the end of the round it adds up what they
+    did (their parameters: `optsched.policies.parameter_averaging`). X_jh is what it believes (``estimate``: ``true``,
+    ``device``, or ``noisy`` with a relative ``error`` drawn from ``seed``: `optsched.policies.throughput_estimates`) and
+    corrects after every round. A gang larger than any node is not forked: it takes the fastest free nodes before the others.
+    ``copies=1`` does not fork: its schedules are of the class gang.
+
+    **Problem** R | r_j, size_j, forking, online-r_j | C_max. **Knowledge** clairvoyant (steps are known, speeds as far as
+    ``estimate`` says). **Guarantee** where all gangs are alike, no round leaves a node idle that could be busy: min(n, x J)
+    are, if every job runs on every node; hence, on identical nodes with one copy a node and all jobs there at 0,
+    C_max <= L ceil(S/n), S = sum ceil(p_j/(L - o)) (`optsched.guarantees.hadar_e`). **Counterexample** to more: with J >= n
+    jobs an ideal preemptive schedule without forking is as short. **Complexity** O(copies J) a round for J active jobs.
+    **Reference** Sultana, Pakka, Xu, Yuan, Chen, Tzeng, arXiv 2503.10918, as far as its structure is known; its rules,
+    splitting and theorems as they stand here are this project's own.
+    """
+
+    copies: int = 0
+    round: float = 360.0
+    overhead: float = 10.0
+    rule: str = "work"
+    estimate: str = "true"
+    error: float = 0.3
+    seed: int = 0
+
+    name: ClassVar[str] = "hadar-e"
+    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+
+    _tracker: JobTracker = field(init=False, repr=False)
+    _estimates: ThroughputEstimates = field(init=False, repr=False)
+    _jobs: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for key, value, known in (("rule", self.rule, RULES), ("estimate", self.estimate, KINDS)):
+            if value not in known:
+                raise InputError("not legal", field=f"hadar-e: {key}", value=value, legal=", ".join(known))
+        if not (math.isfinite(self.error) and self.error >= 0):
+            raise InputError("not legal", field="hadar-e: error", value=self.error, legal="a finite number >= 0")
+        if self.seed < 0:
+            raise InputError("not legal", field="hadar-e: seed", value=self.seed, legal="an integer >= 0")
+
+    @property
+    def knows_rates(self) -> bool:
+        """``device`` believes what the devices' performance says."""
+        return self.estimate != "device"
+
+    @property
+    def tracker(self) -> JobTracker:
+        """Parents, copies and their steps in the last run."""
+        return self._tracker
+
+    @property
+    def believed(self) -> Floats:
+        """The rates that it believes in now, f64[n, M]."""
+        return self._estimates.rates.copy()
+
+    def begin(self, view: ForkingView) -> None:
+        """A new run: forget the last one."""
+        self._jobs = int(view.gpus.size)
+        self._tracker = JobTracker(max(self._jobs, 1))
+        self._estimates = ThroughputEstimates(view, self.estimate, self.error, self.seed)
+
+    def assign(self, view: ForkingView) -> Iterator[Copy]:
+        """The copies of the round that begins."""
+        free, left, seconds = view.node_gpus.copy(), view.left, self.round - self.overhead
+        nodes = view.node_gpus.size
+        hosted = view.hosts[view.active].any(axis=1)
+        wide = view.active[~hosted].tolist()
+        speed = view.spread_rates if wide and self.knows_rates else np.ones(view.hosts.shape)
+        for j in wide:
+            yield from self._spread(j, view, free, speed[j, view.node_group])
+        jobs = view.active[hosted]
+        rates = self._estimates.rates[jobs]
+        round_ = Assignment(rates, view.gpus[jobs], view.node_group, free, min(self.copies or nodes, nodes))
+        if self.rule == "work":
+            by_work(round_, left[jobs], seconds)
+        else:
+            by_payoff(round_, left[jobs], view.weight[jobs])
+        fill(round_)
+        for k, j in enumerate(jobs.tolist()):
+            on = round_.on[k]
+            targets = self._tracker.split(float(left[j]), rates[k, view.node_group[on]], seconds)
+            for node, target in zip(on, targets.tolist(), strict=True):
+                yield Copy(j, ((node, int(view.gpus[j])),), target)
+
+    def _spread(self, j: int, view: ForkingView, free: Ints, speed: Floats) -> Iterator[Copy]:
+        # One copy over several nodes, as fast as its slowest: the fastest types, few nodes. It gets the whole round.
+        on: list[tuple[int, int]] = []
+        missing = int(view.gpus[j])
+        may = np.flatnonzero(view.eligible(j) & (free > 0))
+        for node in may[np.lexsort((-free[may], -speed[may]))].tolist():
+            count = min(missing, int(free[node]))
+            on, missing = [*on, (node, count)], missing - count
+            if missing == 0:
+                for used, taken in on:
+                    free[used] -= taken
+                yield Copy(j, tuple(on), float(view.left[j]))
+                return
+
+    def collect(self, view: ForkingView, done: Sequence[CopyDone]) -> None:
+        """Add up what the copies did, and correct what was believed of their speeds."""
+        work: dict[int, list[float]] = {}
+        for each in done:
+            work.setdefault(each.copy.job, []).append(each.work)
+            if len(each.copy.on) == 1:
+                group = int(view.node_group[each.copy.on[0][0]])
+                self._estimates.learn(each.copy.job, group, each.work / each.seconds)
+        for j, steps in work.items():
+            self._tracker.aggregate(j, steps)
+
+    def notes(self) -> dict[str, Floats]:
+        """``copies``: most copies of every job at once; ``aggregations``: rounds in which it had several, f64[n]."""
+        found = {"copies": self._tracker.most, "aggregations": self._tracker.aggregations}
+        return {key: np.array([each.get(j, 0) for j in range(self._jobs)], float) for key, each in found.items()}

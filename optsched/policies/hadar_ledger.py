@@ -1,0 +1,173 @@
+"""What Hadar has sold of the GPUs of future rounds, at which prices, and the best plan of a job at them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.policies.hadar_plans import best_finish, cheapest, round_costs, rounds_needed
+from optsched.policies.hadar_prices import PriceFunction
+from optsched.simulation.policy import Floats, Ints
+
+MOST_ROUNDS = 20_000_000  # rounds x resources whose sales are kept
+LONGEST = 20_000  # rounds that a plan may look ahead: longer jobs make no plan
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A job that has arrived: ``work`` units, ``age`` seconds at the beginning of the first round that it may use.
+
+    ``alone``, ``shared`` f64[H]: units of work a second on one resource, and on several; ``scale``, ``span``: its utility.
+    """
+
+    gang: int
+    work: float
+    age: float
+    alone: Floats
+    shared: Floats
+    scale: float
+    span: float
+
+    def worth(self, age: float) -> float:
+        """U of a completion at ``age``."""
+        return self.scale * max(0.0, 1.0 - age / self.span) if self.span > 0 else self.scale / age
+
+    @property
+    def least(self) -> int:
+        """The fewest devices of one resource that a gang may take: one where it may be on several."""
+        return 1 if self.gang > 1 and np.count_nonzero(self.shared) > 1 else self.gang
+
+    @property
+    def speeds(self) -> list[float]:
+        """The rates that it can have, the largest first."""
+        return sorted({float(x) for x in (*self.alone, *self.shared) if x > 0}, reverse=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Rounds (absolute, increasing) and the devices of each resource in them, i64[k, H]; seconds after the arrival."""
+
+    rounds: Ints
+    take: Ints
+    speed: float
+    age: float
+    utility: float
+    payoff: float
+
+
+class Ledger:
+    """H resources in rounds 0, 1, 2, ...: ``sold`` i64[rounds looked at, H]. Prices as in `PriceFunction`.
+
+    ``length`` seconds a round, of which ``restart`` may be lost. ``jumps``: what raising the constants has added to the
+    dual value; 0 when they were right from the beginning.
+    """
+
+    def __init__(self, capacity: Ints, length: float, restart: float, *, safe: bool) -> None:
+        self.capacity, self.length, self.restart, self.safe = capacity, length, restart, safe
+        self.sold: Ints = np.zeros((64, capacity.size), dtype=np.int64)
+        self.used = 0  # rounds before this one are all that anything was sold of
+        self.jumps = 0.0
+        self.price_of: PriceFunction | None = None
+
+    @property
+    def prices(self) -> Floats:
+        """k of the rounds up to the last one sold, f64[used, H]."""
+        return np.zeros((0, self.capacity.size)) if self.price_of is None else self.price_of(self.sold[: self.used])
+
+    def raise_to(self, low: float, high: float, gang: int) -> None:
+        """Constants that suit a job of this gang whose schedules are worth up to ``high`` a device.
+
+        ``low`` counts only the first time. Prices never fall.
+        """
+        widest = np.minimum(self.capacity, gang)
+        if self.price_of is None:
+            self.price_of = PriceFunction(min(low, high / math.e), high, self.capacity, widest, self.safe)
+            return
+        old = self.price_of
+        new = replace(old, high=max(old.high, high), widest=np.maximum(old.widest, widest))
+        if new.high > old.high or (new.widest > old.widest).any():
+            rise = new(self.sold[: self.used]) - old(self.sold[: self.used])
+            self.jumps += math.fsum((rise * self.capacity).ravel().tolist())
+            self.price_of = new
+
+    def best(self, request: Request, first: int) -> Plan | None:
+        """The plan of largest payoff from round ``first`` on if that is positive, else None. Nothing is sold yet."""
+        tail = max(0, self.used - first)
+        seconds = self.length - self.restart
+        needed = {x: rounds_needed(request.work, x, seconds) for x in request.speeds}
+        counts = {x: int(k) for x, k in needed.items() if k <= LONGEST}
+        if not counts:
+            return None
+        rounds = min(LONGEST, tail + max(counts.values()))
+        prices, orders, room = self._offers(first, rounds)
+        start = request.age + self.length * np.arange(rounds)
+        best: tuple[float, int, float] = (0.0, -1, 0.0)
+        cost, take = np.empty(rounds), np.zeros(self.capacity.size, dtype=np.int64)
+        for x, k in counts.items():
+            here = slice(0, min(rounds, tail + k))
+            round_costs(
+                request.gang, request.alone, request.shared, x, prices[here], orders[here], room[here], take, cost[here]
+            )
+            rest = self.restart + request.work / x - (k - 1) * seconds
+            payoff, last = best_finish(cost[here], k, start[here], rest, request.scale, request.span, np.empty(k))
+            if payoff > best[0]:
+                best = (payoff, last, x)
+        if best[1] < 0:
+            return None
+        return self._plan(request, first, best[1], best[2], counts[best[2]], prices, orders, room)
+
+    def _offers(self, first: int, rounds: int) -> tuple[Floats, Ints, Ints]:
+        assert self.price_of is not None
+        if first + rounds > self.sold.shape[0]:
+            if (first + rounds) * self.capacity.size > MOST_ROUNDS:
+                legal = (
+                    f"longer rounds: at most {MOST_ROUNDS // self.capacity.size} of them up to the end of the last plan"
+                )
+                raise InputError(
+                    f"{first + rounds} rounds are too many to plan", field="hadar-commit: round", legal=legal
+                )
+            more = np.zeros((max(first + rounds, 2 * self.sold.shape[0]), self.capacity.size), dtype=np.int64)
+            more[: self.sold.shape[0]] = self.sold
+            self.sold = more
+        sold = self.sold[first : first + rounds]
+        prices = self.price_of(sold)
+        orders = np.argsort(prices, axis=1, kind="stable").astype(np.int64)
+        room = np.ascontiguousarray(np.broadcast_to(self.capacity, sold.shape)) if self.safe else self.capacity - sold
+        return prices, orders, room
+
+    def _plan(
+        self,
+        request: Request,
+        first: int,
+        last: int,
+        speed: float,
+        count: int,
+        prices: Floats,
+        orders: Ints,
+        room: Ints,
+    ) -> Plan:
+        take = np.zeros((last + 1, self.capacity.size), dtype=np.int64)
+        cost = np.array([
+            cheapest(request.gang, request.alone, request.shared, speed, prices[i], orders[i], room[i], take[i])
+            for i in range(last + 1)
+        ])  # fmt: skip
+        chosen = np.sort(np.argsort(cost, kind="stable")[:count])
+        rest = self.restart + request.work / speed - (count - 1) * (self.length - self.restart)
+        age = request.age + self.length * float(chosen[-1]) + rest
+        worth = request.worth(age)
+        return Plan(first + chosen, take[chosen], speed, age, worth, worth - math.fsum(cost[chosen].tolist()))
+
+    def alone(self, request: Request) -> tuple[float, int]:
+        """(greatest utility of any plan of a job, rounds of its fastest one): in an empty cluster, at top speed."""
+        x, seconds = request.speeds[0], self.length - self.restart
+        count = int(rounds_needed(request.work, x, seconds))
+        age = request.age + self.length * (count - 1) + self.restart + request.work / x - (count - 1) * seconds
+        return request.worth(age), count
+
+    def sell(self, plan: Plan) -> None:
+        """The plan is carried out: its devices are gone."""
+        self.sold[plan.rounds] += plan.take
+        self.used = max(self.used, int(plan.rounds[-1]) + 1)

@@ -1,0 +1,90 @@
+"""What Hadar knows of the jobs that have arrived: rates by pool, utility, whether they ran. Arrays over all jobs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.policies.gpu_pools import GpuPools
+from optsched.policies.hadar_allocation import SLACK
+from optsched.policies.hadar_auction import Bidders, Where
+from optsched.policies.hadar_utility import UtilityTerms
+from optsched.simulation.policy import Ints, View
+
+# A job ends at a boundary but for rounding if it ends this much later: SLACK of a round, which plans do not count, and
+# some ulps of the clock; with what beginning late has cost it, but never more than a part of a round.
+MOMENT = 2 * SLACK  # of a round
+ULPS = 4
+LONGEST = 0.25  # of a round
+
+
+class Roster:
+    """``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n].
+
+    Entries of jobs that have not arrived are zero.
+    """
+
+    def __init__(self, view: View, pools: GpuPools, utility: str, length: float) -> None:
+        n, count = view.speeds.together.shape[0], pools.type.size
+        self._pools, self._utility, self._length = pools, utility, length
+        self.together, self.spread = np.zeros((n, count)), np.zeros((n, count))
+        self.fastest, self.work, self.arrival = np.ones(n), np.zeros(n), np.zeros(n)
+        self.scale, self.span = np.zeros(n), np.zeros(n)
+        self.gang: Ints = np.ones(n, dtype=np.int64)
+        self.ran = np.zeros(n, dtype=bool)
+        self._lost = np.zeros(n)  # seconds that late boundaries and the rounding of the clock may have cost it
+
+    def meet(self, view: View, active: int) -> None:
+        """Write down the jobs that arrived now; ``active`` jobs share the cluster, they included."""
+        if not view.arrived:
+            return
+        left, capacity = view.left, self._pools.capacity.astype(np.float64)
+        for j in view.arrived:
+            self.together[j], self.spread[j] = self._pools.rates(view, j)
+            best = np.maximum(self.together[j], self.spread[j])
+            terms = UtilityTerms.of(self._utility, view, j, float(left[j]), best, capacity, active, self._length)
+            self.scale[j], self.span[j] = terms.scale, terms.span
+            self.fastest[j], self.work[j] = float(best.max()), float(left[j])
+            self.gang[j], self.arrival[j] = view.gpus(j), view.arrival(j)
+
+    def bidders(self, view: View, jobs: Ints, restart: float) -> Bidders:
+        """These active jobs at a round that begins now."""
+        running = set(view.running)
+        return Bidders(
+            gang=self.gang[jobs],
+            together=self.together[jobs],
+            spread=self.spread[jobs],
+            left=view.left[jobs],
+            age=view.now - self.arrival[jobs],
+            scale=self.scale[jobs],
+            span=self.span[jobs],
+            restart=np.where(self.ran[jobs], restart, 0.0),
+            held=[view.held(j) if j in running else () for j in jobs.tolist()],
+        )
+
+    def starts(self, job: int, now: float, boundary: float) -> None:
+        """``job`` starts now, in the round that was to begin at ``boundary`` <= now."""
+        self._lost[job] += max(0.0, now - boundary) + ULPS * float(np.spacing(now))
+        self.ran[job] = True
+
+    def about_to_end(self, view: View, boundary: float) -> bool:
+        """Does a running job end so soon after ``boundary`` <= now that only rounding kept it from being over?
+
+        A round that began now would go on holding its GPUs, or stop it; and the event of its completion is the next.
+        """
+        now, length = view.now, self._length
+        running = np.array(view.running, dtype=np.int64)
+        if not running.size:
+            return False
+        moment = MOMENT * length + ULPS * float(np.spacing(max(now, length)))
+        until = boundary - now + np.minimum(moment + self._lost[running], LONGEST * length)  # seconds from now
+        left = view.left[running]
+        near = np.flatnonzero(left / self.fastest[running] <= until).tolist()  # on the GPUs held it may take longer
+        return any(left[k] / self._rate(int(running[k]), view.held(int(running[k]))) <= until[k] for k in near)
+
+    def at_best(self, job: int, where: Where) -> bool:
+        """Does ``job`` run as fast as it ever can on these nodes?"""
+        return self._rate(job, where) >= self.fastest[job]
+
+    def _rate(self, job: int, where: Where) -> float:
+        pool = [self._pools.pool[node] for node, _ in where]
+        return float(self.together[job, pool[0]] if len(where) == 1 else min(self.spread[job, p] for p in pool))

@@ -1,0 +1,338 @@
+"""One round of Hadar, compiled: jobs in a given order, alone or in windows, take GPUs at prices that rise as these go.
+
+`value_all` says what every job is worth in an empty cluster; the caller sorts; `serve` goes through the order in windows of
+q jobs: of the 2^q ways to take or skip them the one of largest total payoff is kept (depth first, cut off where even the
+payoffs of an empty round would not catch up; q = 1 is the greedy rule). A job is worth its best allocation by
+`hadar_allocation`, or the GPUs that it holds: those cost it no restart.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.compiled import njit
+from optsched.heap import KERNEL
+from optsched.policies.hadar_allocation import (
+    ALL_ROUNDS,
+    LEFT,
+    LENGTH,
+    NONE,
+    SLACK,
+    find_on_machines,
+    find_on_pools,
+    payoff_of,
+)
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+BY_POOL, BY_MACHINE = 0, 1
+# Market.rule
+LEVEL, CHARGED, WHOLE = range(3)
+
+
+class RoundJobs(NamedTuple):
+    """m active jobs: ``gang`` i64[m], rates f64[m, P], ``terms`` f64[m, 7] (`hadar_allocation`), what they hold (CSR)."""
+
+    gang: Ints
+    together: Floats
+    spread: Floats
+    terms: Floats
+    held_first: Ints  # i64[m + 1]
+    held_machine: Ints
+    held_count: Ints
+
+
+class Market(NamedTuple):
+    """Q = P pools or H machines: price = min(high, low exp(range * min(1, sold / scale))), all f64[Q]."""
+
+    low: Floats
+    log_range: Floats
+    scale: Floats
+    rule: Ints
+
+
+class Devices(NamedTuple):
+    """H machines and P pools during a round; ``claimed``: what running jobs hold that were not looked at yet."""
+
+    pool: Ints  # i64[H]
+    free: Ints
+    claimed: Ints
+    stock: Ints  # i64[P] free devices
+    largest: Ints
+    machines: Ints
+    sold: Ints  # i64[Q]
+    price: Floats
+    by_price: Ints
+
+
+class Room(NamedTuple):
+    """Room to work: ``pools`` i64[2, P], ``machines`` i64[2, H], ``window`` i64[q + 1, H], ``choice`` i64[2, q + 1]."""
+
+    pools: Ints
+    machines: Ints
+    window: Ints
+    best: Ints
+    choice: Ints
+    total: Floats
+
+
+class Taken(NamedTuple):
+    """What was given (CSR): ``size`` i64[2] entries of ``job`` and of ``machine``; ``kept``: the GPUs it held."""
+
+    size: Ints
+    job: Ints
+    kept: Ints
+    first: Ints
+    machine: Ints
+    amount: Ints
+
+
+@njit(**KERNEL)
+def _summarise(d: Devices, p: int) -> None:
+    count, largest, machines = 0, 0, 0
+    for h in range(d.pool.size):
+        if d.pool[h] == p and d.free[h] > 0:
+            count += d.free[h]
+            machines += 1
+            largest = max(largest, d.free[h])
+    d.stock[p], d.largest[p], d.machines[p] = count, largest, machines
+
+
+@njit(**KERNEL)
+def _reprice(d: Devices, market: Market, q: int) -> None:
+    d.price[q] = market.low[q] * math.exp(market.log_range[q] * min(1.0, d.sold[q] / market.scale[q]))
+
+
+@njit(**KERNEL)
+def _sort(d: Devices) -> None:
+    # Almost sorted already; ties by number.
+    for i in range(1, d.by_price.size):
+        q, k = d.by_price[i], i
+        while k > 0 and (
+            d.price[d.by_price[k - 1]] > d.price[q]
+            or (d.price[d.by_price[k - 1]] == d.price[q] and d.by_price[k - 1] > q)
+        ):
+            d.by_price[k] = d.by_price[k - 1]
+            k -= 1
+        d.by_price[k] = q
+
+
+@njit(**KERNEL)
+def open_round(d: Devices, market: Market) -> None:
+    """Prices and sums of the free devices in ``d.free``; nothing is sold."""
+    for q in range(d.price.size):
+        d.sold[q] = 0
+        d.by_price[q] = q
+        _reprice(d, market, q)
+    _sort(d)
+    for p in range(d.stock.size):
+        _summarise(d, p)
+
+
+@njit(**KERNEL)
+def _sell(d: Devices, market: Market, take: Ints, sign: int) -> None:
+    for h in range(take.size):
+        if take[h] > 0:
+            q = h if market.rule[LEVEL] == BY_MACHINE else d.pool[h]
+            d.free[h] -= sign * take[h]
+            d.sold[q] += sign * take[h]
+            _reprice(d, market, q)
+    for p in range(d.stock.size):
+        for h in range(take.size):
+            if take[h] > 0 and d.pool[h] == p:
+                _summarise(d, p)
+                break
+    _sort(d)
+
+
+@njit(**KERNEL)
+def _place(d: Devices, gang: int, several: bool, need: Ints, take: Ints) -> None:
+    # Which machines, when all of a pool cost the same: unclaimed devices first; one machine: the fullest that has room;
+    # several: as few as possible.
+    take[:] = 0
+    if not several:
+        for p in range(need.size):
+            if need[p] > 0:
+                best = -1
+                for h in range(d.pool.size):
+                    if d.pool[h] != p or d.free[h] < gang:
+                        continue
+                    lack = max(0, gang - (d.free[h] - d.claimed[h]))
+                    if (
+                        best < 0
+                        or lack < max(0, gang - (d.free[best] - d.claimed[best]))
+                        or (lack == max(0, gang - (d.free[best] - d.claimed[best])) and d.free[h] < d.free[best])
+                    ):
+                        best = h
+                take[best] = gang
+        return
+    for p in range(need.size):
+        left = need[p]
+        for claims in (True, False):
+            while left > 0:
+                best, room = -1, 0
+                for h in range(d.pool.size):
+                    if d.pool[h] != p:
+                        continue
+                    here = min(d.free[h] - take[h], gang - 1 - take[h])
+                    if claims:
+                        here = min(here, d.free[h] - d.claimed[h] - take[h])
+                    if here > room:
+                        best, room = h, here
+                if best < 0:
+                    break
+                given = min(left, room)
+                take[best] += given
+                left -= given
+
+
+@njit(**KERNEL)
+def _best(
+    jobs: RoundJobs, j: int, d: Devices, market: Market, room: Room, take: Ints, places: bool
+) -> tuple[float, float, bool]:
+    """(payoff, rate, does it keep what it holds) of the best allocation of job j; ``places``: its machines in ``take``."""
+    gang, terms = jobs.gang[j], jobs.terms[j]
+    charged, whole = market.rule[CHARGED], market.rule[WHOLE] == 1
+    if market.rule[LEVEL] == BY_MACHINE:
+        value, rate, several = find_on_machines(
+            gang, jobs.together[j], jobs.spread[j], terms, d.pool, d.price, d.by_price, d.free,
+            charged, whole, take, room.machines[0],
+        )  # fmt: skip
+    else:
+        need = room.pools[0]
+        value, rate, several = find_on_pools(
+            gang, jobs.together[j], jobs.spread[j], terms, d.price, d.by_price, d.stock, d.largest, d.machines,
+            charged, whole, need, room.pools[1],
+        )  # fmt: skip
+    first, last = jobs.held_first[j], jobs.held_first[j + 1]
+    if last > first:
+        held_rate, cost, there = np.inf, 0.0, True
+        for e in range(first, last):
+            h = jobs.held_machine[e]
+            there = there and d.free[h] >= jobs.held_count[e]
+            p = d.pool[h]
+            held_rate = min(held_rate, jobs.together[j, p] if last - first == 1 else jobs.spread[j, p])
+            cost += jobs.held_count[e] * (d.price[h] if market.rule[LEVEL] == BY_MACHINE else d.price[p])
+        if there and held_rate > 0.0:
+            kept = payoff_of(terms, held_rate, cost, last - first > 1, False, charged, whole)
+            if rate == NONE or kept >= value:
+                if places:
+                    take[:] = 0
+                    for e in range(first, last):
+                        take[jobs.held_machine[e]] = jobs.held_count[e]
+                return kept, held_rate, True
+    if places and rate != NONE and value > 0.0 and market.rule[LEVEL] == BY_POOL:
+        _place(d, gang, several, room.pools[0], take)
+    return value, rate, False
+
+
+@njit(**KERNEL)
+def value_all(jobs: RoundJobs, d: Devices, market: Market, room: Room, payoff: Floats, density: Floats) -> None:
+    """Payoff of every job alone at the prices of ``d``, f64[m], and payoff per device and round charged; -inf: no place."""
+    for j in range(jobs.gang.size):
+        value, rate, _ = _best(jobs, j, d, market, room, room.machines[1], False)
+        payoff[j] = density[j] = -np.inf
+        if rate != NONE:
+            payoff[j], density[j] = value, value / jobs.gang[j]
+            if market.rule[CHARGED] == ALL_ROUNDS:
+                density[j] /= max(1.0, np.ceil(jobs.terms[j, LEFT] / rate / jobs.terms[j, LENGTH] - SLACK))
+
+
+@njit(**KERNEL)
+def _unclaim(jobs: RoundJobs, j: int, d: Devices) -> None:
+    for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
+        d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
+
+
+@njit(**KERNEL)
+def _record(j: int, kept: bool, take: Ints, taken: Taken) -> None:
+    k, e = taken.size[0], taken.size[1]
+    taken.job[k], taken.kept[k], taken.first[k] = j, kept, e
+    for h in range(take.size):
+        if take[h] > 0:
+            taken.machine[e], taken.amount[e] = h, take[h]
+            e += 1
+    taken.first[k + 1] = e
+    taken.size[0], taken.size[1] = k + 1, e
+
+
+@njit(**KERNEL)
+def serve(
+    jobs: RoundJobs, order: Ints, hope: Floats, width: int, d: Devices, market: Market, room: Room, taken: Taken
+) -> float:
+    """Serve the jobs of ``order`` in windows of ``width``; the total payoff. ``hope`` f64[m]: no job is worth more."""
+    total, at = 0.0, 0
+    while at < order.size:
+        left = 0
+        for p in range(d.stock.size):
+            left += d.stock[p]
+        if left == 0:
+            break
+        window = 0
+        end = at
+        while end < order.size and window < width:  # jobs that do not fit take no place in the window
+            if jobs.gang[order[end]] <= left:
+                room.choice[2, window] = order[end]
+                window += 1
+            end += 1
+        for i in range(at, end):
+            _unclaim(jobs, order[i], d)
+        at = end
+        total += _window(jobs, window, hope, d, market, room)
+        for i in range(window):
+            if room.choice[1, i] == 1 or room.choice[1, i] == 2:
+                _sell(d, market, room.best[i], 1)
+                _record(room.choice[2, i], room.choice[1, i] == 2, room.best[i], taken)
+    return total
+
+
+@njit(**KERNEL)
+def _window(jobs: RoundJobs, width: int, hope: Floats, d: Devices, market: Market, room: Room) -> float:
+    """The best way to take or skip the jobs ``choice[2, :width]`` one after the other: ``choice[1]``, ``best``."""
+    state, best = room.choice[0], 0.0
+    room.choice[1, :width] = 0
+    depth, state[0] = 0, 0
+    room.total[0] = 0.0
+    while depth >= 0:
+        if depth == width:
+            if room.total[depth] > best:
+                best = room.total[depth]
+                for i in range(width):
+                    room.choice[1, i] = state[i]
+                    for h in range(room.best.shape[1]):
+                        room.best[i, h] = room.window[i, h]
+            depth -= 1
+            continue
+        if state[depth] == 1 or state[depth] == 2:  # back from taking it
+            _sell(d, market, room.window[depth], -1)
+            state[depth] = 3
+        elif state[depth] == 0:
+            could = room.total[depth]
+            for i in range(depth, width):
+                could += max(0.0, hope[room.choice[2, i]])
+            if could <= best:
+                depth -= 1
+                continue
+            value, rate, kept = _best(jobs, room.choice[2, depth], d, market, room, room.window[depth], True)
+            if rate != NONE and value > 0.0:
+                state[depth] = 2 if kept else 1
+                _sell(d, market, room.window[depth], 1)
+                room.total[depth + 1] = room.total[depth] + value
+                depth += 1
+                state[depth] = 0
+                continue
+            state[depth] = 3
+        if state[depth] == 3:
+            state[depth] = 4
+            room.window[depth, :] = 0
+            room.total[depth + 1] = room.total[depth]
+            depth += 1
+            state[depth] = 0
+            continue
+        depth -= 1
+    return best

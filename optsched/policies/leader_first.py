@@ -1,0 +1,161 @@
+"""Leader first: an all-reduce waits where it would hold up more important jobs by more than it loses itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.errors import InputError
+from optsched.policies import POLICIES
+from optsched.policies.shortest_service import shortest_service
+from optsched.simulation.admission import admission
+from optsched.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_BYTE, most_running
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
+
+# What a rule gets as `numbers`: caution, then three numbers a job: its key an iteration, its compute time, its arrival.
+KEY, COMPUTE, ARRIVAL = 0, 1, 2
+
+
+@njit(cache=True)
+def of_job(numbers: Any, which: int, job: int) -> float:
+    """Number ``which`` (KEY, COMPUTE, ARRIVAL) of a job."""
+    return float(numbers[1 + 3 * job + which])
+
+
+@njit(cache=True)
+def key(links: Any, numbers: Any, job: int) -> float:
+    """What is left of a job; smaller is more important."""
+    return of_job(numbers, KEY, job) * links.transfers_left[job]
+
+
+@njit(cache=True)
+def alone(links: Any, job: int) -> float:
+    """Seconds that an all-reduce takes with its interfaces to itself."""
+    return float(links.cost[LATENCY] + links.cost[SECONDS_PER_BYTE] * links.message[job])
+
+
+@njit(cache=True)
+def leaders(links: Any, numbers: Any) -> Any:
+    """The leader of every node, i64[N], -1: none. Jobs by importance; one leads where no node of its gang is led yet."""
+    led = np.full(links.head.size, -1, dtype=np.int64)
+    jobs = np.flatnonzero(links.transfers_left > 0)
+    keys = np.empty(jobs.size)
+    for i in range(jobs.size):
+        keys[i] = key(links, numbers, jobs[i])
+    for i in np.argsort(keys, kind="mergesort"):  # stable: ties by index
+        job, free = jobs[i], True
+        nodes = links.job_node[links.first[job] : links.first[job] + links.span[job]]
+        for node in nodes:
+            free = free and led[node] < 0
+        if free:
+            for node in nodes:
+                led[node] = job
+    return led
+
+
+@njit(cache=True)
+def next_start(links: Any, numbers: Any, job: int) -> float:
+    """When the next all-reduce of a job that has none on its way could start at the earliest, as far as the links tell."""
+    now = float(links.clock[NOW])
+    if links.state[job] == ABSENT:  # it computes; GPUs that it shares may hold it up, so that it can be late already
+        compute = of_job(numbers, COMPUTE, job)
+        ready = max(links.mark[job], of_job(numbers, ARRIVAL, job)) + compute
+        return ready if ready > now else now + compute
+    start = now
+    for node in links.job_node[links.first[job] : links.first[job] + links.span[job]]:
+        if links.head[node] >= 0:  # nothing ever overlaps here, so the end of what runs is known
+            other = links.entry_job[links.head[node]]
+            start = max(start, links.began[other] + alone(links, other))
+    return start
+
+
+@njit(cache=True)
+def exchange(links: Any, numbers: Any, job: int, leader: int) -> tuple[float, float]:
+    """Seconds that the leader gains, and the job loses, when the leader goes first in all its iterations.
+
+    One link, i rounds left each of compute t and transfer s; the job B is ready now, its leader A as soon as it has
+    computed. Taking turns, A's transfers each wait for one of B's while both last. A first, A ends after i_A (t_A + s_A),
+    and B, idle until then, after another i_B s_B + (i_B - 1) t_B. With t_A <= s_B and t_B <= s_A that gives A the gain
+    min(i_A, i_B) (s_B - t_A); B loses i_A (t_A + t_B) if i_A <= i_B, else i_A (t_A + s_A) + (i_B - 1) (t_B - s_A). Here
+    t_A is what is left of it until A can start.
+    """
+    now, start = links.clock[NOW], next_start(links, numbers, leader)
+    held_up = now + alone(links, job) - start
+    if held_up <= 0.0:
+        return 0.0, 0.0
+    mine, its = links.transfers_left[job], links.transfers_left[leader]
+    gain = min(mine, its) * held_up
+    compute = of_job(numbers, COMPUTE, job)
+    if its <= mine:
+        return gain, its * (start - now + compute)
+    transfer = alone(links, leader)
+    return gain, its * (of_job(numbers, COMPUTE, leader) + transfer) + (mine - 1) * (compute - transfer)
+
+
+@admission
+def holds_up_nobody(job: Any, links: Any, numbers: Any) -> bool:
+    """Nothing runs on the nodes of the job, and its leaders gain less from its waiting than it loses (x caution)."""
+    if most_running(links, job) > 0:
+        return False
+    led = leaders(links, numbers)
+    own = key(links, numbers, job)
+    gain, loss = 0.0, 0.0
+    for leader in np.unique(led[links.job_node[links.first[job] : links.first[job] + links.span[job]]]):
+        if leader < 0 or leader == job or links.state[leader] > READY:
+            continue
+        its = key(links, numbers, leader)
+        if its < own or (its == own and leader < job):
+            more, less = exchange(links, numbers, job, leader)
+            gain, loss = gain + more, max(loss, less)
+    return not gain > numbers[0] * loss
+
+
+@POLICIES.register("leader-first")
+@dataclass(frozen=True)
+class LeaderFirst:
+    """Leader first: never two all-reduces on an interface, and none that holds up more important jobs by too much.
+
+    **Problem** and **Knowledge** (clairvoyant) as ``ada-srsf``. Placement, queue and GPUs as there: only transfers differ.
+    Importance: the smallest n_j^``width`` (t_j + a + b M_j) x iterations left (n_j workers, t_j compute). In this order
+    a job becomes a leader if none of its nodes has one yet. A leader's transfer starts when nothing runs on its nodes.
+    Another one must also pass an exchange with each of its more important leaders whose transfer does not run: if the
+    leader went first in all its iterations, how much would it gain, and how much would this job lose? It waits when the
+    sum of the gains exceeds ``caution`` times the largest loss. So a long all-reduce does not slip into the short
+    computation of a leader, which would have the two take turns and both end late; a short one does.
+
+    **Guarantee** none known. Every transfer starts: of those that wait the most important one is a leader once the jobs
+    before it have ended, and it is asked when the last of their transfers ends.
+    **Measured** recipe ``ada-srsf``, ``lwf``, paired change of the mean JCT, mean over seeds and 95 % interval (Student t).
+    Seeds 1-20, not used to find the rule: -6.5 +- 2.7 % against SRSF(1), -13.9 +- 2.7 % against SRSF(2), -8.0 +- 3.0 %
+    against Ada-SRSF, -9.5 +- 2.6 % against AdaDUAL; seeds 1-60: -7.3 +- 1.7, -13.9 +- 1.4, -8.4 +- 1.6, -9.4 +- 1.4 %.
+    ``scale=100``, seeds 1-20: -3.4 +- 3.1, -12.9 +- 2.5, -5.5 +- 2.4, -7.4 +- 2.8 %. Most of it is the waiting: its order of
+    transfers with the rule of SRSF(1) gains 0.6 +- 2.3 %. Infinite bandwidth would gain 52 %.
+    **Complexity** O(n + L log L + W) a test, for L of n jobs that still send, whose gangs span W nodes in all.
+    **Reference** this project.
+    """
+
+    width: float = 0.5
+    caution: float = 1.0
+    name: ClassVar[str] = "leader-first"
+    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    default_placement: ClassVar[str] = "lwf"
+
+    def __post_init__(self) -> None:
+        for field in ("width", "caution"):
+            if not 0 <= getattr(self, field) < float("inf"):
+                raise InputError(
+                    "not legal", field=f"{self.name}: {field}", value=getattr(self, field), legal="a number >= 0"
+                )
+
+    def tasks(self, jobs: TaskJobs) -> TaskOrder:
+        """By remaining service; transfers by importance, admitted where they hold up nobody."""
+        latency = 0.0 if jobs.contention is None else jobs.contention.latency
+        alone = latency + jobs.message * jobs.seconds_per_byte
+        per_iteration = jobs.gpus**self.width * (jobs.compute + alone)
+        known = np.stack([per_iteration, jobs.compute, jobs.clock_arrival], axis=1)
+        numbers = (self.caution, *known.ravel().tolist())
+        return shortest_service(jobs, holds_up_nobody, numbers, link=Countdown(transfer=per_iteration))

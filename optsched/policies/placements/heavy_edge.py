@@ -1,0 +1,184 @@
+"""``heavy-edge``: replicas that exchange much data share a server, so that little goes between servers.
+
+The greedy of the A-SRPT sheet and its improvements. A job's replicas are the vertices of a graph whose edges weigh the
+bytes of an iteration; servers are chosen best fit first (`server_choice`), filled along the heaviest edges
+(`greedy_mapping`) and perhaps improved (`local_search_mapping`).
+
+**Guarantee**: none known, and none with a constant: on 3+3+1 replicas and 4+4 free GPUs the plain greedy is 7.6 times as
+slow as the best mapping, and every greedy variant 6.3 times on 3+3 replicas and 2, 3, 4 free GPUs (``stage-moves`` finds
+both). Always alpha_min <= alpha <= alpha_max.
+**Reference**: Luo, Liu, Lee, Shroff, Prediction-assisted online distributed deep learning workload scheduling in GPU
+clusters, INFOCOM 2025 (the idea); the steps are this project's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.compiled import njit
+from optsched.errors import InputError
+from optsched.heap import KERNEL
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.placements.exact_mapping import EXACT, enumerate_mappings
+from optsched.policies.placements.greedy_mapping import fill_from_every_seed, set_servers
+from optsched.policies.placements.local_search_mapping import descend
+from optsched.policies.placements.mapping import new_mapping, write_entries
+from optsched.policies.placements.random_mapping import fill_at_random
+from optsched.policies.placements.server_choice import choose_servers
+from optsched.problem.profile import Profile
+from optsched.registry import near_matches
+from optsched.simulation.placing import SIGNATURE, Placement
+from optsched.speeds.network import Network
+from optsched.speeds.speed_tables import pack, stages_of
+from optsched.speeds.stage_graph import iteration_time
+from optsched.speeds.stage_tables import tables
+
+Ints = npt.NDArray[np.int64]
+
+SMALL = 32  # replicas of the largest job that `auto` takes trouble over
+ENUMERABLE = 10  # and of the largest that `best_mapping` takes
+ANY = 2**31
+
+# One compiled rule for all variants: its settings stand behind the state of its random numbers, u64[1 + 5].
+DRAWN, SEEDS, LEVELS, GREATEST, ENUMERATED = 1, 2, 3, 4, 5
+
+
+# Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
+@njit(SIGNATURE, interpreted=lambda *given: given[5][ENUMERATED] == 0, **KERNEL)  # not while it enumerates
+def _heavy_edge(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
+    servers = choose_servers(gpus, free, eligible, out_node, out_count)
+    p = tables.profile[job]
+    if p < 0 or servers == 0:
+        return servers
+    x = new_mapping(stages_of(tables), p, free, eligible)
+    small = gpus <= np.int64(random[GREATEST])
+    if random[DRAWN] > 0:
+        fill_at_random(x, random)
+    else:
+        set_servers(x, servers, out_node, out_count)
+        fill_from_every_seed(x, servers, x.stages if random[SEEDS] > 0 and small else 0)
+        if random[LEVELS] > 0 and small:
+            descend(x, np.int64(random[LEVELS]))
+    if gpus <= np.int64(random[ENUMERATED]):
+        enumerate_mappings(x)
+    return write_entries(x, out_node, out_count)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a mapping is sought: ``drawn`` at random, or by the greedy (from every seed?), then ``levels`` of local search.
+
+    Seeds and local search for jobs of at most ``greatest`` replicas, enumeration for at most ``enumerated``.
+    """
+
+    drawn: bool = False
+    seeds: bool = False
+    levels: int = 0
+    greatest: int = ANY
+    enumerated: int = 0
+
+
+VARIANTS = {
+    "auto": Variant(seeds=True, levels=1, greatest=SMALL),
+    "plain": Variant(),
+    "multi-seed": Variant(seeds=True),
+    "local-search": Variant(levels=1),
+    "multi-seed-local-search": Variant(seeds=True, levels=1),
+    "stage-moves": Variant(seeds=True, levels=2),
+    "exact": Variant(seeds=True, levels=2, greatest=SMALL, enumerated=EXACT),
+    "random": Variant(drawn=True),
+}
+
+
+@dataclass(frozen=True)
+class HeavyEdge(Placement):
+    """The rule in one of its variants."""
+
+    variant: Variant = VARIANTS["auto"]
+
+    def random_state(self) -> Any:
+        """The state of the random numbers and the settings of the variant, u64[6]."""
+        settings = np.array(dataclasses.astuple(self.variant), dtype=np.uint64)
+        return np.concatenate([super().random_state(), settings])
+
+
+@PLACEMENTS.register("heavy-edge")
+def heavy_edge(variant: str = "auto", seed: int = 0) -> Placement:
+    """A gang starts whenever enough eligible GPUs are free; its replicas go where little data crosses servers.
+
+    ``variant``: ``plain`` greedy; ``multi-seed`` the best of the greedy's runs from every stage and without;
+    ``local-search`` plain, then moves of a replica and swaps of two while alpha falls; ``multi-seed-local-search``;
+    ``stage-moves`` the same with whole groups and stages too; ``exact`` the best mapping of jobs of at most 8 replicas;
+    ``random`` replicas on free GPUs, drawn with ``seed``; ``auto`` multi-seed-local-search up to 32 replicas, else plain.
+    Jobs without a profile: the choice of servers only. Complexity, S stages, E edges, K servers taken of N, C with free
+    GPUs: plain O(N K + g (S + E) + S C); multi-seed S times as much; a pass of the local search O(g C + g^2) alphas.
+    """
+    if variant not in VARIANTS:
+        legal = near_matches(variant, list(VARIANTS), kind="variant")
+        raise InputError("there is no such variant", field="heavy-edge: variant", value=variant, legal=legal)
+    if seed < 0:
+        raise InputError("not legal", field="heavy-edge: seed", value=seed, legal="an integer >= 0")
+    return _rule(VARIANTS[variant], seed)
+
+
+def _rule(variant: Variant, seed: int = 0) -> HeavyEdge:
+    return HeavyEdge("heavy-edge", _heavy_edge, any_free=True, seed=seed, variant=variant)
+
+
+def map_job(
+    profile: Profile, network: Network, free: Sequence[int] | Ints, variant: str = "auto", seed: int = 0
+) -> tuple[Ints, float]:
+    """Where ``heavy-edge`` puts one job: the node of every replica, i64[g] stage after stage, and alpha in seconds.
+
+    ``free`` i64[N]: free GPUs a node. Raises `InputError` for an unknown variant, and when fewer than g GPUs are free.
+
+    >>> import optsched as osd
+    >>> profile = osd.zoo_profile("vgg19", gpus=4, parallelism="pipeline")
+    >>> network = osd.Network.of(osd.load("ddl-04-1").cluster)
+    >>> nodes, seconds = osd.map_job(profile, network, free=[4, 4])
+    >>> nodes.tolist()
+    [0, 0, 0, 0]
+    """
+    return _mapped(heavy_edge(variant, seed), profile, network, free)
+
+
+def best_mapping(profile: Profile, network: Network, free: Sequence[int] | Ints) -> tuple[Ints, float]:
+    """The fastest mapping of one job of at most 10 replicas, by enumeration; same arguments and results as `map_job`.
+
+    Complexity: `optsched.policies.placements.exact_mapping`. Raises `InputError` for a larger job, and when too few
+    GPUs are free.
+    """
+    if profile.gpus > ENUMERABLE:
+        legal = f"at most {ENUMERABLE}; larger jobs: the model gpu_mapping"
+        raise InputError("too many replicas to enumerate", field="replicas", value=profile.gpus, legal=legal)
+    return _mapped(_rule(dataclasses.replace(VARIANTS["exact"], enumerated=ENUMERABLE)), profile, network, free)
+
+
+def _mapped(rule: Placement, profile: Profile, network: Network, free: Sequence[int] | Ints) -> tuple[Ints, float]:
+    offered = np.array(free, dtype=np.int64)  # a copy: the rule's type is that of an array that may be written
+    _require_room(profile, network, offered)
+    gang = profile.gpus
+    out = np.zeros((2, gang), dtype=np.int64)
+    t = pack(tables([profile], np.zeros(1, dtype=np.int64), network))
+    eligible, size = np.ones(offered.size, dtype=np.bool_), np.maximum(network.gpus, offered)
+    entries = rule.place(0, gang, offered, size, eligible, rule.random_state(), t, out[0], out[1])
+    nodes = np.repeat(out[0, :entries], out[1, :entries])
+    return nodes, iteration_time(profile, network, nodes.tolist())
+
+
+def _require_room(profile: Profile, network: Network, free: Ints) -> None:
+    """`InputError` unless ``free`` names a number of GPUs >= 0 for every node and offers enough for the job."""
+    if free.shape != network.gpus.shape or (free < 0).any():
+        legal = f"a number of GPUs >= 0 for each of {network.gpus.size} nodes"
+        raise InputError("not legal", field="free", value=free.tolist(), legal=legal)
+    if int(free.sum()) < profile.gpus:
+        legal = f"at least {profile.gpus} free GPUs, one for each replica"
+        raise InputError("too few free GPUs", field="free", value=free.tolist(), legal=legal)

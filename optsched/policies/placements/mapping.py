@@ -1,0 +1,238 @@
+"""A mapping of one job's replicas to servers while it is being sought, and its iteration time.
+
+Replicas of a stage are alike, so a mapping is a count a (stage, server). Candidates are the eligible servers with free
+GPUs, by number. Everything lies in two tables in the scratch room of `optsched.speeds.stage_tables`: nothing is allocated,
+and few arrays are passed from function to function, which is what compiling and calling them costs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.compiled import njit
+from optsched.heap import KERNEL
+from optsched.speeds.stage_tables import StageTables
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+FALLS = 1 - 1e-12  # an iteration time is smaller only when it is so by more than rounding
+
+# How kernels are compiled that only other kernels call: without the faces to Python, a quarter of the compile time.
+INNER: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+# Rows of `whole`, by candidate:
+NODE = 0
+VACANT = 1  # GPUs that are free and not taken by this job
+HELD = 2  # replicas of this job
+TWIN = 3  # the candidate before it with the same bandwidths, -1: none
+# by stage:
+FIRST = 4  # its first replica; one more entry: all replicas
+SPREAD = 5  # candidates that hold it: COLUMN[FIRST : FIRST + SPREAD], ascending
+LEFT = 6  # replicas the greedy has not placed yet
+KEPT_SPREAD = 7
+# by replica:
+COLUMN = 8
+SERVER = 9  # the candidates that the greedy fills, in this order, and how many replicas each takes
+SHARE = 10
+KEPT_COLUMN = 11  # the best mapping so far
+KEPT_COUNT = 12
+GROUP_STAGE = 13  # the groups, replicas of one stage on one candidate, at the start of a pass of the local search
+GROUP_COLUMN = 14
+ASIDE_COLUMN = 15  # where a whole stage was
+ASIDE_COUNT = 16
+COUNT = 17  # and the rows after it: replicas of stage s on candidate c in row COUNT + s
+
+# Rows of `real`, by candidate:
+INTRA = 0
+CROSS = 1
+# by stage:
+COMPUTE = 2
+RING = 3
+TIE = 4  # bytes between two replicas of a stage
+GAIN = 5  # bytes between a replica and those on the server being filled
+LONELY = 6  # bytes between a replica and the others left
+# by place in COLUMN:
+WAIT = 7
+
+
+class Mapping(NamedTuple):
+    """S stages, C candidates, E edges; ``whole`` and ``real`` have a row for each of the names above."""
+
+    stages: int
+    candidates: int
+    factor: float  # 1 + (S-1)/m
+    fastest: float  # alpha_min: nothing to gain below it
+    whole: Ints
+    real: Floats
+    tail: Ints  # i64[E]
+    head: Ints
+    pair: Floats  # w_uv
+
+
+@njit(**INNER)
+def new_mapping(t: StageTables, p: int, free: Any, eligible: Any) -> Mapping:
+    """An empty mapping of profile ``p`` to the eligible free GPUs. O(nodes + stages x candidates)."""
+    base, end = t.stage_first[p], t.stage_first[p + 1]
+    stages = end - base
+    candidates = 0
+    for m in range(free.size):
+        if eligible[m] and free[m] > 0:
+            candidates += 1
+    whole, real = t.scratch, t.scratch_seconds
+    edges, last = t.edge_first[p], t.edge_first[p + 1]
+    ends = (t.tail[edges:last], t.head[edges:last], t.pair[edges:last])
+    x = Mapping(stages, candidates, t.factor[p], t.fastest[p], whole, real, ends[0], ends[1], ends[2])
+    c = 0
+    for m in range(free.size):
+        if eligible[m] and free[m] > 0:
+            whole[NODE, c], whole[VACANT, c], whole[HELD, c] = m, free[m], 0
+            real[INTRA, c], real[CROSS, c] = t.intra[m], t.cross[m]
+            d = c - 1
+            while d >= 0 and not (real[INTRA, d] == real[INTRA, c] and real[CROSS, d] == real[CROSS, c]):
+                d -= 1
+            whole[TWIN, c] = d
+            c += 1
+    whole[FIRST, 0] = 0
+    for s in range(stages):
+        whole[FIRST, s + 1] = whole[FIRST, s] + t.replicas[base + s]
+        whole[SPREAD, s] = 0
+        real[COMPUTE, s], real[RING, s], real[TIE, s] = t.compute[base + s], t.ring[base + s], t.inner[base + s]
+        for c in range(candidates):
+            whole[COUNT + s, c] = 0
+    return x
+
+
+@njit(**INNER)
+def put(x: Mapping, s: int, c: int, n: int) -> None:
+    """``n`` more replicas of stage ``s`` on candidate ``c``."""
+    w = x.whole
+    if w[COUNT + s, c] == 0:
+        at = w[FIRST, s] + w[SPREAD, s]
+        while at > w[FIRST, s] and w[COLUMN, at - 1] > c:
+            w[COLUMN, at] = w[COLUMN, at - 1]
+            at -= 1
+        w[COLUMN, at] = c
+        w[SPREAD, s] += 1
+    w[COUNT + s, c] += n
+    w[HELD, c] += n
+    w[VACANT, c] -= n
+
+
+@njit(**INNER)
+def take(x: Mapping, s: int, c: int, n: int) -> None:
+    """``n`` replicas of stage ``s`` leave candidate ``c``."""
+    w = x.whole
+    w[COUNT + s, c] -= n
+    w[HELD, c] -= n
+    w[VACANT, c] += n
+    if w[COUNT + s, c] == 0:
+        w[SPREAD, s] -= 1
+        at = w[FIRST, s]
+        while w[COLUMN, at] != c:
+            at += 1
+        while at < w[FIRST, s] + w[SPREAD, s]:
+            w[COLUMN, at] = w[COLUMN, at + 1]
+            at += 1
+
+
+@njit(**INNER)
+def clear(x: Mapping) -> None:
+    """No replica is placed."""
+    w = x.whole
+    for s in range(x.stages):
+        while w[SPREAD, s] > 0:
+            c = w[COLUMN, w[FIRST, s] + w[SPREAD, s] - 1]
+            take(x, s, c, w[COUNT + s, c])
+
+
+@njit(**INNER)
+def keep(x: Mapping) -> None:
+    """Remember this mapping."""
+    w = x.whole
+    for s in range(x.stages):
+        w[KEPT_SPREAD, s] = w[SPREAD, s]
+        for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
+            w[KEPT_COLUMN, i] = w[COLUMN, i]
+            w[KEPT_COUNT, i] = w[COUNT + s, w[COLUMN, i]]
+
+
+@njit(**INNER)
+def recall(x: Mapping) -> None:
+    """Back to the mapping that was kept."""
+    clear(x)
+    w = x.whole
+    for s in range(x.stages):
+        for i in range(w[FIRST, s], w[FIRST, s] + w[KEPT_SPREAD, s]):
+            put(x, s, w[KEPT_COLUMN, i], w[KEPT_COUNT, i])
+
+
+@njit(**INNER)
+def mapping_pace(x: Mapping) -> float:
+    """alpha of the replicas placed so far: what is not placed sends nothing, so this is a lower bound until all are.
+
+    Complexity O(sum over edges of the spreads of both ends). Terms: `optsched.speeds.stage_graph`.
+    """
+    w, f = x.whole, x.real
+    ring = 0.0
+    for s in range(x.stages):
+        first, last = w[FIRST, s], w[FIRST, s] + w[SPREAD, s]
+        slowest = np.inf  # link of the ring
+        for i in range(first, last):
+            f[WAIT, i] = f[COMPUTE, s]
+            slowest = min(slowest, f[CROSS, w[COLUMN, i]])
+        if w[FIRST, s + 1] > first + 1 and last > first:
+            ring = max(ring, f[RING, s] / (slowest if last > first + 1 else f[INTRA, w[COLUMN, first]]))
+    for e in range(x.pair.size):
+        _exchange_data(x, x.tail[e], x.head[e], x.pair[e])
+    longest = 0.0
+    for s in range(x.stages):
+        for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
+            longest = max(longest, f[WAIT, i])
+    return x.factor * longest + ring
+
+
+@njit(**INNER)
+def _exchange_data(x: Mapping, s: int, u: int, pair: float) -> None:
+    # What replicas of two neighbouring stages wait for each other.
+    w, f = x.whole, x.real
+    for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
+        c = w[COLUMN, i]
+        for j in range(w[FIRST, u], w[FIRST, u] + w[SPREAD, u]):
+            d = w[COLUMN, j]
+            seconds = pair / (f[INTRA, c] if c == d else min(f[CROSS, c], f[CROSS, d]))
+            f[WAIT, i] += seconds * w[COUNT + u, d]
+            f[WAIT, j] += seconds * w[COUNT + s, c]
+
+
+@njit(**INNER)
+def has_an_equal_before(x: Mapping, d: int, need: int) -> bool:
+    """Is an empty server with the same bandwidths and ``need`` free GPUs looked at before the empty candidate ``d``?"""
+    w = x.whole
+    if w[HELD, d] > 0:
+        return False
+    d = w[TWIN, d]
+    while d >= 0:
+        if w[HELD, d] == 0 and w[VACANT, d] >= need:
+            return True
+        d = w[TWIN, d]
+    return False
+
+
+@njit(**INNER)
+def write_entries(x: Mapping, out_node: Any, out_count: Any) -> int:
+    """The mapping as entries (node, GPUs) in stage-major order; their number."""
+    w, entries = x.whole, 0
+    for s in range(x.stages):
+        for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
+            m, n = w[NODE, w[COLUMN, i]], w[COUNT + s, w[COLUMN, i]]
+            if entries > 0 and out_node[entries - 1] == m:
+                out_count[entries - 1] += n
+            else:
+                out_node[entries] = m
+                out_count[entries] = n
+                entries += 1
+    return entries

@@ -1,0 +1,56 @@
+"""``one-type``: all GPUs of a gang are of one type, where a type has as many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optsched.policies.placements import PLACEMENTS
+from optsched.simulation.placing import Placement, compiled
+
+
+@compiled
+def _one_type(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
+    best, most, widest = -1, gpus - 1, 0
+    for first in range(free.size):  # every type once, at its first node
+        kind, total, whole = tables.pool_type[first], 0, 0
+        for p in range(free.size):
+            if tables.pool_type[p] == kind and eligible[p]:
+                if p < first:
+                    total, whole = -1, 0
+                    break
+                total += free[p]
+                whole += size[p]
+        widest = max(widest, whole)
+        if total > most:
+            best, most = kind, total
+    several = gpus > widest  # no type will ever hold it: of all that it may use
+    if best < 0 and not several:
+        return 0
+    fitting = -1  # the node with the fewest free GPUs that holds the gang
+    for p in range(free.size):
+        of_type = eligible[p] and (several or tables.pool_type[p] == best)
+        if of_type and free[p] >= gpus and (fitting < 0 or free[p] < free[fitting]):
+            fitting = p
+    if fitting >= 0:
+        out_node[0], out_count[0] = fitting, gpus
+        return 1
+    left, entries = gpus, 0
+    for p in range(free.size):
+        if left > 0 and eligible[p] and free[p] > 0 and (several or tables.pool_type[p] == best):
+            out_node[entries], out_count[entries] = p, min(left, free[p])
+            left -= out_count[entries]
+            entries += 1
+    return entries if left == 0 else 0
+
+
+@PLACEMENTS.register("one-type")
+def one_type() -> Placement:
+    """A gang runs on GPUs of one type: that of which most are free (ties: the first in the cluster), whatever its speed.
+
+    On one node where one holds it (best fit), else on nodes in index order. A gang larger than every type takes GPUs of
+    several, or it would never start.
+    Complexity O(nodes x types). What a manager of containers does that knows of types but not of speeds.
+    """
+    return Placement("one-type", _one_type)

@@ -1,0 +1,33 @@
+"""Replicas on free GPUs at random: what a mapper is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.policies.placements.mapping import FIRST, INNER, VACANT, Mapping, put
+
+
+@njit(**INNER)
+def fill_at_random(x: Mapping, random: Any) -> None:
+    """Every replica on one of the free GPUs that are left, all equally likely. O(g C) for C candidates."""
+    w, total, one = x.whole, 0, np.int64(1)
+    for c in range(x.candidates):
+        total += w[VACANT, c]
+    for s in range(x.stages):
+        for _ in range(w[FIRST, s], w[FIRST, s + 1]):
+            y = random[0]  # xorshift64*
+            y ^= y >> np.uint64(12)
+            y ^= y << np.uint64(25)
+            y ^= y >> np.uint64(27)
+            random[0] = y
+            uniform = ((y * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+            drawn = np.int64(uniform * total)
+            c = 0
+            while drawn >= w[VACANT, c]:
+                drawn -= w[VACANT, c]
+                c += 1
+            put(x, s, c, one)
+            total -= 1

@@ -1,0 +1,110 @@
+"""``forest``: random-forest regression on what is known of a job and of the earlier runs of its group."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.features import Features
+from optsched.policies.predictors.history import Runs
+from optsched.policies.predictors.learner import Learner
+from optsched.policies.predictors.text import spelled
+from optsched.policies.predictors.trees import Row, Trees
+
+FIRST_FIT = 100  # completions; before that the group's mean serves
+KNOWN = 3  # runs of a group from which on it counts as seen
+
+
+@PREDICTORS.register("forest")
+@dataclass
+class Forest(Learner):
+    """Random forest on y = log(1 + n), strictly online: the features of a job at its submission, refitted as runs complete.
+
+    ``trees`` trees with at least ``leaf`` runs a leaf and a fixed ``seed``; fitted after the first 100 completions (or
+    ``refit``, if fewer) and again after every further ``refit``, on the last ``window`` completed runs, each with the
+    features it had when it was submitted (`optsched.policies.predictors.features`). A job whose group has fewer than 3
+    completed runs gets the mean y of its user's runs, else the median y of all runs, else ``prior``; before the first
+    fit a known group gets its mean. ``cap`` > 0 keeps the forest's word within [1/cap, cap] times the median of the
+    group.
+
+    **Guarantee** none: a forest averages observed lengths, so that it never leaves their range, but a changed script is
+    wrong by the change. **Complexity** O(trees x depth) a job; a fit takes O(trees x window log^2 window) time.
+    **Reference** Luo, Liu, Lee, Shroff 2025 (arXiv 2501.05563) predict iterations by random-forest regression; features,
+    refitting and cold start are this project's own. Breiman 2001.
+    """
+
+    trees: int = 100
+    leaf: int = 2
+    refit: int = 500
+    seed: int = 0
+    cap: float = 0.0
+    window: int = 5_000
+    _features: Features | None = field(default=None, init=False, repr=False, compare=False)
+    _fitted: Trees | None = field(default=None, init=False, repr=False, compare=False)
+    _asked: dict[int, Row] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _runs: deque[tuple[Row, float]] = field(default_factory=deque, init=False, repr=False, compare=False)
+    _fresh: int = field(default_factory=int, init=False, repr=False, compare=False)  # completions since the last fit
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key, least in (("trees", 1), ("leaf", 1), ("refit", 1), ("window", 1), ("seed", 0)):
+            value = getattr(self, key)
+            if value < least:
+                raise InputError("not legal", field=key, value=value, legal=f"an integer >= {least}")
+        if self.cap != 0 and not (1 <= self.cap < math.inf):
+            raise InputError("not legal", field="cap", value=self.cap, legal="0 (off) or a factor >= 1")
+        self._forget()
+
+    @property
+    def name(self) -> str:
+        """Shown in reports."""
+        return spelled("forest", self)
+
+    def _forget(self) -> None:
+        self._features, self._fitted, self._asked = Features(self.prior), None, {}
+        self._runs, self._fresh = deque(maxlen=self.window), 0
+
+    def _submit(self, job: int, now: float) -> None:
+        assert self._features is not None
+        self._asked[job] = self._features.row(self.jobs, job, now, self._history)
+
+    def _complete(self, job: int, now: float, length: float) -> None:
+        super()._complete(job, now, length)
+        self._runs.append((self._asked.pop(job), math.log1p(length)))
+        self._fresh += 1
+
+    def observe(self, job: int, now: float, length: float) -> None:
+        """The run enters the history, with the features it had at its submission; now and then the forest is refitted."""
+        super().observe(job, now, length)
+        if self._fresh >= (self.refit if self._fitted else min(FIRST_FIT, self.refit)):
+            self._settle()
+
+    def _settle(self) -> None:
+        from sklearn.ensemble import RandomForestRegressor  # slow to import, and few runs need it
+
+        rows = np.stack([row for row, _ in self._runs])
+        y = np.array([y for _, y in self._runs])
+        forest = RandomForestRegressor(self.trees, min_samples_leaf=self.leaf, random_state=self.seed)
+        self._fitted, self._fresh = Trees.of(forest.fit(rows, y)), 0
+
+    def _length(self, job: int) -> float:
+        jobs, history = self.jobs, self._history
+        group = history.group(jobs, job)
+        if group is None or group.count < KNOWN:
+            user, every = history.user(jobs, job), history.all(jobs, job)
+            y = user.mean if user else every.median if every else None
+            return self.prior if y is None else math.expm1(y)
+        if self._fitted is None:
+            return math.expm1(group.mean)
+        return self._capped(math.expm1(self._fitted.predict(self._asked[job])), group)
+
+    def _capped(self, length: float, group: Runs) -> float:
+        if not self.cap:
+            return length
+        middle = math.expm1(group.median)
+        return min(max(length, middle / self.cap), middle * self.cap)

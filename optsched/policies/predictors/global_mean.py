@@ -1,0 +1,51 @@
+"""``global-mean``: every job is like the average job."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from optsched.errors import InputError
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.history import Runs
+from optsched.policies.predictors.learner import Learner
+from optsched.policies.predictors.text import spelled
+
+MEANS = ("geometric", "arithmetic")
+
+
+@dataclass
+class Mean(Learner):
+    """A mean of completed runs.
+
+    ``mean=geometric``: exp(mean of log(1 + n)) - 1, the mean on the scale on which ratios n^/n count; ``arithmetic``: the
+    plain mean of n, which few long runs pull up.
+    """
+
+    mean: str = "geometric"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mean not in MEANS:
+            raise InputError("not legal", field="mean", value=self.mean, legal=" or ".join(MEANS))
+
+    def _of(self, runs: Runs) -> float:
+        return math.expm1(runs.mean) if self.mean == "geometric" else runs.mean_length
+
+
+@PREDICTORS.register("global-mean")
+@dataclass
+class GlobalMean(Mean):
+    """The mean of all runs that completed before; before the first: ``prior``. O(log n) a job.
+
+    The baseline that knows nothing of a job: what any other predictor must beat.
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports."""
+        return spelled("global-mean", self)
+
+    def _length(self, job: int) -> float:
+        runs = self._history.all(self.jobs, job)
+        return self.prior if runs is None else self._of(runs)

@@ -1,0 +1,54 @@
+"""``noisy``: the truth, wrong by a controlled factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.text import spelled
+from optsched.simulation.policy import Floats, JobFacts
+
+LARGEST = 1e6
+
+
+@PREDICTORS.register("noisy")
+@dataclass
+class Noisy:
+    """n^_j = n_j error^u_j, the u_j independent and uniform in [-1, 1]: lam_o, lam_u <= error. O(1) a job.
+
+    u_j is the j-th draw of a generator seeded with ``seed``: it depends neither on the other jobs nor on the order of
+    asking, and is the same for every ``error``.
+    """
+
+    error: float = 2.0
+    seed: int = 0
+    oracle: ClassVar[bool] = True
+    _predicted: Floats | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.error <= LARGEST:
+            raise InputError("not legal", field="error", value=self.error, legal=f"a factor from 1 to {LARGEST:g}")
+        if self.seed < 0:
+            raise InputError("not legal", field="seed", value=self.seed, legal="an integer >= 0")
+
+    @property
+    def name(self) -> str:
+        """Shown in reports."""
+        return spelled("noisy", self, always=("error",))
+
+    def begin(self, jobs: JobFacts) -> None:
+        """Read the truth and blur it."""
+        u = np.random.Generator(np.random.PCG64(self.seed)).uniform(-1, 1, jobs.n)
+        self._predicted = jobs.length * self.error**u
+
+    def predict(self, job: int, now: float) -> float:
+        """n_j error^u_j."""
+        assert self._predicted is not None, "begin() comes first"
+        return float(self._predicted[job])
+
+    def observe(self, job: int, now: float, length: float) -> None:
+        """Nothing to learn."""

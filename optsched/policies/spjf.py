@@ -1,0 +1,30 @@
+"""``spjf``: shortest predicted job first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from optsched.policies import POLICIES
+from optsched.policies.predicted_queue import PredictedQueue, predicted_seconds
+from optsched.simulation.policy import View
+
+
+@POLICIES.register("spjf")
+@dataclass
+class Spjf(PredictedQueue):
+    """Shortest predicted job first: by predicted duration n^_j alpha_min, the head blocks.
+
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
+
+    **Guarantee** none. **Counterexample** with gangs as wide as the cluster the head leaves nearly everything idle: a
+    factor about G/2. **Complexity** O(log n) an event and a placement a kind of jobs. **Reference** a baseline of the
+    A-SRPT study (Luo, Liu, Lee, Shroff, INFOCOM 2025); its exact definition is this project's own.
+    """
+
+    name: ClassVar[str] = "spjf"
+    work_conserving: ClassVar[bool] = False
+
+    def key(self, job: int, view: View) -> float:
+        """The order of the queue."""
+        return predicted_seconds(job, view)

@@ -1,0 +1,161 @@
+"""Clusters: groups of alike nodes, each with GPUs of one type. A classical machine is a one-GPU node."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+
+SPEC_LEGAL = "NODESxGPUS[:TYPE][+...], e.g. 8x8, 16x4:V100 or 8x1:V100+16x1:P100"
+_SPEC_PART = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*(?::\s*([A-Za-z0-9_.\- ]+?))?\s*$")
+MAX_GPUS = 10_000_000
+
+Places = tuple[tuple[int, int], ...]  # (node, GPUs there) of every node that a gang uses
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """``count`` alike nodes of ``gpus`` GPUs each.
+
+    Units: ``gpu_memory`` in bytes per GPU (None: unlimited); ``nic_bandwidth`` of a node and ``intra_bandwidth``
+    between its GPUs in bytes/s (None: not stated).
+    """
+
+    gpus: int
+    count: int = 1
+    gpu: str = "GPU"
+    gpu_memory: float | None = None
+    nic_bandwidth: float | None = None
+    intra_bandwidth: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("gpus", "count"):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError("not legal", field=f"nodes.{field}", value=value, legal="an integer >= 1")
+        for field in ("gpu_memory", "nic_bandwidth", "intra_bandwidth"):
+            value = getattr(self, field)
+            if value is not None and not (_is_number(value) and math.isfinite(value) and value > 0):
+                raise InputError("not legal", field=f"nodes.{field}", value=value, legal="a finite number > 0, or none")
+        if not isinstance(self.gpu, str) or not self.gpu:
+            raise InputError("not legal", field="nodes.gpu", value=self.gpu, legal="the name of a GPU type")
+
+    def suits(self, gpu_types: Iterable[str] | None, gpu_memory: float | None) -> bool:
+        """May a job with these allowed types (None: all) and this need of memory run here?"""
+        if gpu_types is not None and self.gpu.casefold() not in {name.casefold() for name in gpu_types}:
+            return False
+        return gpu_memory is None or self.gpu_memory is None or gpu_memory <= self.gpu_memory
+
+    def to_json(self) -> dict[str, Any]:
+        """The group as it stands in an instance file; absent fields are left out."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Node groups in order; nodes and GPUs are numbered from 0 in that order.
+
+    Arrays (N nodes): ``node_gpus`` i64, ``node_group`` i64, ``node_memory`` f64 bytes per GPU (inf: unlimited).
+    """
+
+    nodes: tuple[NodeGroup, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", tuple(self.nodes))
+        for group in self.nodes:
+            if not isinstance(group, NodeGroup):
+                raise InputError("not legal", field="nodes", value=group, legal="optsched.NodeGroup(...)")
+        if not self.nodes:
+            raise InputError("a cluster needs at least one node", field="nodes", legal="at least one node group")
+        if self.gpus > MAX_GPUS:
+            raise InputError("the cluster is too large", field="gpus", value=self.gpus, legal=f"at most {MAX_GPUS}")
+
+    @classmethod
+    def parse(cls, spec: str) -> Cluster:
+        """A cluster from text such as ``8x8``, ``16x4:V100`` or ``8x1:V100+16x1:P100`` (nodes x GPUs : type)."""
+        groups = []
+        if not isinstance(spec, str):
+            raise InputError("not a cluster", field="cluster", value=spec, legal=SPEC_LEGAL)
+        for part in spec.split("+"):
+            match = _SPEC_PART.match(part)
+            if match is None or int(match[1]) < 1 or int(match[2]) < 1:
+                raise InputError("not a cluster", field="cluster", value=spec, legal=SPEC_LEGAL)
+            groups.append(NodeGroup(count=int(match[1]), gpus=int(match[2]), gpu=match[3] or "GPU"))
+        return cls(tuple(groups))
+
+    @classmethod
+    def machines(cls, count: int) -> Cluster:
+        """``count`` identical classical machines: one-GPU nodes."""
+        return cls((NodeGroup(count=count, gpus=1),))
+
+    @property
+    def gpus(self) -> int:
+        """G, the GPUs of the whole cluster."""
+        return sum(group.count * group.gpus for group in self.nodes)
+
+    @property
+    def node_count(self) -> int:
+        """N, the nodes of the whole cluster."""
+        return sum(group.count for group in self.nodes)
+
+    @property
+    def spec(self) -> str:
+        """Text that `parse` reads back (types and counts; memory and bandwidths are not part of it)."""
+        return "+".join(f"{g.count}x{g.gpus}" + ("" if g.gpu == "GPU" else f":{g.gpu}") for g in self.nodes)
+
+    @cached_property
+    def node_group(self) -> npt.NDArray[np.int64]:
+        """Group index of every node, i64[N]."""
+        return _frozen(np.repeat(np.arange(len(self.nodes)), [g.count for g in self.nodes]).astype(np.int64))
+
+    @cached_property
+    def node_gpus(self) -> npt.NDArray[np.int64]:
+        """GPUs of every node, i64[N]."""
+        return _frozen(np.array([g.gpus for g in self.nodes], dtype=np.int64)[self.node_group])
+
+    @cached_property
+    def gpu_types(self) -> tuple[str, ...]:
+        """The T different GPU types, in the order of their first nodes; names that differ in case only are one type."""
+        return tuple({group.gpu.casefold(): group.gpu for group in reversed(self.nodes)}[name] for name in self._types)
+
+    @cached_property
+    def _types(self) -> list[str]:
+        return list(dict.fromkeys(group.gpu.casefold() for group in self.nodes))
+
+    @cached_property
+    def node_type(self) -> npt.NDArray[np.int64]:
+        """Position in ``gpu_types`` of every node's type, i64[N]."""
+        of_group = [self._types.index(group.gpu.casefold()) for group in self.nodes]
+        return _frozen(np.array(of_group, dtype=np.int64)[self.node_group])
+
+    @cached_property
+    def node_memory(self) -> npt.NDArray[np.float64]:
+        """Memory of one GPU of every node in bytes, f64[N]; inf where it is not limited."""
+        memory = [math.inf if g.gpu_memory is None else g.gpu_memory for g in self.nodes]
+        return _frozen(np.array(memory, dtype=np.float64)[self.node_group])
+
+    def to_json(self) -> dict[str, Any]:
+        """The cluster as it stands in an instance file."""
+        return {"nodes": [group.to_json() for group in self.nodes]}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array

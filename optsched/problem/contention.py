@@ -1,0 +1,148 @@
+"""`Contention` and `IterationTasks`: what an iteration of a job is made of, and what its all-reduces cost each other.
+
+A distributed job repeats: on each of its GPUs a forward and a backward task, a barrier over the gang, one all-reduce of M
+bytes. Beside k - 1 others on a network interface the all-reduce takes **T(k) = a + k b M + (k - 1) eta M** seconds: with
+eta > 0 sharing an interface costs more than taking turns. The fabric between the nodes does not block; a gang on one node
+sends nothing over the network. Rates and closed forms: `optsched.speeds.link_contention`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError
+
+LARGEST = 1e18  # seconds, bytes, seconds a byte: beyond it sums overflow
+
+
+def _number(value: Any, field: str, legal: str, least: float = 0.0, *, above: bool = False) -> float:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not least <= value <= LARGEST or (above and value == least):
+        raise InputError("not legal", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
+    return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class IterationTasks:
+    """One iteration: ``forward`` and ``backward`` seconds on each GPU, then an all-reduce of ``message`` bytes.
+
+    ``message`` None: nothing is reduced. (A message of 0 bytes is refused: it would be a transfer that transfers nothing.)
+    """
+
+    forward: float
+    backward: float
+    message: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("forward", "backward"):
+            value = _number(getattr(self, field), field, "a number of seconds >= 0")
+            object.__setattr__(self, field, value)
+        if self.message is not None:
+            legal = "a number of bytes > 0 (or no message at all)"
+            object.__setattr__(self, "message", _number(self.message, "message", legal, above=True))
+        elif self.compute == 0:
+            raise InputError("an iteration takes no time", field="forward", value=0, legal="seconds > 0, or a message")
+
+    @property
+    def compute(self) -> float:
+        """t = forward + backward, seconds."""
+        return self.forward + self.backward
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an instance file."""
+        document: dict[str, Any] = {"forward": self.forward, "backward": self.backward}
+        return document if self.message is None else {**document, "message": self.message}
+
+
+@dataclass(frozen=True)
+class Contention:
+    """What k all-reduces at once on a network interface cost: T(k) = a + k b M + (k - 1) eta M seconds for M bytes each.
+
+    ``seconds_per_byte`` b > 0, ``penalty`` eta in seconds a byte, ``latency`` a >= 0 seconds before the bytes move (they
+    do not contend meanwhile). Measurements may give eta < 0; then it must be more than -b (k transfers at once are never
+    faster than one), and the theorems on AdaDUAL, which need eta >= 0, do not apply (`require_penalty`).
+
+    ``ratios``: measured instead. ``ratios[i][j]`` in (0, 1] is the speed that a transfer of ``kinds[i]`` keeps beside one of
+    ``kinds[j]``; beside several it keeps the product, which is an assumption. b is then the cost alone, and eta is not
+    used. A job's kind is the name of its profile.
+    """
+
+    seconds_per_byte: float
+    penalty: float = 0.0
+    latency: float = 0.0
+    kinds: tuple[str, ...] = ()
+    ratios: tuple[tuple[float, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        b = _number(self.seconds_per_byte, "contention.seconds_per_byte", "a number > 0", above=True)
+        legal = f"a number > {-b:g} (k at once are never faster than one)"
+        eta = _number(self.penalty, "contention.penalty", legal, -b, above=True)
+        a = _number(self.latency, "contention.latency", "a number of seconds >= 0")
+        ratios = _square(self.kinds, self.ratios)
+        for field, value in (("seconds_per_byte", b), ("penalty", eta), ("latency", a), ("ratios", ratios)):
+            object.__setattr__(self, field, value)
+        object.__setattr__(self, "kinds", tuple(self.kinds))
+
+    @property
+    def measured(self) -> bool:
+        """Is it a table of measured ratios?"""
+        return bool(self.kinds)
+
+    @property
+    def theta(self) -> float:
+        """AdaDUAL's threshold b / (2 (b + eta)) on the ratio of sizes new / old."""
+        return self.seconds_per_byte / (2 * (self.seconds_per_byte + self.penalty))
+
+    def require_penalty(self, what: str) -> None:
+        """`InputError` unless eta >= 0 and there are no measured ratios: ``what`` (a theorem, a program) needs that."""
+        if self.measured:
+            raise InputError(
+                f"{what} needs the linear model of contention, not measured ratios",
+                field="contention.ratios",
+                legal="seconds_per_byte and penalty",
+            )
+        if self.penalty < 0:
+            raise InputError(
+                f"{what} needs a penalty eta >= 0: with eta < 0 contention makes the link faster",
+                field="contention.penalty",
+                value=self.penalty,
+                legal="a number >= 0",
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an instance file; absent and zero fields are left out."""
+        document: dict[str, Any] = {"seconds_per_byte": self.seconds_per_byte}
+        document.update({name: value for name in ("penalty", "latency") if (value := getattr(self, name))})
+        if self.measured:
+            document.update(kinds=list(self.kinds), ratios=[list(row) for row in self.ratios])
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Contention:
+        """What `to_json` wrote."""
+        return cls(**{key: value for key, value in document.items() if value is not None})
+
+
+def _square(kinds: Sequence[str], ratios: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    if len(set(kinds)) < len(kinds):
+        raise InputError("a kind is given twice", field="contention.kinds", value=list(kinds), legal="different names")
+    if len(ratios) != len(kinds) or any(len(row) != len(kinds) for row in ratios):
+        legal = f"{len(kinds)} rows of {len(kinds)} numbers, one for each of the kinds"
+        raise InputError("not a square table", field="contention.ratios", legal=legal)
+    found = []
+    for kind, row in zip(kinds, ratios, strict=True):
+        for other, value in zip(kinds, row, strict=True):
+            where = f"contention.ratios[{kind!r}, {other!r}]"
+            if _number(value, where, "a number in (0, 1]", above=True) > 1:
+                raise InputError("not legal", field=where, value=value, legal="a number in (0, 1]")
+        found.append(tuple(float(value) for value in row))
+    return tuple(found)
+
+
+# V100 servers on 10 GbE (NCCL, two nodes), and the 1 GbE constants of the same authors: public code HKBU-HPML/dl-scheduling.
+ETHERNET_10G = Contention(0.856e-9, 0.235e-9)
+ETHERNET_1G = Contention(7.8125e-9, 0.7e-9)

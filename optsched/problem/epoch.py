@@ -1,0 +1,45 @@
+"""Where the clock of an instance begins: time is counted from the first arrival, whatever a log counts from.
+
+A log that counts seconds from 1970 leaves a float64 a resolution of 2.4e-7 s, and every tolerance that is relative to its
+times is worth seconds. So whatever computes (engines, solvers, bounds, theorems) sees `Instance.relative`, whose
+first job arrives at 0, and its results are put back on the log's clock for people
+(`optsched.problem.schedule.Schedule.on_clock`, `optsched.problem.objectives.Objective.clock_part`,
+`optsched.bounds.certificate.Certificate.on_clock`). Results therefore do not depend on the epoch, but for what the
+clock of the log itself cannot hold.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+def epoch_of(arrival: Floats, due: Floats) -> float:
+    """The first arrival, in seconds, if every arrival f64[n] and finite due date f64[n] less it is a float without rounding.
+
+    Else the last multiple of G before it, G the least power of two that is no less than the time between the first and the
+    last of them (on the same condition, else 0): no digit of the times between them is lost then. That is 0 where they are
+    as far apart as they are late, when there is nothing to gain. Whatever it is, it is so many times as large where all
+    times are counted in a unit so many times, a power of two, as small. O(n).
+    """
+    if arrival.size == 0:
+        return 0.0
+    first = float(arrival.min())
+    times = np.concatenate([arrival, due[np.isfinite(due)]])
+    if _exactly_less(times, first):
+        return first
+    grid = 2.0 ** math.ceil(math.log2(float(np.ptp(times))))  # two times at least, or `first` were exact
+    coarse = math.floor(first / grid) * grid
+    return coarse if _exactly_less(times, coarse) else 0.0
+
+
+def _exactly_less(times: Floats, epoch: float) -> bool:
+    """Is ``times - epoch`` free of rounding everywhere? (The error of a difference of floats is a float: Knuth's TwoSum.)"""
+    difference = times - epoch
+    back = difference - times
+    error = (times - (difference - back)) + (-epoch - back)
+    return bool(np.isfinite(difference).all() and (error == 0).all())

@@ -1,0 +1,23 @@
+"""How results show themselves in a notebook: ``_repr_html_`` asks here for the view of its kind.
+
+Views draw pictures, so they stand far above the things that they show: `optsched.report.html_views` files them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from optsched.registry import Registry
+
+VIEWS: Registry[Callable[[Any], str]] = Registry("view", package="optsched.report.html_views")
+
+
+def html_of(kind: str, thing: Any) -> str:
+    """The view of a thing of this kind: an HTML fragment that stands alone, without scripts."""
+    return VIEWS.get(kind)(thing)
+
+
+def number(value: float) -> str:
+    """A value for people, its integer part in full: 133, 1234567.891."""
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.3f}" if abs(value) >= 1 else f"{value:.4g}"

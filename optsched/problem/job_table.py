@@ -1,0 +1,289 @@
+"""The canonical job table (polars) and the vectorised checks that every instance passes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from optsched.errors import InputError, RowProblem
+from optsched.problem.cluster import Cluster
+from optsched.problem.contention import IterationTasks
+from optsched.problem.eligibility import suited_groups
+from optsched.problem.scaling import Scaling
+from optsched.problem.throughputs import Throughputs
+from optsched.registry import near_matches
+
+COLUMNS: dict[str, pl.DataType] = {
+    "id": pl.String(),
+    "arrival": pl.Float64(),
+    "gpus": pl.Int64(),
+    "duration": pl.Float64(),
+    "iterations": pl.Float64(),
+    "profile": pl.String(),
+    "weight": pl.Float64(),
+    "due": pl.Float64(),
+    "user": pl.String(),
+    "group": pl.String(),
+    "model": pl.String(),
+    "gpu_memory": pl.Float64(),
+    "gpu_types": pl.List(pl.String),
+    "batch_size": pl.Int64(),
+}
+_DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
+# Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
+# arrival. A picosecond and thirty billion years are enough for any cluster.
+SHORTEST, LONGEST = 1e-12, 1e18
+MOST_SAMPLES = 10**12  # of an iteration
+MOST_ITERATIONS = 1e12  # of a job that is simulated task by task
+_REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
+
+
+def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None) -> pl.DataFrame:
+    """``table`` with exactly the canonical columns and types, defaults filled in.
+
+    Without an ``id`` column jobs are numbered from 1. Raises `InputError` for an unknown column or a wrong type.
+    """
+    unknown = [name for name in table.columns if name not in COLUMNS]
+    if unknown:
+        raise InputError("unknown job column", file=file, field=unknown[0], legal=", ".join(COLUMNS))
+    columns = []
+    for name, dtype in COLUMNS.items():
+        if name in table.columns:
+            column = table[name]
+        elif name == "id":
+            column = pl.int_range(1, table.height + 1, eager=True).alias("id")
+        else:
+            column = pl.Series(name, [None], dtype=dtype).new_from_index(0, table.height)
+        if column.dtype.is_temporal():  # polars would make numbers of them, in a unit nobody asked for
+            legal = "seconds counted from some moment, as numbers"
+            raise InputError("wrong type of column", file=file, field=name, value=column.dtype, legal=legal)
+        if dtype == pl.Int64 and column.dtype.is_float():
+            _require_whole(column, file)
+        try:
+            column = column.cast(dtype, strict=True)
+        except pl.exceptions.PolarsError:
+            raise InputError("wrong type of column", file=file, field=name, legal=str(dtype)) from None
+        if dtype == pl.Float64:
+            column = column.set(column == 0, 0.0)  # one zero only: -0.0 and 0 are the same time
+        columns.append(column.fill_null(_DEFAULTS[name]) if name in _DEFAULTS else column)
+    return pl.DataFrame(columns)
+
+
+def _require_whole(column: pl.Series, file: str | os.PathLike[str] | None) -> None:
+    # A cast would cut 2.5 to 2 without a word.
+    broken = (column != column.floor()).fill_null(False).arg_true()
+    if len(broken):
+        row = int(broken[0])
+        raise InputError("not legal", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer")
+
+
+def job_problems(
+    table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, int | None], throughputs: Throughputs | None = None
+) -> list[RowProblem]:
+    """Every value of a normal table that is not legal on this cluster, by row (1-based position).
+
+    ``replicas``: the gang that each known profile needs (None: any); ``throughputs``: the speeds of other jobs by GPU type.
+    Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates -1e18..1e18; weights 0 or 1e-18..1e18; iterations at
+    most 1e18.
+    """
+    problems = _broken_rules(table)
+    profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
+    fixed = {name: gang for name, gang in replicas.items() if gang is not None}
+    if fixed:
+        needs = pl.col("profile").replace_strict(fixed, default=None, return_dtype=pl.Int64)
+        problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), fixed)
+    if throughputs is not None:
+        problems += _unknown_models(table.with_row_index("__row").filter(profiled), replicas, throughputs)
+    problems += _too_wide(table, cluster, throughputs)
+    return sorted(problems, key=lambda problem: problem.row)
+
+
+def _rules() -> list[tuple[str, pl.Expr, str, str]]:
+    """(field, which rows are wrong, what is legal, what is the matter) of every rule that looks at one row at a time."""
+
+    def not_finite(field: str) -> pl.Expr:
+        return pl.col(field).is_not_null() & ~pl.col(field).is_finite()
+
+    def beyond(field: str, limit: float = LONGEST) -> pl.Expr:
+        return pl.col(field).is_finite() & (pl.col(field).abs() > limit)
+
+    duplicate = pl.col("id").is_duplicated() & ~pl.col("id").is_first_distinct()
+    short = (pl.col("duration") > 0) & (pl.col("duration") < SHORTEST)
+    unknown = pl.col("duration").is_null() & (pl.col("iterations").is_null() | pl.col("profile").is_null())
+    tiny = (pl.col("weight") > 0) & (pl.col("weight") < 1 / LONGEST)
+    at_most, wrong = f"at most {LONGEST:g}", "not legal"
+    return [
+        ("id", pl.col("id").is_null() | (pl.col("id") == ""), "a name", wrong),
+        ("id", duplicate, "unique ids", "duplicate id"),
+        ("arrival", not_finite("arrival") | (pl.col("arrival") < 0), "a finite number of seconds >= 0", wrong),
+        ("arrival", beyond("arrival"), f"{at_most} seconds", "too late"),
+        ("gpus", pl.col("gpus") < 1, "an integer >= 1", wrong),
+        ("duration", not_finite("duration") | (pl.col("duration") <= 0), "a finite number of seconds > 0", wrong),
+        ("duration", beyond("duration"), f"{at_most} seconds", "too long"),
+        ("duration", short, f"at least {SHORTEST:g} seconds", "too short"),
+        ("iterations", beyond("iterations"), at_most, "too many"),
+        ("iterations", not_finite("iterations") | (pl.col("iterations") <= 0), "a finite number > 0", wrong),
+        ("duration", unknown, "a duration, or iterations with a profile", "missing"),
+        ("weight", not_finite("weight") | (pl.col("weight") < 0), "a finite number >= 0", wrong),
+        ("weight", beyond("weight"), at_most, "too large"),
+        ("weight", tiny, f"0, or at least {1 / LONGEST:g}", "too small"),
+        ("due", not_finite("due"), "a finite number of seconds", wrong),
+        ("due", beyond("due"), f"within {LONGEST:g} seconds of 0", "too far"),
+        ("batch_size", pl.col("batch_size") < 1, "an integer >= 1", wrong),
+        ("batch_size", pl.col("batch_size") > MOST_SAMPLES, f"at most {MOST_SAMPLES:g}", "too large"),
+        ("gpu_memory", not_finite("gpu_memory") | (pl.col("gpu_memory") < 0), "a finite number of bytes >= 0", wrong),
+    ]
+
+
+RULES = _rules()
+
+
+def _broken_rules(table: pl.DataFrame) -> list[RowProblem]:
+    # One look at the table says which rules are broken at all; only for those rows are collected.
+    broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
+    problems: list[RowProblem] = []
+    for (field, wrong, legal, message), found in zip(RULES, broken, strict=True):
+        if found:
+            rows = table.with_row_index("__row").filter(wrong).head(_REPORTED).select("__row", field).iter_rows()
+            problems += [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
+    return problems
+
+
+def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowProblem]:
+    # A gang has one GPU for each replica of its profile.
+    return [
+        RowProblem(row + 1, "gpus", gpus, f"{replicas[profile]}, the replicas of the profile {profile!r}")
+        for row, gpus, profile in rows.head(_REPORTED).select("__row", "gpus", "profile").iter_rows()
+    ]
+
+
+def _unknown_models(
+    rows: pl.DataFrame, replicas: Mapping[str, int | None], throughputs: Throughputs
+) -> list[RowProblem]:
+    # Where a table of speeds is given, a name that is neither in it nor a profile is a slip of the pen.
+    known = [*replicas, *throughputs.job_types]
+    rows = rows.filter(~pl.col("profile").is_in(known)).head(_REPORTED)
+    return [
+        RowProblem(row + 1, "profile", name, near_matches(name, known, kind="model"), "unknown model")
+        for row, name in rows.select("__row", "profile").iter_rows()
+    ]
+
+
+def _too_wide(table: pl.DataFrame, cluster: Cluster, throughputs: Throughputs | None) -> list[RowProblem]:
+    # A gang must fit on the GPUs that suit it; a job at the speeds of a table must run at all somewhere.
+    pattern, suits = suited_groups(table, cluster, throughputs)
+    offered = suits @ np.array([group.count * group.gpus for group in cluster.nodes], dtype=np.int64)
+    gpus = table["gpus"].to_numpy()
+    short = gpus > (offered[pattern] if pattern.size else np.zeros(0, dtype=np.int64))
+    return [_too_little(table, cluster, throughputs, j, int(offered[pattern[j]])) for j in _first(short)]
+
+
+def _first(wrong: npt.NDArray[np.bool_]) -> list[int]:
+    found: list[int] = np.flatnonzero(wrong)[:_REPORTED].tolist()
+    return found
+
+
+def _too_little(
+    table: pl.DataFrame, cluster: Cluster, throughputs: Throughputs | None, j: int, offered: int
+) -> RowProblem:
+    row = table.row(j, named=True)
+    gpus, profile = row["gpus"], row["profile"]
+    at_table = throughputs is not None and row["duration"] is None and profile in throughputs.job_types
+    if at_table and not offered:
+        types = ", ".join(dict.fromkeys(group.gpu for group in cluster.nodes))
+        legal = f"a rate > 0 for a gang of {gpus} on a GPU type it may use (the cluster has {types})"
+        return RowProblem(j + 1, "profile", profile, legal, "throughput of zero, or unknown, for every GPU type")
+    suiting = "" if offered == cluster.gpus else " that its types, memory and throughputs allow"
+    legal = f"at most {offered}, the GPUs of the cluster {cluster.spec}{suiting}"
+    return RowProblem(j + 1, "gpus", gpus, legal, "the gang is larger than the cluster")
+
+
+def task_problems(table: pl.DataFrame, cluster: Cluster, tasks: Mapping[str, IterationTasks]) -> list[RowProblem]:
+    """What is not legal of jobs that are simulated task by task: where there are ``tasks``, every job has some.
+
+    A gang takes one GPU a worker, each with room for the job's memory, and a job does whole iterations.
+    """
+    if not tasks:
+        return []
+    rows = table.with_row_index("__row")
+    unknown = pl.col("profile").is_null() | ~pl.col("profile").is_in(list(tasks))
+    broken = (pl.col("iterations") != pl.col("iterations").floor()) & pl.col("iterations").is_finite()
+    of_time = pl.col("duration").is_not_null()
+    problems = [
+        RowProblem(row + 1, "profile", name, near_matches(str(name), list(tasks), kind="profile"), "no tasks")
+        for row, name in rows.filter(unknown & ~of_time).head(_REPORTED).select("__row", "profile").iter_rows()
+    ]
+    for field, wrong, legal, message in (
+        ("duration", of_time, "iterations with a profile: jobs beside jobs with tasks have tasks", "not legal"),
+        ("iterations", broken, "a whole number", "not legal"),
+        ("iterations", pl.col("iterations") > MOST_ITERATIONS, f"at most {MOST_ITERATIONS:g}", "too many"),
+    ):
+        found = rows.filter(wrong).head(_REPORTED).select("__row", field).iter_rows()
+        problems += [RowProblem(row + 1, field, value, legal, message) for row, value in found]
+    return problems
+
+
+def scaling_problems(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> list[RowProblem]:
+    """What is not legal of jobs at scaling profiles: they state a batch size, and sub-batch 1 fits GPUs for the gang."""
+    problems, room_of = [], _rooms(cluster)
+    for row, name, batch, gpus, stated, types in _scaled(table, scalings):
+        if batch is None:
+            legal = "samples of an iteration over the whole gang, an integer >= 1"
+            problems.append(RowProblem(row + 1, "batch_size", None, legal, "missing"))
+        elif 1 <= batch <= MOST_SAMPLES and gpus >= 1:
+            least = scalings[name].sub_batches(batch, gpus)[-1].memory
+            room = room_of(gpus, types)
+            if stated is not None and stated < least:
+                legal = f"at least the {least:g} bytes of {name} at sub-batch 1, or none"
+                problems.append(RowProblem(row + 1, "gpu_memory", stated, legal, "too little"))
+            elif stated is None and least > room:
+                legal = f"at sub-batch 1 at most the {room:g} bytes that {gpus} GPUs of {cluster.spec} have for it"
+                problems.append(RowProblem(row + 1, "gpu_memory", least, legal, f"{name} does not fit"))
+    return problems[:_REPORTED]
+
+
+def needed_memory(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> pl.Series:
+    """The ``gpu_memory`` of every job of a legal table: as stated, or of the largest sub-batch that its gang has room for.
+
+    The room of a job at a scaling profile that knows its memory: the most that ``gpus`` GPUs of its types have each. On
+    GPUs of less memory it then does not run, though a smaller sub-batch might fit there.
+    """
+    memory, room_of = table["gpu_memory"].to_list(), _rooms(cluster)
+    for row, name, batch, gpus, stated, types in _scaled(table, scalings):
+        if stated is None and scalings[name].knows_memory:
+            options, room = scalings[name].sub_batches(batch, gpus), room_of(gpus, types)
+            memory[row] = next((each.memory for each in options if each.memory <= room), options[-1].memory)
+    return pl.Series("gpu_memory", memory, dtype=pl.Float64)
+
+
+def _rooms(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
+    # (gang, types) -> the most memory that so many GPUs of these types have each; of any GPU where there are too few
+    known: dict[tuple[int, tuple[str, ...] | None], float] = {}
+
+    def room(gang: int, types: list[str] | None) -> float:
+        key = gang, None if types is None else tuple(types)
+        if key not in known:
+            groups = [group for group in cluster.nodes if group.suits(types, None)]
+            size = {group: math.inf if group.gpu_memory is None else group.gpu_memory for group in groups}
+            groups.sort(key=size.__getitem__, reverse=True)
+            together = itertools.accumulate(group.count * group.gpus for group in groups)
+            held = [size[group] for group, gpus in zip(groups, together, strict=True) if gpus >= gang]
+            known[key] = held[0] if held else float(cluster.node_memory.max())
+        return known[key]
+
+    return room
+
+
+def _scaled(table: pl.DataFrame, scalings: Mapping[str, Scaling]) -> list[tuple[int, str, Any, int, float | None, Any]]:
+    # (position, profile, batch size or None, gang, stated memory, types or None) of the jobs at scaling profiles
+    if not scalings:
+        return []
+    rows = table.with_row_index("__row").filter(pl.col("duration").is_null() & pl.col("profile").is_in(list(scalings)))
+    return rows.select("__row", "profile", "batch_size", "gpus", "gpu_memory", "gpu_types").rows()

@@ -1,0 +1,163 @@
+"""Objectives in Graham's notation. C_j completion, r_j arrival, w_j weight, d_j due date, N_j work.
+
+All are minimised but `Utility`, a gain: there every bound is from above, and a ratio is bound / value. `Objective.value` is
+for float arrays; `Objective.exact` adds the same terms as fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.registry import Registry
+
+if TYPE_CHECKING:
+    from optsched.problem.instance import Instance
+
+Floats = npt.NDArray[np.float64]
+Term = Callable[[Any, Any, Any, Any], Any]
+DEFAULT = "total_flow_time"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A sum (or the maximum) over jobs of ``term(C_j, r_j, w_j, d_j)``.
+
+    ``completion_form`` names the completion-time objective that a flow-time objective differs from by the constant
+    ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere. ``clocked``: completion times stand alone in it, so that its
+    value moves with the epoch of the log (`clock_part`).
+    """
+
+    name: str
+    graham: str
+    term: Term
+    maximum: bool = False
+    weighted: bool = False
+    completion_form: str | None = None
+    clocked: bool = False
+
+    @property
+    def gain(self) -> bool:
+        """Is it to be maximised?"""
+        return False
+
+    def value(self, completion: Floats, arrival: Floats, weight: Floats, due: Floats) -> float:
+        """The value of completion times (seconds); nan when a job has none."""
+        if completion.size == 0:
+            return 0.0
+        terms = self.term(completion, arrival, weight, due)
+        return float(np.max(terms)) if self.maximum else float(np.sum(terms))
+
+    def exact(self, completion: Sequence[Any], arrival: Floats, weight: Floats, due: Floats) -> Fraction:
+        """The value in fractions; completion times may be fractions, integers or floats (taken as they are)."""
+        rows = zip(completion, arrival.tolist(), weight.tolist(), due.tolist(), strict=True)
+        terms = [
+            Fraction(self.term(Fraction(c), Fraction(r), Fraction(w), Fraction(d) if np.isfinite(d) else d))
+            for c, r, w, d in rows
+        ]
+        return max(terms, default=Fraction(0)) if self.maximum else sum(terms, Fraction(0))
+
+    def of(self, instance: Instance, completion: Floats) -> float:
+        """The value of completion times of an instance's jobs."""
+        return self.value(completion, instance.arrival, instance.weight, instance.due)
+
+    def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
+        """The value in fractions of completion times of an instance's jobs."""
+        return self.exact(completion, instance.arrival, instance.weight, instance.due)
+
+    def clock_part(self, instance: Instance) -> Fraction:
+        """What a value is more on the log's clock than counted from the first arrival: epoch x (n, sum w_j or 1), or 0."""
+        if not self.clocked or instance.n == 0:
+            return Fraction(0)
+        epoch = Fraction(instance.epoch)
+        if self.maximum:
+            return epoch
+        return epoch * (sum(map(Fraction, instance.weight.tolist())) if self.weighted else instance.n)
+
+
+GAIN_BITS = 100  # terms of a gain are quotients: rounded to multiples of 2**-100, so that their sum stays short
+
+
+@dataclass(frozen=True)
+class Utility(Objective):
+    """sum_j w_j N_j / (C_j - r_j), to be maximised: what jobs get done a second of their stay (effective throughput).
+
+    N_j = work: iterations, or seconds of a job with a duration. Of a schedule's values and bounds only `of` and `exact_of`
+    are defined, since a term depends on the work.
+    """
+
+    @property
+    def gain(self) -> bool:
+        """It is."""
+        return True
+
+    def of(self, instance: Instance, completion: Floats) -> float:
+        """The value of completion times of an instance's jobs; nan when a job has none."""
+        with np.errstate(divide="ignore"):
+            return float(np.sum(instance.weight * instance.work / (completion - instance.arrival)))
+
+    def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
+        """The value in fractions, every term rounded down to a multiple of 2**-100."""
+        stay = [Fraction(c) - Fraction(r) for c, r in zip(completion, instance.arrival.tolist(), strict=True)]
+        gained = [
+            Fraction(w) * Fraction(n) for w, n in zip(instance.weight.tolist(), instance.work.tolist(), strict=True)
+        ]
+        scaled = sum(int(gain * 2**GAIN_BITS // time) for gain, time in zip(gained, stay, strict=True))
+        return Fraction(scaled, 2**GAIN_BITS)
+
+
+def _no_term(c: Any, r: Any, w: Any, d: Any) -> Any:
+    raise InputError(
+        "maximised, and it depends on the jobs' work",
+        field="objective",
+        value="total_utility",
+        legal="an objective that is minimised; optsched.models.hadar_offline maximises utility over rounds",
+    )
+
+
+OBJECTIVES: Registry[Objective] = Registry("objective")
+
+
+def _tardiness(c: Any, r: Any, w: Any, d: Any) -> Any:
+    if isinstance(c, np.ndarray):
+        return w * np.maximum(c - d, 0.0)
+    return w * max(c - d, Fraction(0)) if d != float("inf") else Fraction(0)
+
+
+for _objective in (
+    Objective("total_completion_time", "sum C_j", lambda c, r, w, d: c, clocked=True),
+    Objective("total_weighted_completion_time", "sum w_j C_j", lambda c, r, w, d: w * c, weighted=True, clocked=True),
+    Objective(
+        "total_flow_time",
+        "sum (C_j - r_j)",
+        lambda c, r, w, d: c - r,
+        completion_form="total_completion_time",
+    ),
+    Objective(
+        "total_weighted_flow_time",
+        "sum w_j (C_j - r_j)",
+        lambda c, r, w, d: w * (c - r),
+        weighted=True,
+        completion_form="total_weighted_completion_time",
+    ),
+    Objective("makespan", "C_max", lambda c, r, w, d: c, maximum=True, clocked=True),
+    Objective("total_weighted_tardiness", "sum w_j max(C_j - d_j, 0)", _tardiness, weighted=True),
+    Utility("total_utility", "max sum w_j N_j / (C_j - r_j)", _no_term, weighted=True),
+):
+    OBJECTIVES.register(_objective.name)(_objective)
+
+
+def get_objective(name: str) -> Objective:
+    """The objective of that name; `InputError` with near matches when there is none."""
+    return OBJECTIVES.get(name.replace("-", "_") if name not in OBJECTIVES else name)
+
+
+def objective_of(instance: Instance, name: str | None = None) -> Objective:
+    """The objective named, else the instance's own, else ``total_flow_time``."""
+    return get_objective(name or instance.objective or DEFAULT)

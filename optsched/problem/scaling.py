@@ -1,0 +1,159 @@
+"""`Scaling`: how long an iteration of a data-parallel model takes, by local batch, accumulation, replicas and placement.
+
+**Notation**: r replicas, B samples of an iteration on each (the total batch over r, rounded up), s sub-steps of gradient
+accumulation of m = B / s samples each. C(m) = alpha_c + beta_c m seconds of computing; N seconds of communication, 0 for
+r = 1, alpha_r + beta_r max(r - 2, 0) on one node, alpha_n + beta_n max(r - 2, 0) over several;
+
+    T(m, s, r) = (s - 1) C(m) + (C(m)^gamma + N^gamma)^(1 / gamma),   gamma >= 1: overlap (1: none).
+
+Memory on each GPU: ``memory`` + ``memory_per_sample`` x m bytes. Formulas, fits and readers: `optsched.speeds.scaling`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError
+
+LARGEST = 1e18
+
+
+def _number(value: Any, field: str, legal: str, least: float = 0.0) -> float:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not least <= value <= LARGEST:
+        raise InputError("not legal", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class MeasuredSteps:
+    """Measured seconds of a step: ``step`` in all, of which ``sync`` communication.
+
+    ``placements``: (placement, local batch, step, sync); a placement is one digit for every node, the replicas there, in
+    the smallest of its rotations (``112``: two nodes of one replica, then one of two). ``scalability``: (nodes, replicas,
+    local batch, step, sync). Read and interpolated in `optsched.speeds.measured_scaling`.
+    """
+
+    placements: tuple[tuple[int, float, float, float], ...] = ()
+    scalability: tuple[tuple[int, int, float, float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, width in (("placements", 4), ("scalability", 5)):
+            rows = tuple(tuple(row) for row in getattr(self, name))
+            for row in rows:
+                if len(row) != width:
+                    raise InputError("not legal", field=f"measured.{name}", value=row, legal=f"{width} numbers")
+                for value in row:
+                    _number(value, f"measured.{name}", "numbers >= 0")
+            object.__setattr__(self, name, rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an instance file."""
+        parts = {name: [list(row) for row in getattr(self, name)] for name in ("placements", "scalability")}
+        return {name: rows for name, rows in parts.items() if rows}
+
+
+@dataclass(frozen=True, slots=True)
+class SubBatch:
+    """``size`` m samples at a time, in ``steps`` s sub-steps, with ``memory`` bytes on each GPU."""
+
+    size: int
+    steps: int
+    memory: float
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The scaling profile of a model; seconds, bytes, samples. See the module for the notation.
+
+    ``compute`` alpha_c, ``per_sample`` beta_c; ``within`` alpha_r, ``within_growth`` beta_r; ``across`` alpha_n,
+    ``across_growth`` beta_n; ``overlap`` gamma. ``most_local`` the largest sub-batch that a GPU is given (None: any).
+    ``memory`` bytes on each GPU whatever the batch, ``memory_per_sample`` bytes for a sample of the sub-batch (both 0: not
+    stated). ``iterations``: ((total batch, iterations to completion), ...) rising in the batch: what a job takes when it may
+    choose its batch, linear between; empty: a job cannot. ``measured``: rules over the formula where it is given.
+    """
+
+    compute: float
+    per_sample: float
+    within: float = 0.0
+    within_growth: float = 0.0
+    across: float = 0.0
+    across_growth: float = 0.0
+    overlap: float = 1.0
+    most_local: int | None = None
+    memory: float = 0.0
+    memory_per_sample: float = 0.0
+    iterations: tuple[tuple[int, float], ...] = ()
+    measured: MeasuredSteps | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("compute", "per_sample", "within", "within_growth", "across", "across_growth"):
+            object.__setattr__(self, name, _number(getattr(self, name), name, "a number of seconds >= 0"))
+        object.__setattr__(self, "overlap", _number(self.overlap, "overlap", "a number >= 1", 1.0))
+        for name in ("memory", "memory_per_sample"):
+            object.__setattr__(self, name, _number(getattr(self, name), name, "a number of bytes >= 0"))
+        if self.compute + self.per_sample == 0 and self.measured is None:
+            raise InputError("an iteration takes no time", field="compute", value=0, legal="seconds > 0")
+        if self.most_local is not None and (type(self.most_local) is not int or self.most_local < 1):
+            raise InputError("not legal", field="most_local", value=self.most_local, legal="an integer >= 1, or none")
+        object.__setattr__(self, "iterations", _rising(self.iterations))
+
+    @property
+    def knows_memory(self) -> bool:
+        """Is the memory of a sub-batch stated?"""
+        return self.memory + self.memory_per_sample > 0
+
+    def sub_batches(self, batch_size: int, replicas: int) -> tuple[SubBatch, ...]:
+        """The ways to split B = ceil(batch_size / replicas) samples on a GPU into sub-steps, the largest sub-batch first.
+
+        The first is B itself, or what `most_local` leaves of it; then the largest divisor that is at most half of the one
+        before, down to 1. O(sqrt B).
+        """
+        local = -(-batch_size // replicas)
+        steps = 1 if self.most_local is None else -(-local // self.most_local)
+        largest = -(-local // steps)
+        small = [m for m in range(1, math.isqrt(largest) + 1) if largest % m == 0]
+        divisors = sorted({*small, *(largest // m for m in small)})
+        chain = [largest]
+        while chain[-1] > 1:
+            chain.append(max(m for m in divisors if m <= chain[-1] // 2))
+        return tuple(SubBatch(m, steps * (largest // m), self.memory + self.memory_per_sample * m) for m in chain)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an instance file; fields at their defaults are left out."""
+        document: dict[str, Any] = {"compute": self.compute, "per_sample": self.per_sample}
+        for field in fields(self)[2:]:
+            value = getattr(self, field.name)
+            if value != field.default:
+                document[field.name] = value
+        if self.iterations:
+            document["iterations"] = [list(row) for row in self.iterations]
+        if self.measured is not None:
+            document["measured"] = self.measured.to_json()
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Scaling:
+        """What `to_json` wrote."""
+        parts = {key: value for key, value in document.items() if value is not None}
+        if "measured" in parts:
+            parts["measured"] = MeasuredSteps(**parts["measured"])
+        return cls(**parts)
+
+
+def _rising(rows: Sequence[Sequence[float]]) -> tuple[tuple[int, float], ...]:
+    found: list[tuple[int, float]] = []
+    for row in rows:
+        legal = "[[total batch, iterations], ...], batches rising, iterations > 0"
+        numbers = all(isinstance(x, int | float) and math.isfinite(x) for x in row)
+        if len(row) != 2 or not numbers or int(row[0]) != row[0] or row[0] < 1 or not 0 < row[1] <= LARGEST:
+            raise InputError("not legal", field="iterations", value=row, legal=legal)
+        if found and row[0] <= found[-1][0]:
+            raise InputError("not rising", field="iterations", value=row, legal=legal)
+        found.append((int(row[0]), float(row[1])))
+    return tuple(found)

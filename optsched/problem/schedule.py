@@ -1,0 +1,285 @@
+"""`Schedule`: who ran where, when, and how much work it did. The only output of everything that schedules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.problem.gpu_names import assign_gpus
+from optsched.problem.html import html_of
+from optsched.problem.instance import Instance
+from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.schedule_file import read_segments, write_segments
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MEETING = 4  # units in the last place between a completion and a start that mean the same moment
+JOBS_PER_GPU = 2  # at most, where they share
+FINISHED = 1e-9  # relative: a job whose summed work misses what it asks for by rounding alone has finished
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A job on its gang for a while: ``gpus`` as (node, index) pairs, times in seconds, ``work`` as in `Instance.work`.
+
+    The order of the GPUs is the order of the replicas of a job with a profile, stage after stage.
+    """
+
+    job: int
+    gpus: tuple[tuple[int, int], ...]
+    start: float
+    end: float
+    work: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Schedule:
+    """Segments as a struct of arrays.
+
+    S segments, K (segment, GPU) pairs: ``job`` i64[S], ``start``, ``end``, ``work`` f64[S] seconds, ``gpu_offset``
+    i64[S + 1] into ``gpu_node`` and ``gpu_index`` i64[K]. ``work`` in seconds at full speed (less than ``end - start``
+    where a restart cost time), or in iterations of a job with a profile, whose replicas sit on its GPUs in their order.
+    """
+
+    instance: Instance
+    job: Ints
+    start: Floats
+    end: Floats
+    work: Floats
+    gpu_offset: Ints
+    gpu_node: Ints
+    gpu_index: Ints
+    policy: str = ""
+
+    @classmethod
+    def from_segments(cls, instance: Source, segments: Iterable[Segment], policy: str = "") -> Schedule:
+        """A schedule from objects, taken as they are (nothing is checked: that is the referee's work)."""
+        rows, instance = list(segments), instance_of(instance)
+        pairs = [pair for row in rows for pair in row.gpus]
+        return cls(
+            instance,
+            np.array([row.job for row in rows], dtype=np.int64),
+            np.array([row.start for row in rows], dtype=np.float64),
+            np.array([row.end for row in rows], dtype=np.float64),
+            np.array([row.work for row in rows], dtype=np.float64),
+            np.cumsum([0, *(len(row.gpus) for row in rows)], dtype=np.int64),
+            np.array([node for node, _ in pairs], dtype=np.int64),
+            np.array([index for _, index in pairs], dtype=np.int64),
+            policy,
+        )
+
+    @classmethod
+    def from_starts(
+        cls,
+        instance: Source,
+        starts: Sequence[float] | Floats,
+        *,
+        node_counts: Mapping[int, Sequence[tuple[int, int]]] | None = None,
+        duration: Floats | None = None,
+        policy: str = "",
+    ) -> Schedule:
+        """The non-preemptive schedule that starts job j at ``starts[j]`` (seconds) and names the GPUs itself.
+
+        ``node_counts[j]`` = [(node, GPUs there), ...] where the nodes are decided (in the order of the replicas where that
+        matters; a node may appear several times); without it a gang takes any free GPUs, which needs jobs that may use every
+        node. ``duration`` f64[n]: seconds that every job takes there (default: its own). A completion that lies a few units
+        in the last place behind another job's start is that start: times such as 0.1 + 0.2 and 0.3 mean the same moment.
+        Raises `InputError` when the capacity is exceeded.
+        """
+        instance, start = instance_of(instance), np.asarray(starts, dtype=np.float64)
+        if start.shape != (instance.n,) or not np.isfinite(start).all():
+            raise InputError(
+                "not legal", field="starts", legal=f"one finite number of seconds for each of {instance.n} jobs"
+            )
+        lasts = instance.duration if duration is None else np.asarray(duration, dtype=np.float64)
+        if np.isnan(lasts).any():
+            raise InputError("missing: the time of a job depends on its placement", field="duration")
+        end = _meeting(start, start + lasts)
+        if node_counts is None:
+            if not instance.unrestricted:
+                raise InputError("jobs are restricted to some nodes: say which with node_counts", field="node_counts")
+            first = np.array([0, instance.cluster.gpus], dtype=np.int64)
+            offset = np.arange(instance.n + 1, dtype=np.int64)
+            pool = np.zeros(instance.n, dtype=np.int64)
+            count = instance.gpus
+        else:
+            first = node_first(instance)
+            parts = [node_counts[j] for j in range(instance.n)]
+            offset = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+            pool = np.array([node for part in parts for node, _ in part], dtype=np.int64)
+            count = np.array([gpus for part in parts for _, gpus in part], dtype=np.int64)
+        job = np.arange(instance.n, dtype=np.int64)
+        return cls.from_counts(instance, job, start, end, instance.work, offset, pool, count, first, policy)
+
+    @classmethod
+    def from_counts(
+        cls,
+        instance: Source,
+        job: Ints,
+        start: Floats,
+        end: Floats,
+        work: Floats,
+        offset: Ints,
+        pool: Ints,
+        count: Ints,
+        pool_first: Ints,
+        policy: str = "",
+    ) -> Schedule:
+        """Segments whose GPUs are known by number a pool (see `optsched.problem.gpu_names`); names them."""
+        instance = instance_of(instance)
+        gpu_offset, gpu, failed = assign_gpus(pool_first, start, end, offset, pool, count)
+        if failed >= 0:
+            name = instance.ids[int(job[failed])]
+            raise InputError(f"job {name!r} does not fit at {start[failed]:g} s: more GPUs in use than there are")
+        first = node_first(instance)
+        node = np.searchsorted(first, gpu, side="right") - 1
+        return cls(instance, job, start, end, work, gpu_offset, node, gpu - first[node], policy)
+
+    def __len__(self) -> int:
+        return self.job.size
+
+    def __repr__(self) -> str:
+        size = f"{len(self)} segments of {np.unique(self.job).size} jobs"
+        return f"{type(self).__name__}({self.policy!r} on {self.instance.name!r}: {size})"
+
+    def _repr_html_(self) -> str:
+        return html_of("schedule", self)
+
+    @cached_property
+    def gangs(self) -> Ints:
+        """GPUs of every segment, i64[S]."""
+        return np.diff(self.gpu_offset)
+
+    @cached_property
+    def received(self) -> Floats:
+        """Work of every job, f64[n] in the units of `Instance.work`."""
+        return np.bincount(self.job, weights=self.work, minlength=self.instance.n).astype(np.float64)
+
+    @cached_property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        """Which jobs received all their work, bool[n]."""
+        return np.asarray(self.received >= self.instance.work * (1 - FINISHED))
+
+    @cached_property
+    def completion(self) -> Floats:
+        """Completion times C_j in seconds, f64[n]; nan for a job that did not finish."""
+        last = np.full(self.instance.n, -np.inf)
+        np.maximum.at(last, self.job, self.end)
+        return np.where(self.finished, last, np.nan)
+
+    @cached_property
+    def relative(self) -> Self:
+        """The same schedule of `Instance.relative`, its times counted from the first arrival; itself where the epoch is 0.
+
+        Of a schedule that was computed it is what was computed; of one that was read, what the clock of the file can hold.
+        """
+        if self.instance.epoch == 0:
+            return self
+        read = self._shifted(self.instance.relative, -self.instance.epoch)
+        read.__dict__["resolution"] = float(np.spacing(np.abs(self.end).max(initial=0.0)))
+        return read
+
+    @cached_property
+    def resolution(self) -> float:
+        """Seconds by which times may miss what was meant: 0 as computed; else an ulp of the clock that they were read on."""
+        return 0.0
+
+    def on_clock(self, instance: Instance) -> Self:
+        """This schedule of ``instance.relative`` on the clock of ``instance``, every time rounded to a float of it."""
+        if instance.epoch == 0:
+            return self
+        placed = self._shifted(instance, instance.epoch)
+        placed.__dict__["relative"] = self
+        return placed
+
+    def _shifted(self, instance: Instance, seconds: float) -> Self:
+        return replace(self, instance=instance, start=self.start + seconds, end=self.end + seconds)
+
+    def segments(self) -> Iterator[Segment]:
+        """The segments as objects."""
+        for s in range(len(self)):
+            span = slice(self.gpu_offset[s], self.gpu_offset[s + 1])
+            pairs = zip(self.gpu_node[span].tolist(), self.gpu_index[span].tolist(), strict=True)
+            yield Segment(int(self.job[s]), tuple(pairs), float(self.start[s]), float(self.end[s]), float(self.work[s]))
+
+    def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
+        """Write to ``.json`` or ``.parquet``, whole or not at all.
+
+        ``stated`` facts (``objective=``, ``value=``, ``preemptive=``) go into the file for the referee to check.
+        """
+        columns = (self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index)
+        write_segments(path, self.instance.digest, self.policy, self.instance.ids, *columns, stated=stated)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], instance: Source) -> Schedule:
+        """Read a schedule of ``instance`` (or of the SOURCE that names it).
+
+        `InputError` when the file is not one or belongs to another instance.
+
+        A file with ``"sharing": true`` of jobs that are no tasks gives a `SharedSchedule`.
+        """
+        instance = instance_of(instance)
+        job, start, end, work, offset, node, index, policy, steps = read_segments(path, instance.digest, instance.index)
+        if steps is None or instance.at_task_level:
+            return cls(instance, job, start, end, work, offset, node, index, policy)
+        return SharedSchedule(instance, job, start, end, work, offset, node, index, policy, steps)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SharedSchedule(Schedule):
+    """One segment a job; segments of different jobs may overlap on a GPU, at most two at a time.
+
+    ``steps`` i64[S]: sub-steps of gradient accumulation in an iteration of the segment (1: the whole batch at once). They
+    decide memory and speed (`optsched.problem.scaling`), together with the partners of every moment
+    (`optsched.problem.interference`).
+    """
+
+    steps: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
+        """As `Schedule.save`; the file says ``"sharing": true``, so that the referee judges it as what it is."""
+        columns = (self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index)
+        facts = {"sharing": True, "jobs_per_gpu": JOBS_PER_GPU, **stated}
+        write_segments(
+            path, self.instance.digest, self.policy, self.instance.ids, *columns, stated=facts, steps=self.steps
+        )
+
+
+class Scheduled(Protocol):
+    """What holds a schedule: a run, a solution."""
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """It; None where none was found."""
+
+
+def schedule_in(what: Schedule | Scheduled) -> Schedule:
+    """The schedule, or that of a run or a solution; `InputError` for a solution without one, and for anything else."""
+    found = what if isinstance(what, Schedule) else getattr(what, "schedule", ...)
+    if isinstance(found, Schedule):
+        return found
+    status = getattr(what, "status", "")
+    if found is None:
+        raise InputError(f"no schedule was found: {status}" if status else "no schedule was found", field="schedule")
+    legal = "a Schedule, or a run or solution with one"
+    raise InputError("not a schedule", field="schedule", value=type(what).__name__, legal=legal)
+
+
+def _meeting(start: Floats, end: Floats) -> Floats:
+    """Completions f64[n] moved to the start that they miss by rounding (never to one at or before the job's own)."""
+    starts = np.append(np.unique(start), np.inf)
+    nearest = starts[np.searchsorted(starts, end - MEETING * np.spacing(np.abs(end)), side="left")]
+    return np.where((nearest < end) & (nearest > start), nearest, end)
+
+
+def node_first(instance: Instance) -> Ints:
+    """Number of the first GPU of every node, and G: i64[N + 1]."""
+    return np.concatenate([[0], np.cumsum(instance.cluster.node_gpus)]).astype(np.int64)

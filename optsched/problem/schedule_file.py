@@ -1,0 +1,146 @@
+"""Schedule files: JSON (``"format": "optsched-schedule/1"``) or Parquet, one row a segment.
+
+Where jobs share GPUs a segment has ``steps``, its sub-steps of gradient accumulation: in JSON where they are more than 1, in
+Parquet as a column.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.problem.files import atomic_path, read_bytes, suffix_of, write_atomic
+from optsched.problem.instance_file import short_number
+from optsched.problem.json_text import parse_json
+from optsched.problem.parquet import read_parquet
+
+FORMAT = "optsched-schedule/1"
+METADATA = "optsched-schedule"
+_COLUMNS = {
+    "job": pl.String(),
+    "node": pl.List(pl.Int64),
+    "index": pl.List(pl.Int64),
+    "start": pl.Float64(),
+    "end": pl.Float64(),
+    "work": pl.Float64(),
+}
+Array = npt.NDArray[Any]
+
+
+def write_segments(
+    path: str | os.PathLike[str],
+    digest: str,
+    policy: str,
+    ids: Sequence[str],
+    job: Array,
+    start: Array,
+    end: Array,
+    work: Array,
+    gpu_offset: Array,
+    gpu_node: Array,
+    gpu_index: Array,
+    *,
+    stated: Mapping[str, Any],
+    steps: Array | None = None,
+) -> None:
+    """Write segments to ``.json`` or ``.parquet``, whole or not at all; ``steps`` i64[S] where jobs share GPUs."""
+    header = {"format": FORMAT, "instance": digest, "policy": policy, **stated}
+    suffix = suffix_of(path)
+    names = [ids[j] for j in job.tolist()]
+    if suffix == ".parquet":
+        spans = zip(gpu_offset[:-1].tolist(), gpu_offset[1:].tolist(), strict=True)
+        spans_list = list(spans)
+        nodes, indexes = gpu_node.tolist(), gpu_index.tolist()
+        table = pl.DataFrame(
+            {
+                "job": names,
+                "node": [nodes[a:b] for a, b in spans_list],
+                "index": [indexes[a:b] for a, b in spans_list],
+                "start": start,
+                "end": end,
+                "work": work,
+            },
+            schema=_COLUMNS,
+        )
+        if steps is not None:
+            table = table.with_columns(pl.Series("steps", steps, dtype=pl.Int64))
+        with atomic_path(path) as temporary:
+            table.write_parquet(temporary, metadata={METADATA: json.dumps(header)})
+        return
+    if suffix != ".json":
+        raise InputError("cannot tell the format of a schedule from its name", file=path, legal=".json or .parquet")
+    pairs = np.stack([gpu_node, gpu_index], axis=1).tolist() if gpu_node.size else []
+    rows = []
+    for s, name in enumerate(names):
+        row = {"job": name, "gpus": pairs[gpu_offset[s] : gpu_offset[s + 1]]}
+        for field, column in (("start", start), ("end", end), ("work", work)):
+            row[field] = short_number(float(column[s]))
+        if steps is not None and steps[s] != 1:
+            row["steps"] = int(steps[s])
+        rows.append("  " + json.dumps(row))
+    head = json.dumps(header, indent=1)[:-2]
+    body = ",\n".join(rows)
+    write_atomic(path, f'{head},\n "segments": [\n{body}\n ]\n}}\n')
+
+
+def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> tuple[Any, ...]:
+    """(job, start, end, work, gpu_offset, gpu_node, gpu_index, policy, steps) of a schedule of the instance ``digest``.
+
+    ``steps`` i64[S] in a file with ``"sharing": true``, else None.
+    Raises `InputError` when the file is not a schedule, or one of another instance.
+    """
+    header, rows = _read_parquet(path) if Path(path).suffix.lower() == ".parquet" else _read_json(path)
+    if header.get("instance") != digest:
+        raise InputError("the schedule belongs to another instance", file=path, field="instance", legal=digest)
+    try:
+        job = np.array([index[row["job"]] for row in rows], dtype=np.int64)
+        gangs = [np.array(row["gpus"], dtype=np.int64).reshape(-1, 2) for row in rows]
+        times = np.array([[row[f] for f in ("start", "end", "work")] for row in rows], dtype=np.float64).reshape(-1, 3)
+        if times.shape[0] != len(rows) or not np.isfinite(times).all():
+            raise ValueError("start, end and work are finite numbers of seconds")
+        steps = _steps(rows) if header.get("sharing") is True else None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"a segment is not legal: {error!r}", file=path, legal=FORMAT) from None
+    offset = np.cumsum([0, *(len(gang) for gang in gangs)], dtype=np.int64)
+    flat = np.concatenate([*gangs, np.zeros((0, 2), dtype=np.int64)])
+    start, end, work = np.ascontiguousarray(times.T)
+    pairs = flat[:, 0].copy(), flat[:, 1].copy()
+    return job, start, end, work, offset, *pairs, str(header.get("policy", "")), steps
+
+
+def _steps(rows: list[dict[str, Any]]) -> Array:
+    steps = [row.get("steps", 1) for row in rows]
+    if any(type(each) is not int or each < 1 for each in steps):
+        raise ValueError("steps is an integer >= 1")
+    return np.array(steps, dtype=np.int64)
+
+
+def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    doc = parse_json(read_bytes(path), path, f"format {FORMAT}")
+    if not isinstance(doc, dict) or doc.get("format") != FORMAT or not isinstance(doc.get("segments"), list):
+        raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
+    return doc, doc["segments"]
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    metadata, table = read_parquet(path, path, FORMAT)
+    header = parse_json(metadata.get(METADATA, "null").encode(), path, FORMAT)
+    rows = table.to_dicts()
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
+    try:
+        for row in rows:
+            row["gpus"] = list(zip(row.pop("node"), row.pop("index"), strict=True))
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            "a segment's GPUs are not legal", file=path, legal="lists node and index, alike long"
+        ) from None
+    return header, rows

@@ -1,0 +1,144 @@
+"""`TaskLog` and `TaskSchedule`: every forward, backward and all-reduce of a schedule at the task level."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.problem.files import atomic_path
+from optsched.problem.instance import Instance
+from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.json_text import parse_json
+from optsched.problem.parquet import read_parquet
+from optsched.problem.schedule import Schedule
+
+FORMAT = "optsched-tasks/1"
+METADATA = "optsched-tasks"
+TRANSFER = -1  # in place of a worker
+
+Floats = npt.NDArray[np.float64]
+Int32s = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TaskLog:
+    """R tasks as a struct of arrays, in no particular order; times in seconds.
+
+    ``job`` i32[R]; ``worker`` i32[R]: which worker of the gang (0 .. n_j - 1), or `TRANSFER` for an all-reduce; ``start``,
+    ``end`` f64[R]. By start, the tasks of a worker are forward, backward, forward, ..., and the all-reduces of a job those
+    of its iterations: so neither is written down.
+    """
+
+    job: Int32s = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    worker: Int32s = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    start: Floats = field(default_factory=lambda: np.zeros(0))
+    end: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def __len__(self) -> int:
+        return self.job.size
+
+    def __repr__(self) -> str:
+        return f"TaskLog({len(self)} tasks)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TaskSchedule(Schedule):
+    """A schedule whose segments say where a job is resident, and ``tasks`` what ran when.
+
+    One segment a job: its GPUs are its workers in order, from its placement to its completion, ``work`` its iterations. Jobs
+    share GPUs, so segments overlap; the tasks on a GPU do not. Without a log (it is large) ``tasks`` is None.
+    """
+
+    tasks: TaskLog | None = None
+
+    def _shifted(self, instance: Instance, seconds: float) -> Self:
+        shifted, log = super()._shifted(instance, seconds), self.tasks
+        if log is None:
+            return shifted
+        moved = TaskLog(log.job, log.worker, log.start + seconds, log.end + seconds)
+        return replace(shifted, tasks=moved)
+
+    def save_tasks(self, path: str | os.PathLike[str]) -> None:
+        """Write gangs and tasks to a Parquet file, whole or not at all; `InputError` when there is no log."""
+        if self.tasks is None:
+            raise InputError("the schedule was made without a log of its tasks", file=path)
+        log, ids = self.tasks, self.instance.ids
+        gangs = [
+            [ids[segment.job], [list(pair) for pair in segment.gpus], segment.start, segment.end, segment.work]
+            for segment in self.segments()
+        ]
+        head = {"format": FORMAT, "instance": self.instance.digest, "policy": self.policy, "gangs": gangs}
+        table = pl.DataFrame({"job": log.job, "worker": log.worker, "start": log.start, "end": log.end})
+        if Path(path).suffix.lower() != ".parquet":
+            raise InputError("tasks are written as Parquet", file=path, legal=".parquet")
+        with atomic_path(path) as temporary:
+            table.write_parquet(temporary, metadata={METADATA: json.dumps(head)})
+
+    @classmethod
+    def load_tasks(cls, path: str | os.PathLike[str], instance: Source) -> TaskSchedule:
+        """Read a file of tasks; `InputError` when it is not one, or one of another instance."""
+        instance = instance_of(instance)
+        head, table = _read(path)
+        if head.get("instance") != instance.digest:
+            raise InputError("the tasks belong to another instance", file=path, field="instance", legal=instance.digest)
+        try:
+            rows = [
+                (instance.index[job], [tuple(pair) for pair in gpus], float(start), float(end), float(work))
+                for job, gpus, start, end, work in head["gangs"]
+            ]
+            pairs = np.array([pair for row in rows for pair in row[1]], dtype=np.int64).reshape(-1, 2)
+            _check_gangs(rows, instance)
+            log = TaskLog(
+                table["job"].cast(pl.Int32).to_numpy().copy(),
+                table["worker"].cast(pl.Int32).to_numpy().copy(),
+                table["start"].cast(pl.Float64).to_numpy().copy(),
+                table["end"].cast(pl.Float64).to_numpy().copy(),
+            )
+            _check_rows(log, instance)
+        except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            raise InputError(f"not legal: {error!r}", file=path, legal=FORMAT) from None
+        return cls(
+            instance,
+            np.array([row[0] for row in rows], dtype=np.int64),
+            np.array([row[2] for row in rows], dtype=np.float64),
+            np.array([row[3] for row in rows], dtype=np.float64),
+            np.array([row[4] for row in rows], dtype=np.float64),
+            np.cumsum([0, *(len(row[1]) for row in rows)], dtype=np.int64),
+            pairs[:, 0].copy(),
+            pairs[:, 1].copy(),
+            str(head.get("policy", "")),
+            log,
+        )
+
+
+def _check_gangs(rows: list[Any], instance: Instance) -> None:
+    sizes = instance.cluster.node_gpus
+    for _, gpus, *times in rows:
+        if not all(0 <= node < sizes.size and 0 <= index < sizes[node] for node, index in gpus):
+            raise ValueError(f"a gang on GPUs that the cluster does not have: {gpus}")
+        if not np.isfinite(times).all():
+            raise ValueError(f"times and work of a gang are {times}")
+
+
+def _check_rows(log: TaskLog, instance: Instance) -> None:
+    known = (log.job >= 0) & (log.job < instance.n)
+    if not known.all():
+        raise ValueError(f"a task of job number {log.job[~known][0]}, of {instance.n} jobs")
+    if not (np.isfinite(log.start) & np.isfinite(log.end)).all():
+        raise ValueError("a task without a start or an end")
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], pl.DataFrame]:
+    metadata, table = read_parquet(path, path, FORMAT)
+    head = parse_json(metadata.get(METADATA, "null").encode(), path, FORMAT)
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise InputError("not a file of tasks", file=path, legal=f"format {FORMAT}")
+    return head, table

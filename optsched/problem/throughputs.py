@@ -1,0 +1,269 @@
+"""`Throughputs`: iterations a second by job type, GPU type and gang size, measured or derived.
+
+A row is the rate of a WHOLE gang of g GPUs of one type, ``together`` on one node and ``spread`` over several. GPU types
+match case-insensitively; job types are matched as they are written. Readers and rules that fill gaps:
+`optsched.speeds.throughput_table`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from optsched.errors import InputError
+
+Key = tuple[str, str, int]  # job type, GPU type, gang size
+Gang = tuple[str, int]  # job type, gang size
+PairKey = tuple[str, Gang, Gang]  # GPU type, one gang, the gang on the same GPUs
+
+RATE_LEGAL = "a finite number of iterations/s >= 0"
+_ROW_FIELDS = ("gpu", "gpus", "together", "spread", "measured", "beside")
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Iterations/s of a whole gang: ``together`` on one node, ``spread`` over several (None: as together).
+
+    0: the gang does not fit such GPUs (memory). ``measured``: False where a rule derived the rates.
+    """
+
+    together: float
+    spread: float | None = None
+    measured: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "together", legal_rate(self.together, "together"))
+        if self.spread is not None:
+            object.__setattr__(self, "spread", legal_rate(self.spread, "spread"))
+        if not isinstance(self.measured, bool):
+            raise InputError("not legal", field="measured", value=self.measured, legal="true or false")
+
+    @property
+    def over_nodes(self) -> float:
+        """Iterations/s when the gang's GPUs are on several nodes."""
+        return self.together if self.spread is None else self.spread
+
+    @property
+    def fits(self) -> bool:
+        """Does the gang run on such GPUs in some placement?"""
+        return self.together > 0 or self.over_nodes > 0
+
+
+@dataclass(frozen=True)
+class Throughputs:
+    """A table of rates. Two tables are equal when their rows are, GPU types by their name without case.
+
+    Parameters
+    ----------
+    entries : (job type, GPU type, gang size) to the rates of the gang alone on its GPUs.
+    pairs : (GPU type, (job type, gang size), (other type, gang size)) to the two rates while both gangs run on the same
+        GPUs of one node.
+
+    Raises
+    ------
+    InputError
+        A key that is none, a negative rate or one that is no number, a row given twice.
+    """
+
+    entries: Mapping[Key, Throughput]
+    pairs: Mapping[PairKey, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("entries", "pairs"):
+            object.__setattr__(self, name, dict(getattr(self, name)))
+        for key, entry in self.entries.items():
+            _check_key(key)
+            if not isinstance(entry, Throughput):
+                raise InputError("not legal", field=_name(*key), value=entry, legal="optsched.Throughput(...)")
+        for pair, rates in self.pairs.items():
+            _check_pair(pair, rates)
+        _ = self._rates, self._beside
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Throughputs):
+            return NotImplemented
+        return self._rates == other._rates and self._beside == other._beside
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Throughputs({len(self.job_types)} job types on {', '.join(self.gpu_types)}; {len(self.entries)} rows)"
+
+    @cached_property
+    def _rates(self) -> dict[Key, Throughput]:
+        found: dict[Key, Throughput] = {}
+        for (job_type, gpu, gpus), entry in self.entries.items():
+            key = job_type, gpu.casefold(), gpus
+            if key in found:
+                raise InputError("given twice", field=_name(*key), legal="each row once; GPU types match without case")
+            found[key] = entry
+        return found
+
+    @cached_property
+    def _beside(self) -> dict[PairKey, tuple[float, float]]:
+        return {(gpu.casefold(), one, other): rates for (gpu, one, other), rates in self.pairs.items()}
+
+    @cached_property
+    def job_types(self) -> tuple[str, ...]:
+        """Distinct job types in the order of their first rows."""
+        return tuple(dict.fromkeys(job_type for job_type, _, _ in self.entries))
+
+    @cached_property
+    def gpu_types(self) -> tuple[str, ...]:
+        """Distinct GPU types in the order of their first rows, as those rows spell them."""
+        first: dict[str, str] = {}
+        for _, gpu, _ in self.entries:
+            first.setdefault(gpu.casefold(), gpu)
+        return tuple(first.values())
+
+    @cached_property
+    def _gangs(self) -> dict[tuple[str, str], tuple[int, ...]]:
+        sizes: dict[tuple[str, str], list[int]] = {}
+        for job_type, gpu, gpus in self._rates:
+            sizes.setdefault((job_type, gpu), []).append(gpus)
+        return {key: tuple(sorted(value)) for key, value in sizes.items()}
+
+    def get(self, job_type: str, gpu: str, gpus: int) -> Throughput | None:
+        """The rates of that gang on that GPU type; None when the table does not say."""
+        return self._rates.get((job_type, gpu.casefold(), gpus))
+
+    def gang_sizes(self, job_type: str, gpu: str) -> tuple[int, ...]:
+        """Gang sizes whose rates on that GPU type are in the table, rising."""
+        return self._gangs.get((job_type, gpu.casefold()), ())
+
+    def together_with(self, gpu: str, one: Gang, other: Gang) -> tuple[float, float] | None:
+        """Iterations/s of ``one`` and of ``other`` while they run on the same GPUs; None when the table does not say."""
+        rates = self._beside.get((gpu.casefold(), one, other))
+        if rates is not None:
+            return rates
+        turned = self._beside.get((gpu.casefold(), other, one))
+        return None if turned is None else (turned[1], turned[0])
+
+    def restricted(self, job_types: Collection[str]) -> Throughputs:
+        """The rows, and the pairs, of these job types only."""
+        kept = frozenset(job_types)
+        return Throughputs(
+            {key: entry for key, entry in self.entries.items() if key[0] in kept},
+            {key: rates for key, rates in self.pairs.items() if key[1][0] in kept and key[2][0] in kept},
+        )
+
+    @property
+    def numbers(self) -> list[list[Any]]:
+        """What decides speeds, in an order of its own: [job type, GPU type, gang size, together, spread] of every row."""
+        return sorted([*key, entry.together, entry.over_nodes] for key, entry in self._rates.items())
+
+    def to_json(self, *, pairs: bool = False) -> dict[str, list[dict[str, Any]]]:
+        """Job type to rows, as it stands in an instance file; absent fields and ``"measured": true`` are left out.
+
+        ``pairs``: with the co-located rates, in the row of the first gang of each pair (some hundred kilobytes for
+        Gavel's whole table): ``"beside": [[other job type, gang size, own rate, other rate], ...]``.
+        """
+        beside: dict[Key, list[list[Any]]] = {}
+        for (gpu, one, other), rates in self._beside.items() if pairs else ():
+            beside.setdefault((one[0], gpu, one[1]), []).append([*other, *rates])
+        if not beside.keys() <= self._rates.keys():
+            lost = next(key for key in beside if key not in self._rates)
+            raise InputError("a pair without a row of its own", field=_name(*lost), legal="a rate alone for every pair")
+        document: dict[str, list[dict[str, Any]]] = {job_type: [] for job_type in self.job_types}
+        for (job_type, gpu, gpus), entry in self.entries.items():
+            row: dict[str, Any] = {"gpu": gpu, "gpus": gpus, "together": entry.together}
+            if entry.spread is not None:
+                row["spread"] = entry.spread
+            if not entry.measured:
+                row["measured"] = False
+            if (job_type, gpu.casefold(), gpus) in beside:
+                row["beside"] = beside[job_type, gpu.casefold(), gpus]
+            document[job_type].append(row)
+        return document
+
+    @classmethod
+    def from_json(cls, document: Any) -> Throughputs:
+        """The table that `to_json` wrote; `InputError` naming the job type, the field and the value otherwise."""
+        if not isinstance(document, Mapping):
+            raise InputError("not legal", field="throughputs", value=document, legal="an object of job types")
+        entries: dict[Key, Throughput] = {}
+        pairs: dict[PairKey, tuple[float, float]] = {}
+        for job_type, rows in document.items():
+            if not isinstance(rows, list):
+                raise InputError("not legal", field=f"throughputs.{job_type}", value=rows, legal="a list of rows")
+            for position, row in enumerate(rows):
+                try:
+                    key, entry, beside = _row(job_type, row)
+                    if key in entries:
+                        raise InputError("given twice", field="gpu", value=key[1], legal="each (gpu, gpus) once")
+                except InputError as error:
+                    raise InputError(str(error), field=f"throughputs.{job_type}.{position}") from None
+                entries[key] = entry
+                pairs.update(beside)
+        return cls(entries, pairs)
+
+
+def legal_rate(value: Any, name: str) -> float:
+    """``value`` as iterations/s; `InputError` naming the field when it is negative, not finite or no number."""
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= float(value) < math.inf:
+            return float(value)
+    except OverflowError:  # an integer beyond all floats
+        value = ...
+    raise InputError("not legal", field=name, value=value, legal=RATE_LEGAL)
+
+
+def legal_gang(value: Any, name: str = "gpus") -> int:
+    """``value`` as a gang size; `InputError` naming the field when it is no integer >= 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError("not legal", field=name, value=value, legal="an integer >= 1")
+    return value
+
+
+def _name(job_type: str, gpu: str, gpus: int) -> str:
+    return f"throughputs.{job_type} on {gpus} {gpu}"
+
+
+def _check_key(key: Any) -> None:
+    if not (isinstance(key, tuple) and len(key) == 3 and all(isinstance(part, str) and part for part in key[:2])):
+        raise InputError("not legal", field="throughputs", value=key, legal="(job type, GPU type, gang size)")
+    legal_gang(key[2], _name(*key))
+
+
+def _check_pair(pair: Any, rates: Any) -> None:
+    legal = "(GPU type, (job type, gang size), (job type, gang size)) with two rates"
+    if not (isinstance(pair, tuple) and len(pair) == 3 and isinstance(pair[0], str) and pair[0]):
+        raise InputError("not legal", field="pairs", value=pair, legal=legal)
+    for gang in pair[1:]:
+        if not (isinstance(gang, tuple) and len(gang) == 2 and isinstance(gang[0], str) and gang[0]):
+            raise InputError("not legal", field="pairs", value=pair, legal=legal)
+        legal_gang(gang[1], f"pairs.{gang[0]}")
+    if not (isinstance(rates, tuple) and len(rates) == 2):
+        raise InputError("not legal", field=f"pairs.{pair}", value=rates, legal="two rates")
+    for rate in rates:
+        legal_rate(rate, f"pairs.{pair}")
+
+
+def _row(job_type: str, row: Any) -> tuple[Key, Throughput, dict[PairKey, tuple[float, float]]]:
+    if not isinstance(row, Mapping):
+        raise InputError("not legal", value=row, legal="an object")
+    for name in row:
+        if name not in _ROW_FIELDS:
+            raise InputError("unknown field", field=str(name), legal=", ".join(_ROW_FIELDS))
+    for name in ("gpu", "gpus", "together"):
+        if name not in row:
+            raise InputError("missing field", field=name, legal="gpu, gpus and together")
+    gpu = row["gpu"]
+    if not isinstance(gpu, str) or not gpu:
+        raise InputError("not legal", field="gpu", value=gpu, legal="the name of a GPU type")
+    gang = job_type, legal_gang(row["gpus"])
+    measured = row.get("measured")
+    entry = Throughput(row["together"], row.get("spread"), True if measured is None else measured)
+    beside = row.get("beside")
+    if not isinstance(beside, list | None):
+        raise InputError("not legal", field="beside", value=beside, legal="a list of pairs")
+    pairs = {}
+    for pair in beside or ():
+        if not (isinstance(pair, list | tuple) and len(pair) == 4 and isinstance(pair[0], str)):
+            raise InputError("not legal", field="beside", value=pair, legal="[job type, gang size, own rate, its rate]")
+        own, its = legal_rate(pair[2], "beside"), legal_rate(pair[3], "beside")
+        pairs[gpu, gang, (pair[0], legal_gang(pair[1], "beside"))] = own, its
+    return (job_type, gpu, gang[1]), entry, pairs

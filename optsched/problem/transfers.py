@@ -1,0 +1,130 @@
+"""`TransferProblem`: n transfers on shared links, the communication side of a cluster on its own.
+
+**Problem**. Transfer j is released at r_j seconds and has M_j bytes to move over one or several links at once (an all-reduce
+over several nodes uses the network interface of each). Once started it runs to its end: no preemption. While k is the
+largest number of started, unfinished transfers on any of its links, it moves 1 / (k b + (k - 1) eta) bytes a second.
+Choose the starts S_j >= r_j; minimise sum C_j, or sum (C_j - r_j), which differs by a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.problem.contention import Contention
+from optsched.problem.epoch import epoch_of
+
+__all__ = ["TransferProblem"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Links = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TransferProblem:
+    """``release`` f64[n] seconds, ``size`` f64[n] bytes, ``links``: the numbers of the links of each transfer.
+
+    Links are integers >= 0 that name network interfaces; without any all transfers share link 0. The theory is of
+    the linear model with eta >= 0 and without latency: with a > 0 a transfer would not contend during its first a
+    seconds, and nothing here is proved for that.
+
+    Raises `InputError` naming the transfer, the field, the value and what is legal.
+    """
+
+    release: Floats
+    size: Floats
+    contention: Contention
+    links: Links = ()
+
+    def __post_init__(self) -> None:
+        self.contention.require_penalty("the theory of transfers on links")
+        if self.contention.latency > 0:
+            raise InputError(
+                "the theory of transfers on links has no latency",
+                field="contention.latency",
+                value=self.contention.latency,
+                legal="0",
+            )
+        size = _numbers(self.size, "size")
+        release = _numbers(self.release, "release")
+        if release.size != size.size:
+            raise InputError(
+                "not legal", field="release", value=release.size, legal=f"{size.size} numbers, as many as sizes"
+            )
+        _each(size > 0, size, "size", "a transfer of 0 bytes or less transfers nothing", "a finite number of bytes > 0")
+        _each(np.isfinite(size), size, "size", "not legal", "a finite number of bytes > 0")
+        fine = np.isfinite(release) & (release >= 0)
+        _each(fine, release, "release", "not legal", "a finite number of seconds >= 0")
+        for name, array in (("release", release), ("size", size)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "links", _links(self.links, size.size))
+
+    @property
+    def n(self) -> int:
+        """Number of transfers."""
+        return int(self.size.size)
+
+    @cached_property
+    def epoch(self) -> float:
+        """Where the clock of the releases begins: the first of them, if the others less it are floats without rounding."""
+        return epoch_of(self.release, np.zeros(0))
+
+    @cached_property
+    def relative(self) -> TransferProblem:
+        """The same transfers with time counted from `epoch`, as methods that compute in floats see them."""
+        return self if self.epoch == 0 else replace(self, release=self.release - self.epoch)
+
+    @cached_property
+    def link_numbers(self) -> tuple[int, ...]:
+        """The links that are used, ascending."""
+        return tuple(sorted({link for links in self.links for link in links}))
+
+    def users(self, link: int) -> tuple[int, ...]:
+        """The transfers that use a link, ascending."""
+        return tuple(j for j, links in enumerate(self.links) if link in links)
+
+    @cached_property
+    def alone(self) -> Floats:
+        """b M_j, f64[n]: the seconds of each transfer when it has its links to itself."""
+        return self.contention.seconds_per_byte * self.size
+
+
+def _numbers(values: Any, field: str) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("not numbers", field=field, legal="one number for each transfer") from None
+    if array.ndim != 1:
+        raise InputError("not legal", field=field, value=array.shape, legal="one number for each transfer")
+    return array
+
+
+def _each(fine: Bools, values: Floats, field: str, message: str, legal: str) -> None:
+    for j in np.flatnonzero(~fine)[:1].tolist():
+        raise InputError(message, field=f"transfer {j}, {field}", value=float(values[j]), legal=legal)
+
+
+def _is_link(link: Any) -> bool:
+    return isinstance(link, int | np.integer) and not isinstance(link, bool) and bool(link >= 0)
+
+
+def _links(links: Sequence[Sequence[int]], n: int) -> Links:
+    if len(links) == 0:
+        return ((0,),) * n
+    if len(links) != n:
+        raise InputError("not legal", field="links", value=len(links), legal=f"{n} tuples, one for each transfer")
+    found = []
+    for j, own in enumerate(links):
+        if not isinstance(own, Sequence) or not own or not all(map(_is_link, own)) or len(set(own)) < len(own):
+            legal = "at least one link, integers >= 0, each once"
+            raise InputError("not legal", field=f"transfer {j}, links", value=own, legal=legal)
+        found.append(tuple(sorted(int(link) for link in own)))
+    return tuple(found)

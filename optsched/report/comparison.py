@@ -1,0 +1,253 @@
+"""How far is every policy from the best possible: runs, a verified bound, ratios and savings in one report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from optsched.bounds import Certificate
+from optsched.guarantees.judge import Judgement, chosen, judgements, violated
+from optsched.guarantees.optimum import stated_optimum
+from optsched.guarantees.proven import KNOWN, BoundShown, Proven, refereed, verified_bound
+from optsched.policies import AnyPolicy
+from optsched.policies.specification import Specification, is_policy, specify
+from optsched.problem.html import html_of, number
+from optsched.problem.instance import Instance
+from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.objectives import objective_of
+from optsched.problem.table import Table
+from optsched.simulation.engine import Progress
+from optsched.simulation.run import Run
+
+__all__ = ["KNOWN", "BoundShown", "Line", "Report", "compare", "evaluate", "stated_optimum", "verified_bound"]
+
+DEFAULT_POLICIES = ("fifo", "sjf", "srtf")
+SHARING_POLICIES = ("sjf", "sjf-ffs", "sjf-bsbf")  # where two jobs may be on a GPU
+TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first")  # where jobs have tasks
+PolicyLike = str | AnyPolicy | Specification
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy of a report.
+
+    ``saved``: GPU-hours that gangs spent waiting or restarting under the first policy of the report, less the same here.
+    ``guarantee``: the theorem to show, judged on its own objective; None where none applies.
+    """
+
+    run: Run
+    value: float
+    bound: BoundShown | None
+    saved: float
+    guarantee: Judgement | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """value / optimum, or value / bound; None where either is missing, or the bound is 0 and the value is not."""
+        return None if self.bound is None else self.bound.ratio(self.value)
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``run --json``; ``guarantee`` is null where no theorem is known, or one of its assumptions is broken."""
+        metrics = self.run.metrics
+        return {
+            "policy": self.run.policy,
+            "knowledge": str(self.run.knowledge),
+            "value": None if math.isnan(self.value) else self.value,
+            "bound": self.bound.to_json() if self.bound else None,
+            "ratio": self.ratio,
+            "ratio_to": None if self.ratio is None or self.bound is None else self.bound.ratio_to,
+            "guarantee": self.guarantee.to_json() if self.guarantee else None,
+            "metrics": {**metrics, "gpu_hours": {**metrics["gpu_hours"], "saved": self.saved}},
+            "events": self.run.events,
+            "seconds": self.run.seconds,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What policies made of an instance, and how far each is from the best possible.
+
+    ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on
+    this objective is known); it holds for every run but those that fork or resize jobs. An optimum that the instance
+    states is used for runs of its own class of schedules where this installation proved it; else ``note`` says so.
+    ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of it;
+    ``other_certificates`` prove bounds of classes that ``certificate`` does not.
+    """
+
+    instance: Instance
+    objective: str
+    runs: tuple[Run, ...]
+    certificate: Certificate | None
+    bounds: tuple[BoundShown | None, ...]
+    judged: tuple[tuple[Judgement, ...], ...]
+    skipped_rows: int = 0
+    other_certificates: tuple[Certificate, ...] = ()
+    note: str = ""
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{line.run.policy} {number(line.value)}" for line in self.lines[:4])
+        more = ", ..." if len(self.lines) > 4 else ""
+        return f"Report({self.objective} on {self.instance.name!r}: {values}{more})"
+
+    def _repr_html_(self) -> str:
+        return html_of("report", self)
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """One line a policy, in the order given."""
+        lost = [run.metrics["gpu_hours"]["waiting"] + run.metrics["gpu_hours"]["overhead"] for run in self.runs]
+        return tuple(
+            Line(run, run.value(self.objective), bound, lost[0] - mine, chosen(judged, self.objective))
+            for run, bound, mine, judged in zip(self.runs, self.bounds, lost, self.judged, strict=True)
+        )
+
+    @property
+    def violations(self) -> list[Judgement]:
+        """Every guarantee that does not hold."""
+        return [each for judged in self.judged for each in violated(judged)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``run --json``."""
+        return {
+            "instance": {
+                "name": self.instance.name,
+                "jobs": self.instance.n,
+                "gpus": self.instance.cluster.gpus,
+                "skipped_rows": self.skipped_rows,
+            },
+            "objective": self.objective,
+            "runs": [line.to_json() for line in self.lines],
+        }
+
+    def frame(self) -> Table:
+        """A polars table: policy, knowledge, value, bound, ratio, guarantee, metrics and GPU-hours, one row a policy."""
+        rows = []
+        for line in self.lines:
+            document = line.to_json()
+            shown = document.pop("bound") or {"value": None, "kind": None, "class": None, "exact": None}
+            metrics = document.pop("metrics")
+            hours = {f"gpu_hours_{key}": value for key, value in metrics.pop("gpu_hours").items()}
+            head = {key: document[key] for key in ("policy", "knowledge", "value")}
+            tail = {key: document[key] for key in ("ratio", "ratio_to")}
+            theorem = _columns_of(line.guarantee)
+            rows.append(
+                {**head, "bound": shown["value"], "bound_kind": shown["kind"], **tail, **theorem, **metrics, **hours}
+                | {"events": document["events"], "seconds": document["seconds"]}
+            )
+        return Table(rows, infer_schema_length=None)
+
+
+def default_policies(instance: Instance) -> tuple[str, ...]:
+    """The policies that are compared where none is named."""
+    if not instance.at_task_level:
+        return DEFAULT_POLICIES if instance.interference is None else SHARING_POLICIES
+    cost = instance.contention
+    adadual = cost is None or not (cost.measured or cost.penalty < 0)  # else its theorem does not hold
+    return tuple(name for name in TASK_POLICIES if adadual or name != "ada-srsf")
+
+
+def evaluate(
+    instance: Source,
+    policies: PolicyLike | Iterable[PolicyLike] | None = None,
+    objective: str | None = None,
+    *,
+    skipped_rows: int = 0,
+    progress: Callable[[str], Progress] | None = None,
+    finished: Callable[[Run], None] | None = None,
+) -> Report:
+    """Run policies and bound the optimum; everything in the report has been checked twice.
+
+    The referee (`optsched.check.referee`) accepts every schedule, and the certificate has been proved again from the
+    instance, or an error is raised. Every theorem that applies is held against the run; `Report.violations` are those
+    that do not hold.
+
+    Parameters
+    ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    policies : one, or several: texts, or policies of one's own (`optsched.simulate`); None: `default_policies`.
+    objective : its name; None: the instance's own, else ``total_flow_time``.
+    progress : ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
+
+    Raises
+    ------
+    InputError
+        Unknown policies or objective; a stated optimum that a run or the bound refutes.
+    SimulationError
+        The referee rejects a schedule (a defect of optsched, or of a policy of one's own).
+
+    >>> import optsched as osd
+    >>> report = osd.evaluate("rigid-06-1", ["fifo", "srtf"])
+    >>> report
+    Report(total_completion_time on 'rigid-06-1': fifo 205, srtf 155)
+    >>> [line.ratio for line in report.lines][1] < 1.2, report.violations
+    (True, [])
+    """
+    instance = instance_of(instance)
+    name = objective_of(instance, objective).name
+    specifications = [specify(each) for each in _several(default_policies(instance) if policies is None else policies)]
+    runs = []
+    for spec in specifications:
+        runs.append(refereed(instance, spec, progress(spec.text) if progress else None))
+        if finished is not None:
+            finished(runs[-1])
+    proven = Proven(instance, runs)
+    proven.stated_optimum_stands(name)
+    return Report(
+        instance,
+        name,
+        tuple(proven.runs),
+        proven.certificate(name),
+        tuple(proven.beside(run, name) for run in proven.runs),
+        tuple(judgements(spec, run, proven) for spec, run in zip(specifications, proven.runs, strict=True)),
+        skipped_rows,
+        _others(proven, name),
+        proven.note(name),
+    )
+
+
+def _several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
+    # A text is iterable, and a policy may be: one of either is not a list of policies.
+    if isinstance(policies, str | Specification) or is_policy(policies) or not isinstance(policies, Iterable):
+        return [cast("PolicyLike", policies)]
+    return list(policies)
+
+
+def _others(proven: Proven, objective: str) -> tuple[Certificate, ...]:
+    # One a class of schedules: where a run's own differs from the usual one, and no stated optimum stands in its place.
+    usual = proven.certificate(objective)
+    beside = [(run, proven.beside(run, objective)) for run in proven.runs]
+    found = [
+        proven.certificate(objective, run.schedule_class) for run, bound in beside if bound and bound.kind != KNOWN
+    ]
+    return tuple({c.schedule_class: c for c in found if c is not None and c != usual}.values())
+
+
+def compare(
+    instance: Source,
+    policies: PolicyLike | Iterable[PolicyLike] | None = None,
+    objective: str | None = None,
+) -> Table:
+    """Run policies and bound the optimum: `Report.frame` of `evaluate`, which says what the parameters are.
+
+    >>> import optsched as osd
+    >>> osd.compare("rigid-06-1", "fifo").select("policy", "value", "ratio_to").row(0)
+    ('fifo', 205.0, 'optimum')
+    >>> osd.compare("rigid-06-1", ["fifo", "sjf", "srtf"]).height
+    3
+    """
+    return evaluate(instance, policies, objective).frame()
+
+
+def _columns_of(guarantee: Judgement | None) -> dict[str, Any]:
+    # The objective stands beside the factor: it need not be that of the report.
+    if guarantee is None:
+        return dict.fromkeys(("guarantee", "guarantee_objective", "guarantee_ratio", "guarantee_holds"))
+    return {
+        "guarantee": guarantee.id,
+        "guarantee_objective": guarantee.objective,
+        "guarantee_ratio": guarantee.ratio,
+        "guarantee_holds": guarantee.holds,
+    }

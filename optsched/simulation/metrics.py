@@ -1,0 +1,249 @@
+"""What people ask of a schedule: JCT, queueing, makespan, utilisation, finish-time fairness, GPU-hours.
+
+C_j completion, r_j arrival, g_j gang, G all GPUs; seconds. Sums and means are over finished jobs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.problem.schedule import Schedule, SharedSchedule, node_first
+from optsched.speeds.segment_paces import segment_paces
+from optsched.speeds.solo import solo_times
+from optsched.speeds.sub_steps import segment_sub_steps
+
+Floats = npt.NDArray[np.float64]
+HOUR = 3600.0
+FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
+
+
+def metrics(schedule: Schedule) -> dict[str, Any]:
+    """The metrics of a run, named as in ``run --json``.
+
+    Computed counted from the first arrival; makespan and completion times are put back on the log's clock.
+    JCT = C - r; queueing = time arrived and not running (in any copy); utilization = busy GPU-s / (G x T), where busy is
+    work done and T the time from the first arrival to the last completion; ``gpu_hours``: busy, overhead (held without
+    progress: restarts), idle (G x T less both) and waiting (gang x queueing). Complexity O((n + S) log n).
+    """
+    logged, schedule = schedule.instance, schedule.relative
+    instance = schedule.instance
+    done = schedule.finished
+    completion, arrival = schedule.completion[done], instance.arrival[done]
+    jct = completion - arrival
+    length = schedule.end - schedule.start
+    ran = seconds_running(schedule)[done]
+    queueing = np.maximum(jct - ran, 0.0)
+    span = float(schedule.end.max()) if len(schedule) else 0.0
+    pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
+    busy = float(np.dot(schedule.gangs, schedule.work * pace)) / HOUR
+    held = float(np.dot(schedule.gangs, length)) / HOUR
+    total = offered_hours(schedule)
+    fairness = finish_time_fairness(schedule)
+    p50, p95, p99 = np.percentile(jct, [50, 95, 99]).tolist() if jct.size else (0.0, 0.0, 0.0)
+    weight = instance.weight[done]
+    sums = {
+        "total_completion_time": float(completion.sum() + logged.epoch * completion.size),
+        "total_weighted_completion_time": float((weight * completion).sum() + logged.epoch * weight.sum()),
+        "total_flow_time": float(jct.sum()),
+    }
+    return {
+        "mean_jct": _mean(jct),
+        "p50_jct": p50,
+        "p95_jct": p95,
+        "p99_jct": p99,
+        "makespan": span + logged.epoch if len(schedule) else 0.0,
+        **sums,
+        "mean_queueing": _mean(queueing),
+        "utilization": busy / total if total > 0 else 0.0,
+        "max_ftf": float(fairness.max()) if fairness.size else 0.0,
+        "mean_ftf": _mean(fairness),
+        "gpu_hours": {
+            "busy": busy,
+            "overhead": held - busy,
+            "idle": total - held,
+            "waiting": float(np.dot(instance.gpus[done], queueing)) / HOUR,
+        },
+        "finished": int(done.sum()),
+        "unfinished": int(instance.n - done.sum()),
+        "jobs": instance.n,
+    }
+
+
+def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
+    """The metrics of a run at the task level, named as those of `metrics`.
+
+    ``gpu_busy`` f64[G]: seconds in which every GPU computed. Queueing = time until a job is placed; utilization = busy GPU-s
+    / (G x T); waiting GPU-hours: gang x time arrived and not computing, so queueing, other jobs' tasks and
+    all-reduces; no overhead, since nobody is stopped.
+    """
+    found = metrics(schedule)
+    schedule = schedule.relative
+    instance, done = schedule.instance, schedule.finished
+    hours = offered_hours(schedule)
+    busy = float(gpu_busy.sum()) / HOUR
+    placed = np.full(instance.n, np.nan)
+    placed[schedule.job] = schedule.start
+    compute = instance.iterations * (instance.forward + instance.backward)
+    stay = (schedule.completion - instance.arrival)[done]
+    return {
+        **found,
+        "mean_queueing": _mean((placed - instance.arrival)[done]),
+        "utilization": busy / hours if hours > 0 else 0.0,
+        "gpu_hours": {
+            "busy": busy,
+            "overhead": 0.0,
+            "idle": hours - busy,
+            "waiting": float(np.dot(instance.gpus[done], np.maximum(stay - compute[done], 0.0))) / HOUR,
+        },
+    }
+
+
+def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
+    """The metrics of a run in which two jobs may be on a GPU, named as those of `metrics`, and three more.
+
+    ``utilization`` = GPU-s with a job / (G x T), a GPU counted once however many jobs are on it, as in the busy
+    GPU-hours; what partners cost is no overhead, so there is none. ``shared_jobs``: the share of jobs that ever had a
+    partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
+    ``effective_utilization``: the sum of gang x seconds alone with the whole batch / (G x T), which is what
+    `metrics` calls utilization where jobs run alone, and beyond 1 where sharing does more than G GPUs could one job at a
+    time. O(n log n + K log K).
+    """
+    found = metrics(schedule)
+    schedule = schedule.relative
+    instance = schedule.instance
+    held, partnered = _presence(schedule)
+    hours = offered_hours(schedule)
+    busy = held / HOUR
+    pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
+    placed = schedule.job, schedule.steps, schedule.gpu_offset, schedule.gpu_node
+    alone = schedule.work * pace
+    stretched = alone * segment_sub_steps(instance, *placed).stretch
+    slowdown = np.divide(schedule.end - schedule.start, stretched, out=np.ones_like(alone), where=stretched > 0)
+    return {
+        **found,
+        "utilization": busy / hours if hours > 0 else 0.0,
+        "effective_utilization": float(np.dot(schedule.gangs, alone)) / HOUR / hours if hours > 0 else 0.0,
+        "shared_jobs": np.unique(schedule.job[partnered]).size / instance.n if instance.n else 0.0,
+        "mean_slowdown": _mean(np.maximum(slowdown, 1.0)),  # below 1 only by the rounding of a large clock
+        "gpu_hours": {
+            "busy": busy,
+            "overhead": 0.0,
+            "idle": hours - busy,
+            "waiting": found["gpu_hours"]["waiting"],
+        },
+    }
+
+
+def offered_hours(schedule: Schedule) -> float:
+    """GPU-hours of all GPUs from the first arrival to the last completion."""
+    return schedule.instance.cluster.gpus * offered_seconds(schedule) / HOUR
+
+
+def offered_seconds(schedule: Schedule) -> float:
+    """T, the seconds from the first arrival to the last completion; 0 for an empty schedule."""
+    if not len(schedule):
+        return 0.0
+    schedule = schedule.relative
+    return float(schedule.end.max()) - float(schedule.instance.arrival.min())
+
+
+def _presence(schedule: Schedule) -> tuple[float, npt.NDArray[np.bool_]]:
+    """(GPU-s with a segment on the GPU, which segments ever had another one beside them, bool[S]). O(K log K)."""
+    segment = np.repeat(np.arange(len(schedule)), schedule.gangs)
+    gpu = node_first(schedule.instance)[schedule.gpu_node] + schedule.gpu_index
+    moment = np.concatenate([schedule.start[segment], schedule.end[segment]])
+    change = np.repeat([1, -1], segment.size)
+    order = np.lexsort((change, moment, np.concatenate([gpu, gpu])))  # on a GPU; at one moment, ends first
+    present = np.cumsum(change[order])  # 0 after the last event of every GPU
+    lasting = np.append(np.diff(moment[order]), 0.0)
+    crowded = np.concatenate([[0], np.cumsum((present > 1) & (lasting > 0))])
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    beside = crowded[place[segment.size :]] > crowded[place[: segment.size]]
+    partnered = np.zeros(len(schedule), dtype=np.bool_)
+    partnered[segment[beside]] = True
+    return float(lasting[present > 0].sum()), partnered
+
+
+def seconds_running(schedule: Schedule) -> Floats:
+    """Seconds in which every job ran, f64[n]; where copies of it ran at once, these seconds count once.
+
+    Complexity O(S log S).
+    """
+    n, job, start, end = schedule.instance.n, schedule.job, schedule.start, schedule.end
+    order = np.lexsort((start, job))
+    j, begin, stop = job[order], start[order], end[order]
+    by_end = np.lexsort((stop, j))
+    rank = np.empty(by_end.size, dtype=np.int64)
+    rank[by_end] = np.arange(by_end.size)
+    latest = by_end[np.maximum.accumulate(rank)]  # of a job's segments so far, the one that ends last
+    length = stop - begin
+    again = np.flatnonzero((j[1:] == j[:-1]) & (begin[1:] < stop[latest[:-1]])) + 1
+    length[again] = np.maximum(0.0, stop[again] - stop[latest[again - 1]])
+    original = np.empty_like(length)
+    original[order] = length  # added up in the order of the schedule
+    return np.bincount(job, weights=original, minlength=n).astype(np.float64)
+
+
+def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
+    """CRU (occupied, productive): the shares of G x TTD in which GPUs are held, and in which they do work.
+
+    TTD, total time duration = last completion - first arrival. Productive is ``utilization`` measured from the first
+    arrival; both are 0 for an empty schedule.
+    """
+    if not len(schedule):
+        return 0.0, 0.0
+    schedule = schedule.relative
+    instance = schedule.instance
+    span = instance.cluster.gpus * offered_seconds(schedule)
+    pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
+    held = float(np.dot(schedule.gangs, schedule.end - schedule.start))
+    if isinstance(schedule, SharedSchedule):
+        held = _presence(schedule)[0]  # a GPU counts once
+    return held / span, float(np.dot(schedule.gangs, schedule.work * pace)) / span
+
+
+def finish_time_fairness(schedule: Schedule) -> Floats:
+    """FTF of every finished job: JCT / (solo time x max(1, n g / G)), n = mean number of active jobs in its stay.
+
+    A job is active from arrival to completion; unfinished jobs are active until the schedule ends. A value above 1: the
+    job would have been better off with a private 1/n share of the cluster. The solo time is that of its gang on the best
+    placement of this cluster (`optsched.speeds.solo`), so that a gang alone has 1 there and more elsewhere; a job that forks
+    or takes more GPUs than its gang may have less. Where the best placement is not known (`SoloTimes.exact`), the solo time
+    is a lower bound and the FTF one from above; reports say so.
+    """
+    schedule = schedule.relative
+    instance = schedule.instance
+    done = schedule.finished
+    if not done.any():
+        return np.zeros(0)
+    end = float(schedule.end.max())
+    completion = np.where(done, schedule.completion, np.maximum(end, instance.arrival))
+    jct = completion[done] - instance.arrival[done]
+    arrival = instance.arrival
+    stay = _active_integral(arrival, completion, completion[done]) - _active_integral(
+        arrival, completion, arrival[done]
+    )
+    active = np.divide(stay, jct, out=np.ones_like(jct), where=jct > 0)  # a stay that the clock rounds to nothing
+    share = np.maximum(1.0, active * instance.gpus[done] / instance.cluster.gpus)
+    found = jct / (solo_times(instance).seconds[done] * share)
+    return np.where(np.abs(found - 1.0) <= FAIR, 1.0, found)
+
+
+def _active_integral(arrival: Floats, completion: Floats, at: Floats) -> Floats:
+    # Integral over [0, t] of the number of active jobs = sum (t - r)^+ - sum (t - C)^+.
+    return _positive_parts(arrival, at) - _positive_parts(completion, at)
+
+
+def _positive_parts(origin: Floats, at: Floats) -> Floats:
+    ordered = np.sort(origin)
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])
+    k = np.searchsorted(ordered, at, side="right")
+    return k * at - sums[k]
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if values.size else 0.0

@@ -1,0 +1,345 @@
+"""What an online algorithm is, what it may know, and what it may say.
+
+A policy sees only what has been revealed to it. Two ways to write one:
+
+* `OrderedPolicy`: a queue order. ``order(jobs)`` returns keys; the engine serves the smallest first, compiled.
+* any object with ``name``, ``knowledge`` and ``decide(view)``: plain Python, asked once per event time; it yields
+  `Start`, `Stop` and `Wake` decisions, each applied before the next is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import KnowledgeError
+from optsched.problem.instance import Instance
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Knowledge(StrEnum):
+    """What a policy knows about the length of a job when it arrives."""
+
+    CLAIRVOYANT = "clairvoyant"
+    PREDICTED = "predicted"
+    NON_CLAIRVOYANT = "non-clairvoyant"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start (or resume) job ``job`` on the GPUs that the placement chooses, or on those that the policy names.
+
+    ``on``: (node, GPUs there) for every node used, g_j GPUs in all; a policy that names nodes says so (``names_nodes``).
+    """
+
+    job: int
+    on: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Preempt the running job ``job``; its work so far is kept."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Ask again at ``time`` (seconds since the first arrival, later than now) even if nothing happens until then."""
+
+    time: float
+
+
+Decision = Start | Stop | Wake
+
+
+class Speeds(Protocol):
+    """How fast jobs run by GPU type: see `optsched.speeds.type_speeds.TypeSpeeds`. n jobs, T types, N nodes."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The GPU types of the cluster."""
+
+    @property
+    def node_type(self) -> Ints:
+        """i64[N]."""
+
+    @property
+    def node_gpus(self) -> Ints:
+        """i64[N]."""
+
+    @property
+    def capacity(self) -> Ints:
+        """GPUs of every type, i64[T]."""
+
+    @property
+    def together(self) -> Floats:
+        """Units of work a second of a job's whole gang on one node of a type, f64[n, T]; 0: it may not run there."""
+
+    @property
+    def spread(self) -> Floats:
+        """The same over several nodes."""
+
+    @property
+    def one_gpu_nodes(self) -> bool:
+        """Do all nodes hold one GPU? Then ``together`` applies to every gang."""
+
+    def rate(self, job: int, nodes: Iterable[int]) -> float:
+        """Of ``job`` with its gang on these nodes: its slowest type rules."""
+
+
+class View(Protocol):
+    """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
+
+    ``remaining`` and ``duration`` raise `KnowledgeError` for a policy that is not clairvoyant, ``predicted`` for one without
+    a predictor. A policy that keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` look at
+    all jobs each time.
+    """
+
+    @property
+    def now(self) -> float:
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
+
+    @property
+    def waiting(self) -> list[int]:
+        """Arrived jobs that are not running and not finished, in order of (arrival, index)."""
+
+    @property
+    def running(self) -> list[int]:
+        """Running jobs in order of (arrival, index)."""
+
+    @property
+    def free_gpus(self) -> int:
+        """GPUs that no job holds."""
+
+    @property
+    def arrived(self) -> list[int]:
+        """Jobs that arrived since the policy was last asked, in order of (arrival, index)."""
+
+    @property
+    def finished(self) -> list[int]:
+        """Jobs that completed since the policy was last asked."""
+
+    @property
+    def cluster_gpus(self) -> int:
+        """G, the GPUs of the whole cluster."""
+
+    @property
+    def active(self) -> Ints:
+        """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
+
+    @property
+    def left(self) -> Floats:
+        """Units of work left of every job at this instant, f64[n]; use the entries of active jobs."""
+
+    @property
+    def free(self) -> Ints:
+        """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""
+
+    @property
+    def speeds(self) -> Speeds:
+        """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
+
+    @property
+    def node_kind(self) -> Ints:
+        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
+
+    def eligible(self, job: int) -> npt.NDArray[np.bool_]:
+        """Nodes whose GPUs ``job`` may use, bool[N]."""
+
+    def held(self, job: int) -> tuple[tuple[int, int], ...]:
+        """(node, GPUs there) that the running job holds; () while it does not run."""
+
+    def fits(self, job: int) -> bool:
+        """Would the placement find a place for ``job`` now?"""
+
+    def kind(self, job: int) -> int:
+        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
+
+    def offer(self, job: int) -> float | None:
+        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now; None: no room.
+
+        1 for a job with a duration; for one with a profile its iteration time there.
+        """
+
+    def pace_on_idle(self, job: int) -> float:
+        """The same on the GPUs that the placement would choose in an idle cluster."""
+
+    def pace_range(self, job: int) -> tuple[float, float]:
+        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min, alpha_max."""
+
+    def predicted(self, job: int) -> float:
+        """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
+
+    def arrival(self, job: int) -> float:
+        """r_j, since the first arrival."""
+
+    def gpus(self, job: int) -> int:
+        """g_j."""
+
+    def weight(self, job: int) -> float:
+        """w_j."""
+
+    def due(self, job: int) -> float:
+        """Due date, since the first arrival; inf where there is none."""
+
+    def attained(self, job: int) -> float:
+        """GPU-seconds that the job has held so far."""
+
+    def duration(self, job: int) -> float:
+        """Seconds alone at full speed."""
+
+    def remaining(self, job: int) -> float:
+        """Units of work left: iterations with a profile, else seconds."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """An online algorithm in plain Python: a name, what it knows, and what it decides at an event time.
+
+    A policy may have more. ``begin(view)`` is called once before a run; ``make_predictor()`` gives the `Predictor` of a
+    run; ``notes()`` is called after it, and what it returns (names to arrays over all jobs) is kept as `Run.notes`, for
+    audits (``noted_times`` names those that are times: the run puts them on the log's clock); ``default_placement`` names
+    the placement where none is asked for; ``restart`` is the cost of resuming a job; ``names_nodes = True``: its starts say
+    on which nodes (see `Start`).
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports."""
+
+    @property
+    def knowledge(self) -> Knowledge | str:
+        """What it may ask for."""
+
+    def decide(self, view: View) -> Iterable[Decision]:
+        """Decisions at ``view.now``, after all events of that time; each is applied before the next is asked for."""
+
+
+class KnownJobs:
+    """The jobs' numbers as far as ``knowledge`` reveals them at arrival: arrays over all jobs.
+
+    Times are seconds since the first arrival.
+
+    An order may use a job's entries only for that job: the engine serves a job after it has arrived.
+    """
+
+    def __init__(self, instance: Instance, knowledge: Knowledge | str, seconds: Floats | None = None) -> None:
+        self._knowledge = Knowledge(knowledge)
+        self._seconds = instance.duration if seconds is None else seconds
+        self.n = instance.n
+        self.ids = instance.ids
+        self.arrival, self.gpus, self.weight, self.due = (
+            instance.arrival,
+            instance.gpus,
+            instance.weight,
+            instance.due,
+        )
+
+    @property
+    def duration(self) -> Floats:
+        """Seconds alone at full speed, f64[n]; `KnowledgeError` for a policy that is not clairvoyant."""
+        if self._knowledge is Knowledge.CLAIRVOYANT:
+            return self._seconds
+        raise KnowledgeError(f"a {self._knowledge} policy asked for durations")
+
+
+class JobFacts:
+    """What is known of the jobs at their submission, for predictors: never how long they run.
+
+    Arrays over all jobs; a predictor may use the entries of jobs that have arrived. ``length`` is revealed to oracles.
+    """
+
+    def __init__(self, instance: Instance, *, revealed: bool = False) -> None:
+        self.instance_name = instance.name
+        self.n = instance.n
+        self.ids, self.arrival, self.gpus = instance.ids, instance.arrival, instance.gpus
+        table = instance.table
+        self.user, self.group, self.model, self.profile = (
+            tuple(table[column].to_list()) for column in ("user", "group", "model", "profile")
+        )
+        self.gpu_types = tuple(table["gpu_types"].to_list())
+        self.profiled: tuple[bool, ...] = tuple(instance.profiled.tolist())  # counted in iterations, not in seconds
+        known = instance.profiles
+        self.stages = tuple(len(known[name].stages) if name in known else 1 for name in self.profile)
+        self._length = instance.work if revealed else None
+
+    @property
+    def length(self) -> Floats:
+        """True lengths, f64[n]: iterations of jobs with a profile, else seconds; `KnowledgeError` unless revealed."""
+        if self._length is None:
+            raise KnowledgeError("a predictor that is no oracle asked for the true lengths")
+        return self._length
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """Says how long a job will run, at its arrival: iterations of a job with a profile, else seconds alone.
+
+    A predictor with ``oracle = True`` is told the true lengths (to be perfect, or wrong by a controlled amount).
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports, with its parameters."""
+
+    def begin(self, jobs: JobFacts) -> None:
+        """Forget everything; these jobs will come."""
+
+    def predict(self, job: int, now: float) -> float:
+        """A length > 0; asked once, when the job arrives at ``now``."""
+
+    def observe(self, job: int, now: float, length: float) -> None:
+        """The job completed at ``now``; this was its length."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A queue order: smaller (level, key, index) is served first.
+
+    ``key`` f64[n] at arrival; it grows by ``slope[j]`` per second of work that job j does (srtf: -1). A job enters at
+    level 0 and drops a level each time its attained service reaches the next of ``thresholds`` (GPU-seconds).
+    ``starvation`` > 0: a job that has waited ``starvation`` times as long as it ran returns to level 0.
+    ``restart``: seconds of overhead whenever a job resumes; with ``first`` also when it starts. ``by_time``: service is the
+    time for which a job held its gang, whatever its size, and thresholds are seconds. ``requeue``: a job that changes its
+    level goes behind the jobs that are there (its key becomes the time, with ``round`` that of the end of the round); only
+    where the key is a time and has no slope.
+    """
+
+    key: Floats
+    slope: Floats | None = None
+    preemptive: bool = False
+    skip: bool = True
+    thresholds: tuple[float, ...] = ()
+    starvation: float = 0.0
+    round: float = 0.0
+    restart: float = 0.0
+    first: bool = False
+    by_time: bool = False
+    requeue: bool = False
+
+
+class OrderedPolicy(Protocol):
+    """A policy that is a queue order; the engine runs it compiled."""
+
+    @property
+    def name(self) -> str:
+        """Shown in reports, with its parameters."""
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What ``order`` may ask for."""
+
+    def order(self, jobs: KnownJobs) -> Order:
+        """Keys and rules for these jobs."""

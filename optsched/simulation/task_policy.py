@@ -1,0 +1,177 @@
+"""What a policy of the task level says: who is placed first, whose task a GPU takes, which transfers start.
+
+At the task level every forward, backward and all-reduce is an event (`optsched.simulation.iterations`). Jobs share GPUs as
+far as memory goes; a GPU runs one whole task at a time. All choices but one are orders, so that the engine runs them
+compiled: keys that fall as tasks end. The choice that is not an order, whether a transfer that is ready starts now or waits,
+is an admission rule: compiled (`optsched.simulation.admission`), or ``communicate(view)`` in plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import KnowledgeError
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance
+from optsched.simulation.policy import Knowledge
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+NEVER = (np.nan,) * 4
+
+
+@dataclass(frozen=True)
+class Countdown:
+    """A key of every job: constant + forward F + backward B + transfer T, arrays f64[n] (or one number for all).
+
+    F and B: forward and backward tasks that are not finished, over all workers of the gang; T: all-reduces that are not
+    finished (of a gang on one node, or without a message, none ever are). A smaller key goes first, then a smaller index.
+    """
+
+    constant: Floats | float = 0.0
+    forward: Floats | float = 0.0
+    backward: Floats | float = 0.0
+    transfer: Floats | float = 0.0
+
+    def columns(self, n: int) -> Floats:
+        """The four coefficients of every job, f64[n, 4]; `ValueError` when they are not finite numbers."""
+        parts = (self.constant, self.forward, self.backward, self.transfer)
+        found = np.stack([np.broadcast_to(np.asarray(part, dtype=np.float64), (n,)) for part in parts], axis=1)
+        if not np.isfinite(found).all():
+            raise ValueError("keys are finite numbers")
+        return np.ascontiguousarray(found)
+
+
+@dataclass(frozen=True)
+class TaskOrder:
+    """The rules of one run.
+
+    ``queue`` f64[n]: jobs that wait for memory are placed smallest first; one that does not fit lets later ones pass.
+    ``gpu``: of the tasks that are ready on an idle GPU, that of the job with the smallest key starts.
+    ``link``: the order in which ready transfers are asked about; one that is admitted starts at once.
+    ``admit``: a compiled admission rule, with its ``numbers`` f64[]; None: the policy's ``communicate`` decides.
+    """
+
+    queue: Floats
+    gpu: Countdown
+    link: Countdown
+    admit: Any = None
+    numbers: tuple[float, ...] = ()
+
+    @property
+    def rule_numbers(self) -> Floats:
+        """``numbers`` as the rule gets them, f64[]: then a few nan, so that one given too few compares with nan."""
+        return np.array([*self.numbers, *NEVER], dtype=np.float64)
+
+
+class TaskJobs:
+    """What is known of the jobs at their arrival: arrays over all jobs; seconds (times: since the first arrival) and bytes.
+
+    An order may use a job's entries only for that job: the engine serves a job after it has arrived.
+    """
+
+    def __init__(self, instance: Instance, knowledge: Knowledge | str, zero: float = 0.0) -> None:
+        self._knowledge, self._zero = Knowledge(knowledge), zero
+        self._iterations = instance.iterations
+        self.n, self.ids = instance.n, instance.ids
+        self.arrival, self.gpus, self.weight = instance.arrival, instance.gpus, instance.weight
+        self.forward, self.backward, self.message = instance.forward, instance.backward, instance.message
+        self.contention: Contention | None = instance.contention
+        self._nodes = instance.cluster.node_count
+
+    @property
+    def clock_arrival(self) -> Floats:
+        """Arrivals as admission rules see them, f64[n]: by the clock of the run, which began at ``zero``."""
+        return self.arrival - self._zero
+
+    @property
+    def may_send(self) -> npt.NDArray[np.bool_]:
+        """Which jobs can ever have an all-reduce, bool[n]: they have a message, and a gang that can span nodes."""
+        return (self.message > 0) & (self.gpus > 1) & (self._nodes > 1)
+
+    @property
+    def compute(self) -> Floats:
+        """t_j = forward + backward, f64[n] seconds."""
+        return self.forward + self.backward
+
+    @property
+    def seconds_per_byte(self) -> float:
+        """b; 0 where nothing is ever sent."""
+        return 0.0 if self.contention is None else self.contention.seconds_per_byte
+
+    @property
+    def iterations(self) -> Floats:
+        """I_j, f64[n]; `KnowledgeError` for a policy that is not clairvoyant."""
+        if self._knowledge is Knowledge.CLAIRVOYANT:
+            return self._iterations
+        raise KnowledgeError(f"a {self._knowledge} policy asked for iterations")
+
+    @property
+    def service(self) -> Floats:
+        """Compute of all workers together, n_j I_j t_j, f64[n] seconds; `KnowledgeError` as ``iterations``."""
+        return self.gpus * self.iterations * self.compute
+
+
+class LinkView(Protocol):
+    """What ``communicate`` sees of the network, at a moment at which a transfer became ready or another one ended."""
+
+    @property
+    def now(self) -> float:
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
+
+    @property
+    def ready(self) -> tuple[int, ...]:
+        """Jobs whose all-reduce waits, in the order of the policy's ``link`` keys."""
+
+    def running(self, node: int) -> tuple[int, ...]:
+        """Jobs whose all-reduces run over the interface of a node."""
+
+    def nodes(self, job: int) -> tuple[int, ...]:
+        """The nodes that the gang of a job spans."""
+
+    def message(self, job: int) -> float:
+        """M_j, bytes."""
+
+    def bytes_left(self, job: int) -> float:
+        """What is left of the running all-reduce of a job; of one that waits, all of it."""
+
+    def transfers_left(self, job: int) -> int:
+        """All-reduces of a job that are not finished; `KnowledgeError` unless the policy is clairvoyant."""
+
+    def start(self, job: int) -> None:
+        """Start the all-reduce of a job in ``ready`` at once."""
+
+
+class TaskPolicy(Protocol):
+    """An online algorithm at the task level. ``default_placement`` names the placement where none is asked for.
+
+    It may have ``communicate(view: LinkView) -> Iterable[int] | None``: jobs whose transfers start (besides those that it
+    started through the view), asked where its order gives no admission rule.
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports, with its parameters."""
+
+    @property
+    def knowledge(self) -> Knowledge | str:
+        """What ``tasks`` may ask for."""
+
+    def tasks(self, jobs: TaskJobs) -> TaskOrder:
+        """Orders and admission rule for these jobs."""
+
+
+class Communicating(TaskPolicy, Protocol):
+    """A `TaskPolicy` that decides on transfers in plain Python."""
+
+    def communicate(self, view: LinkView) -> Iterable[int] | None:
+        """Transfers to start now, in this order."""

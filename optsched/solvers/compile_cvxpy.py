@@ -1,0 +1,163 @@
+"""CVXPY to arrays: ``Problem.get_problem_data(HIGHS)`` and its traps.
+
+* The data are of a minimisation whatever the problem's sense, and the constant of the objective is not among them but
+  in the inverse data; both are turned back here, so that the value of the program is the value of the problem.
+* Rows are ``A x + s = b``: first the equalities, then ``A x <= b``. A constraint ``f >= 0`` arrives negated.
+* Inequality duals are always >= 0 and **equality duals have the opposite sign** of HiGHS's; CVXPY's own inversion is
+  used to store them, so ``constraint.dual_value`` means what CVXPY's users expect.
+* CVXPY may add variables (epigraphs) and rows of its own; they have no variable or constraint of the user's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.error import DCPError, SolverError
+from cvxpy.reductions.solution import Solution
+from cvxpy.reductions.solvers import utilities
+
+from optsched.errors import InputError
+from optsched.solvers.linear_program import Floats, LinearProgram
+
+__all__ = ["CvxpyBinding", "read", "reads"]
+
+
+@dataclass
+class CvxpyBinding:
+    """Columns are ``(variable, flat index)``, rows ``(constraint or None, flat index)``; flat in Fortran order."""
+
+    problem: Any
+    columns: Sequence[Any]
+    rows: Sequence[Any]
+    chain: Any
+    inverse: list[Any]
+    variables: list[Any]
+    cost: Floats
+    sense: int
+
+    def load(self, x: Floats, row_dual: Floats | None) -> None:
+        """Through CVXPY's own inversion of its reductions: variables, duals and ``problem.value`` are set."""
+        last = self.inverse[-1]
+        duals = None
+        if row_dual is not None:
+            cones = last["eq_constr"] + last["other_constr"]
+            # CVXPY minimises -f to maximise f; the row duals are those of the problem as it was stated
+            duals = utilities.get_dual_values(-self.sense * row_dual, utilities.extract_dual_value, cones)
+        value = float(self.cost @ x) + float(last["offset"])
+        solution = Solution(cp.OPTIMAL, value, {last["var_id"]: x}, duals, {})
+        for reduction, data in zip(self.chain.reductions[-2::-1], self.inverse[-2::-1], strict=True):
+            solution = reduction.invert(solution, data)
+        self.problem.unpack(solution)
+
+    def values(self) -> Floats:
+        """Variables without a value, and those that CVXPY added, give nan."""
+        parts = [
+            np.full(variable.size, math.nan)
+            if variable.value is None
+            else np.asarray(variable.value, dtype=np.float64).reshape(-1, order="F")
+            for variable in self.variables
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def column_name(self, j: int) -> str:
+        """``name[i,k]``, as the user indexes the variable."""
+        variable, flat = self.columns[j]
+        return _indexed(variable.name(), variable.shape, flat)
+
+    def row_name(self, i: int) -> str:
+        """The label of the constraint (``constraint.set_label``) or its text, with the entry of a vector."""
+        constraint, flat = self.rows[i]
+        if constraint is None:
+            return f"row {i} (made by CVXPY)"
+        return _indexed(constraint.label or str(constraint), constraint.shape, flat)
+
+
+def _indexed(name: str, shape: tuple[int, ...], flat: int) -> str:
+    if not shape:
+        return str(name)
+    return f"{name}[{','.join(str(k) for k in np.unravel_index(flat, shape, order='F'))}]"
+
+
+def reads(model: Any) -> bool:
+    """Is this a CVXPY problem?"""
+    return isinstance(model, cp.Problem)
+
+
+def read(problem: Any) -> LinearProgram:
+    """The `LinearProgram` of a CVXPY problem; see the module's docstring for what becomes of what."""
+    try:
+        data, chain, inverse = problem.get_problem_data(cp.HIGHS)
+    except (DCPError, SolverError) as error:
+        raise InputError(f"the problem is not a linear program: {error}") from None
+    if "c" not in data:  # CVXPY took the road to HiGHS's quadratic solver
+        raise InputError("the problem is not a linear program: its objective is quadratic")
+    stuffed = data["param_prob"]
+    n, A, b = len(data["c"]), data["A"].tocsc(), np.asarray(data["b"], dtype=np.float64)
+    lower, upper, integrality = _bounds(data, n)
+    sense = -1 if isinstance(problem.objective, cp.Maximize) else 1
+    row_lower = b.copy()
+    row_lower[int(data["dims"].zero) :] = -math.inf
+    binding = CvxpyBinding(
+        problem=problem,
+        columns=[(v, k) for v in stuffed.variables for k in range(v.size)],
+        rows=_row_map(problem, inverse),
+        chain=chain,
+        inverse=inverse,
+        variables=list(stuffed.variables),
+        cost=np.asarray(data["c"], dtype=np.float64),
+        sense=sense,
+    )
+    return LinearProgram(
+        c=sense * binding.cost,
+        A=sp.csc_array(A),
+        row_lower=row_lower,
+        row_upper=b,
+        lower=lower,
+        upper=upper,
+        integrality=integrality,
+        offset=sense * float(inverse[-1]["offset"]),
+        sense=sense,
+        binding=binding,
+    )
+
+
+def _bounds(data: dict[str, Any], n: int) -> tuple[Floats, Floats, Any]:
+    lower = np.full(n, -math.inf) if data["lower_bounds"] is None else np.array(data["lower_bounds"], dtype=float)
+    upper = np.full(n, math.inf) if data["upper_bounds"] is None else np.array(data["upper_bounds"], dtype=float)
+    integrality = np.zeros(n, dtype=bool)
+    for key in ("bool_vars_idx", "int_vars_idx"):
+        integrality[np.asarray(data[key], dtype=np.int64)] = True
+    booleans = np.asarray(data["bool_vars_idx"], dtype=np.int64)
+    lower[booleans] = np.maximum(lower[booleans], 0.0)
+    upper[booleans] = np.minimum(upper[booleans], 1.0)
+    return lower, upper, integrality
+
+
+def _row_map(problem: Any, inverse: list[Any]) -> list[tuple[Any, int]]:
+    """The user's constraint behind each row: ids are followed back through the reductions that renamed them."""
+    user = {constraint.id: constraint for constraint in problem.constraints}
+    origin = {key: key for key in user}
+    for data in inverse[:-1]:
+        renamed = _renaming(data)
+        if renamed is not None:
+            origin = {new: origin[old] for old, new in renamed.items() if old in origin}
+    last = inverse[-1]
+    return [
+        (user.get(origin.get(cone.id, -1)), k)
+        for cone in last["eq_constr"] + last["other_constr"]
+        for k in range(cone.size)
+    ]
+
+
+def _renaming(data: Any) -> dict[int, int] | None:
+    if hasattr(data, "cons_id_map"):
+        return dict(data.cons_id_map)
+    if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], dict):
+        return dict(data[2])
+    return None

@@ -1,0 +1,33 @@
+"""`compile(model)`: a Pyomo or CVXPY model as a `LinearProgram`, by whichever reader knows it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.solvers.linear_program import LinearProgram
+
+__all__ = ["compile"]
+
+
+def compile(model: Any) -> LinearProgram:
+    """Compile a linear ``pyomo.ConcreteModel`` (or block) or ``cvxpy.Problem`` to a `LinearProgram`.
+
+    Raises `InputError` for anything else, for a model that is not linear, and for one with two objectives;
+    `InfeasibleError` when a constraint without variables does not hold. Cost: one pass over the model.
+    """
+    # A model of a library that was never imported cannot exist, so neither import is paid for in vain.
+    if "cvxpy" in sys.modules:
+        from optsched.solvers import compile_cvxpy
+
+        if compile_cvxpy.reads(model):
+            return compile_cvxpy.read(model)
+    if "pyomo.environ" in sys.modules or "pyomo.core" in sys.modules:
+        from optsched.solvers import compile_pyomo
+
+        if compile_pyomo.reads(model):
+            return compile_pyomo.read(model)
+    raise InputError(
+        "not a model that compiles", value=type(model).__name__, legal="a pyomo.ConcreteModel or a cvxpy.Problem"
+    )

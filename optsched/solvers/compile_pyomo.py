@@ -1,0 +1,152 @@
+"""Pyomo to arrays: ``LinearStandardFormCompiler().write(model, mixed_form=True)`` and its traps.
+
+* Rows come as (constraint, bound type): 0 is ``==``, +1 ``<=``, -1 ``>=``; a ranged constraint comes as two rows,
+  +1 then -1, which are joined here.
+* Unless told otherwise the compiler negates a maximisation; here the sense is kept.
+* Fixed variables are folded into right-hand sides and offset; variables that appear nowhere are not columns, and
+  neither are touched by `load`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyomo.core.base.constraint as pyomo_constraint
+import scipy.sparse as sp
+from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
+from pyomo.core.base.block import BlockData
+from pyomo.core.base.objective import ObjectiveSense
+from pyomo.core.base.suffix import Suffix
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+from optsched.errors import InfeasibleError, InputError
+from optsched.solvers.linear_program import Floats, LinearProgram
+
+__all__ = ["PyomoBinding", "read", "reads", "templatized"]
+
+
+@dataclass
+class PyomoBinding:
+    """Columns are ``VarData``, rows ``ConstraintData``; duals go to an import suffix ``dual`` if the model has one."""
+
+    model: Any
+    columns: Sequence[Any]
+    rows: Sequence[Any]
+
+    def load(self, x: Floats, row_dual: Floats | None) -> None:
+        """``var.value = x[j]``; Pyomo's dual sign is HiGHS's, so duals are stored as they are."""
+        for variable, value in zip(self.columns, x.tolist(), strict=True):
+            variable.set_value(value, skip_validation=True)
+        suffix = self.model.component("dual")
+        if row_dual is not None and isinstance(suffix, Suffix) and suffix.import_enabled():
+            suffix.clear()
+            suffix.update(zip(self.rows, row_dual.tolist(), strict=True))
+
+    def values(self) -> Floats:
+        """Variables without a value give nan."""
+        return np.fromiter(
+            (math.nan if v is None else v for v in (variable.value for variable in self.columns)),
+            dtype=np.float64,
+            count=len(self.columns),
+        )
+
+    def column_name(self, j: int) -> str:
+        """Pyomo's name, e.g. ``z[a,3]``."""
+        return str(self.columns[j].name)
+
+    def row_name(self, i: int) -> str:
+        """Pyomo's name, e.g. ``capacity[7]``."""
+        return str(self.rows[i].name)
+
+
+def reads(model: Any) -> bool:
+    """Is this a Pyomo model or block?"""
+    return isinstance(model, BlockData)
+
+
+@contextlib.contextmanager
+def templatized() -> Iterator[None]:
+    """Build Pyomo constraints as templates inside this block: one expression for an indexed constraint.
+
+    The switch is Pyomo's own but not documented; a rule that cannot be a template (a Python ``if`` on an index)
+    falls back to the plain road by itself. Measured on the time-indexed LP of 471k nonzeros: build 0.70 s to 0.36 s.
+    """
+    before = pyomo_constraint.TEMPLATIZE_CONSTRAINTS
+    pyomo_constraint.TEMPLATIZE_CONSTRAINTS = True
+    try:
+        yield
+    finally:
+        pyomo_constraint.TEMPLATIZE_CONSTRAINTS = before
+
+
+def read(model: Any) -> LinearProgram:
+    """The `LinearProgram` of a Pyomo block; see the module's docstring for what becomes of what."""
+    try:
+        form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    except InfeasibleConstraintException as error:
+        raise InfeasibleError(f"{model.name}: {error}") from None
+    except (InvalidConstraintError, InvalidExpressionError) as error:
+        raise InputError(f"the model is not linear: {error}", value=model.name) from None
+    if len(form.objectives) > 1:
+        names = ", ".join(objective.name for objective in form.objectives)
+        raise InputError("the model has more than one active objective", value=names, legal="one active objective")
+    columns = form.columns
+    n = len(columns)
+    c, offset, sense = np.zeros(n), 0.0, 1
+    if form.objectives:
+        c = np.asarray(form.c.todense(), dtype=np.float64).reshape(n)
+        offset = float(form.c_offset[0])
+        sense = -1 if form.objectives[0].sense == ObjectiveSense.maximize else 1
+    A, rows, row_lower, row_upper = _rows(form)
+    lower, upper, integrality = _bounds(columns)
+    return LinearProgram(
+        c=c,
+        A=A,
+        row_lower=row_lower,
+        row_upper=row_upper,
+        lower=lower,
+        upper=upper,
+        integrality=integrality,
+        offset=offset,
+        sense=sense,
+        binding=PyomoBinding(model, columns, rows),
+    )
+
+
+def _rows(form: Any) -> tuple[sp.csc_array, list[Any], Floats, Floats]:
+    m = len(form.rows)
+    A = sp.csc_array((form.A.data, form.A.indices, form.A.indptr), shape=(m, len(form.columns)))
+    constraints = [entry[0] for entry in form.rows]
+    kind = np.fromiter((entry[1] for entry in form.rows), dtype=np.int8, count=m)
+    rhs = np.asarray(form.rhs, dtype=np.float64).reshape(m)
+    row_lower = np.where(kind <= 0, rhs, -math.inf)
+    row_upper = np.where(kind >= 0, rhs, math.inf)
+    seconds = np.flatnonzero((kind[:-1] == 1) & (kind[1:] == -1)) + 1
+    seconds = np.array([i for i in seconds if constraints[i] is constraints[i - 1]], dtype=np.int64)
+    if seconds.size:
+        row_lower[seconds - 1] = row_lower[seconds]
+        keep = np.ones(m, dtype=bool)
+        keep[seconds] = False
+        A = sp.csc_array(A.tocsr()[keep])
+        constraints = [constraint for constraint, kept in zip(constraints, keep, strict=True) if kept]
+        row_lower, row_upper = row_lower[keep], row_upper[keep]
+    return A, constraints, row_lower, row_upper
+
+
+def _bounds(columns: Sequence[Any]) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    n = len(columns)
+    lower, upper, integrality = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
+    for j, variable in enumerate(columns):
+        low, high = variable.bounds
+        lower[j] = -math.inf if low is None else low
+        upper[j] = math.inf if high is None else high
+        integrality[j] = not variable.is_continuous()
+        if integrality[j] and not variable.is_integer() and not variable.is_binary():
+            raise InputError("a domain that is neither continuous nor integer", field=variable.name)
+    return lower, upper, integrality

@@ -1,0 +1,132 @@
+"""The road ``cp-sat``: OR-Tools' constraint solver in a worker process (extra ``optsched[cpsat]``).
+
+A second opinion that shares no formulation with the others: an interval a job, one cumulative resource of G GPUs, on an
+integer grid of times and costs. Strong on rigid gangs and long horizons up to about 15 jobs. ortools and highspy cannot be
+imported in one process (same name of a shared library), hence the worker.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import NotInstalledError, OptschedError
+from optsched.problem.schedule import Schedule
+from optsched.solvers.solution import Size
+from optsched.solvers.task import PLACED, ROADS, Report, Road, Task
+from optsched.speeds.duration import fixed_durations
+
+__all__ = ["NAME"]
+
+NAME = "cp-sat"
+LARGEST = 2**50  # of a sum of costs: the solver works in 64-bit integers
+_WORKER = Path(__file__).with_name("cpsat_worker.py")
+
+
+def _applies(task: Task) -> str | None:
+    if task.placed:
+        return PLACED
+    if not task.instance.unrestricted:
+        return "not every job may use every node"
+    if task.horizon is not None:
+        return "it knows no horizon"
+    if task.grid is None or task.step is None:
+        return "the times or the values are multiples of no useful unit"
+    if task.value is not None and task.value / task.step >= LARGEST:
+        return "values are too large for 64-bit arithmetic"
+    return None
+
+
+def _problem(task: Task) -> dict[str, Any]:
+    """The instance in integers: times in slots, costs in steps."""
+    grid, step = task.grid, task.step
+    if grid is None or step is None or task.schedule is None:
+        raise AssertionError("only called where _applies has looked, with an incumbent")
+    horizon = int(grid.release.max() + grid.duration.sum())
+    slope, kink, base = [], [], []
+    for cost in task.costs:
+        # slope (origin + unit C - kink) / step: the slope in steps a slot, the kink in steps
+        slope.append(_integer(cost.slope * grid.unit / step))
+        shift = cost.slope * (cost.kink - Fraction(grid.origin)) / step
+        kink.append(_integer(shift))
+        base.append(cost.base / step)
+    if task.goal.maximum and any(base):
+        raise AssertionError("a maximum of costs with constants is no objective of this house")
+    starts = np.empty(task.instance.n)
+    starts[task.schedule.job] = task.schedule.start
+    left = task.left
+    return {
+        "release": grid.release.tolist(),
+        "duration": grid.duration.tolist(),
+        "gpus": task.instance.gpus.tolist(),
+        "capacity": task.instance.cluster.gpus,
+        "slope": slope,
+        "kink": kink,
+        "maximum": task.goal.maximum,
+        "horizon": horizon,
+        "largest": max((max(0, s * horizon - k) for s, k in zip(slope, kink, strict=True)), default=0),
+        "hint": [int(slot) for slot in grid.slots(starts)],
+        "time_limit": left,
+    }
+
+
+def _integer(value: Fraction) -> int:
+    if value.denominator != 1:
+        raise AssertionError("values are multiples of the step")
+    return int(value)
+
+
+def _run(task: Task) -> Report:
+    if importlib.util.find_spec("ortools") is None:
+        raise NotInstalledError(
+            "CP-SAT is not installed",
+            field="model",
+            value=NAME,
+            legal="pip install 'optsched[cpsat]', or another model",
+        )
+    problem = _problem(task)
+    worker = subprocess.Popen(
+        [sys.executable, str(_WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if worker.stdin is None or worker.stdout is None or worker.stderr is None:
+        raise AssertionError("the pipes were asked for")
+    try:
+        json.dump(problem, worker.stdin)
+        worker.stdin.close()
+        last: dict[str, Any] = {}
+        for line in worker.stdout:
+            last = json.loads(line)
+            _hear(task, last)
+        failed = worker.stderr.read()
+        if not last.get("done"):
+            raise OptschedError(f"the CP-SAT worker ended without an answer: {failed.strip()[-300:]}")
+    finally:
+        worker.kill()
+        worker.wait()
+        for pipe in (worker.stdout, worker.stderr):
+            pipe.close()
+    note = "" if last["status"] == "OPTIMAL" else "the time limit came first"
+    return Report("CP-SAT", Size(columns=task.instance.n, rows=1), note=note)
+
+
+def _hear(task: Task, line: dict[str, Any]) -> None:
+    grid, step = task.grid, task.step
+    if grid is None or step is None:
+        raise AssertionError("only called where _applies has looked")
+    if line["starts"] is not None:
+        starts = grid.seconds(np.array(line["starts"], dtype=np.int64))
+        duration = fixed_durations(task.instance)
+        task.offer(Schedule.from_starts(task.instance, starts, duration=duration, policy=NAME))
+    bound = task.values_from + math.ceil(line["bound"] - 1e-6) * step
+    task.raise_bound(bound, "solver")
+
+
+ROADS.register(NAME)(Road(NAME, _applies, _run))

@@ -1,0 +1,193 @@
+"""A linear program as arrays, with maps back to the variables and constraints of the model that it was compiled from.
+
+A formulation reads like the paper in Pyomo or CVXPY; a solver wants ``row_lower <= A x <= row_upper``. The model is
+compiled once: everything that changes later (costs, right-hand sides, columns) changes the arrays' copy in a live
+`Session`, never the model.
+
+References: Pyomo's ``LinearStandardFormCompiler``; CVXPY's ``Problem.get_problem_data``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["ArrayBinding", "Binding", "LinearProgram"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
+
+
+class Binding(Protocol):
+    """What knows the model behind the arrays: puts values back on it, reads them from it, names its parts."""
+
+    columns: Sequence[Any]
+    rows: Sequence[Any]
+
+    def load(self, x: Floats, row_dual: Floats | None) -> None:
+        """Give the model's variables the values ``x`` (and its constraints their duals, if it keeps them)."""
+
+    def values(self) -> Floats:
+        """Current values of the model's variables, nan where a variable has none."""
+
+    def column_name(self, j: int) -> str:
+        """The name a reader of the model knows column ``j`` by."""
+
+    def row_name(self, i: int) -> str:
+        """The name a reader of the model knows row ``i`` by."""
+
+
+@dataclass
+class ArrayBinding:
+    """The binding of arrays that no model stands behind: columns and rows are their own names."""
+
+    columns: Sequence[Any]
+    rows: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        self.x = np.full(len(self.columns), math.nan)
+
+    def load(self, x: Floats, row_dual: Floats | None) -> None:
+        """Keep a copy of ``x``."""
+        self.x = x.copy()
+
+    def values(self) -> Floats:
+        """The values last loaded."""
+        return self.x
+
+    def column_name(self, j: int) -> str:
+        """The column's key as text."""
+        return str(self.columns[j])
+
+    def row_name(self, i: int) -> str:
+        """The row's key as text."""
+        return str(self.rows[i])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProgram:
+    """``sense * min sense * (c x + offset)`` over ``row_lower <= A x <= row_upper``, ``lower <= x <= upper``.
+
+    ``sense`` is 1 (minimise) or -1 (maximise) and ``c`` and ``offset`` are the model's own: the value of ``x`` is the
+    model's objective, no sign has been flipped. Shapes: c, lower, upper, integrality (bool) [columns]; row_lower,
+    row_upper [rows]; A csc [rows, columns]. A ranged constraint is one row.
+    """
+
+    c: Floats
+    A: sp.csc_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    integrality: Bools
+    offset: float
+    sense: int
+    binding: Binding
+
+    @classmethod
+    def from_arrays(
+        cls,
+        c: Floats,
+        A: sp.csc_array,
+        row_lower: Floats,
+        row_upper: Floats,
+        *,
+        lower: Floats | None = None,
+        upper: Floats | None = None,
+        integrality: Bools | None = None,
+        offset: float = 0.0,
+        sense: int = 1,
+        columns: Sequence[Any] | None = None,
+        rows: Sequence[Any] | None = None,
+    ) -> LinearProgram:
+        """A program straight from arrays; bounds default to [0, inf), columns to continuous."""
+        n, m = len(c), len(row_lower)
+        return cls(
+            c=np.asarray(c, dtype=np.float64),
+            A=sp.csc_array(A),
+            row_lower=np.asarray(row_lower, dtype=np.float64),
+            row_upper=np.asarray(row_upper, dtype=np.float64),
+            lower=np.zeros(n) if lower is None else lower,
+            upper=np.full(n, math.inf) if upper is None else upper,
+            integrality=np.zeros(n, dtype=bool) if integrality is None else integrality,
+            offset=offset,
+            sense=sense,
+            binding=ArrayBinding(columns or range(n), rows or range(m)),
+        )
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+        return len(self.row_lower)
+
+    @property
+    def column_count(self) -> int:
+        """Number of columns."""
+        return len(self.c)
+
+    @property
+    def nonzeros(self) -> int:
+        """Stored entries of A."""
+        return int(self.A.nnz)
+
+    @property
+    def columns(self) -> Sequence[Any]:
+        """The model's variable of each column: Pyomo ``VarData``, or ``(cvxpy.Variable, flat Fortran index)``."""
+        return self.binding.columns
+
+    @property
+    def rows(self) -> Sequence[Any]:
+        """The model's constraint of each row: Pyomo ``ConstraintData``, or ``(cvxpy constraint, flat index)``."""
+        return self.binding.rows
+
+    @cached_property
+    def is_mip(self) -> bool:
+        """Has any column to be an integer?"""
+        return bool(self.integrality.any())
+
+    def value(self, x: Floats) -> float:
+        """The model's objective at ``x``."""
+        return float(self.c @ x + self.offset)
+
+    def rounded(self, x: Floats) -> Floats:
+        """``x`` with integer columns that are within 1e-5 of an integer put on it."""
+        nearest = np.round(x)
+        return np.where(self.integrality & (np.abs(x - nearest) <= ROUNDING), nearest, x)
+
+    def load(self, x: Floats, row_dual: Floats | None = None) -> None:
+        """Put values (integers rounded) back on the model, and row duals where the model has a place for them.
+
+        ``row_dual`` is in HiGHS's convention, d value / d right-hand side; the binding turns it into its model's.
+        """
+        self.binding.load(self.rounded(np.asarray(x, dtype=np.float64)), row_dual)
+
+    def values(self) -> tuple[Floats, Bools]:
+        """Current values of the model's variables as a vector, and which of them are set (for a MIP start)."""
+        x = np.asarray(self.binding.values(), dtype=np.float64)
+        known = np.isfinite(x)
+        return np.where(known, x, 0.0), known
+
+    @cached_property
+    def objective_step(self) -> Fraction | None:
+        """A number that divides every difference of two objective values of integer solutions, or None.
+
+        Exists when each column with a cost is an integer column and the costs are integers: then it is the gcd of the
+        costs, and the optimum is ``offset`` plus a multiple of it. That is what lets a bound be rounded up.
+        """
+        costly = self.c != 0
+        if not costly.any() or not self.integrality[costly].all():
+            return None
+        costs = self.c[costly]
+        if not np.all(costs == np.floor(costs)) or np.abs(costs).max() > 2**53:
+            return None
+        return Fraction(math.gcd(*np.unique(np.abs(costs)).astype(np.int64).tolist()))

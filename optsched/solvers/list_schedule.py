@@ -1,0 +1,289 @@
+"""List schedules: jobs in some order, each at its earliest start. The incumbent from which every proof begins.
+
+**Problem** P | r_j, size_j, nodes | f, f regular, without preemption. **Knowledge** clairvoyant. **Guarantee** none in
+general (2 - 1/m for P || C_max: Graham 1966); the value is an upper bound on the optimum of ``gang-nonpreemptive``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.bounds.regular import RegularCost, regular_cost
+from optsched.errors import InputError
+from optsched.problem.gpu_names import assign_gpus
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import Objective, objective_of
+from optsched.problem.schedule import Schedule, node_first
+from optsched.registry import Registry
+from optsched.solvers.generation import generate_parallel, generate_serial, objective_value
+from optsched.solvers.local_search import improve_order
+from optsched.speeds.duration import fixed_durations
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+__all__ = ["ORDERS", "ListProblem", "best_list_schedule", "list_schedule"]
+
+BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
+STARTS, SHARE = (
+    6,
+    0.6,
+)  # the search begins from so many orders with that share of the budget, then goes on from the best
+SMALL = 2000  # orders that cost O(n^2) are made up to this many jobs
+NEVER = 1e300  # a key larger than any time
+
+
+@dataclass(frozen=True)
+class ListProblem:
+    """An instance as the compiled loops take it.
+
+    ``usable`` bool[class, pool] and ``pool_gpus`` i64[pool]: GPUs that no job tells apart form a pool, those that
+    fewest jobs may use come first. ``pool_nodes``: the nodes of each pool.
+    """
+
+    instance: Instance
+    release: Floats
+    duration: Floats
+    gpus: Ints
+    job_class: Ints
+    usable: Bools
+    pool_gpus: Ints
+    pool_nodes: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, instance: Instance, duration: Floats | None = None) -> ListProblem:
+        """The problem of an instance; `InputError` when the speed of a job depends on its placement.
+
+        ``duration`` f64[n] seconds to count with instead, for orders only.
+        """
+        patterns, pool = np.unique(instance.class_eligible, axis=1, return_inverse=True)
+        wanted = np.bincount(instance.job_class, minlength=patterns.shape[0]) @ patterns
+        order = np.argsort(wanted, kind="stable")
+        nodes = tuple(np.flatnonzero(pool.reshape(-1) == p) for p in order)
+        return cls(
+            instance=instance,
+            release=instance.arrival.copy(),
+            duration=(fixed_durations(instance) if duration is None else duration).copy(),
+            gpus=instance.gpus.copy(),
+            job_class=instance.job_class.copy(),
+            usable=np.ascontiguousarray(patterns[:, order]),
+            pool_gpus=np.array([int(instance.cluster.node_gpus[v].sum()) for v in nodes], dtype=np.int64),
+            pool_nodes=nodes,
+        )
+
+    @property
+    def arrays(self) -> tuple[Floats, Floats, Ints, Ints, Bools, Ints]:
+        """The arguments that all compiled loops share."""
+        return self.release, self.duration, self.gpus, self.job_class, self.usable, self.pool_gpus
+
+    def generate(self, order: Ints, parallel: bool = False) -> tuple[Floats, Ints]:
+        """(starts f64[n] seconds, GPUs taken i64[n, pools]) of an order."""
+        start = np.empty(self.release.size)
+        taken = np.zeros((self.release.size, self.pool_gpus.size), dtype=np.int64)
+        scheme = generate_parallel if parallel else generate_serial
+        scheme(np.asarray(order, dtype=np.int64), *self.arrays, start, taken)
+        return start, taken
+
+    def schedule(self, start: Floats, taken: Ints, policy: str) -> Schedule:
+        """The schedule of starts and pool counts, with GPUs named."""
+        instance = self.instance
+        if instance.unrestricted:
+            return Schedule.from_starts(instance, start, duration=self.duration, policy=policy)
+        job, pool = np.nonzero(taken)
+        offset = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=instance.n))]).astype(np.int64)
+        first = np.concatenate([[0], np.cumsum(self.pool_gpus)]).astype(np.int64)
+        end = start + self.duration
+        gpu_offset, gpu, failed = assign_gpus(first, start, end, offset, pool.astype(np.int64), taken[job, pool])
+        if failed >= 0:
+            raise InputError(f"job {instance.ids[failed]!r} does not fit at {start[failed]:g} s")
+        # number within the pools -> (node, index)
+        starts_of_nodes, gpus_of_nodes = node_first(instance), instance.cluster.node_gpus
+        names = np.concatenate(
+            [starts_of_nodes[v] + np.arange(gpus_of_nodes[v]) for nodes in self.pool_nodes for v in nodes]
+        )
+        number = names[gpu]
+        node = np.searchsorted(starts_of_nodes, number, side="right") - 1
+        index = number - starts_of_nodes[node]
+        jobs = np.arange(instance.n, dtype=np.int64)
+        return Schedule(instance, jobs, start, end, instance.work, gpu_offset, node, index, policy)
+
+
+# --- orders ----------------------------------------------------------------------------------------------------------
+
+Order = Callable[[ListProblem, RegularCost], Ints]
+ORDERS: Registry[Order] = Registry("order")
+
+
+def _by(*keys: Floats | Ints) -> Ints:
+    # keys in order of importance; ties by position
+    return np.lexsort(tuple(reversed(keys)))
+
+
+def _per_slope(amount: Floats, cost: RegularCost) -> Floats:
+    return np.where(cost.slope > 0, amount / np.where(cost.slope > 0, cost.slope, 1.0), NEVER)
+
+
+@ORDERS.register("arrival")
+def arrival(p: ListProblem, cost: RegularCost) -> Ints:
+    """Smallest r_j first (FIFO)."""
+    return _by(p.release, p.duration)
+
+
+@ORDERS.register("spt")
+def spt(p: ListProblem, cost: RegularCost) -> Ints:
+    """Smallest p_j first."""
+    return _by(p.duration)
+
+
+@ORDERS.register("lpt")
+def lpt(p: ListProblem, cost: RegularCost) -> Ints:
+    """Largest p_j first: for the makespan (4/3 - 1/(3m) on P || C_max, Graham 1969)."""
+    return _by(-p.duration)
+
+
+@ORDERS.register("widest")
+def widest(p: ListProblem, cost: RegularCost) -> Ints:
+    """Largest gang first, then largest p_j."""
+    return _by(-p.gpus, -p.duration)
+
+
+@ORDERS.register("wspt")
+def wspt(p: ListProblem, cost: RegularCost) -> Ints:
+    """Smallest p_j / w_j first (Smith's rule)."""
+    return _by(_per_slope(p.duration, cost))
+
+
+@ORDERS.register("area")
+def area(p: ListProblem, cost: RegularCost) -> Ints:
+    """Smallest g_j p_j / w_j first: GPU-seconds per weight."""
+    return _by(_per_slope(p.duration * p.gpus, cost))
+
+
+@ORDERS.register("release-area")
+def release_area(p: ListProblem, cost: RegularCost) -> Ints:
+    """Smallest r_j + g_j p_j / (w_j G) first: arrivals and areas on one scale."""
+    return _by(p.release + _per_slope(p.duration * p.gpus, cost) * float(np.mean(cost.slope)) / p.pool_gpus.sum())
+
+
+@ORDERS.register("edd")
+def edd(p: ListProblem, cost: RegularCost) -> Ints:
+    """Earliest due date first."""
+    return _by(np.where(cost.slope > 0, cost.kink, NEVER), p.release)
+
+
+@ORDERS.register("slack")
+def slack(p: ListProblem, cost: RegularCost) -> Ints:
+    """Smallest d_j - p_j first: the latest start without tardiness."""
+    return _by(np.where(cost.slope > 0, cost.kink - p.duration, NEVER))
+
+
+@ORDERS.register("atc")
+def atc(p: ListProblem, cost: RegularCost) -> Ints:
+    """Apparent tardiness cost: largest w/(g p) exp(-slack / (2 mean p)) at the time the cluster's work would begin it.
+
+    Vepsalainen and Morton, Management Sci. 33 (1987). O(n^2); beyond 2,000 jobs it is `area`.
+    """
+    n = p.release.size
+    if n > SMALL:
+        return area(p, cost)
+    work = p.duration * p.gpus / p.pool_gpus.sum()
+    scale = 2.0 * float(p.duration.mean())
+    left, now, order = np.ones(n, dtype=bool), float(p.release.min()), []
+    density = cost.slope / (p.duration * p.gpus)
+    for _ in range(n):
+        waiting = left & (p.release <= now)
+        if not waiting.any():
+            now = float(p.release[left].min())
+            waiting = left & (p.release <= now)
+        urgency = density * np.exp(-np.maximum(cost.kink - p.duration - now, 0.0) / scale)
+        j = int(np.argmax(np.where(waiting, urgency, -1.0)))
+        left[j] = False
+        order.append(j)
+        now += float(work[j])
+    return np.array(order, dtype=np.int64)
+
+
+# --- faces -----------------------------------------------------------------------------------------------------------
+
+
+def list_schedule(
+    instance: Instance, order: str | Sequence[int] | Ints, objective: str | None = None, *, parallel: bool = False
+) -> Schedule:
+    """The list schedule of an order.
+
+    Parameters
+    ----------
+    order : a name of `ORDERS`, or a permutation of the jobs' positions.
+    objective : whose weights and due dates a named order reads (default: the instance's own).
+    parallel : False: serial generation, each job at its earliest feasible start given those before it in the order.
+        True: at every moment whatever fits starts, in order (Graham).
+
+    A gang takes any free GPUs of nodes that suit it. Times are computed from the first arrival on and put back on the clock
+    of the instance. Raises `InputError` for something that is not an order.
+    """
+    counted = instance.relative
+    problem = ListProblem.of(counted)
+    if isinstance(order, str):
+        cost = regular_cost(objective_of(counted, objective), counted)
+        positions, name = ORDERS.get(order)(problem, cost), order
+    else:
+        positions, name = np.asarray(order, dtype=np.int64), "list"
+        if not np.array_equal(np.sort(positions), np.arange(instance.n)):
+            raise InputError("not an order of the jobs", field="order", legal=f"a permutation of 0..{instance.n - 1}")
+    return problem.schedule(*problem.generate(positions, parallel), name).on_clock(instance)
+
+
+def best_list_schedule(
+    instance: Instance,
+    objective: str | None = None,
+    *,
+    budget: int = BUDGET,
+    target: float = -math.inf,
+    orders: Iterable[Ints] = (),
+) -> Schedule:
+    """The best list schedule of all `ORDERS` under both generation schemes, improved by a bounded local search.
+
+    Parameters
+    ----------
+    budget : profile segments that the search may look at (the work, not the time, is bounded: deterministic).
+    target : a proven lower bound; the search stops when it is reached.
+    orders : further orders to try, e.g. jobs by their mean start in an LP.
+    """
+    goal = objective_of(instance, objective)
+    if instance.n == 0:
+        return Schedule.from_segments(instance, [], "list")
+    target -= float(goal.clock_part(instance))
+    return _best(instance.relative, goal, budget, target, orders).on_clock(instance)
+
+
+def _best(instance: Instance, goal: Objective, budget: int, target: float, orders: Iterable[Ints]) -> Schedule:
+    """The best of an instance whose time counts from its first arrival."""
+    problem, cost = ListProblem.of(instance), regular_cost(goal, instance)
+    numbers = (cost.slope, cost.kink, cost.base, cost.maximum)
+    tried = [(name, make(problem, cost)) for name, make in ORDERS.items()]
+    tried += [("given", np.asarray(order, dtype=np.int64)) for order in orders]
+    found: dict[float, tuple[str, tuple[Floats, Ints]]] = {}
+    for label, order in tried:
+        for parallel in (False, True):
+            generated = problem.generate(order, parallel)
+            found.setdefault(objective_value(generated[0], problem.duration, *numbers), (label, generated))
+    value = min(found)
+    name, best = found[value]
+    if value <= target or budget <= 0:
+        return problem.schedule(*best, name)
+    begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
+    parts = [int(budget * SHARE / len(begin))] * len(begin)
+    searched = [
+        improve_order(o, part, target, 1, *problem.arrays, *numbers) for o, part in zip(begin, parts, strict=True)
+    ]
+    order = begin[int(np.argmin(searched))]
+    improved = improve_order(order, budget - sum(parts), target, 2, *problem.arrays, *numbers)
+    if improved < value:
+        name, best = f"{name}+search", problem.generate(order)
+    return problem.schedule(*best, name)

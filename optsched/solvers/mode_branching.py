@@ -1,0 +1,91 @@
+"""The road ``mode-branching``: branch and bound over (order, mode) for gangs whose speed depends on their placement.
+
+**Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, for a handful of jobs; times may be any real numbers.
+
+Serial generation extended by modes: put the jobs one after the other, each in some mode (`optsched.models.mapped_modes`) at
+its earliest feasible start beside those before it. Fix the modes of an optimal schedule with the smallest sum of completions
+and list its jobs by (start, position): no job can move to the left, so every one stands where generation in this order puts
+it. Hence it is enough to look at
+
+* sequences whose (start, position) increase: each start is then the first moment, not before the previous start, at
+  which the jobs that still run leave room for the mode;
+* starts before some other open job could have come and gone (it would have, and nobody would be later);
+* of modes that differ only by alike nodes on which the same GPUs become free at the same times, one.
+
+A node is left when what is paid already and the least that every open job can still pay, in its best mode beside what
+runs now, comes to no less than the best known value. Exponential: about n! B^n without the pruning. A formulation
+shares nothing with this but the modes. Reference: 4.3 of the A-SRPT sheet; Sprecher and Drexl, Eur. J. Oper. Res. 107
+(1998), 431-450.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from optsched.bounds.regular import regular_cost
+from optsched.models.mapped_modes import MappedModes
+from optsched.solvers.mode_search import Problem, branch, empty_stack
+from optsched.solvers.solution import Size
+from optsched.solvers.task import ROADS, Report, Road, Task
+
+__all__ = ["JOBS", "NAME"]
+
+NAME = "mode-branching"
+JOBS = 12
+NODES = 200_000  # between two looks at the clock
+ROUNDING = 1e-11  # of what is at stake: sums of times that lie on no grid are taken in some order
+
+
+def problem_of(task: Task, modes: MappedModes) -> Problem:
+    """The arrays of a task."""
+    instance, cost = task.instance, regular_cost(task.goal, task.instance)
+    return Problem(
+        release=instance.arrival.copy(),
+        offset=modes.offset,
+        held=modes.held,
+        seconds=modes.seconds,
+        capacity=instance.cluster.node_gpus.copy(),
+        alike=instance.cluster.node_group.copy(),
+        slope=cost.slope,
+        kink=cost.kink,
+        base=cost.base,
+        maximum=cost.maximum,
+    )
+
+
+def _applies(task: Task) -> str | None:
+    if not task.placed:
+        return "the speed of no job depends on its placement: other models know more"
+    if task.instance.n > JOBS:
+        return f"it is for at most {JOBS} jobs, not for {task.instance.n}"
+    if task.modes is None:
+        return "a gang has too many placements"
+    if task.horizon is not None:
+        return "it knows no horizon"
+    return None
+
+
+def _run(task: Task) -> Report:
+    modes, known = task.modes, task.value
+    if modes is None or known is None:
+        raise AssertionError("only called where _applies has looked, with an incumbent")
+    problem, seen, done = problem_of(task, modes), 0, False
+    # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
+    margin = 0.0 if task.step is not None else float(task.at_stake) * ROUNDING + float(task.rounding_of_times) / 8
+    stack = empty_stack(task.instance.n, modes.job.size, float(known))
+    while not done and not task.late:
+        found = stack.best[0]
+        done, nodes = branch(problem, stack, modes.job, margin, NODES)
+        seen += nodes
+        if stack.best[0] < found:
+            task.offer(modes.schedule(task.instance, stack.best_mode.copy(), stack.best_start.copy(), NAME))
+        task.report(seen)
+    size = Size(columns=modes.job.size)
+    if not done:
+        return Report("branch and bound", size, seen, note=f"the time limit came after {seen} nodes")
+    if task.value is not None:
+        task.raise_bound(task.value - 2 * Fraction(margin), "solver")
+    return Report("branch and bound", size, seen)
+
+
+ROADS.register(NAME)(Road(NAME, _applies, _run))

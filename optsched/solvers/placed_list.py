@@ -1,0 +1,157 @@
+"""List schedules where the speed of a job depends on its placement: the incumbent of `solve` for such instances.
+
+**Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, without preemption. **Knowledge** clairvoyant. At every
+arrival and completion the waiting jobs are looked at in order and start where they run fastest on the GPUs that are free
+now: **eager** ones at once, **patient** ones only where they are as fast as on the empty cluster (some day it is empty).
+**Guarantee** none; the value is an upper bound on the optimum of ``gang-nonpreemptive``.
+**Complexity** O(n) events that look at the waiting jobs, a placement each.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.bounds.regular import regular_cost
+from optsched.models.mapped_modes import MappedModes
+from optsched.models.placement_modes import Mode
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import Objective, objective_of
+from optsched.problem.schedule import Schedule
+from optsched.solvers.list_schedule import ORDERS, ListProblem
+from optsched.speeds.duration import seconds_alone
+from optsched.speeds.speed_tables import pace, speed_tables
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Place = Callable[[int, Ints], tuple[Mode, float] | None]
+
+__all__ = ["best_placed_schedule", "placed_list_schedule"]
+
+MANY = 2000  # jobs beyond which only two orders are tried
+QUICK = ("release-area", "arrival")
+
+
+def best_placed_schedule(
+    instance: Instance, objective: str | None = None, *, modes: MappedModes | None = None
+) -> Schedule:
+    """The best of the eager and the patient list schedules of all `ORDERS` (of two beyond `MANY` jobs).
+
+    ``modes``: all placements of all jobs, where they can be listed; else gangs take the fullest node that holds them, or
+    the emptiest nodes.
+    """
+    goal = objective_of(instance, objective)
+    if instance.n == 0:
+        return Schedule.from_segments(instance, [], "list")
+    return _best(instance.relative, goal, modes).on_clock(instance)
+
+
+def _best(instance: Instance, goal: Objective, modes: MappedModes | None) -> Schedule:
+    """The best of an instance whose time counts from its first arrival."""
+    cost = regular_cost(goal, instance)
+    problem = ListProblem.of(instance, seconds_alone(instance))
+    place = _by_greed(instance) if modes is None else _by_modes(modes)
+    best, least = None, np.inf
+    for name in QUICK if instance.n > MANY else ORDERS.names():
+        order = ORDERS.get(name)(problem, cost)
+        for patient in (False, True):
+            start, seconds, mapping = _generate(instance, order, place, patient)
+            value = cost.value(start + seconds)
+            if value < least:
+                best, least = (name, start, seconds, mapping), value
+    if best is None:
+        raise AssertionError("every order has a schedule")
+    name, start, seconds, mapping = best
+    return Schedule.from_starts(instance, start, node_counts=mapping, duration=seconds, policy=name)
+
+
+def placed_list_schedule(
+    instance: Instance, order: Ints, *, patient: bool = False, modes: MappedModes | None = None
+) -> Schedule:
+    """The list schedule of one order (positions of the jobs)."""
+    place = _by_greed(instance) if modes is None else _by_modes(modes)
+    start, seconds, mapping = _generate(instance.relative, np.asarray(order, dtype=np.int64), place, patient)
+    found = Schedule.from_starts(instance.relative, start, node_counts=mapping, duration=seconds, policy="list")
+    return found.on_clock(instance)
+
+
+def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> tuple[Floats, Floats, dict[int, Mode]]:
+    """(starts, seconds held, mapping of every job)."""
+    n, gpus, arrival = instance.n, instance.gpus.tolist(), instance.arrival.tolist()
+    start, seconds = np.empty(n), np.empty(n)
+    mapping: dict[int, Mode] = {}
+    empty = [_found(place(j, instance.cluster.node_gpus))[1] if patient else np.inf for j in range(n)]
+    rank = np.argsort(order).tolist()
+    coming = np.lexsort((rank, instance.arrival))[::-1].tolist()  # the next one last
+    free, waiting, running = instance.cluster.node_gpus.copy(), list[int](), list[tuple[float, int]]()
+    while coming or waiting:
+        now = min([end for end, _ in running[:1]] + [arrival[j] for j in coming[-1:]])
+        while coming and arrival[coming[-1]] <= now:
+            insort(waiting, rank[coming.pop()])
+        while running and running[0][0] <= now:
+            for v, count in mapping[heappop(running)[1]]:
+                free[v] += count
+        left, kept = int(free.sum()), []
+        for position in waiting:
+            j = int(order[position])
+            found = place(j, free) if gpus[j] <= left else None
+            if found is None or found[1] > empty[j]:
+                kept.append(position)
+                continue
+            start[j], seconds[j], mapping[j] = now, found[1], found[0]
+            heappush(running, (now + found[1], j))
+            for v, count in found[0]:
+                free[v] -= count
+            left -= gpus[j]
+        waiting = kept
+    return start, seconds, mapping
+
+
+def _found(placed: tuple[Mode, float] | None) -> tuple[Mode, float]:
+    if placed is None:
+        raise AssertionError("every job fits on the empty cluster")
+    return placed
+
+
+def _by_modes(modes: MappedModes) -> Place:
+    def place(j: int, free: Ints) -> tuple[Mode, float] | None:
+        own = slice(int(modes.offset[j]), int(modes.offset[j + 1]))
+        held = modes.held[own]
+        fits = np.flatnonzero((held <= free).all(axis=1))
+        if fits.size == 0:
+            return None
+        # of equally fast ones the one that leaves least on the nodes it uses
+        spare = np.where(held[fits] > 0, free - held[fits], 0).sum(axis=1)
+        b = own.start + int(fits[np.lexsort((spare, modes.seconds[own][fits]))[0]])
+        return modes.mapping[b], float(modes.seconds[b])
+
+    return place
+
+
+def _by_greed(instance: Instance) -> Place:
+    table, work, gpus = speed_tables(instance), instance.work.tolist(), instance.gpus.tolist()
+
+    def place(j: int, free: Ints) -> tuple[Mode, float] | None:
+        room = np.where(instance.eligible(j), free, 0)
+        if room.sum() < gpus[j]:
+            return None
+        holds = np.flatnonzero(room >= gpus[j])
+        if holds.size:
+            mapping: Mode = ((int(holds[np.argmin(room[holds])]), gpus[j]),)
+        else:
+            need, parts = gpus[j], []
+            for v in np.argsort(-room, kind="stable").tolist():
+                taken = min(need, int(room[v]))
+                if taken == 0:
+                    break
+                parts.append((v, taken))
+                need -= taken
+            mapping = tuple(parts)
+        node, count = np.array(mapping, dtype=np.int64).T.copy()
+        return mapping, work[j] * float(pace(table, j, gpus[j], node, count))
+
+    return place

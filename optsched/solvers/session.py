@@ -1,0 +1,356 @@
+"""`Session`: one live HiGHS that owns one compiled program. Inner loops change numbers here and never rebuild a model.
+
+What HiGHS does silently is said aloud: every call's ``HighsStatus`` is checked, a misspelt option is an error, there
+is one thread number for the process (HiGHS's scheduler is global: a second number makes ``run`` fail), and the gaps
+are set for a proof (the default relative gap of 1e-4 proves nothing).
+
+HiGHS's tolerances are absolute numbers. So that a verdict does not depend on the unit of the objective, coefficients
+far from 1 are scaled by a power of two on their way in, which rounds nothing, and all that comes out is scaled back. The
+constant of the objective stays outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from optsched.errors import OptschedError
+from optsched.solvers.linear_program import Bools, Floats, LinearProgram
+
+__all__ = ["THREADS", "Conflict", "Outcome", "Progress", "Session", "round_bound"]
+
+Ints = npt.NDArray[np.int64]
+
+THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
+IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
+BOUND_TOLERANCE = 1e-6  # relative; HiGHS's MIP bounds are floats, so rounding up must not trust their last digits
+FEASIBILITY = 1e-9  # where values lie on no grid; HiGHS prunes with it, so 1e-6 ends a proof that far from the optimum
+PLAIN = (1.0, 2.0**20)  # largest cost coefficients that HiGHS takes as they are; others become about 2**9
+
+_STATUS = {
+    highspy.HighsModelStatus.kOptimal: "optimal",
+    highspy.HighsModelStatus.kInfeasible: "infeasible",
+    highspy.HighsModelStatus.kUnbounded: "unbounded",
+    highspy.HighsModelStatus.kUnboundedOrInfeasible: "unbounded or infeasible",
+    highspy.HighsModelStatus.kTimeLimit: "limit",
+    highspy.HighsModelStatus.kIterationLimit: "limit",
+    highspy.HighsModelStatus.kSolutionLimit: "limit",
+    highspy.HighsModelStatus.kInterrupt: "limit",
+    highspy.HighsModelStatus.kObjectiveBound: "limit",
+    highspy.HighsModelStatus.kObjectiveTarget: "limit",
+    highspy.HighsModelStatus.kModelEmpty: "optimal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One report of a running proof. ``incumbent`` and ``bound`` in the model's unit, nan while there is none;
+    ``gap`` = |incumbent - bound| / |incumbent| (inf without incumbent); ``seconds`` since the start of `solve`."""
+
+    incumbent: float
+    bound: float
+    gap: float
+    nodes: int
+    seconds: float
+
+    def on_clock(self, part: float) -> Progress:
+        """The same interval with what a clock adds to values; the gap stays relative to what is left without it."""
+        return replace(self, incumbent=self.incumbent + part, bound=self.bound + part)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one `Session.solve` found.
+
+    ``status``: optimal | infeasible | unbounded | unbounded or infeasible | limit. ``value`` is None without a
+    solution; ``bound`` is the proved bound in the model's sense (None when nothing is proved; an LP's is its optimum).
+    For a MIP it is a float that HiGHS vouches for. ``iterations`` are simplex iterations, ``nodes`` branch-and-bound
+    nodes: both are deterministic, seconds are not.
+    """
+
+    status: str
+    value: float | None
+    bound: float | None
+    x: Floats | None
+    nodes: int
+    iterations: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """|value - bound| / |value|; inf when either is missing, 0 when they are equal."""
+        if self.value is None or self.bound is None:
+            return math.inf
+        return abs(self.value - self.bound) / max(abs(self.value), 1e-12) if self.value != self.bound else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An irreducible infeasible subsystem: rows and column bounds that cannot all hold, with the model's names."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    row_names: tuple[str, ...]
+    column_names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [f"rows {', '.join(self.row_names)}"] if self.row_names else []
+        if self.column_names:
+            parts.append(f"bounds of {', '.join(self.column_names)}")
+        return "these cannot all hold: " + " and ".join(parts) if parts else "no conflict found"
+
+
+def round_bound(bound: float, step: Fraction | float | None, offset: float = 0.0, sense: int = 1) -> float:
+    """The nearest value ``offset + k step`` that a float bound still proves; ``bound`` itself when ``step`` is None.
+
+    A minimisation's bound is rounded up, a maximisation's down, after giving way 1e-6 relatively.
+    """
+    if step is None or not math.isfinite(bound):
+        return bound
+    slack = BOUND_TOLERANCE * max(1.0, abs(bound))
+    k = math.ceil((sense * (bound - offset) - slack) / float(step))
+    return float(Fraction(offset) + sense * k * Fraction(step))
+
+
+def _power_of_two(cost: Floats) -> float:
+    """What to multiply an objective with."""
+    largest = float(np.max(np.abs(cost), initial=0.0))
+    if largest == 0 or not math.isfinite(largest) or PLAIN[0] <= largest <= PLAIN[1]:
+        return 1.0
+    return math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
+
+
+class Session:
+    """One ``highspy.Highs`` with one `LinearProgram` in it.
+
+    Parameters
+    ----------
+    program : passed once, as CSC arrays.
+    relax : forget integrality.
+    options : HiGHS options by name; a name or value that HiGHS does not take raises.
+
+    Every method raises `OptschedError` naming the HiGHS call that failed.
+    """
+
+    solver = "HiGHS " + ".".join(
+        str(part) for part in (highspy.HIGHS_VERSION_MAJOR, highspy.HIGHS_VERSION_MINOR, highspy.HIGHS_VERSION_PATCH)
+    )
+
+    def __init__(
+        self, program: LinearProgram, *, relax: bool = False, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.program = program
+        self.is_mip = program.is_mip and not relax
+        self.highs = highspy.Highs()
+        self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=0.0)
+        self.set_options(**dict(options or {}))
+        self._scale = _power_of_two(program.c)
+        self._pass()
+        self._start: tuple[Floats, Bools] | None = None
+
+    def _pass(self) -> None:
+        p, A = self.program, self.program.A
+        shape = (p.column_count, p.row_count, p.nonzeros)
+        matrix = (A.indptr.astype(np.int32, copy=False), A.indices.astype(np.int32, copy=False), A.data)
+        bounds = (p.c * self._scale, p.lower, p.upper, p.row_lower, p.row_upper)
+        kinds = p.integrality.astype(np.int32) if self.is_mip else np.zeros(p.column_count, dtype=np.int32)
+        self._call("passModel", *shape, 1, p.sense, 0.0, *bounds, *matrix, kinds)
+
+    def _call(self, name: str, *args: Any) -> None:
+        """Call HiGHS and look at the status; a warning (a bound dropped, a value clipped) is as bad as an error."""
+        status = getattr(self.highs, name)(*args)
+        if status != highspy.HighsStatus.kOk:
+            raise OptschedError(f"HiGHS: {name} returned {getattr(status, 'name', status)}")
+
+    def set_options(self, **options: Any) -> None:
+        """Set HiGHS options; raises for a name or a value that HiGHS refuses."""
+        for name, value in options.items():
+            if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise OptschedError(f"HiGHS: setOptionValue refuses {name} = {value!r}")
+
+    # --- changes -------------------------------------------------------------------------------------------------
+
+    def set_cost(self, cost: Floats, columns: Ints | None = None) -> None:
+        """New objective coefficients (of all columns, or of ``columns``); the basis stays."""
+        columns = np.arange(self.highs.getNumCol()) if columns is None else columns
+        cost = np.asarray(cost, dtype=np.float64) * self._scale
+        self._call("changeColsCost", len(columns), columns.astype(np.int32), cost)
+
+    def set_rows(self, lower: Floats, upper: Floats, rows: Ints | None = None) -> None:
+        """New row bounds (of all rows, or of ``rows``); the basis stays."""
+        rows = np.arange(self.highs.getNumRow()) if rows is None else rows
+        lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+        self._call("changeRowsBounds", len(rows), rows.astype(np.int32), lower, upper)
+
+    def set_bounds(self, lower: Floats, upper: Floats, columns: Ints | None = None) -> None:
+        """New column bounds (of all columns, or of ``columns``)."""
+        columns = np.arange(self.highs.getNumCol()) if columns is None else columns
+        lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+        self._call("changeColsBounds", len(columns), columns.astype(np.int32), lower, upper)
+
+    def add_columns(
+        self, cost: Floats, A: sp.csc_array, *, lower: Floats | None = None, upper: Floats | None = None
+    ) -> Ints:
+        """Append continuous columns (csc block [rows, k]); returns their indices. Bounds default to [0, inf)."""
+        k, first = len(cost), self.highs.getNumCol()
+        lower = np.zeros(k) if lower is None else lower
+        upper = np.full(k, math.inf) if upper is None else upper
+        starts, indices = A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32)
+        cost = np.asarray(cost, dtype=np.float64) * self._scale
+        self._call("addCols", k, cost, lower, upper, A.nnz, starts, indices, A.data)
+        return np.arange(first, first + k)
+
+    def add_rows(self, A: sp.csr_array, lower: Floats, upper: Floats) -> Ints:
+        """Append rows (csr block [k, columns]); returns their indices."""
+        k, first = len(lower), self.highs.getNumRow()
+        starts, indices = A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32)
+        self._call("addRows", k, lower, upper, A.nnz, starts, indices, A.data)
+        return np.arange(first, first + k)
+
+    def set_coefficients(self, rows: Ints, columns: Ints, values: Floats) -> None:
+        """New entries of the matrix, one by one: for a few."""
+        for i, j, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
+            self._call("changeCoeff", i, j, value)
+
+    def mip_start(self, x: Floats, known: Bools | None = None) -> None:
+        """A (partial) solution to start from; HiGHS completes what is not ``known``. Kept for the next solve."""
+        known = np.ones(len(x), dtype=bool) if known is None else known
+        self._start = (np.asarray(x, dtype=np.float64), known)
+
+    # --- solving -------------------------------------------------------------------------------------------------
+
+    def solve(
+        self,
+        *,
+        time_limit: float | None = None,
+        node_limit: int | None = None,
+        objective_step: Fraction | float | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Outcome:
+        """Solve as it now stands; a second call starts from the last basis.
+
+        Parameters
+        ----------
+        time_limit : seconds of wall time (None: none). HiGHS may overrun it inside presolve.
+        node_limit : branch-and-bound nodes; unlike seconds it gives the same result on every machine.
+        objective_step : all solutions' values are multiples of it (plus the offset). Found by itself when all columns
+            with a cost are integer and their costs too; then the proof ends at a gap of 0.99 steps and the bound is
+            rounded. Give it where the model cannot show it but the theory can (integer instances have integer optima).
+            Without a step the proof ends at a gap of 0, with a solution feasible to 1e-9.
+        progress : called from within the solve on every new incumbent and every line HiGHS would log.
+        """
+        step = objective_step if objective_step is not None else self.program.objective_step
+        step = step if self.is_mip else None
+        self.set_options(
+            time_limit=math.inf if time_limit is None else max(0.0, float(time_limit)),
+            mip_max_nodes=highspy.kHighsIInf if node_limit is None else int(node_limit),
+            mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale,
+        )
+        if self.is_mip and step is None:
+            names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance")
+            self.set_options(**dict.fromkeys(names, FEASIBILITY))
+        if self._start is not None and self.is_mip:
+            x, known = self._start
+            indices = np.flatnonzero(known).astype(np.int32)
+            self.highs.setSolution(len(indices), indices, x[known])  # a hint: one that HiGHS does not take is none
+        began = time.perf_counter()
+        with self._reporting(progress, began):
+            self._run()
+        return self._outcome(step, time.perf_counter() - began)
+
+    def _run(self) -> None:
+        status = self.highs.run()
+        if status == highspy.HighsStatus.kError:
+            model = self.highs.modelStatusToString(self.highs.getModelStatus())
+            raise OptschedError(f"HiGHS: run failed (model status: {model})")
+
+    @contextlib.contextmanager
+    def _reporting(self, progress: Callable[[Progress], None] | None, began: float) -> Iterator[None]:
+        if progress is None or not self.is_mip:
+            yield
+            return
+
+        def report(event: Any) -> None:
+            out = event.data_out
+            incumbent = self._value(out.mip_primal_bound) if math.isfinite(out.mip_primal_bound) else math.nan
+            bound = self._value(out.mip_dual_bound) if math.isfinite(out.mip_dual_bound) else math.nan
+            nodes, seconds = int(out.mip_node_count), time.perf_counter() - began
+            gap = abs(incumbent - bound) / abs(incumbent) if incumbent and math.isfinite(incumbent) else math.inf
+            progress(Progress(incumbent, bound, gap, nodes, seconds))
+
+        sources = (self.highs.cbMipLogging, self.highs.cbMipImprovingSolution)
+        for source in sources:
+            source.subscribe(report)
+        try:
+            yield
+        finally:
+            for source in sources:
+                source.unsubscribe(report)
+
+    def _outcome(self, step: Fraction | float | None, seconds: float) -> Outcome:
+        model_status = self.highs.getModelStatus()
+        if model_status not in _STATUS:
+            raise OptschedError(f"HiGHS: run ended with {self.highs.modelStatusToString(model_status)}")
+        status, info, p = _STATUS[model_status], self.highs.getInfo(), self.program
+        feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        x = np.asarray(self.highs.allVariableValues()) if feasible else None
+        value = self._value(float(info.objective_function_value)) if feasible else None
+        bound: float | None = None
+        if self.is_mip and math.isfinite(info.mip_dual_bound):
+            in_its_scale = None if step is None else Fraction(step) * Fraction(self._scale)
+            bound = self._value(round_bound(float(info.mip_dual_bound), in_its_scale, 0.0, p.sense))
+        elif not self.is_mip and status == "optimal":
+            bound = value
+        return Outcome(
+            status=status,
+            value=value,
+            bound=bound,
+            x=x,
+            nodes=int(info.mip_node_count) if self.is_mip else 0,
+            iterations=int(info.simplex_iteration_count),
+            seconds=seconds,
+        )
+
+    def _value(self, amount: float) -> float:
+        """A value of HiGHS in the model's unit, with the constant, which HiGHS never sees: it would round for it."""
+        return amount / self._scale + self.program.offset
+
+    # --- what an LP knows ----------------------------------------------------------------------------------------
+
+    def duals(self) -> Floats:
+        """Row duals d value / d right-hand side, in the model's sense (min: ``>=`` rows >= 0, ``<=`` rows <= 0)."""
+        return np.asarray(self._solution().row_dual, dtype=np.float64) / self._scale
+
+    def reduced_costs(self) -> Floats:
+        """Column duals c - A^T y in the same sense."""
+        return np.asarray(self._solution().col_dual, dtype=np.float64) / self._scale
+
+    def _solution(self) -> Any:
+        solution = self.highs.getSolution()
+        if self.is_mip or not solution.dual_valid:
+            raise OptschedError("HiGHS: there are no duals (a MIP, or the LP was not solved to optimality)")
+        return solution
+
+    def iis(self) -> Conflict:
+        """Rows and column bounds of one irreducible conflict of an infeasible program (of its LP relaxation)."""
+        self.set_options(iis_strategy=IIS_STRATEGY)
+        status, found = self.highs.getIis()
+        if status == highspy.HighsStatus.kError:
+            raise OptschedError("HiGHS: getIis returned kError")
+        rows, columns = tuple(found.row_index_), tuple(found.col_index_)
+        part = {int(getattr(highspy.IisBoundStatus, f"kIisBoundStatus{kind}")) for kind in ("Lower", "Upper", "Boxed")}
+        columns = tuple(j for j, bound in zip(columns, found.col_bound_, strict=True) if int(bound) in part)
+        names = self.program.binding
+        return Conflict(
+            rows, columns, tuple(names.row_name(i) for i in rows), tuple(names.column_name(j) for j in columns)
+        )

@@ -1,0 +1,157 @@
+"""`Solution`: what `solve` found, and how far it is from the best possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from optsched.bounds.certificate import Certificate, rounded_down
+from optsched.problem.html import html_of, number
+from optsched.problem.instance import Instance
+from optsched.problem.instance_file import short_number
+from optsched.problem.objectives import get_objective
+from optsched.problem.schedule import Schedule, schedule_in
+from optsched.problem.table import Table
+from optsched.simulation.schedule_tables import jobs_table, segments_table
+
+__all__ = ["Size", "Solution"]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows, columns and nonzeros of the last program that was solved (all 0: none was needed)."""
+
+    rows: int = 0
+    columns: int = 0
+    nonzeros: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class Solution:
+    """An interval [bound, value] around the optimum, with the schedule that has the value.
+
+    Fields
+    ------
+    objective : name of the objective; value and bound are in its unit (seconds, times weights).
+    status : **optimal**: proved, and the referee has recomputed the value from the schedule. **feasible**: the model
+        asked for proves no more than this interval. **limit**: the time limit, or no exact method fits (see ``note``).
+        **infeasible**: no schedule meets the horizon; ``note`` says which rows conflict.
+    value_exact, bound_exact : the same as fractions. ``bound_by``: "certificate" (exact, `Certificate.verify`) or
+        "solver" (the branch-and-bound of ``solver`` vouches for it).
+    certificate : the best bound that can be verified from the instance alone; it may be below ``bound``.
+    model, solver, size, nodes : how it was found; ``size`` is that of the last program solved.
+    duals : row name -> dual value, where the model is an LP.
+    note : a sentence for people: why there is no proof, or what conflicts.
+    clock_part : what the clock of the log adds to value and bound (`optsched.problem.objectives.Objective.clock_part`);
+    ``gap`` is
+        relative to the rest, so that it does not depend on the epoch.
+    """
+
+    objective: str
+    status: str
+    value_exact: Fraction | None
+    bound_exact: Fraction | None
+    bound_by: str
+    schedule: Schedule | None
+    certificate: Certificate | None
+    model: str
+    solver: str
+    seconds: float
+    size: Size = field(default_factory=Size)
+    nodes: int = 0
+    duals: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+    clock_part: Fraction = Fraction(0)
+
+    def __repr__(self) -> str:
+        on = "" if self.schedule is None else f" on {self.schedule.instance.name!r}"
+        how = "" if self.status == "optimal" else f"{self.status}: "
+        return f"Solution({how}{self.text}{on})"
+
+    def _repr_html_(self) -> str:
+        return html_of("solution", self)
+
+    @property
+    def text(self) -> str:
+        """What is known of the optimum, in a few words."""
+        if self.value is None:
+            return self.objective if self.bound is None else f"{self.objective} >= {number(self.bound)}"
+        if self.status == "optimal":
+            return f"optimal {self.objective} {number(self.value)}"
+        known = "" if self.bound is None else f", the optimum is at least {number(self.bound)}"
+        return f"{self.objective} {number(self.value)}{known}"
+
+    def named(self) -> Solution:
+        """With a schedule that says what it is worth, in place of the method that happened to find it."""
+        if self.schedule is None:
+            return self
+        schedule = replace(self.schedule, policy=self.text)
+        # what was computed stays what was computed: a copy of the clock's times has only what the clock can hold
+        schedule.__dict__["relative"] = replace(self.schedule.relative, policy=self.text)
+        return replace(self, schedule=schedule)
+
+    @property
+    def jobs(self) -> Table:
+        """`optsched.simulation.schedule_tables.jobs_table` of the schedule; `InputError` without one."""
+        return jobs_table(schedule_in(self))
+
+    @property
+    def segments(self) -> Table:
+        """`optsched.simulation.schedule_tables.segments_table` of the schedule; `InputError` without one."""
+        return segments_table(schedule_in(self))
+
+    def on_clock(self, instance: Instance) -> Solution:
+        """This solution of ``instance.relative`` as one of ``instance``: times, value and bound on its clock."""
+        moved = get_objective(self.objective).clock_part(instance)
+        return replace(
+            self,
+            value_exact=None if self.value_exact is None else self.value_exact + moved,
+            bound_exact=None if self.bound_exact is None else self.bound_exact + moved,
+            schedule=None if self.schedule is None else self.schedule.on_clock(instance),
+            certificate=None if self.certificate is None else self.certificate.on_clock(instance),
+            clock_part=moved,
+        )
+
+    @property
+    def value(self) -> float | None:
+        """Value of the schedule; None without one."""
+        return None if self.value_exact is None else float(self.value_exact)
+
+    @property
+    def bound(self) -> float | None:
+        """The largest float that is not above the proven lower bound; None when nothing is proved."""
+        return None if self.bound_exact is None else rounded_down(self.bound_exact)
+
+    @property
+    def gap(self) -> float | None:
+        """(value - bound) / |value counted from the first arrival|; 0 when they are equal, inf for a value of 0.
+
+        None when value or bound is missing.
+        """
+        if self.value_exact is None or self.bound_exact is None:
+            return None
+        difference = self.value_exact - self.bound_exact
+        if difference <= 0:
+            return 0.0
+        value = self.value_exact - self.clock_part
+        return float(difference / abs(value)) if value else math.inf
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``optsched solve --json``."""
+        gap = self.gap
+        return {
+            "status": self.status,
+            "objective": self.objective,
+            "value": short_number(self.value),
+            "bound": short_number(self.bound),
+            "gap": gap if gap is None or math.isfinite(gap) else None,
+            "model": self.model,
+            "solver": self.solver,
+            "rows": self.size.rows,
+            "columns": self.size.columns,
+            "nonzeros": self.size.nonzeros,
+            "seconds": self.seconds,
+        }

@@ -1,0 +1,241 @@
+"""`solve`: the best schedule that can be found and the best bound that can be proved, in the time allowed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from optsched.bounds.regular import regular_cost
+from optsched.errors import InputError, NotInstalledError, OptschedError
+from optsched.models import FORMULATIONS
+from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.objectives import objective_of
+from optsched.registry import near_matches
+from optsched.solvers.formulation_road import formulation_road
+from optsched.solvers.lp_bound import lp_bound
+from optsched.solvers.session import Progress
+from optsched.solvers.solution import Solution
+from optsched.solvers.task import EXCLUSIVE, ROADS, Report, Road, Task
+from optsched.speeds.duration import seconds_alone
+
+__all__ = ["Solution", "model_names", "solve"]
+
+FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
+FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
+LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
+_LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
+NONZEROS = 5_000_000  # of a formulation that is chosen without being named
+# In the order in which they are tried; the first that applies is taken.
+PREFERRED = (
+    "mode-branching",
+    "sequence-branching",
+    "thinned-time-indexed",
+    "rigid-time-indexed",
+    "rigid-placed",
+    "gang-modes",
+    "disjunctive",
+)
+PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # for whom a named one of them fails
+
+
+def model_names() -> list[str]:
+    """Every name that ``solve(model=...)`` knows: formulations and the roads that need none."""
+    return sorted({*FORMULATIONS.names(), *ROADS.names()})
+
+
+def solve(
+    instance: Source,
+    objective: str | None = None,
+    *,
+    model: str | None = None,
+    time_limit: float | None = None,
+    horizon: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Solution:
+    """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or say how near one came.
+
+    The models ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching`` minimise over schedules in which jobs may share
+    GPUs (``sharing``).
+
+    Parameters
+    ----------
+    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    objective : its name; None: the instance's own, else ``total_flow_time``.
+    model : a name of `model_names`; None: what suits the instance (one machine: branching over sequences; gangs on a
+        grid of time: the time-indexed program, thinned; types or memory: placements; real-valued times: disjunctive;
+        speed that depends on the placement: branching over orders and modes, beyond a dozen jobs the program with modes).
+    time_limit : seconds; a solver may overrun it by one LP. None: until it is proved.
+    horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
+        instance be infeasible.
+    progress : called with the interval as it shrinks, from within.
+
+    Returns
+    -------
+    A `Solution`. It is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the schedule
+    and the value recomputed from the schedule in fractions equals the bound: exactly where float64 holds the times of all
+    left-shifted schedules; else up to max(16, n) units in the last place of every completion time (that is what rounding of
+    times does, and the proof is one of the rounded problem), and where times have no common unit up to 1e-9 of the flow (of
+    what jobs pay beyond their arrival: `Task.at_stake`). Times count from the first arrival, so that neither the epoch of a
+    log nor its unit has a part in this. A method whose numbers fail gives way to the next one that applies, and at last to
+    the interval between the best certificate and the best schedule; ``note`` says so.
+
+    Raises
+    ------
+    InputError
+        For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
+
+    >>> import optsched as osd
+    >>> best = osd.solve("rigid-06-1", "total_completion_time")
+    >>> best.status, best.value, best.bound
+    ('optimal', 156.0, 156.0)
+    >>> osd.solve("rigid-06-1", "makespan", model="rigid-time-indexed").value
+    52.0
+    """
+    instance = instance_of(instance)
+    goal = objective_of(instance, objective)
+    if time_limit is not None and not time_limit > 0:
+        raise InputError("not legal", field="time limit", value=time_limit, legal="seconds > 0")
+    instance.require_whole_jobs("solve")
+    seconds_alone(instance)
+    regular_cost(goal, instance)
+    named = None if model is None else _road(model)
+    wanted = EXCLUSIVE if named is None else named.schedule_class
+    moved = float(goal.clock_part(instance))
+    task = Task(
+        instance.relative,
+        goal,
+        time_limit=time_limit,
+        horizon=None if horizon is None else horizon - instance.epoch,
+        progress=None if progress is None else lambda event: progress(event.on_clock(moved)),
+        schedule_class=wanted,
+        epoch=instance.epoch,
+    )
+    return _run(task, named).on_clock(instance).named()
+
+
+def _run(task: Task, named: Road | None) -> Solution:
+    """Solve an instance whose time counts from its first arrival."""
+    _begin(task)
+    if task.instance.n == 0:
+        return _solution(task, "none", Report("none"))
+    if task.schedule is None and task.schedule_class == EXCLUSIVE and task.horizon is None:
+        return _solution(task, "list", Report("list schedule", note="no schedule came out of numbers this far apart"))
+    road = named or _choose(task, PREFERRED)
+    if road is None:
+        return _solution(task, "list", _list_only(task))
+    reason = road.applies(task)
+    if reason is not None:
+        raise InputError(f"the model does not apply: {reason}", field="model", value=road.name)
+    if task.closed and named is None:
+        return _solution(task, "list", Report("combinatorial bound"))
+    return _with_fallbacks(task, road)
+
+
+def _begin(task: Task) -> None:
+    """A list schedule, the best certificate of theorems, a little local search; where numbers fail, without it."""
+    budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * task.instance.n**3)
+    for step in (partial(task.search, 0), task.combinatorial, partial(task.search, budget)):
+        try:
+            if not task.closed:
+                step()
+        except (OptschedError, ArithmeticError) as error:
+            _LOG.info("before any method: %s", error)
+
+
+def _with_fallbacks(task: Task, road: Road) -> Solution:
+    """The road's own end or, where its numbers fail, that of the next one that applies; at last the interval so far.
+
+    Schedules and bounds that are in the task by then stay: each has been judged.
+    """
+    failed = [road.name]
+    following = PREFERRED if task.schedule_class == EXCLUSIVE else PREFERRED_SHARING
+    left = [name for name in following if name != road.name]
+    while True:
+        try:
+            report = road.run(task)
+        except NotInstalledError:
+            raise
+        except (OptschedError, ArithmeticError) as error:
+            _LOG.info("%s: %s", road.name, error)
+        else:
+            return _solution(task, road.name, report, failed[:-1])
+        found = None if task.closed or task.late else _choose(task, left)
+        if found is None:
+            break
+        road = found
+        failed.append(road.name)
+        left = left[left.index(road.name) + 1 :]
+    task.any_schedule()
+    return _solution(task, "list", Report("list schedule"), failed)
+
+
+def _road(name: str) -> Road:
+    if name in ROADS:
+        return ROADS.get(name)
+    if name in FORMULATIONS:
+        return formulation_road(name)
+    raise InputError(
+        f"there is no model named {name!r}", field="model", legal=near_matches(name, model_names(), kind="model")
+    )
+
+
+def _choose(task: Task, names: Sequence[str]) -> Road | None:
+    """The first of the named roads that applies and is not too large."""
+    for name in names:
+        road = _road(name)
+        if road.applies(task) is not None:
+            continue
+        if name in FORMULATIONS and FORMULATIONS.get(name).size(task.instance, task.goal.name) > NONZEROS:
+            continue
+        return road
+    return None
+
+
+def _list_only(task: Task) -> Report:
+    """No exact method fits: a longer search from below and above."""
+    task.search(LIST_BUDGET)
+    left = task.left
+    task.offer_certificate(lp_bound(task.instance, task.goal.name, schedule=task.schedule, time_limit=left))
+    why = "fits the size of this instance"
+    if task.grid is None and not task.placed:
+        why = "applies: the times are multiples of no common unit, and real-valued times need one machine and few jobs"
+    return Report("list schedule", note=f"no exact method {why}: the best list schedule and the best certificate")
+
+
+def _solution(task: Task, model: str, report: Report, failed: Sequence[str] = ()) -> Solution:
+    status = report.status or ("optimal" if task.closed else "limit")
+    if task.closed and status != "infeasible":
+        status = "optimal"
+    bound = task.value if status == "optimal" else task.bound
+    return Solution(
+        objective=task.goal.name,
+        status=status,
+        value_exact=None if status == "infeasible" else task.value,
+        bound_exact=bound,
+        bound_by=task.bound_by,
+        schedule=None if status == "infeasible" else task.schedule,
+        certificate=task.certificate,
+        model=model,
+        solver=report.solver,
+        seconds=task.seconds,
+        size=report.size,
+        nodes=report.nodes,
+        duals=report.duals,
+        note=_with_lost(failed, report.note if status != "optimal" else _meant(task)),
+    )
+
+
+def _with_lost(failed: Sequence[str], note: str) -> str:
+    """The note, after a word on the methods that came to nothing."""
+    if not failed:
+        return note
+    lost = f"{' and '.join(failed)} did not get through these numbers"
+    return f"{lost}; {note or 'this is what other methods prove'}"
+
+
+def _meant(task: Task) -> str:
+    # An optimum is one of a class; where jobs may share, the usual one is not the largest.
+    if task.instance.interference is None or task.schedule_class != EXCLUSIVE:
+        return ""
+    return "the optimum of schedules in which jobs hold their GPUs alone; sharing-branching lets them share"

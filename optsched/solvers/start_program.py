@@ -1,0 +1,168 @@
+"""The time-indexed program of rigid gangs as arrays, with only the columns and rows that are still of interest.
+
+The formulation is that of `optsched.models.rigid_time_indexed`, whose arrays these are when all columns and only the
+plain rows are kept; here columns that no better schedule can use are left out, and rows that cut off fractional
+solutions are added. Times are slots of a grid: ``origin + k unit`` seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from optsched.bounds.lp_dual import row_capacity
+from optsched.bounds.regular import RegularCost, regular_cost
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.solvers.linear_program import Floats, LinearProgram
+from optsched.speeds.duration import seconds_alone
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+__all__ = ["RowFamily", "SlotJobs", "StartProgram"]
+
+
+@dataclass(frozen=True)
+class SlotJobs:
+    """Jobs in slots: ``release`` and ``length`` i64[n], rounded down where the grid is too coarse to hold them.
+
+    Costs are computed from the exact seconds: a start at slot s completes at ``origin + s unit + p_j``.
+    """
+
+    instance: Instance
+    objective: str
+    origin: float
+    unit: Fraction
+    release: Ints
+    length: Ints
+
+    @classmethod
+    def on_grid(cls, instance: Instance, objective: str, origin: float, unit: Fraction) -> SlotJobs:
+        """The jobs on a grid; exact where all times are multiples of the unit from the origin."""
+        first = Fraction(origin)
+        release = [int((Fraction(r) - first) // unit) for r in instance.arrival.tolist()]
+        length = [int(Fraction(p) // unit) for p in seconds_alone(instance).tolist()]
+        return cls(
+            instance, objective, origin, unit, np.array(release, dtype=np.int64), np.array(length, dtype=np.int64)
+        )
+
+    @property
+    def gpus(self) -> Ints:
+        """Gang sizes."""
+        return self.instance.gpus
+
+    def costs(self, job: Ints, start: Ints) -> Floats:
+        """Cost of job[i] starting at slot start[i], in the objective's unit."""
+        cost: RegularCost = regular_cost(get_objective(self.objective), self.instance)
+        end = self.origin + start * float(self.unit) + seconds_alone(self.instance)[job]
+        return np.asarray(cost.base[job] + cost.slope[job] * np.maximum(end - cost.kink[job], 0.0))
+
+
+@dataclass(frozen=True)
+class RowFamily:
+    """``sum_j width_j [j in process at slot t] <= capacity`` for every slot of ``slots`` (None: every crowded one)."""
+
+    width: Ints
+    capacity: int
+    slots: Ints | None = None
+
+    @classmethod
+    def plain(cls, jobs: SlotJobs) -> RowFamily:
+        """GPUs held, at most G of them."""
+        return cls(jobs.gpus, jobs.instance.cluster.gpus)
+
+    @classmethod
+    def of_width(cls, width: Ints, jobs: SlotJobs, slots: Ints | None = None) -> RowFamily:
+        """Any widths: the capacity is the largest total width of gangs that fit together."""
+        return cls(width, row_capacity(width, jobs.gpus, jobs.instance.cluster.gpus), slots)
+
+
+@dataclass(frozen=True)
+class StartProgram:
+    """Columns (job, start slot) and row families, compiled: ``program``; row i > n of it is (family, slot)[i - n]."""
+
+    jobs: SlotJobs
+    job: Ints
+    start: Ints
+    families: tuple[RowFamily, ...]
+    row_family: Ints
+    row_slot: Ints
+    program: LinearProgram
+
+    @classmethod
+    def build(cls, jobs: SlotJobs, job: Ints, start: Ints, families: Sequence[RowFamily]) -> StartProgram:
+        """Assemble; columns sorted by (job, start). O(nonzeros)."""
+        n, length = jobs.release.size, jobs.length[job]
+        horizon = int((start + length).max(initial=0)) + 1
+        columns, slots = _cover(start, length)
+        blocks, kept_family, kept_slot, capacity = [_once(job, n)], [], [], []
+        for f, family in enumerate(families):
+            rows = _crowded(family, jobs, job, start, horizon)
+            at = np.full(horizon, -1, dtype=np.int64)
+            at[rows] = np.arange(rows.size)
+            width = family.width[job[columns]]
+            keep = (width > 0) & (at[slots] >= 0)
+            entries = (width[keep].astype(np.float64), (at[slots[keep]], columns[keep]))
+            blocks.append(sp.csr_array(entries, shape=(rows.size, job.size)))
+            kept_family.append(np.full(rows.size, f))
+            kept_slot.append(rows)
+            capacity.append(np.full(rows.size, float(family.capacity)))
+        upper = np.concatenate([np.ones(n), *capacity])
+        lower = np.concatenate([np.ones(n), np.full(upper.size - n, -np.inf)])
+        row_family, row_slot = np.concatenate(kept_family), np.concatenate(kept_slot)
+        names = [f"job {name!r} runs once" for name in jobs.instance.ids]
+        names += [f"row {f} at slot {t}" for f, t in zip(row_family.tolist(), row_slot.tolist(), strict=True)]
+        program = LinearProgram.from_arrays(
+            jobs.costs(job, start),
+            sp.csc_array(sp.vstack(blocks)),
+            lower,
+            upper,
+            upper=np.ones(job.size),
+            integrality=np.ones(job.size, dtype=bool),
+            columns=list(zip(job.tolist(), start.tolist(), strict=True)),
+            rows=names,
+        )
+        return cls(jobs, job, start, tuple(families), row_family, row_slot, program)
+
+    def in_process(self, x: Floats) -> Floats:
+        """Fraction of every job that runs in every slot, f64[n, slots], under column values ``x``."""
+        begin, end = self.start, self.start + self.jobs.length[self.job]
+        change = np.zeros((self.jobs.release.size, int(end.max(initial=0)) + 1))
+        np.add.at(change, (self.job, begin), x)
+        np.subtract.at(change, (self.job, end), x)
+        return np.asarray(np.cumsum(change, axis=1))
+
+    def starts(self, x: Floats) -> Floats:
+        """Start of every job in seconds under an integer solution."""
+        slot = np.zeros(self.jobs.release.size)
+        chosen = x > 0.5
+        slot[self.job[chosen]] = self.start[chosen]
+        return np.asarray(self.jobs.origin + slot * float(self.jobs.unit))
+
+
+def _cover(start: Ints, length: Ints) -> tuple[Ints, Ints]:
+    """(column, slot) of every slot that a column covers."""
+    columns = np.repeat(np.arange(start.size), length)
+    first = np.cumsum(length) - length
+    return columns, np.arange(columns.size) - np.repeat(first - start, length)
+
+
+def _once(job: Ints, n: int) -> sp.csr_array:
+    return sp.csr_array((np.ones(job.size), (job, np.arange(job.size))), shape=(n, job.size))
+
+
+def _crowded(family: RowFamily, jobs: SlotJobs, job: Ints, start: Ints, horizon: int) -> Ints:
+    """Slots whose row is not implied by the columns that are left."""
+    n = jobs.release.size
+    possible = np.zeros((n, horizon + 1), dtype=np.int32)
+    np.add.at(possible, (job, start), 1)
+    np.subtract.at(possible, (job, start + jobs.length[job]), 1)
+    total = family.width @ (np.cumsum(possible, axis=1)[:, :horizon] > 0)
+    crowded = np.flatnonzero(total > family.capacity)
+    return crowded if family.slots is None else np.intersect1d(crowded, family.slots)

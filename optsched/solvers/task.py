@@ -1,0 +1,317 @@
+"""`Task`: one solve under way.
+
+The task holds the best schedule and the best bound; a road (`optsched.solvers.road`) brings both together. Nothing enters
+unseen: a schedule is judged by the referee and its value recomputed in fractions; a solver's bound is only rounded where
+theory says that values lie on a grid.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.bounds import bound as combinatorial_bound
+from optsched.bounds.certificate import Certificate, CertificateError
+from optsched.bounds.regular import ExactCost, exact_cost
+from optsched.check.referee import check_schedule
+from optsched.compiled import seconds_waited
+from optsched.errors import InputError, OptschedError
+from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
+from optsched.models.time_grid import TimeGrid, time_grid
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import Objective
+from optsched.problem.schedule import Schedule
+from optsched.solvers.list_schedule import best_list_schedule
+from optsched.solvers.placed_list import best_placed_schedule
+from optsched.solvers.road import EXCLUSIVE, ROADS, SHARING, Report, Road
+from optsched.solvers.session import BOUND_TOLERANCE, Progress
+
+Ints = npt.NDArray[np.int64]
+
+__all__ = ["EXCLUSIVE", "PLACED", "ROADS", "SHARING", "Report", "Road", "Task", "common_step"]
+
+# What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion
+# time, and no fewer than jobs, since a time is a sum of durations; and where values lie on no grid this share of what is at
+# stake (`Task.at_stake`, never of a clock).
+ULPS, CLOSE = 16, 1e-9
+PLACED = "the speed of its jobs depends on their placement"
+FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
+
+
+def common_step(parts: Iterable[Fraction]) -> Fraction:
+    """The largest fraction of which all parts are integer multiples; 0 when all are 0."""
+    step = Fraction(0)
+    for part in parts:
+        denominator = math.lcm(step.denominator, part.denominator)
+        step = Fraction(math.gcd(int(step * denominator), int(part * denominator)), denominator)
+    return step
+
+
+class Task:
+    """One solve: instance and objective, the interval so far, the time that is left.
+
+    Time counts from the first arrival (`Instance.relative`); ``epoch`` is its second on the log's clock, for words only.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        goal: Objective,
+        *,
+        time_limit: float | None = None,
+        horizon: float | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        schedule_class: str = EXCLUSIVE,
+        epoch: float = 0.0,
+    ) -> None:
+        self.instance, self.goal, self.horizon = instance, goal, horizon
+        self.schedule_class, self.epoch = schedule_class, epoch
+        self.began, self._compiled = time.perf_counter(), seconds_waited()
+        self.deadline = None if time_limit is None else self.began + time_limit
+        self.schedule: Schedule | None = None
+        self.value: Fraction | None = None
+        self.bound: Fraction | None = None
+        self.bound_by = "certificate"
+        self.certificate: Certificate | None = None
+        self._progress = progress
+
+    # --- time and progress ---------------------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning, without those that the compiler took."""
+        return time.perf_counter() - self.began - (seconds_waited() - self._compiled)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, at least 0; None without a limit."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
+
+    @property
+    def late(self) -> bool:
+        """Is the time up?"""
+        return self.left == 0.0
+
+    def report(self, nodes: int = 0) -> None:
+        """Tell the caller where things stand."""
+        if self._progress is None:
+            return
+        value = math.nan if self.value is None else float(self.value)
+        bound = math.nan if self.bound is None else float(self.bound)
+        gap = abs(value - bound) / abs(value) if value else 0.0
+        self._progress(Progress(value, bound, gap, nodes, self.seconds))
+
+    def listen(self, event: Progress) -> None:
+        """Progress of a `Session` for this task: its bound, if it is news, and a word to the caller."""
+        if math.isfinite(event.bound):
+            self.raise_bound(event.bound, "solver", tell=False)
+        self.report(event.nodes)
+
+    @property
+    def horizon_shown(self) -> str:
+        """The horizon on the log's clock, for words."""
+        return "" if self.horizon is None else f"{self.horizon + self.epoch:.15g}"
+
+    # --- the interval --------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Are bound and value equal? Where float64 rounds times, or values lie on no grid: as near as rounding brings them.
+
+        Then the gap is at most max(`ULPS`, n) units in the last place of every completion time, times its slope; and where
+        values lie on no grid, so that a bound stays a float, at most `CLOSE` of `at_stake`.
+        """
+        if self.value is None or self.bound is None:
+            return False
+        if self.bound >= self.value:
+            return True
+        return not self._strict and self.value - self.bound <= self._rounding
+
+    @property
+    def _strict(self) -> bool:
+        """Does float64 hold all times and values of left-shifted schedules exactly?"""
+        return self.step is not None and self.grid is not None and self.grid.exact
+
+    @property
+    def at_stake(self) -> Fraction:
+        """What the jobs of the incumbent pay beyond what they had to pay on arrival, added up or, like the costs, the most.
+
+        Flow time for completion times, whatever their clock and however late jobs come; 0 without an incumbent.
+        """
+        if self.schedule is None:
+            return Fraction(0)
+        times = zip(self.schedule.completion.tolist(), self.instance.arrival.tolist(), self.costs, strict=True)
+        paid = [cost.at(Fraction(end)) - cost.at(Fraction(begin)) for end, begin, cost in times]
+        return max(paid, default=Fraction(0)) if self.goal.maximum else sum(paid, Fraction(0))
+
+    @property
+    def rounding_of_times(self) -> Fraction:
+        """What max(`ULPS`, n) units in the last place of every completion time of the incumbent are worth."""
+        if self.schedule is None:
+            return Fraction(0)
+        clock = np.maximum(np.abs(self.schedule.completion), np.abs(self.instance.arrival))
+        worth = [Fraction(ulp) * cost.slope for ulp, cost in zip(np.spacing(clock).tolist(), self.costs, strict=True)]
+        each = max(worth, default=Fraction(0)) if self.goal.maximum else sum(worth, Fraction(0))
+        return each * max(ULPS, self.instance.n)
+
+    @property
+    def _rounding(self) -> Fraction:
+        """What rounding may have done to the value of the incumbent and to a bound, and the least gap that is one."""
+        share = Fraction(0) if self.step is not None else Fraction(CLOSE)
+        return max(self.at_stake * share, self.rounding_of_times)
+
+    def exact_value(self, schedule: Schedule) -> Fraction:
+        """The objective of a schedule, in fractions."""
+        return self.goal.exact_of(self.instance, schedule.completion.tolist())
+
+    def offer(self, schedule: Schedule) -> bool:
+        """A schedule to keep if it is better; True if it is. One that the referee rejects is an error of ours."""
+        if self.horizon is not None and bool(np.any(schedule.completion > self.horizon)):
+            return False
+        value = self.exact_value(schedule)
+        if self.value is not None and value >= self.value:
+            return False
+        broken = check_schedule(self.instance, schedule, preemptive=False)
+        if broken:
+            raise OptschedError(f"the referee rejects a schedule of {schedule.policy}: {broken[0]}")
+        self.schedule, self.value = schedule, value
+        self.report()
+        return True
+
+    def raise_bound(self, bound: float | Fraction, by: str, *, tell: bool = True) -> None:
+        """A proven lower bound to keep if it is higher; floats are rounded up to the grid of values, if there is one."""
+        if isinstance(bound, float):
+            if not math.isfinite(bound):  # a solver that was stopped before it had one
+                return
+            bound = self._rounded_up(Fraction(bound))
+        if self.value is not None and self.horizon is None:
+            bound = min(bound, self.value)  # the optimum is at most the value; what is above is rounding
+        if self.bound is None or bound > self.bound:
+            self.bound, self.bound_by = bound, by
+            if tell:
+                self.report()
+
+    def _rounded_up(self, bound: Fraction) -> Fraction:
+        """The least value on the grid that a solver's float bound still proves, giving way 1e-6 of what is at stake."""
+        if self.step is None:
+            return bound
+        slack = Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times
+        return self.values_from + math.ceil((bound - slack - self.values_from) / self.step) * self.step
+
+    def steps(self, value: Fraction) -> int:
+        """A value of a schedule in steps from `values_from`; rounded times move it by much less than half a step."""
+        if self.step is None:
+            raise AssertionError("only asked where values lie on a grid")
+        return round((value - self.values_from) / self.step)
+
+    def offer_certificate(self, certificate: Certificate | None) -> None:
+        """A verifiable bound, verified here: one that does not hold, or that a schedule refutes, is an error of ours."""
+        if certificate is None:
+            return
+        try:
+            certificate.verify(self.instance)
+        except CertificateError as error:
+            raise OptschedError(f"a certificate of kind {certificate.kind} does not hold: {error}") from None
+        if self.value is not None and certificate.value > self.value + self._rounding:
+            raise OptschedError(
+                f"a certificate of kind {certificate.kind} proves {certificate.exact_float!r}, "
+                f"more than the {float(self.value)!r} of a schedule"
+            )
+        if self.certificate is None or certificate.value > self.certificate.value:
+            self.certificate = certificate
+        if self.bound is None or certificate.value >= self.bound:
+            bound = certificate.value
+            if self.value is not None and self.horizon is None:
+                bound = min(bound, self.value)  # rounded times may have put a schedule below the optimum
+            self.bound, self.bound_by = bound, "certificate"
+            self.report()
+
+    # --- what every road needs -----------------------------------------------------------------------------------
+
+    @cached_property
+    def placed(self) -> bool:
+        """Does the speed of a job depend on its placement?"""
+        return speed_depends_on_placement(self.instance)
+
+    @cached_property
+    def modes(self) -> MappedModes | None:
+        """All placements of all jobs where speed depends on them; None where it does not, or where they are too many."""
+        try:
+            return MappedModes.of(self.instance) if self.placed else None
+        except InputError:
+            return None
+
+    @cached_property
+    def grid(self) -> TimeGrid | None:
+        """The grid of times; None when they have no common unit, or jobs share GPUs.
+
+        Where speed depends on the placement: of all modes, with the longest duration of every job.
+        """
+        if self.instance.n == 0 or self.schedule_class == SHARING:
+            return None  # a job beside another one ends at no multiple of anything
+        try:
+            if not self.placed:
+                return time_grid(self.instance)
+            if self.modes is None:
+                return None
+            grid, slots = self.modes.grid(self.instance)
+            return replace(grid, duration=np.maximum.reduceat(slots, self.modes.offset[:-1]))
+        except InputError:
+            return None
+
+    @cached_property
+    def costs(self) -> list[ExactCost]:
+        """Costs of the jobs."""
+        return [exact_cost(self.goal, self.instance, j) for j in range(self.instance.n)]
+
+    @cached_property
+    def step(self) -> Fraction | None:
+        """Values of left-shifted schedules are `values_from` plus multiples of it; None: no useful step."""
+        if self.grid is None:
+            return None
+        unit, origin = self.grid.unit, Fraction(self.grid.origin)
+        parts = [cost.slope * common_step((unit, origin - cost.kink)) for cost in self.costs]
+        if self.goal.maximum:
+            parts.append(common_step(cost.base for cost in self.costs))
+        step = common_step(parts) or Fraction(1)  # nobody pays for time: all values are the same
+        return step if step > self.at_stake * Fraction(FINEST) + 4 * self.rounding_of_times else None
+
+    @cached_property
+    def values_from(self) -> Fraction:
+        """The value from which steps are counted."""
+        return Fraction(0) if self.goal.maximum else sum((cost.base for cost in self.costs), Fraction(0))
+
+    def search(self, budget: int, orders: Iterable[Ints] = ()) -> bool:
+        """List schedules and local search with a budget of work; True if a better schedule was found.
+
+        Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
+        GPUs there are none: their roads begin with schedules of their own.
+        """
+        if self.schedule_class == SHARING and self.instance.n:
+            return False
+        if self.placed:
+            if self.schedule is not None:
+                return False
+            return self.offer(best_placed_schedule(self.instance, self.goal.name, modes=self.modes))
+        target = -math.inf if self.bound is None else float(self.bound)
+        found = best_list_schedule(self.instance, self.goal.name, budget=budget, target=target, orders=orders)
+        return self.offer(found)
+
+    def any_schedule(self) -> None:
+        """See to it that there is one: where jobs share GPUs and no method found any, one in which they do not share."""
+        if self.schedule is None:
+            self.offer(best_list_schedule(self.instance, self.goal.name))
+
+    def combinatorial(self) -> None:
+        """The best combinatorial certificate, where there is one for this objective."""
+        try:
+            self.offer_certificate(combinatorial_bound(self.instance, self.goal.name, self.schedule_class))
+        except InputError:
+            return  # no such bound is registered: other bounds must do

@@ -1,0 +1,260 @@
+"""Goodput: how fast an elastic job gets on with r GPUs and the best total batch, in iterations of its own batch.
+
+**Model**: an iteration with a total batch of b samples on r GPUs takes T(b, r, placement) seconds
+(`optsched.problem.scaling`, by formula or as measured: local batch ceil(b / r), split into the fewest sub-steps that
+``most_local`` and the job's own memory allow), and a job needs I(b) iterations of b samples (``Scaling.iterations``,
+linear between its rows). One iteration with b is worth I(b_j) / I(b) of those that the job states, b_j its own batch.
+So its rate, in its own iterations a second, is
+
+    v_j(r, placement) = max over b of  I(b_j) / (I(b) T(b, r, placement)),
+
+over the batches b of the table and b_j itself, each replica with a sample at least (b >= r); on its own gang also b_j as it
+is. With b = b_j and r = g_j this is 1 / pace, the speed of the rigid job. In the terms of Pollux, rate = throughput times
+statistical efficiency, up to a constant of the job; the efficiency is the table's, whatever the progress of the training.
+
+**Who is elastic**: jobs at a scaling profile. Where it states no iterations, or none for b_j (outside of its rows: nothing
+says what another batch is worth), a job keeps its batch and is elastic in r alone. All other jobs are rigid.
+
+**Source**: Qiao et al., Pollux, OSDI 2021 (goodput); the public simulator of petuum/adaptdl (branch osdi21-artifact).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.problem.cluster import Places
+from optsched.problem.instance import Instance
+from optsched.problem.scaling import Scaling
+from optsched.speeds.duration import paces
+from optsched.speeds.measured_scaling import measured_table, placement_id, seconds_of
+from optsched.speeds.segment_paces import segment_paces
+
+Floats = npt.NDArray[np.float64]
+Counts = tuple[int, ...]  # replicas on every node used, in order of the nodes
+
+
+def iterations_with(scaling: Scaling, batch: int) -> float | None:
+    """I(b), linear between the rows of the table; None where it does not reach."""
+    rows = scaling.iterations
+    if not rows or not rows[0][0] <= batch <= rows[-1][0]:
+        return None
+    return float(np.interp(batch, [b for b, _ in rows], [count for _, count in rows]))
+
+
+def batches_of(scaling: Scaling, own: int) -> tuple[int, ...]:
+    """Total batches for a job with batch ``own``, ascending: those of the table and its own, or its own alone."""
+    if iterations_with(scaling, own) is None:
+        return (own,)
+    return tuple(sorted({own, *(batch for batch, _ in scaling.iterations)}))
+
+
+def split(scaling: Scaling, batch: int, replicas: int, memory: float) -> tuple[int, int]:
+    """(m, s): the local batch in the fewest sub-steps that ``most_local`` and ``memory`` bytes allow.
+
+    The first of `Scaling.sub_batches` that fits (the first at all where none does), found without the whole chain.
+    """
+    local = -(-batch // replicas)
+    steps = 1 if scaling.most_local is None else -(-local // scaling.most_local)
+    size = -(-local // steps)
+    if not scaling.knows_memory or scaling.memory + scaling.memory_per_sample * size <= memory:
+        return size, steps
+    for option in scaling.sub_batches(batch, replicas):
+        if option.memory <= memory:
+            return option.size, option.steps
+    return size, steps
+
+
+class Steps:
+    """Seconds of an iteration of one model within ``memory`` bytes a GPU, by total batch and placement; remembers them."""
+
+    def __init__(self, scaling: Scaling, memory: float) -> None:
+        self.scaling, self.memory = scaling, memory
+        self._table = None if scaling.measured is None else measured_table(scaling.measured)
+        self._known: dict[tuple[int, Counts], float] = {}
+        self._least: dict[tuple[int, int, Counts], float] = {}
+
+    def seconds(self, batch: int, counts: Counts) -> float:
+        """T(b, r, placement) with ``counts`` replicas on the nodes."""
+        if self._table is None:  # the formula knows replicas, and whether they are on one node
+            counts = counts if len(counts) == 1 else (sum(counts) - 1, 1)
+        key = batch, counts
+        if key not in self._known:
+            size, steps = split(self.scaling, batch, sum(counts), self.memory)
+            found = None
+            if self._table is not None:
+                placed = self._table.of_placement(placement_id(counts), size)
+                found = placed or self._table.between(len(counts), sum(counts), size)
+            self._known[key] = seconds_of(found, self.scaling, size, steps, sum(counts), len(counts) > 1)
+        return self._known[key]
+
+    def least(self, batch: int, replicas: int, sizes: Counts) -> float:
+        """No placement of so many replicas on nodes of these sizes (falling) is faster; inf where there is none."""
+        key = batch, replicas, sizes
+        if key not in self._least:
+            nodes = range(1, min(replicas, len(sizes)) + 1)
+            spreads = [k for k in nodes if sum(sizes[:k]) >= replicas]
+            self._least[key] = min(self._candidates(batch, replicas, spreads), default=math.inf)
+        return self._least[key]
+
+    def _candidates(self, batch: int, replicas: int, spreads: list[int]) -> Iterator[float]:
+        # of measured placements some may not fit these nodes, or all be measured where it is interpolated: no harm
+        if self._table is None:
+            yield from (self.seconds(batch, (replicas,) if k == 1 else (replicas - 1, 1)) for k in spreads)
+            return
+        size, steps = split(self.scaling, batch, replicas, self.memory)
+        for k in spreads:
+            between = self._table.between(k, replicas, size)
+            yield seconds_of(between, self.scaling, size, steps, replicas, k > 1)
+        for name in self._table.placements:
+            digits = [int(digit) for digit in str(name)]
+            if sum(digits) == replicas and len(digits) in spreads:
+                placed = self._table.of_placement(name, size)
+                if placed is not None:
+                    yield seconds_of(placed, self.scaling, size, steps, replicas, len(digits) > 1)
+
+
+class Goodput:
+    """The rates of all jobs with one profile, batch, gang and memory. Rates in own iterations a second."""
+
+    def __init__(self, steps: Steps, batch: int, gang: int) -> None:
+        self._steps, self._batch, self._gang = steps, batch, gang
+        own, scaling = iterations_with(steps.scaling, batch), steps.scaling
+        # what an iteration with each batch is worth, in own iterations
+        self._worth = dict.fromkeys(batches_of(scaling, batch), 1.0)
+        for b in self._worth:
+            count = iterations_with(scaling, b)
+            if own is not None and count is not None and b != batch:
+                self._worth[b] = own / count
+        self._known: dict[Counts, tuple[float, int]] = {}
+
+    def best(self, counts: Sequence[int]) -> tuple[float, int]:
+        """(v, b): best rate with ``counts`` replicas on the nodes, and the smallest batch that gives it; (0, 0): none."""
+        key = tuple(counts)
+        if key not in self._known:
+            self._known[key] = self._fastest(sum(key), lambda b: self._steps.seconds(b, key))
+        return self._known[key]
+
+    def rate(self, counts: Sequence[int]) -> float:
+        """v alone."""
+        return self.best(counts)[0]
+
+    def limit(self, replicas: int, sizes: Counts) -> float:
+        """No placement of so many replicas on nodes of these sizes is faster; 0 where it cannot run."""
+        return self._fastest(replicas, lambda b: self._steps.least(b, replicas, sizes))[0]
+
+    def _fastest(self, replicas: int, seconds: Callable[[int], float]) -> tuple[float, int]:
+        found = 0.0, 0
+        for batch, worth in self._worth.items():
+            if replicas <= batch or (batch, replicas) == (self._batch, self._gang):
+                rate = worth / seconds(batch)
+                if rate > found[0]:
+                    found = rate, batch
+        return found
+
+
+class Goodputs:
+    """The rates of every job of an instance, elastic or rigid. O(K G B) for K classes of jobs with B batches each.
+
+    Raises `InputError` as `optsched.speeds.duration.paces`.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self.elastic: npt.NDArray[np.bool_] = instance.scaled
+        self._fastest = paces(instance)[0]
+        columns = (instance.table[name].to_list() for name in ("profile", "batch_size", "gpus"))
+        steps: dict[tuple[str, float], Steps] = {}
+        known: dict[tuple[str, float, int, int], Goodput] = {}
+        self._of: list[Goodput | None] = [None] * instance.n
+        for j, (profile, batch, gang) in enumerate(zip(*columns, strict=True)):
+            if self.elastic[j]:
+                key = profile, float(instance.gpu_memory[j])
+                if key not in steps:
+                    steps[key] = Steps(instance.scalings[profile], key[1])
+                if (*key, batch, gang) not in known:
+                    known[*key, batch, gang] = Goodput(steps[key], batch, gang)
+                self._of[j] = known[*key, batch, gang]
+        self._tables: dict[tuple[int, int], Floats] = {}
+        self._limits: dict[tuple[int, int], Floats] = {}
+        self._rigid: dict[tuple[int, Places], float] = {}
+
+    def of(self, job: int) -> Goodput | None:
+        """The rates of an elastic job; None for a rigid one."""
+        return self._of[job]
+
+    def rate(self, job: int, on: Places) -> float:
+        """v_j on (node, GPUs there), nodes that suit it; 0 where it cannot run."""
+        goodput = self._of[job]
+        if goodput is not None:
+            return goodput.rate([count for _, count in sorted(on)])
+        if sum(count for _, count in on) != self._instance.gpus[job]:
+            return 0.0
+        placed = job, tuple(on)
+        if placed not in self._rigid:  # a rigid job is asked about the same places round after round
+            nodes = np.repeat(*np.array(on, dtype=np.int64).T)
+            pace = float(segment_paces(self._instance, np.array([job]), np.array([0, nodes.size]), nodes)[0])
+            self._rigid[placed] = 1.0 / pace if np.isfinite(pace) and pace > 0 else 0.0
+        return self._rigid[placed]
+
+    def table(self, job: int) -> Floats:
+        """v_j with r GPUs on one node [r, 0] and over several [r, 1], f64[G + 1, 2]; 0 where its nodes do not offer that.
+
+        Over several: the widest nodes are filled first. Of a rigid job: on its gang alone, at the rate of its fastest
+        placement.
+        """
+        key = self._key(job)
+        if key not in self._tables:
+            self._tables[key] = _frozen(self._table(job))
+        return self._tables[key]
+
+    def limits(self, job: int) -> Floats:
+        """No placement of r GPUs is faster than this, f64[G + 1]; 0 where the job cannot run on r."""
+        key = self._key(job)
+        if key not in self._limits:
+            goodput, found = self._of[job], np.zeros(self._instance.cluster.gpus + 1)
+            if goodput is None:
+                found[int(self._instance.gpus[job])] = 1.0 / self._fastest[job]
+            else:
+                sizes = self._sizes(job)
+                found[1 : sum(sizes) + 1] = [goodput.limit(r, sizes) for r in range(1, sum(sizes) + 1)]
+            self._limits[key] = _frozen(found)
+        return self._limits[key]
+
+    def _key(self, job: int) -> tuple[int, int]:
+        goodput = self._of[job]
+        return -1 - job if goodput is None else id(goodput), int(self._instance.job_class[job])
+
+    def _sizes(self, job: int) -> Counts:
+        """GPUs of the nodes that suit the job, falling."""
+        return tuple(np.sort(self._instance.cluster.node_gpus[self._instance.eligible(job)])[::-1].tolist())
+
+    def _table(self, job: int) -> Floats:
+        goodput, sizes = self._of[job], self._sizes(job)
+        found = np.zeros((self._instance.cluster.gpus + 1, 2))
+        for r in [int(self._instance.gpus[job])] if goodput is None else range(1, sum(sizes) + 1):
+            rigid = 1.0 / self._fastest[job]
+            if r <= max(sizes, default=0):
+                found[r, 0] = rigid if goodput is None else goodput.rate((r,))
+            if 2 <= r <= sum(sizes) and len(sizes) > 1:
+                found[r, 1] = rigid if goodput is None else goodput.rate(packed(sizes, r))
+        return found
+
+
+def _frozen(array: Floats) -> Floats:
+    array.flags.writeable = False
+    return array
+
+
+def packed(sizes: Counts, replicas: int) -> Counts:
+    """``replicas`` >= 2 over at least two nodes, the first ones filled first; ``sizes`` are GPUs by node, falling."""
+    counts, left = [], replicas
+    for size in sizes:
+        counts.append(min(left, size))
+        left -= counts[-1]
+        if not left:
+            break
+    return tuple(counts) if len(counts) > 1 else (replicas - 1, 1)

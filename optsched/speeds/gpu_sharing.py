@@ -1,0 +1,76 @@
+"""Two jobs on a GPU: how fast each runs, and when sharing pays.
+
+**Rate model**: job A with sub-batch option o on a placement runs alone at pace_A seconds a unit of work (those of its
+duration, profile, table or scaling) times ``stretch`` (what its sub-steps cost, `optsched.problem.scaling`: T(m, s, r)
+/ T of its first option), and beside partners at that times max over its GPUs of xi_{A | partner there}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
+from optsched.speeds.scaling import iteration_seconds
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SharingRates:
+    """n jobs, O sub-batch options at most, K kinds of jobs.
+
+    ``options`` i64[n] >= 1; ``steps`` i64[n, O] sub-steps; ``memory`` f64[n, O] bytes on each GPU; ``stretch``
+    f64[n, O, 2] >= 1, on one node and over several; ``kind`` i64[n]; ``xi`` f64[K, K] (inf: never together); ``alone``
+    f64[n] e_j, seconds alone with the first option at best; ``spans`` i64[n]: 1 where no node that suits the job could hold
+    its gang.
+    """
+
+    options: Ints
+    steps: Ints
+    memory: Floats
+    stretch: Floats
+    kind: Ints
+    xi: Floats
+    alone: Floats
+    spans: Ints
+
+
+def sharing_rates(instance: Instance) -> SharingRates:
+    """The arrays of an instance with interference. O(n O + K^2); `InputError` as `seconds_alone`."""
+    assert instance.interference is not None  # callers look first
+    chains = [instance.sub_batches(j) for j in range(instance.n)]
+    options = np.array([max(len(chain), 1) for chain in chains], dtype=np.int64)
+    most = int(options.max(initial=1))
+    steps = np.ones((instance.n, most), dtype=np.int64)
+    memory = np.repeat(instance.gpu_memory[:, None], most, axis=1)
+    stretch = np.ones((instance.n, most, 2))
+    profiles = instance.table["profile"].to_list()
+    for j, chain in enumerate(chains):
+        if not chain:
+            continue
+        scaling, gang = instance.scalings[profiles[j]], int(instance.gpus[j])
+        whole = [iteration_seconds(scaling, chain[0].size, chain[0].steps, gang, spans) for spans in (False, True)]
+        for o, each in enumerate(chain):
+            steps[j, o], memory[j, o] = each.steps, each.memory
+            for spans in (False, True):
+                seconds = iteration_seconds(scaling, each.size, each.steps, gang, spans)
+                stretch[j, o, int(spans)] = max(seconds / whole[spans], 1.0)
+    names = list(dict.fromkeys(instance.kinds))
+    position = {name: k for k, name in enumerate(names)}
+    wide = np.where(instance.class_eligible, instance.cluster.node_gpus, 0) if instance.n else np.zeros((0, 1))
+    widest = wide.max(axis=1, initial=0)
+    return SharingRates(
+        options,
+        steps,
+        memory,
+        stretch,
+        np.array([position[name] for name in instance.kinds], dtype=np.int64),
+        instance.interference.table(names),
+        seconds_alone(instance),
+        (instance.gpus > widest[instance.job_class]).astype(np.int64) if instance.n else np.zeros(0, dtype=np.int64),
+    )

@@ -1,0 +1,85 @@
+"""Bandwidths between the GPUs of a cluster, as one job sees them: inside a node, and from node to node.
+
+A GPU's share of its node's network interface is static, NIC bandwidth / GPUs of the node, so that the speed of a job never
+depends on other jobs: the model under the theorems on A-SRPT. Bytes per second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.problem.cluster import Cluster
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Of every node ``gpus`` i64[N], ``intra`` f64[N] between them (B_intra), ``cross`` f64[N] a GPU's part of the NIC."""
+
+    gpus: npt.NDArray[np.int64]
+    intra: Floats
+    cross: Floats
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Network:
+        """The network of a cluster.
+
+        Raises
+        ------
+        InputError
+            A bandwidth is missing where traffic may need it (nodes of several GPUs: inside; several nodes: the NIC), or a
+            GPU's share of the NIC is faster than the links inside the node, against the model.
+        """
+        intra, cross = [], []
+        for group in cluster.nodes:
+            share = None if group.nic_bandwidth is None else group.nic_bandwidth / group.gpus
+            inside = group.intra_bandwidth
+            if share is None and cluster.node_count > 1:
+                raise InputError(
+                    "missing: jobs with profiles send data between nodes",
+                    field="nodes.nic_bandwidth",
+                    legal="bytes/s of a node's network interface, > 0",
+                )
+            if inside is None and group.gpus > 1:
+                raise InputError(
+                    "missing: jobs with profiles send data inside a node",
+                    field="nodes.intra_bandwidth",
+                    legal="bytes/s between the GPUs of a node, > 0",
+                )
+            inside = share if inside is None else inside  # a one-GPU node sends nothing inside
+            share = inside if share is None else share  # nor a single node to others
+            if inside is not None and share is not None and inside < share:
+                raise InputError(
+                    "slower than a GPU's share of the network interface",
+                    field="nodes.intra_bandwidth",
+                    value=inside,
+                    legal=f"at least nic_bandwidth / gpus = {share:g}",
+                )
+            intra += [inside or np.inf] * group.count
+            cross += [share or np.inf] * group.count
+        return cls(cluster.node_gpus, np.array(intra), np.array(cross))
+
+    def bandwidth(self, m: int, n: int) -> float:
+        """Bytes/s between a GPU of node ``m`` and another one of node ``n``."""
+        return float(self.intra[m]) if m == n else float(min(self.cross[m], self.cross[n]))
+
+    @property
+    def fastest(self) -> float:
+        """The best bandwidth between any two GPUs."""
+        shared = self.intra[self.gpus > 1]
+        return max(float(shared.max()), self.fastest_cross) if shared.size else self.fastest_cross
+
+    @property
+    def fastest_cross(self) -> float:
+        """The best bandwidth between GPUs of different nodes."""
+        return float(np.sort(self.cross)[-2]) if self.cross.size > 1 else float(self.intra[0])
+
+    @property
+    def slowest(self) -> float:
+        """The worst bandwidth between any two GPUs."""
+        return float(self.cross.min()) if self.cross.size > 1 else float(self.intra[0])

@@ -1,0 +1,175 @@
+"""Scaling profiles from measurements: the line of one GPU, and the joint fit of the whole formula.
+
+Data: steps of m samples on each of r replicas over so many nodes take T seconds, of which C = T - sync are computing.
+
+* **One GPU**: C = alpha + beta m by least squares.
+* **Joint** (as Pollux fits its jobs): alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r >= 1e-8 and gamma in [1, 10] with
+  the least
+
+    rms(ln C^ - ln C) + rms(ln T^ - ln T) + prior (1e-3 (gamma - 1)^2 + 1e-2 ((beta_n / alpha_n)^2 + (beta_r / alpha_r)^2)),
+
+  C^ = alpha_c + beta_c m and T^ = (C^^gamma + N^^gamma)^(1 / gamma) as in `optsched.problem.scaling`. ``prior`` 1
+  prefers little overlap and little loss by more replicas, which data on few replicas do not show; 0 fits the data
+  alone. By damped Gauss-Newton steps in the logarithms of the parameters, at bounds by projection, from several
+  overlaps.
+
+Source: the loss is that of petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., Pollux, OSDI 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.problem.scaling import MeasuredSteps, Scaling
+
+Floats = npt.NDArray[np.float64]
+LEAST, LARGEST_OVERLAP, MOST_STEPS = 1e-8, 10.0, 400
+START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01)
+NAMES = ("compute", "per_sample", "across", "across_growth", "within", "within_growth", "overlap")
+
+
+class StepRows(NamedTuple):
+    """Measured steps, f64[rows] each: nodes, replicas, local batch m, seconds T, seconds C of computing."""
+
+    nodes: Floats
+    replicas: Floats
+    local: Floats
+    step: Floats
+    computing: Floats
+
+
+def step_rows(measured: MeasuredSteps, *, scalability: bool = True) -> StepRows:
+    """The rows of measurements, placements before scalability."""
+    rows = [
+        (len(str(name)), sum(map(int, str(name))), local, step, step - sync)
+        for name, local, step, sync in measured.placements
+    ]
+    if scalability:
+        rows += [(nodes, gang, local, step, step - sync) for nodes, gang, local, step, sync in measured.scalability]
+    if not rows or any(computing <= 0 for *_, computing in rows):
+        legal = "measured steps with sync_time < step_time"
+        raise InputError("nothing to fit", field="measured", legal=legal)
+    return StepRows(*np.array(rows, dtype=np.float64).T)
+
+
+@dataclass(frozen=True)
+class Line:
+    """C = ``alpha`` + ``beta`` m seconds; ``r_squared`` the share of the variance that the line explains."""
+
+    alpha: float
+    beta: float
+    r_squared: float
+
+
+def one_gpu_line(rows: StepRows) -> Line:
+    """The line of computing on one GPU; `InputError` where fewer than two local batches were measured there."""
+    alone = rows.replicas == 1
+    m, computing = rows.local[alone], rows.computing[alone]
+    if np.unique(m).size < 2:
+        raise InputError("no line through fewer than two local batches on one GPU", field="local_bsz")
+    beta, alpha = np.polyfit(m, computing, 1)
+    left, spread = computing - alpha - beta * m, computing - computing.mean()
+    return Line(float(alpha), float(beta), float(1 - (left @ left) / (spread @ spread)))
+
+
+class JointFit:
+    """The joint fit: `loss` and gradient of it in x, the logarithms of six parameters and gamma."""
+
+    def __init__(self, rows: StepRows, prior: float = 1.0) -> None:
+        self._m, self._prior = rows.local, prior
+        self._spans = rows.nodes > 1
+        self._apart = rows.replicas > 1
+        self._more = np.maximum(rows.replicas - 2, 0)
+        self._targets = np.log(rows.computing), np.log(rows.step)
+
+    def logs(self, x: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """(ln C^, ln T^) f64[rows] and their derivatives f64[7, rows]."""
+        a_c, b_c, a_n, b_n, a_r, b_r = np.exp(x[:6])
+        gamma = x[6]
+        c = a_c + b_c * self._m
+        n = np.where(self._spans, a_n + b_n * self._more, a_r + b_r * self._more)
+        slow = np.where(self._apart, n / c, 0.0)
+        # T = C (1 + q)^(1/gamma), q = (N / C)^gamma
+        q = np.where(self._apart, np.exp(gamma * np.log(np.maximum(slow, 1e-300))), 0.0)
+        in_c = np.array([a_c / c, b_c * self._m / c, *np.zeros((5, c.size))])
+        share = q / (1 + q)  # d ln T / d ln N
+        over, inside = self._spans / n, (self._apart & ~self._spans) / n
+        in_n = np.array(
+            [0 * c, 0 * c, a_n * over, b_n * self._more * over, a_r * inside, b_r * self._more * inside, 0 * c]
+        )
+        in_t = (1 - share) * in_c + share * in_n
+        in_t[6] = share * np.log(np.maximum(slow, 1e-300)) / gamma - np.log1p(q) / gamma**2
+        return (np.log(c), np.log(c) + np.log1p(q) / gamma), (in_c, in_t)
+
+    def loss(self, x: Floats) -> float:
+        """The loss at x."""
+        return self._expanded(x)[0]
+
+    def _expanded(self, x: Floats) -> tuple[float, Floats, Floats]:
+        # The loss, its gradient f64[7], and the curvature f64[7, 7] of the squares in it.
+        found, slopes = self.logs(x)
+        value, gradient, curvature = 0.0, np.zeros(7), np.zeros((7, 7))
+        for one, target, slope in zip(found, self._targets, slopes, strict=True):
+            left = one - target
+            rms = float(np.sqrt(np.mean(left**2)))
+            weighted = slope / (left.size * max(rms, 1e-300))
+            value += rms
+            gradient += weighted @ left
+            curvature += weighted @ slope.T
+        value += self._prior * 1e-3 * (x[6] - 1) ** 2
+        gradient[6] += self._prior * 2e-3 * (x[6] - 1)
+        curvature[6, 6] += self._prior * 2e-3
+        for first, growth in ((2, 3), (4, 5)):
+            part = self._prior * 2e-2 * np.exp(2 * (x[growth] - x[first]))
+            way = np.zeros(7)
+            way[[growth, first]] = 1.0, -1.0
+            value += part / 2
+            gradient += part * way
+            curvature += 2 * part * np.outer(way, way)
+        return value, gradient, curvature
+
+    def minimum(self, overlaps: Sequence[float] = (1.5, 4.0)) -> tuple[Floats, float]:
+        """(parameters in the order of `NAMES`, loss): the best from starts with these gammas."""
+        found = [self._descend(np.array([*np.log(START), overlap])) for overlap in overlaps]
+        value, x = min(found, key=lambda pair: pair[0])
+        return np.array([*np.exp(x[:6]), x[6]]), value
+
+    def _descend(self, x: Floats) -> tuple[float, Floats]:
+        lower, upper = np.array([np.log(LEAST)] * 6 + [1.0]), np.array([30.0] * 6 + [LARGEST_OVERLAP])
+        value, gradient, curvature = self._expanded(x)
+        damping, small = 1e-2, 0
+        for _ in range(MOST_STEPS):
+            free = ~(((x <= lower) & (gradient > 0)) | ((x >= upper) & (gradient < 0)))
+            if not free.any() or small >= 3:
+                break
+            damped = curvature[np.ix_(free, free)]
+            damped = damped + damping * (np.diag(np.diag(damped)) + 1e-9 * np.eye(damped.shape[0]))
+            step = np.zeros(7)
+            step[free] = np.linalg.solve(damped, -gradient[free])
+            tried = np.clip(x + np.clip(step, -2.0, 2.0), lower, upper)
+            better = self._expanded(tried)
+            if better[0] < value:
+                small = small + 1 if value - better[0] <= 1e-12 * value else 0
+                x, (value, gradient, curvature) = tried, better
+                damping = max(damping / 4, 1e-9)
+            elif damping > 1e9:
+                break
+            else:
+                damping *= 4
+        return value, x
+
+
+def fit_scaling(measured: MeasuredSteps, *, prior: float = 1.0) -> Scaling:
+    """The joint fit of measurements, as a scaling without them. O(rows) a step, some hundred steps.
+
+    Parameters that no row bears on (no gang on one node, none over several) stay at their start.
+    """
+    parameters, _ = JointFit(step_rows(measured), prior).minimum()
+    fitted: dict[str, Any] = dict(zip(NAMES, parameters.tolist(), strict=True))
+    return Scaling(**fitted)

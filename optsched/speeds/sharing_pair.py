@@ -1,0 +1,169 @@
+"""When should two jobs share their GPUs: the pair theorem behind SJF-BSBF, and when sharing never pays.
+
+**Notation**: job B runs, with e_B > 0 seconds left that it would take alone; job A, e_A > 0 seconds alone, is to start.
+Both take the same GPUs (or some of the same). Alone a job advances one second a second; side by side A advances 1 / xi_A,
+B 1 / xi_B, with xi >= 1. With +, -, * and / only, so that `fractions.Fraction` goes in and comes out.
+
+    k = xi_A (2 - 1/xi_B),   K = xi_B (2 - 1/xi_A),   (K - 1) xi_A = (k - 1) xi_B = 2 xi_A xi_B - xi_A - xi_B >= 0
+
+**Theorem** (`SharingPair`). Let A start after a delay u in [0, e_B]. The sum of both completions has its least value at u
+= 0 (share at once) or at u = e_B (one after the other), for any lengths and slow-downs. Sharing at once costs min(e_B + k
+e_A, K e_B + e_A), waiting 2 e_B + e_A; hence
+
+    share  iff  K < 2  or  (k - 1) e_A < e_B
+
+Proof. Let A^ = xi_A e_A and B^ = xi_B (e_B - u). If A^ <= B^, A ends first: C_A = u + A^, and C_B = e_B + A^ (1 - 1/xi_B)
+does not depend on u: the sum rises by 1. If A^ > B^, B ends first: C_B = u + B^, C_A = u + e_A + B^ (1 - 1/xi_A): the
+slope 2 - 2 xi_B + xi_B / xi_A = 2 - K is constant. Both forms meet where A^ = B^, and as u grows B^ falls, so that the
+rising piece comes first: no inner point is a minimum. (Weights change the slopes to w_A and to another constant: it holds
+for weighted sums, too.) At u = 0 the sum is e_B + k e_A where A ends first and K e_B + e_A where it ends last; their
+difference, (K - 1) e_B - (k - 1) e_A, has the sign of xi_B e_B - xi_A e_A by the identity above, so that the sum is the
+smaller of the two. Compare with 2 e_B + e_A.
+
+For xi_A = xi_B = xi: k = K = 2 xi - 1, share iff xi < 3/2 or e_A / e_B < 1 / (2 xi - 2). With xi = (2 b + eta) / b, two
+all-reduces on one link, that is AdaDUAL's threshold b / (2 (b + eta)) (`optsched.speeds.two_transfers`).
+
+**The best of all schedules**, preemption allowed, when both are there at once: min(2 e_A + e_B, e_A + 2 e_B, both at
+once). Proof. Let A end first, after a seconds alone and c beside B (B alone before that only delays A). The sum is 2 e_A
++ e_B + c (2 - 2/xi_A - 1/xi_B), linear in c, hence least at c = 0 or where A or B is beside the other all the time.
+
+**Never, whatever the lengths**: the better of the two orders is never beaten iff k >= 2 and K >= 2. For in units of e_B,
+with y = e_A, sharing beats 2 + y iff K < 2 or (k - 1) y < 1, and 1 + 2 y iff k < 2 or y > K - 1; if k >= 2 and K >= 2
+that would need K - 1 < y < 1 / (k - 1), but (k - 1) (K - 1) >= 1. If k < 2 a small y does, if K < 2 a large one. Equal
+xi: never iff xi >= 3/2. Given the lengths: never iff K >= 2 and (k - 1) e_A >= e_B, or k >= 2 and (K - 1) e_B >= e_A.
+
+The last completion falls iff 1/xi_A + 1/xi_B > 1, whatever the lengths: until one of them ends they do that much work a
+second. Many jobs: `optsched.speeds.sharing_gain`.
+
+Source of the pair test: the authors' public scheduler of "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via
+Wise Resource Sharing", IWQoS 2024, arXiv 2407.13088. The closed form with ``or``, the preemptive optimum and "never":
+this project.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from optsched.errors import InputError
+from optsched.speeds.link_contention import Number, is_finite
+
+__all__ = ["SharingPair", "ends_first", "ends_last", "never_beats_an_order", "share_threshold", "sharing_pair"]
+
+
+def ends_first(xi: Number, other: Number) -> Number:
+    """k = xi (2 - 1 / other): what sharing adds to the sum of completions, a second of a job that ends first."""
+    return xi * (2 * other - 1) / other
+
+
+def ends_last(xi: Number, other: Number) -> Number:
+    """K = other (2 - 1 / xi): that sum a second of its partner, where it ends last. It shares iff K < 2."""
+    return ends_first(other, xi)
+
+
+def share_threshold(new: Number, old: Number) -> Number:
+    """The new job starts at once iff e_A / e_B < this: inf for K < 2, else 1 / (k - 1).
+
+    ``new`` xi_A, ``old`` xi_B >= 1. 1/2 for xi = 2; inf for equal xi < 3/2, 1 at 3/2. `InputError` for what is no slow-down.
+    """
+    xi_a, xi_b = _slowdown(new, "new"), _slowdown(old, "old")
+    return math.inf if ends_last(xi_a, xi_b) < 2 else 1 / (ends_first(xi_a, xi_b) - 1)
+
+
+def never_beats_an_order(one: Number, other: Number) -> bool:
+    """k >= 2 and K >= 2: whatever the lengths, the sum of completions of two that share is not below that of both orders."""
+    xi_a, xi_b = _slowdown(one, "one"), _slowdown(other, "other")
+    return ends_first(xi_a, xi_b) >= 2 and ends_last(xi_a, xi_b) >= 2
+
+
+@dataclass(frozen=True, slots=True)
+class SharingPair:
+    """B runs with ``left`` seconds of its own left, A of ``alone`` seconds is to start; ``old`` xi_B, ``new`` xi_A.
+
+    Every method is O(1), in seconds from now, and exact for Fractions. Made by `sharing_pair`, which checks.
+    """
+
+    left: Number
+    alone: Number
+    old: Number
+    new: Number
+
+    def completions(self, delay: Number = 0) -> tuple[Number, Number]:
+        """When B and A end, if A starts after ``delay`` >= 0 seconds."""
+        if not is_finite(delay) or delay < 0:
+            raise InputError("not legal", field="delay", value=delay, legal="a finite number of seconds >= 0")
+        if delay >= self.left:
+            return self.left, delay + self.alone
+        hat_a, hat_b = self.new * self.alone, self.old * (self.left - delay)
+        if hat_a <= hat_b:
+            return self.left + hat_a * (self.old - 1) / self.old, delay + hat_a
+        return delay + hat_b, delay + self.alone + hat_b * (self.new - 1) / self.new
+
+    def delayed_sum(self, delay: Number) -> Number:
+        """C_A + C_B, if A starts after ``delay`` >= 0 seconds."""
+        old, new = self.completions(delay)
+        return old + new
+
+    def slope(self, delay: Number) -> Number:
+        """The derivative of `delayed_sum` to the right: 1 while A ends first, then 2 - K; 1 when nobody runs any more."""
+        if delay >= self.left or self.new * self.alone < self.old * (self.left - delay):
+            return 1
+        return 2 - ends_last(self.new, self.old)
+
+    @property
+    def together(self) -> Number:
+        """t_con: the average completion if A starts now, min(e_B + k e_A, K e_B + e_A) / 2."""
+        k, K = ends_first(self.new, self.old), ends_last(self.new, self.old)
+        return min(self.left + k * self.alone, K * self.left + self.alone) / 2
+
+    @property
+    def in_turn(self) -> Number:
+        """t_seq: the average completion if A waits for B, e_B + e_A / 2."""
+        return (2 * self.left + self.alone) / 2
+
+    @property
+    def start_now(self) -> bool:
+        """Is t_con < t_seq? The closed form, written without divisions: of two equally good delays the later."""
+        both = 2 * self.new * self.old
+        always = both - self.old < 2 * self.new  # K < 2
+        return always or (both - self.new - self.old) * self.alone < self.old * self.left
+
+    @property
+    def best_delay(self) -> Number:
+        """0 or e_B."""
+        return 0 if self.start_now else self.left
+
+    @property
+    def optimal_sum(self) -> Number:
+        """The least C_A + C_B over all delays of A."""
+        return self.delayed_sum(self.best_delay)
+
+    @property
+    def preemptive_sum(self) -> Number:
+        """The least C_A + C_B over all schedules in which B may also be preempted: A first is a third candidate."""
+        return min(self.optimal_sum, self.left + 2 * self.alone)
+
+    @property
+    def ends_sooner(self) -> bool:
+        """Is the last completion sooner if A starts now than if it waits? 1/xi_A + 1/xi_B > 1."""
+        return self.old + self.new > self.old * self.new
+
+
+def sharing_pair(left: Number, alone: Number, old: Number, new: Number) -> SharingPair:
+    """The pair in closed form: ``left`` e_B, ``alone`` e_A > 0 seconds; ``old`` xi_B, ``new`` xi_A >= 1.
+
+    `InputError` for a length that is not a finite number > 0, or a slow-down that is not a finite number >= 1.
+    """
+    return SharingPair(_length(left, "left"), _length(alone, "alone"), _slowdown(old, "old"), _slowdown(new, "new"))
+
+
+def _length(value: Number, field: str) -> Number:
+    if not is_finite(value) or value <= 0:
+        raise InputError("not legal", field=field, value=value, legal="a finite number of seconds > 0")
+    return value
+
+
+def _slowdown(value: Number, field: str) -> Number:
+    if not is_finite(value) or value < 1:
+        raise InputError("not legal", field=f"{field}: slow-down", value=value, legal="a finite number >= 1")
+    return value

@@ -1,0 +1,270 @@
+"""Throughput tables: Gavel's JSON, the table that is built in, and the rules that fill what a table leaves out.
+
+**Rate model**: job j of a job type runs on its g_j GPUs of one type at the iterations/s of the table, ``together`` on one
+node and ``spread`` over several; on mixed types at the rate of the slowest. Placement matters in no other way.
+
+**Rules for gaps** (`completed`), in this order for every job type, gang size and GPU type:
+
+1. a row of the table stands, also a rate of zero: such a gang does not fit that GPU;
+2. gang size N without a row: N / m times the rates of the smallest gang size m in the table for that GPU type, which is
+   one GPU in all but odd tables: as if data parallelism cost nothing;
+3. a GPU type without any row for the job type: the rates on the type of nearest performance (ratio of FP32 peaks,
+   `optsched.speeds.device_performance`) times that ratio. Types with a row for this very gang size go before those
+   that need rule 2; of two equally near ones the faster. A rate of zero is not scaled: that a gang does not fit one
+   type says nothing about another.
+
+Source of the built-in table: simulation_throughputs.json of stanford-futuredata/gavel (MIT), D. Narayanan et al.,
+"Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020, to two decimals, without pairs.
+Known oddities of these measurements: Recommendation is slower on V100 than on P100; V100 rates of 4 and 8 GPUs are noisy
+(LM: 4 below 2, 8 far above linear). ResNet-50 (batch size 128) does not fit on several K80.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.problem.files import read_bytes
+from optsched.problem.json_text import parse_json
+from optsched.problem.throughputs import Gang, Key, PairKey, Throughput, Throughputs, legal_rate
+from optsched.registry import near_matches
+from optsched.speeds.device_performance import device_performance
+
+SPREAD_SUFFIX = "_unconsolidated"
+KEY_LEGAL = "\"('model (batch size n)', number of GPUs)\""
+LONGEST_KEY = 300  # characters; what is longer is no key
+NAMED = 6  # derived rates that a note names one by one
+
+Say = Callable[[str], None]
+
+
+def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
+    """The table in a file of Gavel's form.
+
+    ``{worker type: {key: {"null": rate alone, other key: [rate, rate of the other]}}}`` with keys
+    ``"('model (batch size n)', number of GPUs)"``. The worker type ``v100_unconsolidated`` holds the rates of ``v100``
+    spread over nodes; where only those are given they hold on one node, too. Pairs spread over nodes are checked, not kept.
+
+    Raises
+    ------
+    InputError
+        Naming file, worker type and key, value and what is legal: for a key that is none, a rate that is negative,
+        not finite or no number, a file that is no such document.
+
+    >>> import json, optsched as osd
+    >>> with open("rates.json", "w") as file:
+    ...     json.dump({"v100": {"('lm', 1)": {"null": 12.5}}}, file)
+    >>> osd.read_throughputs("rates.json").job_types
+    ('lm',)
+    """
+    document = parse_json(read_bytes(path), path, "Gavel's throughputs")
+    if not isinstance(document, dict) or not document:
+        raise InputError("not a table of throughputs", file=path, legal="an object of worker types")
+    try:
+        return _table(document)
+    except InputError as error:
+        raise InputError(str(error), file=path) from None
+
+
+def _table(document: dict[str, Any]) -> Throughputs:
+    alone: dict[str, dict[Key, float]] = {"": {}, SPREAD_SUFFIX: {}}
+    pairs: dict[PairKey, tuple[float, float]] = {}
+    for worker, rows in document.items():
+        suffix = SPREAD_SUFFIX if worker.endswith(SPREAD_SUFFIX) else ""
+        gpu = worker.removesuffix(suffix)
+        if not gpu or not isinstance(rows, dict):
+            raise InputError("not a worker type", field=worker or "''", legal="a GPU type with an object of job types")
+        for text, row in rows.items():
+            job_type, gpus = _gang(text, worker)
+            if not isinstance(row, dict):
+                raise InputError("not legal", field=f"{worker}.{text}", value=row, legal='{"null": rate, ...}')
+            for other, value in row.items():
+                field = f"{worker}.{text}.{other}"
+                if other == "null":
+                    alone[suffix][job_type, gpu, gpus] = legal_rate(value, field)
+                    continue
+                rates = _pair(value, field)
+                if not suffix:
+                    pairs[gpu, (job_type, gpus), _gang(other, f"{worker}.{text}")] = rates
+    consolidated, spread = alone[""], alone[SPREAD_SUFFIX]
+    entries = {}
+    for key in consolidated | spread:
+        together = consolidated.get(key, spread.get(key, 0.0))
+        entries[key] = Throughput(together, spread.get(key) if key[2] > 1 else None)
+    return Throughputs(entries, pairs)
+
+
+def _gang(text: str, where: str) -> Gang:
+    try:
+        job_type, gpus = ast.literal_eval(text) if len(text) <= LONGEST_KEY else (None, None)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        job_type, gpus = None, None
+    if not isinstance(job_type, str) or not job_type or type(gpus) is not int or gpus < 1:
+        shown = text if len(text) <= LONGEST_KEY else text[:LONGEST_KEY] + "..."
+        raise InputError("not a key", field=where, value=shown, legal=KEY_LEGAL)
+    return job_type, gpus
+
+
+def _pair(value: Any, field: str) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise InputError("not legal", field=field, value=value, legal="two numbers, the rates of the two jobs")
+    return legal_rate(value[0], field), legal_rate(value[1], field)
+
+
+@cache
+def built_in() -> Throughputs:
+    """26 job types on K80, P100 and V100, gangs of 1, 2, 4 and 8 GPUs; see the module for source and oddities."""
+    text = (resources.files("optsched.speeds") / "gavel_throughputs.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    entries = {}
+    for row in rows:
+        spread = float(row["spread"]) if row["spread"] else None
+        entries[row["job_type"], row["gpu"], int(row["gpus"])] = Throughput(float(row["together"]), spread)
+    return Throughputs(entries)
+
+
+def completed(
+    table: Throughputs,
+    wanted: Iterable[Gang],
+    gpu_types: Sequence[str],
+    *,
+    strict: bool = False,
+    say: Say | None = None,
+) -> Throughputs:
+    """The table with a row for every wanted gang on every GPU type, gaps filled by the rules of this module.
+
+    Parameters
+    ----------
+    wanted : (job type, gang size) of the jobs; repeated ones count once.
+    gpu_types : GPU types of the cluster.
+    strict : refuse to derive anything.
+    say : takes one line per rule that was used, naming what it derived.
+
+    Returns
+    -------
+    The rows of ``table`` and the derived ones (``measured`` False).
+
+    Raises
+    ------
+    InputError
+        A job type that is not in the table; a GPU type whose performance is needed and not known; a gang whose throughput is
+        zero on every GPU type; with ``strict`` the first row that is missing.
+    """
+    gaps = _Gaps(table, strict)
+    types = tuple({gpu.casefold(): gpu for gpu in gpu_types}.values())
+    entries = dict(table.entries)
+    for job_type, gpus in dict.fromkeys(wanted):
+        if job_type not in table.job_types:
+            raise InputError(
+                "the throughput table has no such job type",
+                field="profile",
+                value=job_type,
+                legal=near_matches(job_type, sorted(table.job_types), kind="job type"),
+            )
+        rates = {gpu: gaps.rate(job_type, gpu, gpus) for gpu in types}
+        if not any(rate.fits for rate in rates.values()):
+            raise InputError(
+                f"throughput of zero for every type of the cluster ({', '.join(types)})",
+                field="profile",
+                value=job_type,
+                legal=f"a GPU type that {_gang_text(gpus)} of this job type fit on",
+            )
+        for gpu, rate in rates.items():
+            if table.get(job_type, gpu, gpus) is None:
+                entries[job_type, gpu, gpus] = rate
+    if say is not None:
+        for note in gaps.notes():
+            say(note)
+    return Throughputs(entries, table.pairs)
+
+
+class _Gaps:
+    # Rules 1 to 3 for one table, and what they derived.
+    def __init__(self, table: Throughputs, strict: bool) -> None:
+        self._table = table
+        self._strict = strict
+        self._sizes: list[tuple[str, str, int]] = []  # rule 2
+        self._types: dict[tuple[str, str], list[Gang]] = {}  # rule 3: (GPU type, the one it is scaled from)
+
+    def rate(self, job_type: str, gpu: str, gpus: int) -> Throughput:
+        known = self._table.get(job_type, gpu, gpus)
+        if known is not None:
+            return known
+        if self._strict:
+            raise InputError(
+                "the throughput table has no such row",
+                field="throughputs",
+                value=f"{job_type} on {gpus} {gpu}",
+                legal="a measured row for every job type, gang size and GPU type (strict)",
+            )
+        if self._table.gang_sizes(job_type, gpu):
+            self._sizes.append((job_type, gpu, gpus))
+            return self._grown(job_type, gpu, gpus)
+        reference = self._nearest(job_type, gpu, gpus)
+        if reference is None:
+            return Throughput(0.0, measured=False)
+        self._types.setdefault((gpu, reference), []).append((job_type, gpus))
+        known = self._table.get(job_type, reference, gpus) or self._grown(job_type, reference, gpus)
+        return _times(known, device_performance(gpu) / device_performance(reference))
+
+    def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput:
+        least = self._table.gang_sizes(job_type, gpu)[0]
+        known = self._table.get(job_type, gpu, least)
+        assert known is not None
+        return _times(known, gpus / least)
+
+    def _nearest(self, job_type: str, gpu: str, gpus: int) -> str | None:
+        # None: the gang fits no GPU type of the table
+        speed = device_performance(gpu)
+        ranked: list[tuple[bool, float, float, str]] = []
+        unknown: InputError | None = None
+        for other in self._table.gpu_types:
+            if not self._table.gang_sizes(job_type, other):
+                continue
+            exact = self._table.get(job_type, other, gpus)
+            if not (exact or self._grown(job_type, other, gpus)).fits:
+                continue
+            try:
+                peak = device_performance(other)
+            except InputError as error:  # a table may hold types that nobody can scale from, beside others
+                unknown = error
+                continue
+            ranked.append((exact is None, abs(math.log(speed / peak)), -peak, other))
+        if not ranked and unknown is not None:
+            raise unknown
+        return min(ranked)[-1] if ranked else None
+
+    def notes(self) -> list[str]:
+        lines = []
+        if self._sizes:
+            named = _some([f"{job_type} on {gpus} {gpu}" for job_type, gpu, gpus in self._sizes])
+            lines.append(f"throughputs: gang sizes not in the table run at N times the one-GPU rate: {named}")
+        if self._types:
+            scaled = []
+            for (gpu, other), gangs in self._types.items():
+                ratio = device_performance(gpu) / device_performance(other)
+                named = _some([f"{job_type} on {gpus}" for job_type, gpus in gangs])
+                scaled.append(f"{gpu} = {ratio:.3g} x {other} for {named}")
+            lines.append(f"throughputs: GPU types not in the table are scaled by FP32 peak: {'; '.join(scaled)}")
+        return lines
+
+
+def _times(rate: Throughput, factor: float) -> Throughput:
+    spread = None if rate.spread is None else rate.spread * factor
+    return Throughput(rate.together * factor, spread, measured=False)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _gang_text(gpus: int) -> str:
+    return "one GPU" if gpus == 1 else f"{gpus} GPUs"

@@ -1,0 +1,148 @@
+"""How fast jobs run by GPU type: what policies for heterogeneous clusters look at, and the readable form of the rate model.
+
+A gang whose GPUs are all of type t runs at the rate of the table for its size, together (one node) or spread (several). A
+gang of several types works in step, so it runs at the slowest of its types. In a cluster of one-GPU nodes nobody knows who
+sits beside whom, and the rate of a gang that sits together applies, as in the tables' own simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.problem.instance import Instance
+from optsched.speeds.network import Network
+from optsched.speeds.scaled_jobs import reached, scaled_jobs
+from optsched.speeds.stage_graph import alpha_min
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TypeSpeeds:
+    """n jobs, T GPU types, N nodes.
+
+    ``together``, ``spread`` f64[n, T]: units of work a second of a job's whole gang on GPUs of one type, on one node and
+    over several; 0 where it may not run. ``node_type`` i64[N], ``node_gpus`` i64[N], ``capacity`` i64[T] GPUs.
+    """
+
+    types: tuple[str, ...]
+    node_type: Ints
+    node_gpus: Ints
+    gang: Ints
+    together: Floats
+    spread: Floats
+
+    @cached_property
+    def capacity(self) -> Ints:
+        """GPUs of every type, i64[T]."""
+        return np.bincount(self.node_type, weights=self.node_gpus, minlength=len(self.types)).astype(np.int64)
+
+    @property
+    def one_gpu_nodes(self) -> bool:
+        """Do all nodes hold one GPU? Then every gang runs at the rate of one that sits together."""
+        return bool((self.node_gpus == 1).all())
+
+    @cached_property
+    def largest_node(self) -> Ints:
+        """GPUs of the largest node of every type, i64[T]."""
+        largest = np.zeros(len(self.types), dtype=np.int64)
+        np.maximum.at(largest, self.node_type, self.node_gpus)
+        return largest
+
+    def rate(self, job: int, nodes: Iterable[int]) -> float:
+        """Units of work a second of ``job`` with its gang on these nodes; 0 where it may not run."""
+        used = sorted(set(nodes))
+        table = self.together if len(used) == 1 or self.one_gpu_nodes else self.spread
+        return float(min(table[job, self.node_type[node]] for node in used))
+
+    @cached_property
+    def reachable(self) -> tuple[Floats, Floats]:
+        """(together, spread) f64[n, T] with 0 where no placement of the gang on that type reaches the rate.
+
+        A gang larger than every node of a type is never together there; one GPU, or a cluster of one-GPU nodes, is never
+        spread. (A spread gang may take GPUs of other types too, at the rate of the slowest.)
+        """
+        gang = self.gang[:, None]
+        fits = np.ones_like(gang, dtype=bool) if self.one_gpu_nodes else gang <= self.largest_node[None, :]
+        apart = (gang > 1) & (not self.one_gpu_nodes) & (self.node_type.size > 1)
+        return np.where(fits, self.together, 0.0), np.where(apart, self.spread, 0.0)
+
+    @cached_property
+    def fastest(self) -> Floats:
+        """The best rate of every job on any placement, f64[n]: a mixed gang is no faster than its types alone."""
+        together, spread = self.reachable
+        return np.maximum(together, spread).max(axis=1, initial=0.0)
+
+    @cached_property
+    def slowest(self) -> Floats:
+        """The worst rate of every job on GPUs that it may use, f64[n]."""
+        worst = np.full(self.gang.size, np.inf)
+        for table in self.reachable:
+            worst = np.minimum(worst, np.where(table > 0, table, np.inf).min(axis=1, initial=np.inf))
+        return worst
+
+
+def type_speeds(instance: Instance) -> TypeSpeeds:
+    """The speeds of all jobs: from the throughput table, 1 for jobs with durations, 1/alpha_min for stage profiles.
+
+    Of a job at a scaling profile those of its fastest placements on one node and over several, alike for all types (in a
+    cluster of one-GPU nodes that of a spread gang is what `rate` reads). Raises `InputError` where a profile or a bandwidth
+    that it needs is missing. O(n T) after one look a distinct job kind.
+    """
+    cluster = instance.cluster
+    types = cluster.gpu_types
+    # Eligible types: node groups of one type may still differ in memory; then the engine's eligible nodes decide.
+    may = np.zeros((instance.n, len(types)), dtype=bool)
+    if instance.n:
+        suits = [instance.class_eligible[:, cluster.node_type == t].any(axis=1) for t in range(len(types))]
+        may = np.stack(suits, axis=1)[instance.job_class]
+    together, spread = may.astype(np.float64), may.astype(np.float64)
+    if instance.staged.any():
+        used, network = instance.profiles_used(), Network.of(cluster)
+        speed = {name: 1.0 / alpha_min(profile, network) for name, profile in used.items()}
+        rows = np.flatnonzero(instance.staged)
+        factor = np.array([speed[name] for name in instance.table["profile"].gather(rows).to_list()])
+        together[rows] *= factor[:, None]
+        spread[rows] *= factor[:, None]
+    if instance.scaled.any():
+        _at_scaling(instance, together, spread)
+    rows, row_of, row_together, row_spread = table_rows(instance)
+    together[rows] = np.where(may[rows], row_together[row_of], 0.0)
+    spread[rows] = np.where(may[rows], row_spread[row_of], 0.0)
+    return TypeSpeeds(types, cluster.node_type, cluster.node_gpus, instance.gpus, together, spread)
+
+
+def _at_scaling(instance: Instance, together: Floats, spread: Floats) -> None:
+    # Scales the rows of jobs at scaling profiles; a side that no placement reaches has the rate of the other.
+    scaled = scaled_jobs(instance)
+    one_gpu_nodes = bool((instance.cluster.node_gpus == 1).all())
+    for j, (near, far) in zip(scaled.jobs.tolist(), reached(instance, scaled), strict=True):
+        together[j] /= min(far or near) if one_gpu_nodes else min(near or far)
+        spread[j] /= min(far or near)
+
+
+def table_rows(instance: Instance) -> tuple[Ints, Ints, Floats, Floats]:
+    """Rows of the throughput table that the jobs use: (jobs at table speeds, the row of each, together[K, T], spread[K, T]).
+
+    K different (job type, gang size); 0 where the table knows nothing.
+    """
+    types = instance.cluster.gpu_types
+    jobs = np.flatnonzero(instance.tabled)
+    if not jobs.size or instance.throughputs is None:
+        return jobs, np.zeros(0, dtype=np.int64), np.zeros((0, len(types))), np.zeros((0, len(types)))
+    kinds = list(zip(instance.table["profile"].gather(jobs).to_list(), instance.gpus[jobs].tolist(), strict=True))
+    number = {kind: k for k, kind in enumerate(dict.fromkeys(kinds))}
+    together, spread = np.zeros((len(number), len(types))), np.zeros((len(number), len(types)))
+    for (job_type, gang), k in number.items():
+        for t, gpu in enumerate(types):
+            found = instance.throughputs.get(job_type, gpu, gang)
+            if found is not None:
+                together[k, t] = found.together
+                spread[k, t] = found.together if found.spread is None else found.spread
+    return jobs, np.array([number[kind] for kind in kinds], dtype=np.int64), together, spread

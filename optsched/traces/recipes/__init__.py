@@ -1,1 +1,0 @@
-"""Recipes for instances, one a file; each registers itself in `optsched.traces.recipe.RECIPES`."""

@@ -1,0 +1,256 @@
+"""The A-SRPT theorem against a dispatcher written here, adversarial placements and delays, and exhaustive optima."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import preemptive_optimum
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.check.referee import schedule_value
+from optsched.guarantees import a_srpt
+from optsched.guarantees.a_srpt import A_SRPT, factors, virtual_srpt
+from optsched.guarantees.judge import judge
+from optsched.guarantees.proven import Proven
+from optsched.io.sources import load
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule
+from optsched.report.comparison import evaluate
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.run import Run
+
+
+def policy(**changes: Any) -> SimpleNamespace:
+    """The parameters of A-SRPT that the theorem reads."""
+    return SimpleNamespace(**{"virtual_alpha": "min", "beta": 1.0, "tau": 0.0, "backfill": "none", **changes})
+
+
+def slow_srpt(arrival: list[int], length: list[int], beta: Fraction) -> list[Fraction]:
+    """Beta points by SRPT in slots of one second, the smallest (remaining, index) first."""
+    done, point, now = [0] * len(length), [Fraction(-1)] * len(length), 0
+    while any(d < p for d, p in zip(done, length, strict=True)):
+        open_jobs = [j for j in range(len(length)) if arrival[j] <= now and done[j] < length[j]]
+        if open_jobs:
+            j = min(open_jobs, key=lambda k: (length[k] - done[k], k))
+            done[j] += 1
+            if point[j] < 0 and done[j] >= beta * length[j]:
+                point[j] = now + 1 - (done[j] - beta * length[j])
+        now += 1
+    return point
+
+
+def dispatched(instance: Instance, parameters: Any, predicted: Any, alpha: Any, nominal: Any) -> Run:
+    """Strict FIFO of the beta points; every head first lets tau p_j pass while it would fit (as bad as is allowed)."""
+    total, g = instance.cluster.gpus, instance.gpus
+    virtual = g * predicted * nominal / total
+    point = virtual_srpt(instance.arrival, virtual, parameters.beta)
+    starts, ends, clock = np.zeros(instance.n), np.zeros(instance.n), 0.0
+    placed: list[int] = []
+    for j in sorted(range(instance.n), key=lambda k: (point[k], k)):
+        clock = max(clock, point[j])
+        for moment in sorted({clock, *(ends[k] for k in placed if ends[k] > clock)}):
+            if sum(int(g[k]) for k in placed if ends[k] > moment) + g[j] <= total:
+                clock = moment + parameters.tau * virtual[j]
+                break
+        starts[j], ends[j] = clock, clock + instance.work[j] * alpha[j]
+        placed.append(j)
+    schedule = Schedule.from_starts(instance, starts.tolist(), duration=ends - starts)
+    return with_predictions(Run(schedule, "a-srpt", Knowledge.PREDICTED, False, 0, 0, 0.0), predicted)
+
+
+def with_predictions(run: Run, predicted: Any) -> Run:
+    object.__setattr__(run, "predicted", np.asarray(predicted, dtype=np.float64))
+    return run
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(1, 6)), min_size=1, max_size=6),
+    st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(1, 4)]),
+)
+def test_the_virtual_machine(rows: list[tuple[int, int]], beta: Fraction) -> None:
+    arrival, length = [r for r, _ in rows], [p for _, p in rows]
+    found = virtual_srpt(np.array(arrival, dtype=float), np.array(length, dtype=float), float(beta))
+    assert [Fraction(x) for x in found.tolist()] == slow_srpt(arrival, length, beta)
+
+
+def test_the_virtual_machine_preempts_only_for_less() -> None:
+    found = virtual_srpt(np.array([0.0, 2.0, 2.0]), np.array([4.0, 2.0, 1.5]))
+    assert found.tolist() == [5.5, 7.5, 3.5]  # at 2 job 0 has 2 left: job 2 goes before it, its equal job 1 does not
+
+
+def test_the_factors_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance([Job("a", gpus=2, duration=10), Job("b", gpus=3, duration=8)], "1x4")
+    fastest, slowest = np.array([1.0, 2.0]), np.array([3.0, 8.0])
+    monkeypatch.setattr(a_srpt, "paces", lambda _: (fastest, slowest))
+    schedule = Schedule.from_starts(instance, [0, 10])
+    run = with_predictions(Run(schedule, "a-srpt", Knowledge.PREDICTED, False, 0, 0, 0.0), [5, 12])
+    low = factors(policy(tau=0.5, beta=0.5), run)
+    assert (low.rho, low.rho_1, low.rho_2) == (4, 1, 4)
+    assert (low.kappa, low.over, low.under) == (2, 1.5, 2)
+    assert low.ratio == 1.5 * 1 * (1 + (0.5 + 2 * 4 * 2) / 0.5) + 4
+    high = factors(policy(virtual_alpha="max"), run)
+    assert (high.rho, high.rho_1, high.rho_2) == (4, 4, 1)
+    assert high.ratio == 1.5 * 4 * (1 + 2 * 1 * 2) + 4
+    noted = dataclasses.replace(run, notes={"virtual_length": run.instance.gpus * run.predicted * [2, 4] / 4})
+    between = factors(policy(virtual_alpha="heavy-edge"), noted)
+    assert (between.rho, between.rho_1, between.rho_2) == (4, 2, 2)
+    # The statements of the sheet for exact predictions, beta = 1: 1 + tau + rho kappa + rho, and rho (2 + tau + kappa).
+    exact = with_predictions(run, instance.work)
+    assert factors(policy(tau=0.5), exact).ratio == 1 + 0.5 + 4 * 2 + 4
+    assert factors(policy(tau=0.5, virtual_alpha="max"), exact).ratio == 4 * (2 + 0.5 + 2)
+
+
+jobs = st.tuples(st.integers(0, 5), st.integers(1, 4), st.integers(1, 3), st.sampled_from([1, 1.5, 3]), st.booleans())
+
+
+@given(
+    st.lists(jobs, min_size=1, max_size=4),
+    st.integers(3, 4),
+    st.sampled_from(["min", "max"]),
+    st.sampled_from([0.0, 0.5, 2.0]),
+    st.sampled_from([1.0, 0.5, 0.25]),
+    st.sampled_from([[1.0] * 4, [2.0, 0.5, 1.0, 0.5], [0.5] * 4, [0.8, 1.7, 2.0, 0.6]]),
+)
+def test_the_theorem_and_its_per_job_inequality(
+    rows: list[tuple[int, int, int, float, bool]], gpus: int, variant: str, tau: float, beta: float, errors: list[float]
+) -> None:
+    instance = Instance(
+        [Job(f"{j}", arrival=r, duration=d, gpus=g) for j, (r, d, g, _, _) in enumerate(rows)], f"1x{gpus}"
+    )
+    fastest, slowest = np.ones(instance.n), np.array([rho for *_, rho, _ in rows], dtype=float)
+    alpha = np.array([rho if bad else (1 + rho) / 2 for *_, rho, bad in rows])
+    nominal = fastest if variant == "min" else slowest
+    predicted = instance.work * np.array(errors[: instance.n])
+    parameters = policy(virtual_alpha=variant, tau=tau, beta=beta)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(a_srpt, "paces", lambda _: (fastest, slowest))
+        run = dispatched(instance, parameters, predicted, alpha, nominal)
+        assert A_SRPT.audit(parameters, run) == []
+        ratio = A_SRPT.ratio(parameters, run)
+        # The durations of the instance are those at the fastest pace: the optimum that the theorem means.
+        best = preemptive_optimum(instance, "total_completion_time")
+        assert schedule_value(instance, run.schedule, "total_completion_time") <= Fraction(ratio) * best * (
+            1 + Fraction(1, 10**9)
+        )
+        assert judge(A_SRPT, parameters, run, Proven(instance, [run])).holds is not False
+
+
+def test_a_job_that_starts_too_late_is_named() -> None:
+    instance = Instance([Job("a", duration=4), Job("b", duration=6), Job("c", duration=8)], "1x2")
+    run = dispatched(instance, policy(), instance.work, np.ones(3), np.ones(3))
+    assert A_SRPT.audit(policy(), run) == []
+    # Virtual lengths 2, 3, 4; points 2, 5, 9; kappa = 1, so that c must be done by 2 x 9 + 8 = 26.
+    schedules = {late: Schedule.from_starts(instance, [2, 5, late]) for late in (18, 18.5)}
+    kept, broken = (
+        A_SRPT.audit(policy(), with_predictions(dataclasses.replace(run, schedule=each), instance.work))
+        for each in schedules.values()
+    )
+    assert kept == []
+    assert broken == ["job 'c' completes at 26.5 s after the first arrival, 0.5 s after 26"]
+
+
+def test_a_tie_may_be_broken_either_way() -> None:
+    # Equal jobs: whichever the dispatcher served last may be as late as the last of the machine; not the later by far.
+    instance = Instance([Job("a", duration=4), Job("b", duration=4)], "1x1")  # points 4 and 8, limits 12 and 20
+    swapped = Schedule.from_starts(instance, [16, 4])
+    run = with_predictions(Run(swapped, "a-srpt", Knowledge.PREDICTED, False, 0, 0, 0.0), instance.work)
+    assert A_SRPT.audit(policy(), run) == []
+    later = dataclasses.replace(run, schedule=Schedule.from_starts(instance, [16.5, 4]))
+    assert A_SRPT.audit(policy(), with_predictions(later, instance.work)) == [
+        "job 'a' completes at 20.5 s after the first arrival, 0.5 s after 20"
+    ]
+
+
+def test_many_late_jobs_are_summed_up() -> None:
+    instance = Instance([Job(f"{j}", duration=1) for j in range(30)], "1x30")
+    starts = Schedule.from_starts(instance, [1000.0] * 30)
+    run = with_predictions(Run(starts, "a-srpt", Knowledge.PREDICTED, False, 0, 0, 0.0), instance.work)
+    found = A_SRPT.audit(policy(), run)
+    assert len(found) == 21
+    assert found[-1] == "and 10 more jobs"
+
+
+def test_assumptions() -> None:
+    instance = Instance([Job("a", gpus=2, duration=4)], "2x2")
+
+    def broken(spec: str = "fifo", where: Instance = instance, **changes: Any) -> str:
+        return " and ".join(A_SRPT.assumptions(policy(**changes), specify(spec).placement, where))
+
+    assert broken() == ""
+    assert broken(backfill="shadow") == ""
+    assert broken(virtual_alpha="max") == ""
+    assert "unrestricted" in broken(backfill="unrestricted")
+    assert broken(virtual_alpha="heavy-edge") == ""
+    assert "consolidated" in broken("fifo+consolidated")
+    assert "2 types" in broken(where=instance.with_cluster("1x2:V100+1x2:P100"))
+
+
+def test_a_run_without_predictions_is_refused() -> None:
+    instance = Instance([Job("a", duration=4)], "1x1")
+    run = Run(Schedule.from_starts(instance, [4]), "a-srpt", Knowledge.PREDICTED, False, 0, 0, 0.0)
+    object.__setattr__(run, "predicted", None)
+    with pytest.raises(ValueError, match="predicted"):
+        A_SRPT.ratio(policy(), run)
+
+
+@pytest.mark.parametrize("name", ["rigid-12-1", "wide-gangs-08-1", "single-12-1"])
+@pytest.mark.parametrize(
+    "parameters", ["", ":beta=0.5,tau=2", ":virtual_alpha=max", ":virtual_alpha=heavy-edge", ":backfill=shadow"]
+)
+def test_the_policy_keeps_it_and_its_virtual_machine_is_the_one_here(name: str, parameters: str) -> None:
+    instance = load(name)
+    chosen = specify(f"a-srpt{parameters}")
+    assert A_SRPT.applies(chosen.policy, chosen.placement, instance)
+    run = simulate(instance, chosen)
+    assert judge(A_SRPT, chosen.policy, run, Proven(instance, [run])).holds is True
+    assert run.predicted is not None
+    length = instance.gpus * run.predicted / instance.cluster.gpus
+    beta = 0.5 if "beta" in parameters else 1.0
+    assert np.allclose(run.notes["eligible"], virtual_srpt(instance.arrival, length, beta), rtol=1e-9, atol=0)
+
+
+def test_no_guarantee_with_unrestricted_backfilling() -> None:
+    instance = load("rigid-06-1")
+    assert evaluate(instance, ["a-srpt:backfill=unrestricted", "spjf"]).lines[0].to_json()["guarantee"] is None
+    assert [line.guarantee is None for line in evaluate(instance, ["a-srpt", "spjf"]).lines] == [False, True]
+
+
+def test_narrow_and_wide_jobs_in_turn_need_kappa() -> None:
+    """The family of the sheet: strict FIFO is about G / 2 from the best when g_max = G, and within the theorem."""
+    total, pairs, delta = 8, 100, 1e-6
+    rows = []
+    for k in range(pairs):
+        rows += [(1, 1 + 2 * k * delta), (total, (1 + (2 * k + 1) * delta) / total)]
+    instance = Instance([Job(f"{j}", gpus=g, duration=d) for j, (g, d) in enumerate(rows)], f"1x{total}")
+    parameters = policy()
+    run = dispatched(instance, parameters, instance.work, np.ones(instance.n), np.ones(instance.n))
+    assert factors(parameters, run).kappa == total
+    proven = Proven(instance, [run])
+    judgement = judge(A_SRPT, parameters, run, proven)
+    assert judgement.holds is True
+    assert judgement.ratio == total + 2
+    assert judgement.value is not None
+    assert judgement.bound is not None
+    assert judgement.value / judgement.bound > total / 4
+    # Without kappa the theorem would be false: all wide jobs first, then the narrow ones G at a time, shows it.
+    wide_first = np.zeros(instance.n)
+    clock = 0.0
+    for j in range(1, instance.n, 2):
+        wide_first[j], clock = clock, clock + instance.duration[j]
+    free = [clock] * total
+    for j in range(0, instance.n, 2):
+        wide_first[j] = min(free)
+        free[free.index(min(free))] += instance.duration[j]
+    better = Run(
+        Schedule.from_starts(instance, wide_first.tolist()), "by hand", Knowledge.CLAIRVOYANT, False, 0, 0, 0.0
+    )
+    without_kappa = dataclasses.replace(A_SRPT, ratio=lambda p, r: 3.0, audit=lambda p, r: [])
+    assert judge(without_kappa, parameters, run, Proven(instance, [run, better])).holds is False

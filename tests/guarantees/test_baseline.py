@@ -1,0 +1,127 @@
+"""No ratio of any policy on any shipped suite is worse than under version control, and this check can fail."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantees.theorems import false_theorem, filed
+from optsched.errors import InputError
+from optsched.guarantees import baseline
+from optsched.guarantees.evaluate import Measured, PolicyRatios, RatioTable, ratios
+from optsched.guarantees.proven import BoundShown
+from optsched.guarantees.suites import Suite
+
+
+def test_no_ratio_is_worse_than_the_baseline_and_every_guarantee_is_kept() -> None:
+    table, known = baseline.measured(), baseline.load()
+    assert baseline.worse(table, known) + baseline.gone(table, known) == []
+
+
+SHIPPED = {
+    "one": Suite("one", ("one-1", "one-2")),
+    "two": Suite("two", ("two-1",)),
+    "all": Suite("all", ("one-1", "one-2", "two-1")),
+}
+
+
+def table(**values: float) -> RatioTable:
+    """``first`` on three instances of optimum 100 with these values."""
+    given = {"one-1": 110.0, "one-2": 120.0, "two-1": 150.0, **{k.replace("_", "-"): v for k, v in values.items()}}
+    bound = BoundShown(100.0, "known-optimum", "gang-nonpreemptive", True)
+    rows = tuple(Measured(name, "makespan", "first", value, bound) for name, value in given.items())
+    return RatioTable("all", (PolicyRatios("first", rows),))
+
+
+@pytest.fixture
+def known() -> dict[str, Any]:
+    return baseline.document(table(), SHIPPED)
+
+
+def test_the_document(known: dict[str, Any]) -> None:
+    first = known["policies"]["first"]
+    assert first["instances"] == {"one-1": 1.1, "one-2": 1.2, "two-1": 1.5}
+    assert first["suites"]["one"] == {"worst": 1.2, "worst_instance": "one-2", "mean": 1.15, "without": 0}
+    assert first["suites"]["all"]["mean"] == pytest.approx(3.8 / 3)
+
+
+def test_within_one_percent_is_no_worse(known: dict[str, Any]) -> None:
+    assert baseline.worse(table(), known, SHIPPED) == []
+    assert baseline.worse(table(one_2=121.1, two_1=120), known, SHIPPED) == []
+
+
+def test_a_worse_worst_names_policy_suite_and_instance(known: dict[str, Any]) -> None:
+    found = baseline.worse(table(two_1=152), known, SHIPPED)
+    assert found == [
+        "first on the suite two: the worst ratio rose from 1.5000 to 1.5200, on the instance two-1",
+        "first on the suite two: the mean ratio rose from 1.5000 to 1.5200, on the instance two-1",
+        "first on the suite all: the worst ratio rose from 1.5000 to 1.5200, on the instance two-1",
+    ]  # the mean of all rises by half a percent
+
+
+def test_a_worse_mean_names_the_instance_that_grew_most(known: dict[str, Any]) -> None:
+    found = baseline.worse(table(one_1=119), known, SHIPPED)
+    assert found == [
+        "first on the suite one: the mean ratio rose from 1.1500 to 1.1950, on the instance one-1",
+        "first on the suite all: the mean ratio rose from 1.2667 to 1.2967, on the instance one-1",
+    ]
+
+
+def test_a_ratio_that_is_lost_is_worse(known: dict[str, Any]) -> None:
+    found = baseline.worse(table(two_1=float("nan")), known, SHIPPED)
+    assert "first on the suite two: no ratio any more on the instance two-1" in found
+
+
+def test_policies_and_instances_must_be_known(known: dict[str, Any]) -> None:
+    second = RatioTable("all", (dataclasses.replace(table().policies[0], policy="second"),))
+    assert baseline.worse(second, known, SHIPPED) == [f"second is not in the baseline: run {baseline.COMMAND}"]
+    assert baseline.gone(second, known) == [f"first is in the baseline, and no longer a policy: run {baseline.COMMAND}"]
+    assert baseline.gone(table(), known) == []
+    more = {**SHIPPED, "three": Suite("three", ("two-1",))}
+    (found,) = baseline.worse(table(), known, more)
+    assert "three" in found
+    assert baseline.COMMAND in found
+
+
+def test_the_real_baseline_doctored_is_found_out() -> None:
+    small = ratios("wide-gangs", "sjf")
+    shipped = {"wide-gangs": Suite("wide-gangs", tuple(each.instance for each in small.policies[0].measured))}
+    doctored = baseline.document(small, shipped)
+    assert baseline.worse(small, doctored, shipped) == []
+    part = copy.deepcopy(doctored)
+    part["policies"]["sjf"]["suites"]["wide-gangs"]["worst"] /= 1.02
+    (found,) = baseline.worse(small, part, shipped)
+    assert found.startswith("sjf on the suite wide-gangs: the worst ratio rose")
+
+
+def test_a_violated_guarantee_fails_whatever_the_ratios() -> None:
+    with filed(false_theorem(ratio=lambda policy, run: 0.5)):
+        small = ratios("tardiness-06-1", "wspt")
+    shipped = {"tardiness": Suite("tardiness", ("tardiness-06-1",))}
+    (found,) = baseline.worse(small, baseline.document(small, shipped), shipped)
+    assert found.startswith("wspt breaks the guarantee 'false'")
+    assert "tardiness-06-1" in found
+
+
+def test_the_command_writes_and_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(baseline, "suites", lambda: SHIPPED)
+    monkeypatch.setattr(baseline, "measured", table)
+    path = tmp_path / "baseline.json"
+    assert baseline.main(["--write", "--file", str(path)]) == 0
+    assert baseline.load(path) == baseline.document(table(), SHIPPED)
+    assert baseline.main(["--file", str(path)]) == 0
+    monkeypatch.setattr(baseline, "measured", lambda: table(two_1=200))
+    assert baseline.main(["--file", str(path)]) == 1
+    assert "on the instance two-1" in capsys.readouterr().err
+    path.write_text("{}")
+    with pytest.raises(InputError, match="format"):
+        baseline.load(path)
+    path.write_text("{")
+    with pytest.raises(InputError, match="truncated"):
+        baseline.load(path)

@@ -1,0 +1,61 @@
+"""What every registered guarantee keeps; a new one is picked up by itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from optsched.bounds.certificate import SCHEDULE_CLASSES
+from optsched.check.referee import check_schedule, schedule_value
+from optsched.guarantees import GUARANTEES
+from optsched.guarantees.judge import judge
+from optsched.guarantees.proven import Proven
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.objectives import OBJECTIVES
+
+REACHED = [name for name, theorem in GUARANTEES.items() if theorem.tight.member is not None]
+
+
+@pytest.mark.parametrize("name", GUARANTEES.names())
+def test_it_says_what_it_is(name: str) -> None:
+    theorem = GUARANTEES.get(name)
+    assert theorem.id == name
+    assert theorem.statement
+    assert theorem.source
+    assert theorem.tight.text
+    assert theorem.policies
+    assert theorem.objective in OBJECTIVES
+    assert theorem.schedule_class in SCHEDULE_CLASSES
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 8, 16])
+@pytest.mark.parametrize("name", REACHED)
+def test_its_tight_family_reaches_the_ratio_exactly(name: str, k: int) -> None:
+    theorem = GUARANTEES.get(name)
+    assert theorem.tight.member is not None
+    instance = theorem.tight.member(k)
+    chosen = specify(theorem.tight.policy)
+    assert theorem.applies(chosen.policy, chosen.placement, instance)
+    run = simulate(instance, chosen)
+    assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
+    ratio = theorem.ratio(chosen.policy, run)
+    assert isinstance(ratio, Fraction)
+    assert instance.optimum is not None
+    value, optimum = schedule_value(instance, run.schedule, theorem.objective), Fraction(instance.optimum["value"])
+    assert value == ratio * optimum
+    proven = Proven(instance, [run])
+    assert proven.lower(theorem.objective) == optimum  # the certificate proves what the family says
+    assert judge(theorem, chosen.policy, run, proven).holds is True
+
+
+def test_a_name_alone_proves_nothing() -> None:
+    class Impostor:
+        name = "list"
+        knowledge = "clairvoyant"
+        by = "given"
+
+    theorem = GUARANTEES.get("graham-list")
+    assert theorem.is_about(specify("list").policy)
+    assert not theorem.is_about(Impostor())

@@ -1,0 +1,161 @@
+"""What every registered predictor must do: say something positive, know nothing of the future, be deterministic."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.io.traces.generate import generate
+from optsched.policies.predictors import PREDICTORS, predictor
+from optsched.policies.predictors.quality import quality
+from optsched.policies.predictors.replay import replay
+from optsched.policies.predictors.timeline import timeline
+from optsched.problem.instance import Instance
+from optsched.simulation.policy import JobFacts, Predictor
+
+from .workloads import with_length, workload, workloads
+
+# small forests that are refitted at every turn, so that their trees speak on a dozen jobs
+TEXTS = [name for name in PREDICTORS.names() if name != "forest"] + [
+    "forest/trees=2/refit=3",
+    "group-mean/mean=arithmetic",
+]
+LEARNERS = [text for text in TEXTS if not getattr(predictor(text), "oracle", False)]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_it_is_a_predictor_that_reads_its_own_name(text: str) -> None:
+    made = predictor(text)
+    assert isinstance(made, Predictor)
+    assert made.name.partition("/")[0] in PREDICTORS
+    again = predictor(made.name)
+    assert again.name == made.name
+    assert again == made
+
+
+@settings(max_examples=40)
+@given(instance=workloads(), text=st.sampled_from(TEXTS))
+def test_every_prediction_is_a_positive_number_and_the_same_every_time(instance: Instance, text: str) -> None:
+    made = predictor(text)
+    first = replay(instance, made)
+    assert np.isfinite(first).all()
+    assert (first > 0).all()
+    replay(instance.replace(jobs=instance.table.reverse()), made)  # begin() forgets
+    assert replay(instance, made).tolist() == first.tolist()
+    assert replay(instance, text).tolist() == first.tolist()
+
+
+@given(instance=workloads(), text=st.sampled_from(LEARNERS), data=st.data())
+def test_nothing_leaks_before_a_run_completes(instance: Instance, text: str, data: st.DataObject) -> None:
+    # A job that grows from one length to another completes at the earlier of two times: up to then nobody may know.
+    job = data.draw(st.integers(0, instance.n - 1))
+    longer = with_length(instance, job, data.draw(st.sampled_from([0.5, 7.0, 60.0, 1e5])))
+    ends = min(x.arrival[job] + x.duration[job] for x in (instance, longer))
+    untold = instance.arrival < ends
+    before, after = replay(instance, text), replay(longer, text)
+    assert before[untold].tolist() == after[untold].tolist()
+
+
+@pytest.mark.parametrize("text", LEARNERS)
+def test_a_completed_run_is_told(text: str) -> None:
+    # ... or the test above could not fail: the same change matters to whoever arrives after the completion
+    jobs = [(10.0 * k, 4.0, "a", "x") for k in range(8)]
+    instance = workload(*jobs)
+    changed = with_length(instance, 0, 9.0)
+    differs = replay(instance, text) != replay(changed, text)
+    assert not differs[0]
+    assert differs[1]
+
+
+class Recorder:
+    """Wraps a predictor and notes what it was told, and when."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.name = inner, inner.name
+        self.told: dict[int, float] = {}
+        self.asked: dict[int, tuple[float, frozenset[int]]] = {}
+
+    def begin(self, jobs: JobFacts) -> None:
+        self.inner.begin(jobs)
+
+    def predict(self, job: int, now: float) -> float:
+        assert job not in self.asked
+        self.asked[job] = now, frozenset(self.told)
+        return float(self.inner.predict(job, now))
+
+    def observe(self, job: int, now: float, length: float) -> None:
+        assert job in self.asked
+        assert job not in self.told
+        self.told[job] = now
+        self.inner.observe(job, now, length)
+
+
+@settings(max_examples=40)
+@given(instance=workloads(), wait=st.sampled_from([0.0, 2.5, 30.0]))
+def test_replay_tells_exactly_the_runs_that_have_completed(instance: Instance, wait: float) -> None:
+    recorder = Recorder(predictor("global-mean"))
+    replay(instance, recorder, wait)
+    ends = instance.arrival + wait + instance.duration
+    assert recorder.told == dict(enumerate(ends.tolist()))
+    for job in range(instance.n):
+        now, told = recorder.asked[job]
+        assert now == instance.arrival[job]
+        assert told == frozenset(np.flatnonzero(ends <= now).tolist())
+
+
+@settings(max_examples=20)
+@given(instance=workloads(), text=st.sampled_from(TEXTS))
+def test_two_predictors_of_one_kind_do_not_share_what_they_learned(instance: Instance, text: str) -> None:
+    one, other = predictor(text), predictor(text)
+    expected = replay(instance, copy.deepcopy(other))
+    replay(instance, one)
+    other.begin(JobFacts(instance, revealed=getattr(other, "oracle", False)))
+    for now, job, completed in timeline(instance):
+        if completed:
+            other.observe(job, now, float(instance.work[job]))
+        else:
+            assert other.predict(job, now) == expected[job]
+
+
+@pytest.mark.parametrize("text", LEARNERS)
+def test_a_learner_is_not_told_the_truth(text: str) -> None:
+    assert not getattr(predictor(text), "oracle", False)
+    replay(workload((0, 1, "a", "x")), text)  # JobFacts would raise KnowledgeError
+
+
+def test_perfect_is_perfect() -> None:
+    instance = generate("recurring", seed=3, jobs=200, plain=True)
+    found = quality(instance.work, replay(instance, "perfect"))
+    assert (found.over_worst, found.under_worst, found.worst, found.mae, found.r2) == (1.0, 1.0, 1.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("wait", [-1.0, math.nan, math.inf, [0.0, 1.0]])
+def test_waits_that_are_not_legal(wait: Any) -> None:
+    with pytest.raises(InputError, match=r"wait = .*not legal.*>= 0, or 1 of them"):
+        replay(workload((0, 1, None, None)), "perfect", wait)
+
+
+def test_every_job_may_wait_its_own_time() -> None:
+    instance = workload((0, 4, "a", "x"), (0, 4, "a", "x"), (5, 9, "a", "x"))
+    assert list(timeline(instance, [0.0, 2.0, 0.0])) == [
+        (0.0, 0, False),
+        (0.0, 1, False),
+        (4.0, 0, True),
+        (5.0, 2, False),
+        (6.0, 1, True),
+        (14.0, 2, True),
+    ]
+
+
+def test_unknown_predictors_and_parameters() -> None:
+    with pytest.raises(InputError, match="did you mean forest"):
+        predictor("forrest")
+    with pytest.raises(InputError, match="did you mean refit"):
+        predictor("forest/refitt=3")

@@ -1,0 +1,221 @@
+"""Gavel in the engine: against a replay written apart, against the public simulator's numbers, and what it promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.check.referee import check_schedule
+from optsched.errors import InputError
+from optsched.io.sources import load
+from optsched.policies.gavel import Gavel
+from optsched.policies.gavel_allocations import ALLOCATIONS
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.run import Run
+from policies.gavel_replay import replay
+
+SMALL, LARGE = "8x1:V100+16x1:P100+24x1:K80", "36x1:V100+36x1:P100+36x1:K80"
+
+
+def gavel(instance: Instance, policy: str, **parameters: Any) -> Run:
+    text = "".join(f",{key}={value}" for key, value in parameters.items())
+    return simulate(instance, f"gavel:policy={policy}{text}")
+
+
+def tabled(seed: int, cluster: str, n: int = 25) -> Instance:
+    """Jobs on V100, P100 and K80, no two alike; every fifth does not fit on K80."""
+    rng = np.random.default_rng([seed, 9])
+    table, jobs = {}, []
+    for j in range(n):
+        gang, rates = int(rng.choice([1, 1, 2, 4])), np.sort(rng.uniform(0.5, 20, 3))[::-1]
+        for gpu, rate in zip(("V100", "P100", "K80"), rates.tolist(), strict=True):
+            fits = j % 5 > 0 or gpu != "K80"
+            table[f"m{j}", gpu, gang] = Throughput(rate * fits, 0.8 * rate * fits)
+        jobs.append(
+            Job(
+                f"j{j}",
+                arrival=float(rng.integers(0, 6000)),
+                gpus=gang,
+                iterations=int(rng.integers(500, 30_000)),
+                profile=f"m{j}",
+                weight=float(rng.uniform(1, 5)),
+            )
+        )
+    return Instance(jobs, cluster, throughputs=Throughputs(table))
+
+
+AWARE = [
+    name for name, rule in ALLOCATIONS.items() if rule.aware and not rule.strict and not name.startswith("min_cost")
+]
+
+
+@pytest.mark.parametrize("policy", AWARE)
+def test_the_rounds_are_those_of_a_replay_written_apart(policy: str) -> None:
+    for seed in (1, 2):
+        instance = tabled(seed, "4x1:V100+5x1:P100+6x1:K80")
+        other = replay(instance, policy)
+        run = gavel(instance, policy)
+        # a job waits for others at the end of its round to within rounding: times add up in another order
+        assert run.schedule.completion == pytest.approx(other.completion, rel=1e-9)
+        assert other.most_used == {0: 4, 1: 5, 2: 6}  # work-conserving, and never more than there is
+
+
+@pytest.mark.parametrize("policy", ALLOCATIONS.names())
+@pytest.mark.parametrize("cluster", ["4x1:V100+5x1:P100+6x1:K80", "2x4:V100+1x4:P100+3x2:K80"])
+def test_every_policy_makes_legal_schedules_of_one_type_a_gang(policy: str, cluster: str) -> None:
+    instance = tabled(3, cluster)
+    run = gavel(instance, policy, costs="v100:3/p100:2/k80:1", reset=720, restart=5)
+    assert run.unfinished == []
+    assert check_schedule(instance, run.schedule) == []
+    types = instance.cluster.node_type
+    for segment in run.schedule.segments():
+        assert len({int(types[node]) for node, _ in segment.gpus}) == 1
+
+
+def test_a_gang_that_no_type_can_hold_runs_on_what_is_left_over() -> None:
+    jobs = [Job("wide", gpus=4, duration=100), Job("small", gpus=1, duration=1000), Job("twin", gpus=2, duration=50)]
+    run = gavel(Instance(jobs, "2x1:V100+2x1:P100"), "max_min_fairness_perf")
+    assert run.unfinished == []
+    assert run.schedule.completion[0] > run.schedule.completion[1]  # it starves while others need the GPUs
+
+
+def test_rounds_begin_with_an_arrival_in_an_idle_cluster_and_tick_from_there() -> None:
+    jobs = [Job("a", arrival=50, duration=500), Job("b", arrival=60, duration=10), Job("c", arrival=9000, duration=1)]
+    run = gavel(Instance(jobs, "2x1"), "max_min_fairness_perf", round=100)
+    assert run.schedule.completion.tolist() == [550, 160, 9001]  # b waits for the next round
+
+
+def test_devices_of_a_finished_job_stay_idle_until_the_round_ends_unless_nothing_runs() -> None:
+    jobs = [Job("a", duration=30), Job("b", duration=300), Job("c", arrival=1, duration=10)]
+    assert gavel(Instance(jobs, "2x1"), "fifo_perf", round=100).schedule.completion.tolist() == [30, 300, 110]
+    assert gavel(Instance(jobs[:1] + jobs[2:], "1x1"), "fifo_perf", round=100).schedule.completion.tolist() == [30, 40]
+
+
+def test_a_job_that_goes_on_pays_no_restart_and_one_that_comes_back_does() -> None:
+    lone = Instance([Job("a", duration=1000)], "1x1")
+    assert gavel(lone, "max_min_fairness_perf", round=100, restart=7).schedule.completion.tolist() == [1000]
+    two = Instance([Job("a", duration=300), Job("b", duration=300)], "1x1")
+    run = gavel(two, "max_min_fairness_perf", round=100, restart=7)
+    assert run.preemptions >= 3
+    # the first segment of each is free of it
+    assert run.schedule.completion.max() == pytest.approx(600 + 7 * run.preemptions)
+
+
+def test_shares_become_time_in_the_long_run() -> None:
+    # One GPU: a job of twice the weight gets twice the time.
+    jobs = [Job("heavy", duration=5000, weight=2), Job("light", duration=5000)]
+    run = gavel(Instance(jobs, "1x1:V100"), "max_min_fairness_perf", round=10)
+    heavy = sum(min(s.end, 3000) - s.start for s in run.schedule.segments() if s.job == 0 and s.start < 3000)
+    assert heavy == pytest.approx(2000, rel=0.01)
+
+
+def test_ideal_shares_run_side_by_side() -> None:
+    jobs = [Job("a", duration=100), Job("b", duration=100), Job("c", arrival=50, duration=100)]
+    run = gavel(Instance(jobs, "1x1"), "max_min_fairness_perf", ideal="true")
+    # the fluid ends at 225, 225 and 300: all share equally, and everybody has 25 s when c arrives
+    assert run.schedule.completion == pytest.approx([250, 250, 300], abs=40)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("policy=max_min_fairnes", "max_min_fairness"),
+        ("policy=las", "allocation policies"),
+        ("round=0", "gavel: round"),
+        ("round=inf", "gavel: round"),
+        ("reset=-1", "gavel: reset"),
+        ("restart=nan", "gavel: restart"),
+        ("seed=-1", "gavel: seed"),
+        ("policy=min_cost", "gavel: costs"),
+        ("policy=min_cost,costs=v100", "TYPE:PRICE"),
+        ("policy=min_cost,costs=v100:-2", "TYPE:PRICE"),
+        ("rounds=360", "round"),
+    ],
+)
+def test_bad_parameters(parameters: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(Instance([Job("a", duration=1)], "1x1:V100"), f"gavel:{parameters}")
+
+
+def test_a_price_that_is_missing_is_named() -> None:
+    with pytest.raises(InputError, match="P100"):
+        gavel(tabled(1, "1x4:V100+1x4:P100"), "min_cost", costs="v100:3")
+
+
+def test_notes_are_the_last_shares() -> None:
+    instance = tabled(4, "2x1:V100+3x1:P100")
+    notes = gavel(instance, "isolated").notes
+    assert set(notes) == {"share_V100", "share_P100"}
+    assert all(share.shape == (instance.n,) and (share >= 0).all() for share in notes.values())
+    assert notes["share_V100"].max() > 0
+
+
+def test_knowledge_is_the_policys() -> None:
+    assert Gavel().knowledge is Knowledge.NON_CLAIRVOYANT
+    assert Gavel(policy="min_total_duration").knowledge is Knowledge.CLAIRVOYANT
+
+
+# -- the public simulator's numbers -----------------------------------------------------------------------------------------
+
+
+def golden(data_dir: Path, trace: str, cluster: str) -> Instance:
+    folder = data_dir / "gavel"
+    return load(
+        f"gavel:{folder / f'{trace}.trace'}", cluster=cluster, throughputs=folder / "simulation_throughputs.json"
+    )
+
+
+FIRST = {
+    "max_min_fairness": (19989.26, 77141.28),
+    "max_min_fairness_perf": (14622.82, 63944.53),
+    "finish_time_fairness_perf": (15009.71, 64971.49),
+    "min_total_duration_perf": (22972.65, 61512.58),
+    "max_sum_throughput_perf": (17071.66, 63937.31),
+}
+# Why more than 3 %: where the makespan rule's bisection leaves room, the public tool's solver stops at some point inside (a
+# vertex gives + 9 %, the centre - 4 %). (`max_min_fairness` serves the types in an order drawn at random each round: over
+# seeds its mean JCT is 2 to 5 % below the one public draw; the default seed is within 3 %.)
+LOOSE = {("min_total_duration_perf", "mean_jct"): 0.045}
+
+
+@pytest.mark.parametrize("policy", FIRST)
+def test_golden_values_of_the_first_trace(data_dir: Path, policy: str) -> None:
+    run = gavel(golden(data_dir, "max_min_fairness", SMALL), policy)
+    assert run.unfinished == []
+    for metric, value in zip(("mean_jct", "makespan"), FIRST[policy], strict=True):
+        assert run.metrics[metric] == pytest.approx(value, rel=LOOSE.get((policy, metric), 0.03)), metric
+
+
+STATIC = {
+    "max_min_fairness_perf": (37648.5, 81096.3),
+    "finish_time_fairness_perf": (43490.6, 83558.3),
+    "min_total_duration_perf": (75018.9, 76382.3),
+}
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "max_min_fairness_perf",
+        "finish_time_fairness_perf",
+        pytest.param("min_total_duration_perf", marks=pytest.mark.study),
+    ],
+)
+def test_golden_values_of_the_static_trace(data_dir: Path, policy: str) -> None:
+    run = gavel(golden(data_dir, "gen_n500_static_seed0_m", LARGE), policy)
+    assert (run.metrics["mean_jct"], run.metrics["makespan"]) == pytest.approx(STATIC[policy], rel=0.03)
+
+
+@pytest.mark.study
+def test_fifo_spreads_over_its_draws(data_dir: Path) -> None:
+    instance = golden(data_dir, "max_min_fairness", SMALL)
+    means = [gavel(instance, "fifo", seed=seed).metrics["mean_jct"] for seed in range(50)]
+    # The public simulator's single draw is 35,904 s; a plain FIFO on random types spreads from 20,334 to 32,396 s.
+    assert 20_334 < min(means) < max(means) < 35_904
+    assert max(means) / min(means) > 1.2

@@ -1,0 +1,274 @@
+"""Hadar round by round: who gets which GPUs, what a change costs, and that windows find the best of a window."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched.check.referee import check_schedule
+from optsched.errors import InputError
+from optsched.policies.gpu_pools import GpuPools
+from optsched.policies.hadar import Hadar
+from optsched.policies.hadar_auction import Auction, Bidders, Grant
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.simulation.run import Run
+
+
+def pools_of(*nodes: tuple[int, int]) -> GpuPools:
+    """Nodes as (GPUs, pool)."""
+    size, pool = (np.array(each, dtype=np.int64) for each in zip(*nodes, strict=True))
+    count = int(pool.max()) + 1
+    return GpuPools(pool, size, np.arange(count), np.array([int(np.argmax(pool == p)) for p in range(count)]))
+
+
+def bidders(rows: list[dict[str, Any]], pools: GpuPools) -> Bidders:
+    """Each row: gang, rate by pool, left; age, scale, span, restart and held where they matter."""
+    count = pools.type.size
+
+    def column(name: str, default: float) -> np.ndarray:
+        return np.array([float(row.get(name, default)) for row in rows])
+
+    rate = np.array([np.broadcast_to(np.asarray(row.get("rate", 1.0), dtype=float), count) for row in rows])
+    return Bidders(
+        gang=np.array([row.get("gang", 1) for row in rows], dtype=np.int64),
+        together=np.ascontiguousarray(rate),
+        spread=np.ascontiguousarray(rate),
+        left=column("left", 10.0),
+        age=column("age", 0.0),
+        scale=column("scale", 10.0),
+        span=column("span", 0.0),
+        restart=column("restart", 0.0),
+        held=[row.get("held", ()) for row in rows],
+    )
+
+
+def legal(grants: list[Grant], b: Bidders, pools: GpuPools) -> None:
+    used = np.zeros_like(pools.size)
+    assert len({grant.job for grant in grants}) == len(grants)
+    for grant in grants:
+        assert sum(count for _, count in grant.on) == b.gang[grant.job]  # a whole gang or nothing
+        for node, count in grant.on:
+            used[node] += count
+            assert b.together[grant.job, pools.pool[node]] > 0
+    assert (used <= pools.size).all()
+
+
+def random_round(rng: np.random.Generator) -> tuple[Bidders, GpuPools]:
+    pools = pools_of(*[(int(rng.integers(1, 5)), p) for p in range(2) for _ in range(int(rng.integers(1, 4)))])
+    rows = []
+    free = pools.size.copy()
+    for _ in range(int(rng.integers(1, 9))):
+        gang, held = int(rng.choice([1, 1, 2, 3, 4])), ()
+        node = int(rng.integers(pools.size.size))
+        if rng.random() < 0.4 and free[node] >= gang:
+            held, free[node] = ((node, gang),), free[node] - gang
+        rate = rng.random(2) * 5 + 0.1
+        rate[rng.integers(2)] *= 0.0 if rng.random() < 0.3 and not held else 1.0
+        rows.append(
+            {"gang": gang, "rate": rate, "left": rng.random() * 60 + 1, "age": rng.random() * 30, "scale": rng.random() * 50,
+             "span": float(rng.choice([0, 0, 80])), "restart": float(rng.choice([0, 2])), "held": held}
+        )  # fmt: skip
+    return bidders(rows, pools), pools
+
+
+@pytest.mark.parametrize("safe", [True, False])
+@pytest.mark.parametrize("by_machine", [True, False])
+@pytest.mark.parametrize("width", [1, 3])
+def test_grants_are_legal_and_leave_no_gpu_that_somebody_could_use(width: int, by_machine: bool, safe: bool) -> None:
+    rng = np.random.default_rng([3, width, by_machine, safe])
+    for _ in range(60):
+        b, pools = random_round(rng)
+        grants = Auction(4.0, width=width, by_machine=by_machine, safe=safe).grants(b, pools)
+        legal(grants, b, pools)
+        free = pools.size.copy()
+        for grant in grants:
+            for node, count in grant.on:
+                free[node] -= count
+            if grant.kept:
+                assert grant.on == b.held[grant.job]
+        for j in set(range(b.gang.size)) - {grant.job for grant in grants}:
+            assert free[b.together[j, pools.pool] > 0].sum() < b.gang[j]
+
+
+def total(grants: list[Grant], b: Bidders, prices: float = 0.0) -> float:
+    return sum(float(b.scale[g.job] / (b.age[g.job] + np.ceil(b.left[g.job] / 5.0) * 5.0)) for g in grants)
+
+
+def test_a_window_finds_the_best_of_all_ways_to_take_or_skip_its_jobs() -> None:
+    # Without prices (a scale far above them would be the same): a knapsack of payoffs, one pool, nobody may be apart.
+    rng = np.random.default_rng(9)
+    better = 0
+    for _ in range(60):
+        pools = pools_of((6, 0))
+        rows = [{"gang": int(rng.integers(1, 5)), "left": rng.random() * 40 + 1, "scale": rng.random() * 50 + 1}
+                for _ in range(6)]  # fmt: skip
+        b = bidders(rows, pools)
+        found = {width: Auction(5.0, width=width, safe=False, whole_cost=False, fill=False).grants(b, pools)
+                 for width in (1, 6)}  # fmt: skip
+        legal(found[6], b, pools)
+        better += paid(found[6], b, pools) > paid(found[1], b, pools) + 1e-12
+        best = max(
+            paid([Grant(j, ((0, int(b.gang[j])),), False) for j in order if j in chosen], b, pools)
+            for order in [served_order(b, pools)]
+            for size in range(7)
+            for chosen in itertools.combinations(range(6), size)
+            if sum(b.gang[j] for j in chosen) <= 6
+        )
+        assert paid(found[6], b, pools) == pytest.approx(best, rel=1e-12)
+    assert better > 5  # greedy is not the same
+
+
+def market_of(b: Bidders, pools: GpuPools) -> tuple[float, float]:
+    market = Auction(5.0, safe=False, whole_cost=False)._market(b, pools)
+    return float(market.low[0]), float(market.log_range[0])
+
+
+def worth(b: Bidders, j: int) -> float:
+    return float(b.scale[j] / (b.age[j] + np.ceil(b.left[j] / 5.0) * 5.0))
+
+
+def served_order(b: Bidders, pools: GpuPools) -> list[int]:
+    low, _ = market_of(b, pools)
+    return sorted(range(b.gang.size), key=lambda j: (-(worth(b, j) - low * b.gang[j]) / b.gang[j], b.gang[j], j))
+
+
+def paid(grants: list[Grant], b: Bidders, pools: GpuPools) -> float:
+    """Total payoff in the order given, with prices that rise as 6 devices are sold; a choice that loses is -inf."""
+    low, log_range = market_of(b, pools)
+    sold, value = 0, 0.0
+    for grant in grants:
+        gain = worth(b, grant.job) - float(b.gang[grant.job]) * low * float(np.exp(log_range * sold / 6))
+        if gain <= 0:
+            return -np.inf
+        value, sold = value + gain, sold + int(b.gang[grant.job])
+    return value
+
+
+def test_prices_by_machine_and_by_type_agree_where_every_type_is_one_machine() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        b, _ = random_round(rng)
+        pools = pools_of((5, 0), (4, 1))
+        b = Bidders(b.gang, b.together, b.spread, b.left, b.age, b.scale, b.span, b.restart, [()] * b.gang.size)
+        both = [Auction(4.0, by_machine=level).grants(b, pools) for level in (True, False)]
+        assert [(g.job, sorted(g.on)) for g in both[0]] == [(g.job, sorted(g.on)) for g in both[1]]
+
+
+def test_the_job_of_more_value_a_gpu_and_round_goes_first() -> None:
+    pools = pools_of((1, 0))
+    b = bidders([{"left": 100.0}, {"left": 20.0}], pools)  # the same utility, but one is done in 2 rounds, not 10
+    assert [g.job for g in Auction(10.0).grants(b, pools)] == [1]
+
+
+def test_a_gang_spans_two_types_only_where_it_must() -> None:
+    pools = pools_of((2, 0), (2, 1))
+    four = bidders([{"gang": 4, "rate": [4.0, 1.0]}], pools)
+    assert [sorted(g.on) for g in Auction(10.0).grants(four, pools)] == [[(0, 2), (1, 2)]]
+    two = bidders([{"gang": 2, "rate": [4.0, 1.0], "left": 100.0, "scale": 1000.0}], pools)
+    assert [g.on for g in Auction(10.0).grants(two, pools)] == [((0, 2),)]
+
+
+def test_a_job_stays_where_it_is_if_moving_gains_nothing() -> None:
+    pools = pools_of((2, 0), (2, 0))
+    held = {"gang": 2, "held": ((1, 2),), "restart": 1.0, "left": 100.0}
+    (grant,) = Auction(10.0).grants(bidders([held], pools), pools)
+    assert (grant.on, grant.kept) == (((1, 2),), True)
+    # and a newcomer does not take its GPUs while others are free
+    grants = Auction(10.0).grants(bidders([{"gang": 2, "left": 10.0}, held], pools), pools)
+    assert [(g.job, g.on, g.kept) for g in grants] == [(0, ((0, 2),), False), (1, ((1, 2),), True)]
+
+
+# -- the policy -----------------------------------------------------------------------------------------------------------
+
+TABLE = Throughputs(
+    {("a", "V100", 1): Throughput(4.0), ("a", "K80", 1): Throughput(1.0), ("b", "V100", 1): Throughput(2.0),
+     ("b", "K80", 1): Throughput(1.8), ("a", "V100", 2): Throughput(8.0, 5.0), ("a", "K80", 2): Throughput(2.0)}
+)  # fmt: skip
+
+
+def jobs(*rows: tuple[str, float, float], gpus: int = 1) -> list[Job]:
+    return [Job(f"j{k}", arrival=r, iterations=n, profile=m, gpus=gpus) for k, (m, r, n) in enumerate(rows)]
+
+
+def checked(instance: Instance, spec: str) -> Run:
+    run = simulate(instance, spec)
+    assert run.unfinished == []
+    assert check_schedule(instance, run.schedule) == []
+    return run
+
+
+def test_the_job_that_gains_more_gets_the_fast_gpu() -> None:
+    instance = Instance(jobs(("a", 0, 4000.0), ("b", 0, 2000.0)), "1x1:V100+1x1:K80", throughputs=TABLE)
+    run = checked(instance, "hadar:round=100")
+    first = {s.job: s.gpus[0][0] for s in run.schedule.segments() if s.start == 0}
+    assert first == {0: 0, 1: 1}  # a is 4 times as fast on V100, b hardly
+
+
+def test_restarts_are_paid_when_the_gpus_change_and_only_then() -> None:
+    # One GPU; the long job is pushed aside once by the short one at 100 and comes back at 200 for the rest.
+    instance = Instance([Job("long", duration=250.0), Job("short", arrival=50.0, duration=100.0)], "1x1")
+    run = checked(instance, "hadar:round=100,restart=7,utility=jct")
+    assert run.schedule.completion.tolist() == [200 + 7 + 150, 200]
+    assert run.preemptions == 1
+    alone = checked(Instance([Job("long", duration=250.0)], "1x1"), "hadar:round=100,restart=7")
+    assert alone.schedule.completion.tolist() == [250.0]  # three rounds on the same GPU
+
+
+def test_nothing_is_decided_between_two_rounds() -> None:
+    instance = Instance([Job("a", duration=30.0), Job("b", arrival=10.0, duration=5.0)], "2x1")
+    run = checked(instance, "hadar:round=100")
+    assert run.schedule.completion.tolist() == [30.0, 105.0]
+    later = Instance([Job("a", duration=30.0), Job("b", arrival=40.0, duration=5.0)], "2x1")
+    assert checked(later, "hadar:round=100").schedule.completion.tolist() == [30.0, 45.0]  # idle: a round begins
+
+
+def test_a_gang_larger_than_each_type_runs_at_the_slowest() -> None:
+    table = Throughputs({("a", "V100", 4): Throughput(8.0), ("a", "K80", 4): Throughput(2.0)})
+    instance = Instance(jobs(("a", 0, 100.0), gpus=4), "1x2:V100+1x2:K80", throughputs=table)
+    assert checked(instance, "hadar").schedule.completion.tolist() == [50.0]
+
+
+@pytest.mark.parametrize("utility", ["throughput", "slowdown", "jct", "deadline", "fairness"])
+@pytest.mark.parametrize("queue", ["greedy", "window", "dp"])
+def test_every_utility_and_queue_finishes_every_job(utility: str, queue: str) -> None:
+    rng = np.random.default_rng(8)
+    rows = [("ab"[int(rng.integers(2))], float(rng.random() * 300), float(rng.random() * 900 + 1)) for _ in range(20)]
+    instance = Instance(jobs(*rows), "2x2:V100+2x1:K80", throughputs=TABLE)
+    checked(instance, f"hadar:utility={utility},queue={queue},window=4,round=60")
+
+
+def test_a_due_date_that_can_be_kept_goes_before_one_that_cannot() -> None:
+    made = [Job("lost", duration=500.0, due=300.0), Job("kept", duration=200.0, due=1000.0)]
+    run = checked(Instance(made, "1x1"), "hadar:utility=deadline,round=100")
+    assert run.schedule.completion.tolist() == [700.0, 200.0]
+
+
+def test_a_job_that_ends_at_a_boundary_but_for_rounding_does_not_hold_its_gpu_for_another_round() -> None:
+    length = 0.1
+    made = [Job("first", duration=3 * length), Job("next", arrival=0.05, duration=5.0)]
+    run = checked(Instance(made, "1x1"), f"hadar:round={length},utility=jct")
+    assert run.schedule.completion[1] == pytest.approx(0.3 + 5.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["hadar", "hadar-commit"])
+def test_no_round_is_held_while_nothing_can_become_better(policy: str) -> None:
+    # 10^9 s are millions of rounds; each job runs as fast as it can, so only arrivals and completions matter.
+    made = [Job("long", duration=1e9), Job("late", arrival=5e8 + 1, duration=1e9)]
+    run = checked(Instance(made, "2x1"), f"{policy}:round=100")
+    assert run.schedule.completion.tolist() == [1e9, 5e8 + 100 + 1e9]  # rounds still begin at multiples of 100
+    assert run.events < 20
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("utility", "speed"), ("queue", "fifo"), ("window", 0), ("window", 17), ("round", 0.0), ("round", 9e-4),
+     ("restart", -1.0), ("price_level", "rack"), ("price_exponent", "bold"), ("cost", "none"), ("comm", float("nan"))],
+)  # fmt: skip
+def test_illegal_parameters_are_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"hadar: {field}"):
+        Hadar(**{field: value})

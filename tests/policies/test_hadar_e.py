@@ -1,0 +1,296 @@
+"""HadarE: no idle node that could be busy, never below the LPs, estimates correct themselves, one copy is no forking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simulation.fork_lp import makespan_lp
+from simulation.forked_instances import gang_instance, table_instance
+
+from optsched.check.referee import check_schedule
+from optsched.errors import InputError
+from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
+from optsched.policies.hadar_e import HadarE
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.simulation.forked import ForkedRun, copy_rates, run_forked
+from optsched.simulation.metrics import cluster_utilization
+
+
+def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:
+    run = simulate(instance, spec)
+    assert isinstance(run, ForkedRun)
+    return run
+
+
+def random_table(seed: int, jobs: int, nodes: int = 5) -> tuple[list[list[float]], list[float]]:
+    rng = np.random.default_rng([seed, 31])
+    rate = rng.uniform(1, 20, (jobs, nodes))
+    return rate.tolist(), rng.uniform(2_000, 50_000, jobs).tolist()
+
+
+# -- busy nodes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["work", "payoff"])
+@pytest.mark.parametrize(("jobs", "copies"), [(1, 0), (1, 2), (3, 1), (3, 2), (3, 5), (8, 1), (8, 0)])
+def test_where_every_job_runs_everywhere_as_many_nodes_are_busy_as_can_be(jobs: int, copies: int, order: str) -> None:
+    rate, steps = random_table(jobs, jobs)
+    run = forked(table_instance(rate, steps), f"hadar-e:copies={copies},rule={order}")
+    x = copies or 5
+    assert [len(r.segments) for r in run.rounds] == [min(5, x * len(r.active)) for r in run.rounds]
+    assert len(run.rounds) > 2
+    if x == 5:  # as many copies as nodes keep all of them busy until the last round
+        assert {len(r.segments) for r in run.rounds} == {5}
+
+
+@st.composite
+def restricted(draw: st.DrawFn) -> tuple[list[list[bool]], list[int], int]:
+    """Who runs where, slots of the nodes, copies of a job."""
+    jobs, nodes = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    row = st.lists(st.booleans(), min_size=nodes, max_size=nodes)
+    may = draw(st.lists(row, min_size=jobs, max_size=jobs))
+    return may, draw(st.lists(st.integers(1, 3), min_size=nodes, max_size=nodes)), draw(st.integers(1, nodes))
+
+
+@given(restricted(), st.sampled_from(["work", "payoff"]), st.integers(0, 2**32), st.integers(1, 2))
+def test_under_restrictions_the_copies_are_a_maximum_flow(case: Any, order: str, seed: int, gang: int) -> None:
+    may, slots, copies = case
+    rng = np.random.default_rng(seed)
+    rate = np.where(may, rng.uniform(1, 9, np.shape(may)), 0.0)
+    left, free = rng.uniform(1, 9, len(may)) * 100, np.array(slots) * gang + (gang - 1)
+    round_ = Assignment(rate, np.full(len(may), gang), np.arange(len(slots)), free.copy(), copies)
+    if order == "work":
+        by_work(round_, left, 100.0)
+    else:
+        by_payoff(round_, left, np.ones(len(may)))
+    greedy = [list(nodes) for nodes in round_.on]
+    fill(round_)
+    flow = nx.DiGraph()
+    flow.add_nodes_from(["s", "t"])
+    for j, row in enumerate(may):
+        flow.add_edge("s", ("j", j), capacity=copies)
+        flow.add_edges_from([(("j", j), ("h", h), {"capacity": 1}) for h, yes in enumerate(row) if yes])
+    flow.add_edges_from([(("h", h), "t", {"capacity": count}) for h, count in enumerate(slots)])
+    assert sum(map(len, round_.on)) == nx.maximum_flow_value(flow, "s", "t")
+    used = np.zeros(len(slots), dtype=int)
+    for j, nodes in enumerate(round_.on):
+        assert len(set(nodes)) == len(nodes) <= copies
+        assert all(may[j][h] for h in nodes)
+        assert len(nodes) >= len(greedy[j])  # filling takes copies from nobody
+        used[nodes] += 1
+    assert (used <= slots).all()
+    assert (round_.free == free - gang * used).all()
+
+
+def test_the_greedy_rule_alone_may_leave_a_node_idle() -> None:
+    # The longer job takes the fast node although it could use the other one, and the shorter one cannot.
+    rate = np.array([[2.0, 1.0], [2.0, 0.0]])
+    round_ = Assignment(rate, np.ones(2, dtype=np.int64), np.arange(2), np.ones(2, dtype=np.int64), 1)
+    by_work(round_, np.array([900.0, 500.0]), 100.0)
+    assert round_.on == [[0], []]
+    fill(round_)
+    assert round_.on == [[1], [0]]
+
+
+def test_gangs_of_several_sizes_are_left_as_they_are() -> None:
+    round_ = Assignment(np.ones((2, 1)), np.array([1, 2]), np.zeros(2, dtype=np.int64), np.array([2, 2]), 1)
+    fill(round_)
+    assert round_.on == [[], []]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_payoff_is_the_best_assignment_where_copies_are_unlimited(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rate, left, weight = rng.uniform(1, 9, (5, 4)), rng.uniform(100, 900, 5), rng.uniform(1, 3, 5)
+    round_ = Assignment(rate, np.ones(5, dtype=np.int64), np.arange(4), np.ones(4, dtype=np.int64), 4)
+    by_payoff(round_, left, weight)
+    slope = weight[:, None] * rate / left[:, None]
+    assert sum(slope[j, h] for j, nodes in enumerate(round_.on) for h in nodes) == pytest.approx(
+        slope.max(axis=0).sum()
+    )
+
+
+# -- the LPs --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 4, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_total_time_is_never_below_the_lp(jobs: int, seed: int) -> None:
+    rate, steps = random_table(seed, jobs)
+    instance = table_instance(rate, steps)
+    fork, no_fork = (makespan_lp(rate, steps, fork=yes) for yes in (True, False))
+    assert fork <= no_fork * (1 + 1e-9)
+    for spec in ("hadar-e", "hadar-e:copies=2", "hadar-e:estimate=noisy", "hadar-e:rule=payoff"):
+        assert forked(instance, spec).metrics["makespan"] >= fork
+    assert forked(instance, "hadar-e:copies=1").metrics["makespan"] >= no_fork
+    # hardly any loss to rounds and overhead: the LP is no bound that holds by a wide margin only
+    ideal = forked(instance, "hadar-e:overhead=0,round=10").metrics["makespan"]
+    assert ideal >= fork * (1 - 1e-9)
+    if jobs == 1:
+        assert ideal == pytest.approx(fork, rel=1e-9)
+
+
+# -- one copy -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_copy_is_a_schedule_without_forking(seed: int) -> None:
+    instance = gang_instance(seed)
+    run = forked(instance, "hadar-e:copies=1")
+    assert run.schedule_class == "gang"
+    assert check_schedule(instance, run.schedule) == []  # as a gang schedule
+    assert run.notes["copies"].max() == 1
+    assert run.notes["aggregations"].max() == 0
+    for each in run.rounds:
+        jobs = run.schedule.job[list(each.segments)].tolist()
+        assert len(set(jobs)) == len(jobs)
+
+
+def test_a_forked_schedule_is_none_of_gangs() -> None:
+    run = forked(Instance([Job("a", duration=1000)], "2x1"))
+    assert {v.rule for v in check_schedule(run.instance, run.schedule)} == {"gang"}
+
+
+def test_on_one_node_nothing_is_forked() -> None:
+    run = forked(Instance([Job("a", gpus=2, duration=1000)], "1x8"))
+    assert run.schedule_class == "gang"
+    assert check_schedule(run.instance, run.schedule) == []
+
+
+# -- estimates ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_measurement_counts_half() -> None:
+    instance = Instance(
+        [Job("a", iterations=40_000, profile="m")],
+        Cluster((NodeGroup(gpus=1, gpu="V100"), NodeGroup(gpus=1, gpu="K80"))),
+        throughputs=Throughputs({("m", "V100", 1): Throughput(10.0), ("m", "K80", 1): Throughput(4.0)}),
+    )
+    policy = HadarE(estimate="device")
+    policy.begin(ViewOf(instance))
+    believed = 10.0 * 4.1 / 15.7  # FP32 of one K80 and a V100
+    assert policy.believed.tolist() == [[10.0, pytest.approx(believed)]]
+    run = run_forked(instance, policy)
+    first = run.schedule.work[:2].tolist()
+    assert first == [3500, pytest.approx(believed * 350)]  # the target: the node is faster, and waits
+    for _ in run.rounds:
+        believed = 0.5 * 4.0 + 0.5 * believed
+    assert policy.believed.tolist() == [[10.0, pytest.approx(believed)]]
+    assert len(run.rounds) > 5
+    assert abs(believed - 4.0) < 0.05
+    assert run.schedule.received.tolist() == pytest.approx([40_000])
+
+
+class ViewOf:
+    """What a policy sees at the begin of a run."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.rates = copy_rates(instance)
+        self.hosts = self.rates > 0
+        self.gpus = instance.gpus
+        self.group_gpu = tuple(group.gpu for group in instance.cluster.nodes)
+
+    def reference(self, job: int) -> tuple[int, float]:
+        return 0, float(self.rates[job, 0])
+
+
+@pytest.mark.parametrize("error", [0.1, 0.5, 1.0])
+def test_wrong_estimates_lose_no_work_and_correct_themselves(error: float) -> None:
+    rate, steps = random_table(1, 3)
+    instance = table_instance(rate, steps)
+    policy = HadarE(estimate="noisy", error=error, seed=4)
+    run = run_forked(instance, policy)
+    assert run.unfinished == []
+    assert check_schedule(instance, run.schedule, forking=True) == []
+    assert run.schedule.received == pytest.approx(instance.work, rel=1e-12)
+    wrong = np.exp(error * np.random.default_rng(4).standard_normal((3, 5)))
+    ran = np.zeros((3, 5), dtype=int)
+    np.add.at(ran, (run.schedule.job, run.schedule.gpu_node), 1)
+    expected = np.array(rate) * (1 + (wrong - 1) * 0.5**ran)  # X <- 0.5 measured + 0.5 X, once a round
+    assert policy.believed == pytest.approx(expected)
+
+
+def test_estimates_of_devices_need_devices_that_are_known() -> None:
+    rate, steps = random_table(1, 2)
+    with pytest.raises(InputError, match="the performance of this GPU type is not known"):
+        forked(table_instance(rate, steps), "hadar-e:estimate=device")
+    assert forked(Instance([Job("a", duration=400)], "3x2"), "hadar-e:estimate=device").unfinished == []  # one type
+
+
+# -- tracker, metrics, parameters -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:copies=2,estimate=noisy"])
+def test_the_tracker_counts_every_step(spec: str) -> None:
+    rate, steps = random_table(2, 4)
+    policy = HadarE(copies=2 if "copies" in spec else 0, estimate="noisy" if "noisy" in spec else "true")
+    run = run_forked(table_instance(rate, steps), policy)
+    tracker = policy.tracker
+    for j, v in enumerate(steps):
+        assert tracker.total(j) == pytest.approx(v, rel=1e-12)
+        assert sum(tracker.weights[j].values()) == pytest.approx(1)
+        assert tracker.most[j] == run.notes["copies"][j] <= run.copies
+        several = sum(run.schedule.job[list(r.segments)].tolist().count(j) > 1 for r in run.rounds)
+        assert run.notes["aggregations"][j] == several
+
+
+@pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:copies=2,overhead=40", "hadar-e:overhead=0", "hadar-e:copies=1"])
+def test_metrics_are_those_of_the_event_log(spec: str) -> None:
+    rate, steps = random_table(3, 3)
+    arrival = [50.0, 400.0, 60.0]
+    run = forked(table_instance(rate, steps, arrival), spec)
+    rows = list(run.schedule.segments())
+    last, first = max(s.end for s in rows), 50.0
+    held = sum(s.end - s.start for s in rows)
+    worked = sum(s.work / rate[s.job][s.gpus[0][0]] for s in rows)
+    occupied, productive = cluster_utilization(run.schedule)
+    assert (occupied, productive) == pytest.approx((held / (5 * (last - first)), worked / (5 * (last - first))))
+    assert productive <= (1 - run.overhead / run.round) * occupied * (1 + 1e-12)
+    assert held - worked == pytest.approx(run.overhead * len(rows), abs=1e-6)  # every copy pays it once a round
+    assert run.metrics["gpu_hours"]["overhead"] * 3600 == pytest.approx(run.overhead * len(rows), abs=1e-6)
+    assert run.metrics["utilization"] == pytest.approx(worked / (5 * (last - first)))
+    assert run.metrics["mean_queueing"] == pytest.approx(np.mean([waited(rows, j, arrival[j]) for j in range(3)]))
+    assert run.metrics["mean_jct"] == pytest.approx(
+        np.mean([max(s.end for s in rows if s.job == j) - arrival[j] for j in range(3)])
+    )
+
+
+def waited(rows: Sequence[Any], j: int, arrival: float) -> float:
+    """Seconds of a job's stay in which no copy of it ran, by cutting time at every event."""
+    mine = [s for s in rows if s.job == j]
+    cuts = sorted({arrival, *(s.start for s in mine), *(s.end for s in mine)})
+    idle = (b - a for a, b in pairwise(cuts) if not any(s.start <= a and b <= s.end for s in mine))
+    return sum(idle)
+
+
+# -- bad parameters ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hadar-e:rule=fast", "hadar-e: rule = 'fast': not legal (legal: work, payoff)"),
+        ("hadar-e:estimate=false", "hadar-e: estimate = 'false': not legal (legal: true, device, noisy)"),
+        ("hadar-e:error=-1", "hadar-e: error = -1.0: not legal"),
+        ("hadar-e:error=nan", "hadar-e: error = nan: not legal"),
+        ("hadar-e:seed=-1", "hadar-e: seed = -1: not legal"),
+        ("hadar-e:copies=-1", "hadar-e:copies=-1: copies = -1: not legal (legal: an integer >= 1; 0: one a node)"),
+        ("hadar-e:copies=two", "hadar-e: copies = 'two': not legal (legal: an integer)"),
+        ("hadar-e:round=0", "hadar-e:round=0: round = 0.0: not legal"),
+        ("hadar-e:round=10", "hadar-e:round=10: overhead = 10.0: not legal (legal: 0 or more seconds, less than"),
+    ],
+)
+def test_what_is_not_legal_is_one_line(text: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        simulate(Instance([Job("a", duration=5)], "2x1"), text)
+    assert str(caught.value).startswith(words)

@@ -1,0 +1,112 @@
+"""Policies and placements from text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.parameters import parameters_of
+from optsched.policies.fifo import Fifo
+from optsched.policies.list import ListScheduling
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.policies.srtf import Srtf
+from optsched.policies.tiresias import Tiresias
+from optsched.policies.wspt import Wspt
+from optsched.problem.instance import Instance, Job
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "placement"),
+    [
+        ("fifo", Fifo(), "count"),
+        ("fifo:skip=true+consolidated", Fifo(skip=True), "consolidated"),
+        ("fifo:skip=No", Fifo(), "count"),
+        (" fifo : skip = 1 + first-fit ", Fifo(skip=True), "first-fit"),
+        ("srtf:restart=30", Srtf(restart=30.0), "count"),
+        ("srtf:restart=1e3", Srtf(restart=1000.0), "count"),
+        ("tiresias:threshold=100,starvation=2,round=60,restart=5", Tiresias(100.0, 2.0, 60.0, 5.0), "count"),
+        ("list:by=widest+random:seed=7", ListScheduling(by="widest"), "random"),
+        ("wspt:gpus=true", Wspt(gpus=True), "count"),
+    ],
+)
+def test_text_names_a_policy_its_parameters_and_a_placement(text: str, policy: Any, placement: str) -> None:
+    made = specify(text)
+    assert made.policy == policy
+    assert made.placement.name == placement
+    assert made.text == text.strip()
+
+
+def test_parameters_of_a_placement_are_set_too() -> None:
+    assert specify("fifo+random:seed=7").placement.seed == 7
+    assert specify("fifo", "random:seed=8").placement.seed == 8
+
+
+def test_a_policy_object_takes_a_placement_and_a_specification_stays_as_it_is() -> None:
+    made = specify(Fifo(skip=True), "consolidated")
+    assert (made.text, made.policy, made.placement.name) == ("fifo+consolidated", Fifo(skip=True), "consolidated")
+    assert specify(Fifo()).text == "fifo"
+    assert specify(made) is made
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("fof", "there is no policy named 'fof' (legal: did you mean fifo?"),
+        ("", "there is no policy named ''"),
+        ("+count", "there is no policy named ''"),
+        ("fifo+", "there is no placement named ''"),
+        ("fifo+consolidate", "there is no placement named 'consolidate' (legal: did you mean consolidated or count?"),
+        ("random", "there is no policy named 'random'"),
+        ("fifo:skipp=true", "skipp: unknown parameter of the policy fifo (legal: did you mean skip?"),
+        ("sjf:skip=true", "skip: unknown parameter of the policy sjf (legal: no parameters)"),
+        ("fifo+count:seed=1", "seed: unknown parameter of the placement count (legal: no parameters)"),
+        ("fifo:skip", "skip: a parameter of fifo without a value (legal: skip=...)"),
+        ("fifo:skip=maybe", "fifo: skip = 'maybe': not legal (legal: true or false)"),
+        ("srtf:restart=soon", "srtf: restart = 'soon': not legal (legal: a number)"),
+        ("srtf:restart=", "srtf: restart = '': not legal (legal: a number)"),
+        ("fifo+random:seed=1.5", "random: seed = '1.5': not legal (legal: an integer)"),
+        ("srtf:restart=1,restart=2", "restart = '2': a parameter of srtf is given twice (legal: each one once)"),
+        ("list:by=size", "list: by = 'size': unknown order (legal: "),
+        ("list:jobs=a", "jobs: unknown parameter of the policy list"),
+        ("fifo:name=x", "name: unknown parameter of the policy fifo"),
+    ],
+)
+def test_what_is_not_a_specification_is_one_line(text: str, what: str) -> None:
+    with pytest.raises(InputError) as caught:
+        specify(text)
+    assert str(caught.value).startswith(what)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("thing", [None, 3, Fifo, object()])
+def test_what_is_not_a_policy_is_one_line(thing: Any) -> None:
+    with pytest.raises(InputError, match="not a policy") as caught:
+        simulate(Instance([], "1x1"), thing)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_placement_is_named_once() -> None:
+    with pytest.raises(InputError, match=r"policy = 'fifo\+count': a placement is given twice"):
+        specify("fifo+count", "consolidated")
+
+
+@pytest.mark.parametrize("text", ["srtf:restart=-1", "srtf:restart=nan", "srtf:restart=inf", "tiresias:round=-5"])
+def test_illegal_numbers_are_refused_when_the_policy_runs(text: str) -> None:
+    with pytest.raises(InputError, match=r"not legal \(legal: a finite number of seconds >= 0\)"):
+        simulate(Instance([Job("a", duration=1)], "1x1"), text)
+
+
+def test_parameters_of_lists_what_text_can_set() -> None:
+    assert parameters_of(Fifo) == {"skip": False}
+    assert parameters_of(ListScheduling) == {"by": "given"}
+
+
+def test_simulate_names_the_run_as_it_was_written() -> None:
+    instance = Instance([Job("a", duration=1)], "1x1")
+    assert simulate(instance, "fifo:skip=true+consolidated").policy == "fifo:skip=true+consolidated"
+    assert simulate(instance, "fifo", "first-fit").policy == "fifo+first-fit"
+    assert simulate(instance, "fifo", "count").policy == "fifo"
+    assert simulate(instance, Fifo(), "first-fit").policy == "fifo+first-fit"

@@ -1,0 +1,341 @@
+"""A live HiGHS: changes against a rebuild, duals against finite differences, proofs, limits, conflicts, statuses."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from optsched.errors import OptschedError
+from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.session import Progress, Session, round_bound
+
+INF = np.inf
+
+
+def covering(seed: int = 0, m: int = 6, n: int = 9) -> LinearProgram:
+    """min c x, A x >= b, 0 <= x <= 5: feasible, bounded, not degenerate."""
+    rng = np.random.default_rng(seed)
+    A = rng.random((m, n)) + 0.1
+    c = rng.random(n) + 1
+    return LinearProgram.from_arrays(
+        c, sp.csc_array(A), rng.random(m) + 1, np.full(m, INF), upper=np.full(n, 5.0), offset=3.0
+    )
+
+
+def knapsack(seed: int = 0, n: int = 30, m: int = 8) -> LinearProgram:
+    """max c x, A x <= b, binary, integer costs: needs a few nodes."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(1, 30, (m, n)).astype(float)
+    c = rng.integers(5, 30, n).astype(float)
+    return LinearProgram.from_arrays(
+        c,
+        sp.csc_array(A),
+        np.full(m, -INF),
+        np.floor(A.sum(axis=1) / 3),
+        upper=np.ones(n),
+        integrality=np.ones(n, dtype=bool),
+        sense=-1,
+    )
+
+
+def test_row_duals_are_the_change_of_the_optimum() -> None:
+    program = covering()
+    session = Session(program)
+    base = session.solve().value
+    duals, reduced = session.duals(), session.reduced_costs()
+    assert np.all(duals >= -1e-9)
+    assert reduced == pytest.approx(program.c - program.A.T @ duals)
+    for i in range(program.row_count):
+        lower = program.row_lower.copy()
+        lower[i] += 1e-6
+        session.set_rows(lower, program.row_upper)
+        assert session.solve().value - base == pytest.approx(1e-6 * duals[i], abs=1e-11)
+
+
+def test_maximisation_has_the_models_own_dual_sign() -> None:
+    program = LinearProgram.from_arrays(
+        np.array([2.0, 1.0]), sp.csc_array(np.array([[1.0, 1.0]])), np.array([-INF]), np.array([3.0]), sense=-1
+    )
+    session = Session(program)
+    assert session.solve().value == pytest.approx(6.0)
+    assert session.duals() == pytest.approx([2.0])  # one more unit earns 2
+
+
+def test_changes_on_the_live_solver_equal_a_rebuild() -> None:
+    program = covering()
+    session = Session(program)
+    session.solve()
+    c, lower = program.c[::-1].copy(), program.row_lower * 1.5
+    upper = np.full(program.column_count, 4.0)
+    session.set_cost(c)
+    session.set_rows(lower, program.row_upper)
+    session.set_bounds(np.zeros(program.column_count), upper)
+    rebuilt = LinearProgram.from_arrays(c, program.A, lower, program.row_upper, upper=upper, offset=3.0)
+    assert session.solve().value == pytest.approx(Session(rebuilt).solve().value)
+    some = np.array([0, 3])
+    session.set_cost(np.array([0.1, 0.2]), some)
+    session.set_rows(np.array([0.0]), np.array([INF]), np.array([2]))
+    c2, lower2 = c.copy(), lower.copy()
+    c2[some], lower2[2] = [0.1, 0.2], 0.0
+    rebuilt = LinearProgram.from_arrays(c2, program.A, lower2, program.row_upper, upper=upper, offset=3.0)
+    assert session.solve().value == pytest.approx(Session(rebuilt).solve().value)
+
+
+def test_added_columns_equal_a_rebuild() -> None:
+    program = covering()
+    rng = np.random.default_rng(5)
+    block, cost = sp.csc_array(rng.random((program.row_count, 3)) * 3), np.array([0.5, 0.4, 0.6])
+    session = Session(program)
+    before = session.solve().value
+    assert session.add_columns(cost, block).tolist() == [9, 10, 11]
+    after = session.solve()
+    whole = LinearProgram.from_arrays(
+        np.concatenate([program.c, cost]),
+        sp.csc_array(sp.hstack([program.A, block])),
+        program.row_lower,
+        program.row_upper,
+        upper=np.concatenate([program.upper, np.full(3, INF)]),
+        offset=3.0,
+    )
+    assert after.value == pytest.approx(Session(whole).solve().value)
+    assert after.value < before
+    assert after.x.size == 12
+
+
+def brute_force(program: LinearProgram) -> float:
+    best = -INF
+    for bits in range(1 << program.column_count):
+        x = np.array([bits >> j & 1 for j in range(program.column_count)], dtype=float)
+        if np.all(program.A @ x <= program.row_upper):
+            best = max(best, program.value(x))
+    return best
+
+
+def test_mip_optima_are_exact() -> None:
+    for seed in range(4):
+        program = knapsack(seed, n=10, m=4)
+        outcome = Session(program).solve()
+        assert outcome.status == "optimal"
+        assert outcome.value == pytest.approx(brute_force(program))
+        assert outcome.bound == round(outcome.value)
+        assert outcome.gap < 1e-9
+
+
+def test_relaxed_session_solves_the_lp() -> None:
+    program = knapsack()
+    session = Session(program, relax=True)
+    assert session.solve().value >= Session(program).solve().value
+    assert session.duals().size == program.row_count
+
+
+def test_mips_have_no_duals() -> None:
+    session = Session(knapsack())
+    session.solve()
+    with pytest.raises(OptschedError, match="no duals"):
+        session.duals()
+
+
+def test_node_limit_gives_an_interval_and_the_same_one_again() -> None:
+    program = knapsack(3, n=40, m=12)
+    first = Session(program).solve(node_limit=3)
+    again = Session(program).solve(node_limit=3)
+    assert first.status == "limit"
+    assert first.value < first.bound
+    assert (first.value, first.bound, first.iterations) == (again.value, again.bound, again.iterations)
+    final = Session(program).solve()
+    assert first.value <= final.value + 1e-6 <= first.bound + 1e-6
+    assert final.status == "optimal"
+
+
+def test_mip_start_is_used_completed_and_kept() -> None:
+    program = knapsack(3, n=40, m=12)
+    optimum = Session(program).solve()
+    session = Session(program)
+    known = np.arange(40) < 30
+    session.mip_start(optimum.x, known)
+    limited = session.solve(node_limit=0)
+    assert limited.value == pytest.approx(optimum.value)
+    alone = Session(program).solve(node_limit=0)
+    assert alone.value is None or alone.value < optimum.value - 0.5
+
+
+def test_a_known_step_rounds_the_bound_and_ends_the_proof_sooner() -> None:
+    program = knapsack(3, n=40, m=12)
+    assert program.objective_step == 1
+    blind = LinearProgram.from_arrays(
+        program.c + 1e-9, program.A, program.row_lower, program.row_upper,
+        upper=program.upper, integrality=program.integrality, sense=-1,
+    )  # fmt: skip
+    assert blind.objective_step is None
+    knowing, not_knowing = Session(program).solve(), Session(blind).solve()
+    assert knowing.bound == round(knowing.value)
+    assert knowing.nodes < not_knowing.nodes
+    told = Session(blind).solve(objective_step=1)
+    assert told.nodes < not_knowing.nodes
+
+
+@pytest.mark.parametrize(
+    ("bound", "step", "offset", "sense", "expected"),
+    [
+        (6.2, 1, 0, 1, 7),
+        (7.0000001, 1, 0, 1, 7),
+        (7.1, 2, 0, 1, 8),
+        (7.1, 2, 1, 1, 9),
+        (6.2, Fraction(1, 4), 0, 1, 6.25),
+        (6.2, None, 0, 1, 6.2),
+        (6.8, 1, 0, -1, 6),
+        (-INF, 1, 0, 1, -INF),
+    ],
+)
+def test_round_bound(bound: float, step: float | None, offset: float, sense: int, expected: float) -> None:
+    assert round_bound(bound, step, offset, sense) == expected
+
+
+def test_progress_reports_a_shrinking_interval() -> None:
+    reports: list[Progress] = []
+    outcome = Session(knapsack(3, n=40, m=12)).solve(progress=reports.append)
+    seen = [r.incumbent for r in reports if np.isfinite(r.incumbent)]
+    assert len(seen) > 1
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(outcome.value)
+    assert all(r.bound >= outcome.value - 1e-6 for r in reports if np.isfinite(r.bound))
+    # and no longer after the solve that asked for it
+    count = len(reports)
+    Session(knapsack()).solve()
+    assert len(reports) == count
+
+
+def test_an_iis_is_irreducible() -> None:
+    # x + y >= 3, x - y = 0, x <= 1 conflict; the last row and column z have nothing to do with it
+    A = np.array([[1.0, 1, 0], [1, -1, 0], [1, 0, 0], [0, 0, 1]])
+    lower, upper = np.array([3.0, 0, -INF, 1]), np.array([INF, 0, 1, 2])
+    program = LinearProgram.from_arrays(
+        np.ones(3), sp.csc_array(A), lower, upper, rows=["sum", "equal", "most", "other"], columns=["x", "y", "z"]
+    )
+    session = Session(program)
+    assert session.solve().status == "infeasible"
+    conflict = session.iis()
+    assert set(conflict.row_names) == {"sum", "equal", "most"}
+    assert conflict.column_names == ()
+    assert "sum" in str(conflict)
+    for rows in combinations(conflict.rows, 2):
+        part = LinearProgram.from_arrays(np.ones(3), sp.csc_array(A[list(rows)]), lower[list(rows)], upper[list(rows)])
+        assert Session(part).solve().status == "optimal"
+
+
+def test_an_iis_names_column_bounds() -> None:
+    program = LinearProgram.from_arrays(
+        np.ones(1),
+        sp.csc_array(np.array([[1.0]])),
+        np.array([3.0]),
+        np.array([INF]),
+        upper=np.array([2.0]),
+        columns=["x"],
+    )
+    session = Session(program)
+    assert session.solve().status == "infeasible"
+    assert session.iis().column_names == ("x",)
+
+
+def test_unbounded_and_infeasible_are_told_apart() -> None:
+    free = LinearProgram.from_arrays(-np.ones(1), sp.csc_array((1, 1)), np.array([-INF]), np.array([1.0]))
+    assert Session(free, options={"presolve": "off"}).solve().status == "unbounded"
+
+
+def test_wrong_options_raise() -> None:
+    with pytest.raises(OptschedError, match="no_such_option"):
+        Session(covering(), options={"no_such_option": 1})
+    with pytest.raises(OptschedError, match="presolve"):
+        Session(covering(), options={"presolve": "perhaps"})
+
+
+def test_a_call_that_highs_refuses_raises_with_its_name() -> None:
+    session = Session(covering())
+    with pytest.raises(OptschedError, match="changeColsCost"):
+        session.set_cost(np.ones(1), np.array([99]))
+    crossed = LinearProgram.from_arrays(np.ones(1), sp.csc_array((1, 1)), np.array([np.nan]), np.array([1.0]))
+    with pytest.raises(OptschedError, match="passModel"):
+        Session(crossed)
+
+
+def test_another_thread_number_is_an_error_and_not_a_silence() -> None:
+    Session(knapsack()).solve()
+    other = Session(knapsack())
+    other.set_options(threads=2)
+    with pytest.raises(OptschedError, match="run failed"):
+        other.solve()
+
+
+def test_the_clock_of_a_limit_starts_anew_with_every_solve() -> None:
+    session = Session(knapsack(3, n=40, m=12))
+    first = session.solve()
+    session.set_cost(session.program.c[::-1].copy())
+    again = session.solve(time_limit=max(first.seconds, 1.0) * 50)
+    assert again.status == "optimal"
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**-30, 2.0**40, 2.0**90])
+def test_the_unit_of_the_objective_changes_nothing_but_the_unit(unit: float) -> None:
+    # HiGHS's tolerances are absolute: unscaled, costs of 1e-9 are all optimal and costs of 1e20 infinite
+    plain, other = covering(3), covering(3)
+    other = LinearProgram.from_arrays(
+        other.c * unit, other.A, other.row_lower, other.row_upper, upper=other.upper, offset=other.offset * unit
+    )
+    one, two = Session(plain), Session(other)
+    first, second = one.solve(), two.solve()
+    assert first.value is not None
+    assert second.value == pytest.approx(first.value * unit, rel=1e-12)
+    assert second.bound == second.value
+    assert two.duals() == pytest.approx(one.duals() * unit, rel=1e-9)
+    assert two.reduced_costs() == pytest.approx(one.reduced_costs() * unit, rel=1e-9, abs=1e-9 * unit)
+    two.set_cost(other.c[::-1])
+    one.set_cost(plain.c[::-1])
+    assert two.solve().value == pytest.approx((one.solve().value or 0.0) * unit, rel=1e-12)
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_a_proof_is_the_same_in_any_unit(unit: float) -> None:
+    plain = knapsack(1)
+    other = LinearProgram.from_arrays(
+        plain.c * unit,
+        plain.A,
+        plain.row_lower,
+        plain.row_upper,
+        upper=plain.upper,
+        integrality=plain.integrality,
+        sense=plain.sense,
+    )
+    first, seen = Session(plain).solve(objective_step=1), []
+    second = Session(other).solve(objective_step=Fraction(unit), progress=seen.append)
+    assert first.value is not None
+    assert first.bound is not None
+    assert (second.status, second.value) == ("optimal", first.value * unit)
+    assert second.bound == first.bound * unit == round(first.value) * unit
+    assert all(not event.bound < second.value * 0.999 for event in seen)
+
+
+def test_added_rows_and_new_coefficients_are_those_of_a_rebuilt_program() -> None:
+    program = covering()
+    rng = np.random.default_rng(7)
+    extra, bound = rng.random((2, program.column_count)) + 0.1, rng.random(2) + 3
+    session = Session(program)
+    before = session.solve().value
+    rows = session.add_rows(sp.csr_array(extra), bound, np.full(2, INF))
+    assert rows.tolist() == [program.row_count, program.row_count + 1]
+    columns = np.array([0, 4])
+    session.set_coefficients(rows, columns, np.array([9.0, 0.0]))
+    extra[0, 0], extra[1, 4] = 9.0, 0.0
+    rebuilt = LinearProgram.from_arrays(
+        program.c,
+        sp.csc_array(sp.vstack([program.A, sp.csr_array(extra)])),
+        np.concatenate([program.row_lower, bound]),
+        np.full(program.row_count + 2, INF),
+        upper=program.upper,
+        offset=program.offset,
+    )
+    assert session.solve().value == pytest.approx(Session(rebuilt).solve().value, rel=1e-9)
+    assert session.solve().value > before + 1e-6

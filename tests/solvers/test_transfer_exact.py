@@ -1,0 +1,259 @@
+"""Optima of a few transfers on four roads: closed form, branch and bound, orders with LPs, and starts on a fine grid.
+
+The fifth road, the mixed-integer program, is in tests/models/test_link_contention.py. The orders let starts lie anywhere in
+time, the branch and bound only at events: that they agree supports, without a proof, that starts at events suffice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from optsched.errors import InputError
+from optsched.io.traces.random_transfers import random_transfers
+from optsched.problem.contention import Contention
+from optsched.problem.transfers import TransferProblem
+from optsched.solvers.transfer_orders import best_event_order, transfer_orders
+from optsched.solvers.transfer_search import MOST, transfer_optimum
+from optsched.solvers.transfer_starts import transfer_completions
+from optsched.solvers.two_transfers import two_transfer_optimum
+
+ETA_RATIOS = (0.0, 0.2745, 1.0)
+CLOSE = 1e-9  # relative: HiGHS solves the programs of the orders in floats
+
+bytes_, seconds = st.integers(1, 60), st.integers(0, 60)
+
+
+def is_a_schedule(problem: TransferProblem, found: float, start: np.ndarray) -> None:
+    """The referee gives these starts the value that was found."""
+    latest = np.maximum(start, problem.release)  # an LP may be off by its tolerance
+    assert sum(transfer_completions(problem, latest.tolist())) == pytest.approx(found, rel=CLOSE)
+
+
+# --- two transfers -----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150)
+@given(st.tuples(bytes_, bytes_), st.tuples(seconds, seconds), st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0]))
+def test_the_closed_form_is_the_search_in_fractions(size: tuple, release: tuple, eta: float) -> None:
+    problem = TransferProblem(release, size, Contention(1.0, eta))
+    found = transfer_optimum(problem, exact=True)
+    assert found.proved
+    assert found.value == two_transfer_optimum(problem)
+    assert tuple(transfer_completions(problem, found.start, exact=True)) == found.completion
+
+
+def test_no_starts_on_a_grid_beat_the_closed_form() -> None:
+    rng = np.random.default_rng(3)
+    for eta in ETA_RATIOS:
+        for _ in range(6):
+            size, release = rng.integers(1, 9, 2), rng.integers(0, 9, 2)
+            problem = TransferProblem(release, size, Contention(1.0, eta))
+            grid = [[r + x / 2 for x in range(25)] for r in release.tolist()]
+            least = min(sum(transfer_completions(problem, starts)) for starts in itertools.product(*grid))
+            best = float(two_transfer_optimum(problem))
+            assert best <= least + 1e-9
+            assert least <= best + 1e-9  # the best starts are integers
+
+
+def test_transfers_that_share_no_link_do_not_meet() -> None:
+    apart = TransferProblem([0, 0], [3, 5], Contention(1.0, 1.0), ((0, 1), (2,)))
+    assert two_transfer_optimum(apart) == 8 == transfer_optimum(apart, exact=True).value
+    together = replace(apart, links=((0, 1), (1, 2)))
+    assert two_transfer_optimum(together) == 11 == transfer_optimum(together, exact=True).value
+
+
+def test_the_second_one_released_in_the_middle() -> None:
+    # 6 of 10 bytes are left when 2 bytes come: 2 / 6 is below theta = 1/2, though 3 of 6 would not be
+    problem = TransferProblem([0, 4], [10, 2], Contention(1.0))
+    assert two_transfer_optimum(problem) == 8 + 12
+    assert transfer_optimum(problem, exact=True).start == (0, 4)
+    assert transfer_optimum(replace(problem, size=np.array([10.0, 4.0])), exact=True).start == (0, 10)
+    # and a long one is better held back for a short one that is about to come
+    waits = TransferProblem([0, Fraction(1, 2)], [10, 1], Contention(1.0, 1.0))
+    assert transfer_optimum(waits, exact=True).start == (Fraction(3, 2), Fraction(1, 2))
+    with pytest.raises(InputError, match="n = 3"):
+        two_transfer_optimum(random_transfers(3, 1))
+
+
+# --- orders and search -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "count", "links"), [(2, 20, 1), (3, 20, 1), (3, 8, 2), (3, 6, 3), (4, 1, 1)])
+@pytest.mark.parametrize("eta_ratio", ETA_RATIOS)
+def test_orders_and_search_agree(n: int, count: int, links: int, eta_ratio: float) -> None:
+    for seed in range(count):
+        agree(random_transfers(n, 100 + seed, eta_ratio, links=links))
+
+
+@pytest.mark.study
+@pytest.mark.parametrize(("n", "count", "links"), [(2, 60, 1), (3, 60, 1), (3, 30, 3), (4, 6, 1), (4, 6, 2), (5, 1, 1)])
+@pytest.mark.parametrize("eta_ratio", ETA_RATIOS)
+def test_orders_and_search_agree_on_many(n: int, count: int, links: int, eta_ratio: float) -> None:
+    for seed in range(count):
+        agree(random_transfers(n, 500 + seed, eta_ratio, links=links))
+
+
+def agree(problem: TransferProblem) -> None:
+    search, orders = transfer_optimum(problem), best_event_order(problem)
+    assert search.proved
+    assert orders.value == pytest.approx(search.value, rel=CLOSE)
+    is_a_schedule(problem, search.value, np.array(search.start))
+    is_a_schedule(problem, orders.value, orders.start)
+
+
+@pytest.mark.parametrize(("n", "links"), [(1, 1), (2, 1), (2, 3), (3, 1), (3, 2)])
+def test_multipliers_prove_the_optimum_exactly(n: int, links: int) -> None:
+    problem = random_transfers(n, 7, seconds_per_byte=0.856e-9, unit=1e8, links=links)
+    found, optimum = best_event_order(problem, certify=True), transfer_optimum(problem, exact=True)
+    assert found.bound is not None
+    assert optimum.value * (1 - Fraction(1, 10**9)) <= found.bound <= optimum.value
+
+
+def test_any_multipliers_prove_something_and_never_too_much() -> None:
+    rng = np.random.default_rng(5)
+    problem = random_transfers(3, 11, links=2)
+    problem = replace(problem, release=problem.release + 1.0)
+    programs = transfer_orders(problem)
+    for order in itertools.islice(programs, 0, None, 9):
+        best = order_value_by_scipy(problem, order)
+        late = np.zeros(6)
+        late[3 + order[0]] = 100.0  # the release of the first
+        for y in (late, *(rng.exponential(2.0, 6) * (rng.random(6) < 0.7) - 0.1 for _ in range(4))):
+            assert programs.proved(order, y) <= Fraction(best) * (1 + Fraction(1, 10**9))
+
+
+def order_value_by_scipy(problem: TransferProblem, order: tuple[int, ...]) -> float:
+    program = transfer_orders(problem).program([order])
+    found = linprog(program.c, A_ub=-program.A.toarray(), b_ub=-program.row_lower, method="highs-ipm")
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_transfers_that_may_not_idle_have_the_same_optimum(seed: int) -> None:
+    """With equality in (1) many orders are infeasible; the best value is the same."""
+    problem = random_transfers(3, 40 + seed, 0.5, links=1 + seed % 2)
+    values = []
+    for order in transfer_orders(problem):
+        program = transfer_orders(problem).program([order])
+        rows, need = program.A.toarray(), program.row_lower
+        found = linprog(program.c, A_ub=-rows[3:], b_ub=-need[3:], A_eq=rows[:3], b_eq=need[:3], method="highs")
+        if found.status == 0:
+            values.append(found.fun)
+    assert 0 < len(values) < 90
+    assert min(values) == pytest.approx(transfer_optimum(problem).value, rel=CLOSE)
+
+
+def test_every_order_is_enumerated_once() -> None:
+    for n, count in ((1, 1), (2, 6), (3, 90), (4, 2520)):
+        orders = list(transfer_orders(random_transfers(n, 1)))
+        assert len(orders) == len(set(orders)) == count
+        assert all(sorted(order) == sorted([*range(n)] * 2) for order in orders)
+    for n in (0, 6):
+        with pytest.raises(InputError, match=f"n = {n}"):
+            best_event_order(TransferProblem([0.0] * n, [1.0] * n, Contention(1.0)))
+
+
+# --- the search --------------------------------------------------------------------------------------------------
+
+
+def every_value(problem: TransferProblem) -> float:
+    """The least value of all schedules with starts at events, by trying them without any bound."""
+    n, contention = problem.n, problem.contention
+    ratio = contention.penalty / contention.seconds_per_byte
+
+    def rest(now: float, left: dict[int, float], waits: frozenset[int]) -> float:
+        if not left and not waits:
+            return 0.0
+        here = sorted(j for j in waits if problem.release[j] <= now)
+        best = np.inf
+        for bits in itertools.product((False, True), repeat=len(here)):
+            running = left | {j: float(problem.alone[j]) for j, bit in zip(here, bits, strict=True) if bit}
+            k = {j: max(sum(link in problem.links[i] for i in running) for link in problem.links[j]) for j in running}
+            pace = {j: k[j] + (k[j] - 1) * ratio for j in running}
+            events = [now + x * pace[j] for j, x in running.items()]
+            events += [float(problem.release[j]) for j in waits if problem.release[j] > now]
+            if not events:
+                continue
+            then = min(events)
+            after = {j: x - (then - now) / pace[j] for j, x in running.items() if now + x * pace[j] > then}
+            ended = (len(running) - len(after)) * then
+            best = min(best, ended + rest(then, after, waits - running.keys()))
+        return best
+
+    return rest(0.0, {}, frozenset(range(n)))
+
+
+@pytest.mark.parametrize(("n", "links"), [(1, 1), (2, 2), (3, 1), (3, 3), (4, 1), (4, 2)])
+def test_nothing_is_cut_that_is_better(n: int, links: int) -> None:
+    for seed in range(3):
+        problem = random_transfers(n, seed, ETA_RATIOS[seed], links=links)
+        assert transfer_optimum(problem).value == pytest.approx(every_value(problem), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_links_that_nothing_connects_are_independent(seed: int) -> None:
+    """Also the first of each at the same moment, and rules that are not optimal on either link."""
+    waits = TransferProblem([0, 0.5], [10, 1], Contention(1.0, 0.25))
+    other = replace(random_transfers(3, seed, 0.25), release=np.array([0.0, 0.0, 0.5]))
+    for part in (waits, other):
+        both = TransferProblem(
+            np.concatenate([waits.release, part.release]),
+            np.concatenate([waits.size, part.size]),
+            waits.contention,
+            ((0,), (0,), *[(1,)] * part.n),
+        )
+        expected = transfer_optimum(waits, exact=True).value + transfer_optimum(part, exact=True).value
+        assert transfer_optimum(both, exact=True).value == expected
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=5), st.sampled_from([0, 0.5, 1]))
+def test_ties_in_floats_and_in_fractions(jobs: list[tuple[int, int]], eta: float) -> None:
+    problem = TransferProblem([r for r, _ in jobs], [p for _, p in jobs], Contention(1.0, eta))
+    plain, exact = transfer_optimum(problem), transfer_optimum(problem, exact=True)
+    assert plain.value == pytest.approx(float(exact.value), rel=1e-12)
+    assert (exact.bound, exact.proved) == (exact.value, True)
+
+
+def test_a_search_that_is_stopped_gives_an_interval() -> None:
+    problem = random_transfers(7, 3)
+    optimum = transfer_optimum(problem)
+    stopped = transfer_optimum(problem, node_limit=5)
+    assert (stopped.proved, stopped.nodes) == (False, 5)
+    assert stopped.bound <= optimum.value <= stopped.value
+    is_a_schedule(problem, stopped.value, np.array(stopped.start))
+    assert transfer_optimum(problem, node_limit=optimum.nodes).proved
+
+
+def test_the_unit_of_time_does_not_matter() -> None:
+    plain, small = random_transfers(5, 9), random_transfers(5, 9, seconds_per_byte=2.0**-30, unit=2.0**20)
+    assert transfer_optimum(small).value * 2**10 == transfer_optimum(plain).value
+
+
+def test_limits_and_the_empty_problem() -> None:
+    empty = transfer_optimum(TransferProblem([], [], Contention(1.0)))
+    assert (empty.value, empty.start, empty.proved) == (0, (), True)
+    with pytest.raises(InputError, match=f"at most {MOST}"):
+        transfer_optimum(random_transfers(MOST + 1, 1))
+
+
+@pytest.mark.parametrize(("start", "name"), [([0.0, 0.5], "transfer 1"), ([float("nan"), 1.0], "transfer 0")])
+def test_the_referee_refuses_starts_that_are_none(start: list[float], name: str) -> None:
+    problem = TransferProblem([0, 1], [1, 1], Contention(1.0))
+    with pytest.raises(InputError, match=name):
+        transfer_completions(problem, start)
+
+
+def test_the_referee_by_hand() -> None:
+    problem = TransferProblem([0, 1, 1], [4, 2, 3], Contention(1.0, 0.5), ((0,), (0, 1), (1,)))
+    # 0 and 2 do not share a link, but 1 is on both: from 1 on all three move at 1 / 2.5
+    ends = transfer_completions(problem, [0, 1, 1], exact=True)
+    assert ends == [7, 6, 7]

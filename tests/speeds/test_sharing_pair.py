@@ -1,0 +1,292 @@
+"""The pair theorem of sharing: by search over insertion points, exactly, as a linear program, and AdaDUAL in it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from tests.rates.played_shares import completions
+
+from optsched.errors import InputError
+from optsched.problem.contention import Contention
+from optsched.speeds.link_contention import ETHERNET_10G, LinkCost
+from optsched.speeds.sharing_pair import (
+    SharingPair,
+    ends_first,
+    ends_last,
+    never_beats_an_order,
+    share_threshold,
+    sharing_pair,
+)
+from optsched.speeds.two_transfers import threshold, two_transfers
+
+lengths = st.fractions(Fraction(1, 20), 20, max_denominator=40)
+slowdowns = st.fractions(1, 4, max_denominator=30)
+LITTLE = Fraction(1, 10**30)
+
+
+def simulated(pair: SharingPair, delay: Any) -> list[Any]:
+    """Both ends by the event simulation."""
+    xi = (pair.old, pair.new)
+    return completions([0, delay], [pair.left, pair.alone], [{0}, {0}], lambda j, other: xi[j])
+
+
+# --- one insertion point after another ---------------------------------------------------------------------------------
+
+
+def ends_of_pairs(delay: Any, work: Any, xi: Any) -> Any:
+    """Both ends of many pairs, f64[2, ...]: at each event everyone moves at 1 or 1 / xi; ``work``, ``xi`` [2, ...]."""
+    left, end = np.array(work), np.zeros(work.shape)
+    now = np.zeros(delay.shape)
+    for _ in range(3):  # a start and two ends
+        runs = (left > 0) & (np.stack([np.zeros_like(delay), delay]) <= now)
+        speed = np.where(runs, np.where(runs.all(axis=0), 1 / xi, 1.0), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            takes = np.where(runs, left / speed, np.inf)
+        step = np.minimum(takes.min(axis=0), np.where((now < delay) & (left[1] > 0), delay - now, np.inf))
+        step = np.where(np.isfinite(step), step, 0.0)
+        now = now + step
+        left = np.where(runs & (takes <= step), 0.0, left - np.where(runs, step * speed, 0.0))
+        end = np.where(runs & (left == 0.0), now, end)
+    assert (left == 0).all()
+    return end
+
+
+def test_twenty_thousand_pairs_against_every_insertion_point() -> None:
+    """No inner point is better than both ends; the closed form says which end; t_con and t_seq are its values."""
+    rng = np.random.default_rng(6)
+    pairs, points = 20_000, 15
+    work = np.exp(rng.uniform(np.log(0.05), np.log(20), (2, pairs)))
+    xi = np.where(rng.random(pairs) < 0.3, 1 + rng.random(pairs) * 2, 1 + rng.exponential(0.6, (2, pairs)))
+    part = np.concatenate([[0.0], np.sort(rng.random((pairs, points - 2)), axis=1).T.mean(axis=1), [1.0]])
+    shift = rng.uniform(-0.4, 0.4, (points, pairs)) / points
+    shift[[0, -1]] = 0.0
+    delay = np.clip(part[:, None] + shift, 0, 1) * work[0]
+    shape = (2, points, pairs)
+    end = ends_of_pairs(delay, np.broadcast_to(work[:, None], shape), np.broadcast_to(xi[:, None], shape))
+    total = end.sum(axis=0)
+    at_once, in_turn, inner = total[0], total[-1], total[1:-1].min(axis=0)
+    assert (np.minimum(at_once, in_turn) <= inner * (1 + 1e-12)).all()
+    found = [sharing_pair(*each) for each in zip(*work.tolist(), *xi.tolist(), strict=True)]
+    assert np.abs(at_once - in_turn).min() > 1e-9  # nobody so near that rounding could decide
+    assert [each.start_now for each in found] == (at_once < in_turn).tolist()
+    assert np.array([each.together for each in found]) == pytest.approx(at_once / 2, rel=1e-12)
+    assert np.array([each.in_turn for each in found]) == pytest.approx(in_turn / 2, rel=1e-12)
+    assert [each.ends_sooner for each in found] == (end[:, 0].max(axis=0) < end[:, -1].max(axis=0)).tolist()
+    ratio = work[1] / work[0]
+    assert [y < share_threshold(each.new, each.old) for y, each in zip(ratio.tolist(), found, strict=True)] == [
+        each.start_now for each in found
+    ]
+    # both answers in every regime, so that no branch goes untested
+    first = xi[1] * work[1] <= xi[0] * work[0]
+    for regime in (first, ~first):
+        assert 1000 < ((at_once < in_turn) & regime).sum() < regime.sum() - 1000
+
+
+# --- exactly ------------------------------------------------------------------------------------------------------------
+
+
+@given(lengths, lengths, slowdowns, slowdowns, st.fractions(0, Fraction(3, 2), max_denominator=50))
+def test_completions_after_a_delay_are_the_simulation(
+    left: Fraction, alone: Fraction, old: Fraction, new: Fraction, part: Fraction
+) -> None:
+    pair = sharing_pair(left, alone, old, new)
+    delay = part * left
+    assert list(pair.completions(delay)) == simulated(pair, delay)
+    little = Fraction(1, 10**12)
+    rise = pair.delayed_sum(delay + little) - pair.delayed_sum(delay)
+    kinks = (left, left - new * alone / old)
+    if not any(delay < kink <= delay + little for kink in kinks):
+        assert rise == pair.slope(delay) * little
+
+
+@given(lengths, lengths, slowdowns, slowdowns)
+def test_no_delay_beats_both_ends(left: Fraction, alone: Fraction, old: Fraction, new: Fraction) -> None:
+    pair = sharing_pair(left, alone, old, new)
+    sums = [sum(simulated(pair, left * Fraction(step, 12))) for step in range(14)]
+    assert pair.optimal_sum == min(sums)
+    assert (2 * pair.together, 2 * pair.in_turn) == (sums[0], sums[12])
+    assert pair.start_now == (sums[0] < sums[12])
+    weighted = [7 * old + new / 5 for old, new in (simulated(pair, left * Fraction(step, 12)) for step in range(13))]
+    assert min(weighted) == min(weighted[0], weighted[-1])  # weights change slopes, not their number
+
+
+@given(slowdowns, slowdowns)
+def test_the_two_costs_of_a_second_hang_together(xi: Fraction, other: Fraction) -> None:
+    k, K = ends_first(xi, other), ends_last(xi, other)
+    assert (k - 1) * other == (K - 1) * xi == 2 * xi * other - xi - other
+    assert (k - 1) * (K - 1) >= 1 or not never_beats_an_order(xi, other)
+
+
+@pytest.mark.parametrize("old", [Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2), Fraction(7)])
+@pytest.mark.parametrize("new", [Fraction(1), Fraction(4, 3), Fraction(3, 2), Fraction(3)])
+def test_the_answer_flips_exactly_at_the_threshold(old: Fraction, new: Fraction) -> None:
+    edge = share_threshold(new, old)
+    if edge == math.inf:
+        assert all(sharing_pair(Fraction(7), Fraction(7) * y, old, new).start_now for y in (LITTLE, 1, 1 / LITTLE))
+        return
+    below, at, above = (sharing_pair(Fraction(7), edge * 7 + shift, old, new) for shift in (-LITTLE, 0, LITTLE))
+    assert below.start_now
+    assert below.together < below.in_turn
+    assert not at.start_now  # equally good: the strict test lets it wait
+    assert at.together == at.in_turn
+    assert at.best_delay == 7
+    assert not above.start_now
+    if ends_last(new, old) == 2 and edge * new >= old:  # A ends last from here on: equally good at any length
+        assert above.together == above.in_turn
+    else:
+        assert above.together > above.in_turn
+
+
+def test_xi_of_three_halves_and_one() -> None:
+    for alone in (1, 2, Fraction(100)):  # A longer: exactly as good, so not shared
+        pair = sharing_pair(Fraction(1), Fraction(alone), Fraction(3, 2), Fraction(3, 2))
+        assert pair.together == pair.in_turn
+        assert not pair.start_now
+        for xi, shares in ((Fraction(3, 2) - LITTLE, True), (Fraction(3, 2) + LITTLE, False), (Fraction(1), True)):
+            assert sharing_pair(Fraction(1), Fraction(alone), xi, xi).start_now is shares
+    for alone in (1e-9, 1.0, 1e9):
+        assert not sharing_pair(alone, 1.0, 1.5, 1.5).start_now or alone > 1
+        assert sharing_pair(1.0, alone, 1.0, 1.0).start_now
+        assert sharing_pair(1.0, alone, 1.0, 1.9).start_now  # the running job is not slowed down
+
+
+def test_thresholds_of_the_sheet() -> None:
+    """Equal xi; A shorter: e_A / e_B < 1 / (2 xi - 2); A longer: xi < 1.5."""
+    row = {1.2: 2.5, 1.333: 1.5, 1.5: 1.0, 1.7: 0.7143, 2: 0.5, 2.5: 0.3333}
+    for xi, expected in row.items():
+        assert 1 / (ends_first(xi, xi) - 1) == pytest.approx(expected, abs=2e-3 if xi == 1.333 else 5e-5)
+        assert share_threshold(xi, xi) == (math.inf if xi < 1.5 else pytest.approx(expected, abs=5e-5))
+        assert sharing_pair(1, 1000, xi, xi).start_now is (xi < 1.5)
+
+
+@given(slowdowns, slowdowns, lengths, lengths)
+def test_when_sharing_never_pays(one: Fraction, other: Fraction, a: Fraction, b: Fraction) -> None:
+    """Against the better of both orders, which is the preemptive optimum without sharing."""
+    pair, orders = sharing_pair(b, a, other, one), min(2 * b + a, 2 * a + b)
+    assert pair.preemptive_sum == min(2 * pair.together, orders)
+    k, K = ends_first(one, other), ends_last(one, other)
+    never = (K >= 2 and (k - 1) * a >= b) or (k >= 2 and (K - 1) * b >= a)
+    assert (2 * pair.together >= orders) == never
+    if never_beats_an_order(one, other):
+        assert never
+    else:  # some length shows it: a very short or a very long job
+        tried = [sharing_pair(Fraction(1), y, other, one) for y in (Fraction(1, 10**6), Fraction(10**6))]
+        tried += [sharing_pair(Fraction(1), (K - 1 + 1 / (k - 1)) / 2, other, one)] if k > 1 and K > 1 else []
+        assert any(2 * each.together < min(2 + each.alone, 1 + 2 * each.alone) for each in tried)
+    assert pair.ends_sooner == (max(simulated(pair, 0)) < a + b) == (1 / one + 1 / other > 1)
+
+
+# --- linear programs ----------------------------------------------------------------------------------------------------
+
+
+def least_sum(order: str, pair: SharingPair) -> float:
+    """The least C_A + C_B over all starts with this order of events, each point in time a variable; inf: impossible.
+
+    ``order``: four letters, a / b start, A / B end. Work of a job: the lengths of its intervals, over xi where both run.
+    """
+    at = {event: i for i, event in enumerate(order)}
+    cost = np.zeros(4)
+    cost[[at["A"], at["B"]]] = 1
+    equal, due = [], []
+    for start, end, work, xi in (("a", "A", pair.alone, pair.new), ("b", "B", pair.left, pair.old)):
+        row = np.zeros(4)
+        for i in range(at[start], at[end]):
+            other = {"a": ("b", "B"), "b": ("a", "A")}[start]
+            speed = 1 / xi if at[other[0]] <= i < at[other[1]] else 1.0
+            row[[i, i + 1]] += [-speed, speed]
+        equal.append(row)
+        due.append(work)
+    rising = -np.diff(np.eye(4), axis=0)
+    found = linprog(cost, A_ub=rising, b_ub=np.zeros(3), A_eq=equal, b_eq=due, bounds=(0, None), method="highs")
+    return float(found.fun) if found.status == 0 else math.inf
+
+
+def test_the_linear_programs_of_all_event_orders_say_the_same() -> None:
+    rng = np.random.default_rng(3)
+    for trial in range(60):
+        left, alone = np.exp(rng.uniform(-2, 2, 2)).tolist()
+        old, new = (1 + rng.exponential(0.6, 2)).tolist()
+        pair = sharing_pair(left, alone, old, new)
+        begun = min(least_sum(order, pair) for order in ("baAB", "baBA", "bBaA"))
+        assert begun == pytest.approx(pair.optimal_sum, rel=1e-9)
+        if trial % 5 == 0:  # B may also wait for A: then it is as if it were preempted at once
+            best = min(begun, *(least_sum(order, pair) for order in ("abAB", "abBA", "aAbB")))
+            assert best == pytest.approx(pair.preemptive_sum, rel=1e-9)
+
+
+def test_the_preemptive_optimum_is_a_linear_program_over_states() -> None:
+    """While both are there: seconds alone, alone and together; then the one that is left, alone."""
+    rng = np.random.default_rng(4)
+    for _ in range(25):
+        left, alone = np.exp(rng.uniform(-2, 2, 2)).tolist()
+        old, new = (1 + rng.exponential(0.6, 2)).tolist()
+        least = math.inf
+        for mine, others, xi, partner in ((alone, left, new, old), (left, alone, old, new)):
+            # mine ends first: a alone, b the other alone, c both; the sum is 2 (a + b + c) + others - b - c / partner
+            found = linprog(
+                [2, 1, 2 - 1 / partner],
+                A_eq=[[1, 0, 1 / xi]],
+                b_eq=[mine],
+                A_ub=[[0, 1, 1 / partner]],
+                b_ub=[others],
+                method="highs",
+            )
+            least = min(least, found.fun + others)
+        assert sharing_pair(left, alone, old, new).preemptive_sum == pytest.approx(least, rel=1e-9)
+
+
+# --- AdaDUAL ------------------------------------------------------------------------------------------------------------
+
+
+@given(lengths, lengths, lengths, st.fractions(0, 3, max_denominator=20), st.fractions(0, 1, max_denominator=9))
+def test_adadual_is_the_special_case(old: Fraction, new: Fraction, b: Fraction, eta: Fraction, part: Fraction) -> None:
+    """xi = (2 b + eta) / b: the same threshold, completions and decision, in fractions."""
+    link, xi = LinkCost(b, eta), (2 * b + eta) / b
+    assert share_threshold(xi, xi) == threshold(link)
+    transfers, pair = two_transfers(link, old, new), sharing_pair(b * old, b * new, xi, xi)
+    assert transfers.start_now == pair.start_now
+    assert transfers.completions(part * b * old) == pair.completions(part * b * old)
+    assert transfers.optimal_sum == pair.optimal_sum
+    assert never_beats_an_order(xi, xi)
+    assert not pair.ends_sooner
+
+
+def test_adadual_decides_alike_in_floats() -> None:
+    rng = np.random.default_rng(2)
+    for penalty in (0.0, 0.235e-9, 1e-9):
+        link = Contention(0.856e-9, penalty)
+        xi = (2 * link.seconds_per_byte + penalty) / link.seconds_per_byte
+        assert share_threshold(xi, xi) == pytest.approx(link.theta, rel=1e-12)
+        for old, new in np.exp(rng.uniform(10, 20, (700, 2))).tolist():
+            pair = sharing_pair(link.seconds_per_byte * old, link.seconds_per_byte * new, xi, xi)
+            assert pair.start_now == two_transfers(link, old, new).start_now
+    assert share_threshold(2 + 0.2745, 2 + 0.2745) == pytest.approx(ETHERNET_10G.theta, abs=5e-5)
+
+
+# --- what is not legal --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: sharing_pair(0, 1, 2, 2), "left = 0: .*seconds > 0"),
+        (lambda: sharing_pair(1, math.inf, 2, 2), "alone = inf"),
+        (lambda: sharing_pair(1, 1, 0.99, 2), "old: slow-down = 0.99: .*>= 1"),
+        (lambda: sharing_pair(1, 1, 2, math.nan), "new: slow-down = nan"),
+        (lambda: sharing_pair(1, 1, True, 2), "old: slow-down = True"),
+        (lambda: sharing_pair(1, 1, 2, 2).completions(-1), "delay = -1"),
+        (lambda: share_threshold(Fraction(1, 2), 1), "new: slow-down"),
+        (lambda: never_beats_an_order(1, math.inf), "other: slow-down"),
+    ],
+)
+def test_what_is_not_legal(call: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        call()
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,241 @@
+"""The iteration time of a placement: every term, the trap instances, monotonicity, and bounds on every placement."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.rates.random_profiles import clusters, exact_alpha, placements, profiles
+
+from optsched.errors import InputError
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.profile import Profile, Stage
+from optsched.speeds.network import Network
+from optsched.speeds.stage_graph import (
+    alpha_max,
+    alpha_min,
+    iteration_time,
+    pair_bytes,
+    pipeline_factor,
+    replica_graph,
+    replica_seconds,
+    ring_bytes,
+    ring_seconds,
+    stage_graph,
+)
+
+GB = 1e9
+TRAP = {"forward": 0.05, "backward": 0.1}
+H1 = Profile.of_stages(
+    [
+        Stage(3, **TRAP, parameters=1.5 * GB, activations=0.01 * GB),
+        Stage(3, **TRAP, parameters=1.5 * GB, activations=0.1 * GB),
+        Stage(1, **TRAP, parameters=0.4 * GB),
+    ]
+)
+H2 = Profile.of_stages(
+    [Stage(3, **TRAP, parameters=1.5 * GB, activations=0.1 * GB), Stage(3, **TRAP, parameters=1.5 * GB)]
+)
+# 2 nodes; links inside of 100 B/s, 4 B/s for each of 4 GPUs outside
+PLAIN = Network.of(Cluster((NodeGroup(4, 2, nic_bandwidth=16.0, intra_bandwidth=100.0),)))
+
+
+def trap_network(*gpus: int) -> Network:
+    """Nodes of so many free GPUs, 25 GB/s inside and 1.25 GB/s a GPU outside."""
+    return Network.of(Cluster(tuple(NodeGroup(g, nic_bandwidth=1.25 * GB * g, intra_bandwidth=25 * GB) for g in gpus)))
+
+
+def cut(profile: Profile, nodes: list[int]) -> float:
+    """Bytes an iteration between replicas on different nodes."""
+    graph = replica_graph(profile)
+    place = dict(zip(graph, nodes, strict=True))
+    return float(sum(w for v, u, w in graph.edges(data="weight") if place[v] != place[u]))
+
+
+def test_pairs_carry_activations_and_gradients() -> None:
+    assert pair_bytes(60.0, 2, 3) == 20
+    assert pair_bytes(60.0, 1, 1) == 120
+    assert pair_bytes(0.0, 4, 4) == 0
+
+
+def test_a_ring_moves_twice_the_parameters_but_one_share() -> None:
+    assert ring_bytes(100.0, 1) == 0
+    assert ring_bytes(100.0, 2) == 100
+    assert ring_bytes(100.0, 4) == 150
+
+
+def test_filling_the_pipeline_costs_a_stage_less_one_for_each_micro_batch() -> None:
+    assert pipeline_factor(4, None) == 1
+    assert pipeline_factor(1, 1) == 1
+    assert pipeline_factor(4, 1) == 4
+    assert pipeline_factor(4, 6) == 1.5
+
+
+def test_a_ring_is_as_fast_as_its_slowest_link() -> None:
+    assert ring_seconds(200.0, [0, 0, 0], PLAIN) == 2
+    assert ring_seconds(200.0, [0, 0, 1], PLAIN) == 50
+    assert ring_seconds(200.0, [1], PLAIN) == 0
+    unlike = dataclasses.replace(PLAIN, cross=np.array([4.0, 2.0]))
+    assert ring_seconds(200.0, [0, 0, 0], unlike) == 2
+    assert ring_seconds(200.0, [0, 0, 1], unlike) == 100
+
+
+def test_a_replica_waits_for_every_neighbour() -> None:
+    assert replica_seconds(0, [], PLAIN) == 0
+    assert replica_seconds(0, [(0, 50.0), (0, 50.0), (1, 8.0)], PLAIN) == 3
+
+
+def test_the_graphs_hold_what_the_terms_need() -> None:
+    profile = Profile.of_stages(
+        [Stage(2, 1.0, 2.0, parameters=30.0, activations=60.0), Stage(3, 0.5, 0.5, parameters=9.0, activations=5.0)]
+    )
+    stages = stage_graph(profile)
+    assert stages.nodes[0] == {"replicas": 2, "compute": 3.0, "ring": 30.0, "parameters": 30.0}
+    assert stages.nodes[1]["ring"] == 12
+    assert dict(stages.edges) == {(0, 1): {"activations": 60.0, "pair": 20.0}}
+    replicas = replica_graph(profile)
+    assert list(replicas) == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]  # stage-major, the order of a placement
+    assert replicas.edges[(0, 0), (0, 1)]["weight"] == 60  # 4 h/k
+    assert replicas.edges[(1, 0), (1, 2)]["weight"] == 12
+    assert replicas.edges[(0, 1), (1, 2)]["weight"] == 20
+    assert replicas.number_of_edges() == 1 + 3 + 6
+
+
+@given(profiles())
+def test_the_weights_of_replicas_add_up_to_the_traffic_of_the_stages(profile: Profile) -> None:
+    weights = sum(w for _, _, w in replica_graph(profile).edges(data="weight"))
+    rings = sum(stage.replicas * ring_bytes(stage.parameters, stage.replicas) for stage in profile.stages)
+    assert weights == pytest.approx(rings + sum(2 * a for _, _, a in profile.edges), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("micro_batches", "nodes", "alpha"),
+    [
+        # stage 0: 3 s and 2 replicas, stage 1: 1 s and 1 replica; pairs of 40 bytes, a ring of 30 bytes
+        (None, [0, 0, 0], 3 + 0.4 + 0.3),
+        (None, [0, 0, 1], 1 + 20 + 0.3),  # stage 1 waits for both replicas, at 4 B/s
+        (None, [0, 1, 1], 3 + 10 + 7.5),  # replica 0 waits 10 s, stage 1 10.4 s; the ring crosses
+        (2, [0, 1, 1], 1.5 * 13 + 7.5),  # what fills the pipeline does not multiply the ring
+    ],
+)
+def test_known_placements_by_hand(micro_batches: int | None, nodes: list[int], alpha: float) -> None:
+    stages = [Stage(2, 1.0, 2.0, parameters=30.0, activations=40.0), Stage(1, 0.5, 0.5, parameters=1e9)]
+    profile = Profile.of_stages(stages, micro_batches=micro_batches)
+    assert iteration_time(profile, PLAIN, nodes) == pytest.approx(alpha, rel=1e-14)
+
+
+def test_trap_h1_has_the_published_values() -> None:
+    network = trap_network(4, 4)
+    best, greedy = [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 1]
+    assert round(iteration_time(H1, network, best), 4) == 0.2380
+    assert round(iteration_time(H1, network, greedy), 4) == 1.8087
+    assert cut(H1, best) == pytest.approx(0.02 * GB)
+    assert round(cut(H1, greedy) / GB, 2) == 4.08
+    cluster = Cluster((NodeGroup(4, 2, nic_bandwidth=5 * GB, intra_bandwidth=25 * GB),))
+    assert min(iteration_time(H1, network, nodes) for nodes in placements(H1, cluster)) == pytest.approx(
+        iteration_time(H1, network, best)
+    )
+    assert alpha_min(H1, network) <= iteration_time(H1, network, best)
+
+
+def test_trap_h2_has_the_published_values() -> None:
+    network = trap_network(2, 3, 4)
+    assert round(iteration_time(H2, network, [1, 1, 1, 2, 2, 2]), 4) == 0.2833
+    assert round(iteration_time(H2, network, [2, 2, 2, 2, 1, 1]), 4) == 1.8033
+
+
+def test_a_placement_names_one_node_a_replica() -> None:
+    with pytest.raises(InputError, match=r"nodes = 6: .*one node for each of 7 replicas"):
+        iteration_time(H1, trap_network(4, 4), [0] * 6)
+
+
+@given(profiles(), clusters(), st.data())
+def test_the_reference_equals_the_sum_over_pairs_of_replicas(
+    profile: Profile, cluster: Cluster, data: st.DataObject
+) -> None:
+    network = Network.of(cluster)
+    nodes = [data.draw(st.integers(0, cluster.node_count - 1)) for _ in range(profile.gpus)]
+    exact = exact_alpha(profile, network, nodes)
+    assert abs(Fraction(iteration_time(profile, network, nodes)) - exact) <= exact * Fraction(1, 10**13)
+
+
+@given(profiles(), clusters(nodes=4, alike=True), st.data())
+def test_merging_two_alike_nodes_never_slows_and_parting_never_speeds_up(
+    profile: Profile, cluster: Cluster, data: st.DataObject
+) -> None:
+    # Two more nodes, so that one is free; whether the merged node has room does not matter to the formula.
+    group = dataclasses.replace(cluster.nodes[0], count=cluster.node_count + 2)
+    network = Network.of(Cluster((group,)))
+    node = st.integers(0, group.count - 2)
+    nodes = [data.draw(node) for _ in range(profile.gpus)]
+    before = iteration_time(profile, network, nodes)
+    here, there, moved = data.draw(node), data.draw(node), data.draw(st.integers(0, profile.gpus - 1))
+    assert iteration_time(profile, network, [here if m == there else m for m in nodes]) <= before
+    parted = [group.count - 1 if q == moved else m for q, m in enumerate(nodes)]
+    assert iteration_time(profile, network, parted) >= before
+
+
+@given(profiles(), clusters(), st.data())
+def test_slower_links_never_speed_up(profile: Profile, cluster: Cluster, data: st.DataObject) -> None:
+    network = Network.of(cluster)
+    nodes = [data.draw(st.integers(0, cluster.node_count - 1)) for _ in range(profile.gpus)]
+    slow = data.draw(st.integers(0, cluster.node_count - 1))
+    factor = np.where(np.arange(cluster.node_count) == slow, data.draw(st.sampled_from([0.25, 0.7, 0.99])), 1.0)
+    worse = Network(network.gpus, network.intra * factor, network.cross * factor)
+    before = iteration_time(profile, network, nodes)
+    assert iteration_time(profile, worse, nodes) >= before
+    assert alpha_max(profile, worse) >= alpha_max(profile, network)
+
+
+def enumerated(profile: Profile, cluster: Cluster) -> list[Fraction]:
+    """alpha of every placement that there is room for, exactly."""
+    network = Network.of(cluster)
+    return [exact_alpha(profile, network, nodes) for nodes in placements(profile, cluster)]
+
+
+@given(profiles(gpus=5, stages=3), clusters(gpus=3))
+def test_the_bounds_hold_on_every_placement_of_any_cluster(profile: Profile, cluster: Cluster) -> None:
+    network = Network.of(cluster)
+    low, high = alpha_min(profile, network), alpha_max(profile, network)
+    for nodes in placements(profile, cluster):
+        assert low <= iteration_time(profile, network, nodes) <= high * (1 + 1e-13)
+
+
+@given(profiles(gpus=4, stages=3), clusters(gpus=3, alike=True))
+def test_the_lower_bound_is_the_minimum_where_the_gang_fits_on_one_of_alike_nodes(
+    profile: Profile, cluster: Cluster
+) -> None:
+    network = Network.of(cluster)
+    every = enumerated(profile, cluster)
+    if every and profile.gpus <= cluster.nodes[0].gpus:
+        assert alpha_min(profile, network) == pytest.approx(float(min(every)), rel=1e-12)
+    if every and profile.gpus <= cluster.node_count:  # every replica on a node of its own is among them
+        assert alpha_max(profile, network) == pytest.approx(float(max(every)), rel=1e-12)
+
+
+@pytest.mark.parametrize(("gpus", "nodes"), [(2, 2), (3, 2), (1, 4)])
+def test_a_gang_larger_than_a_node_pays_for_the_cheapest_cut(gpus: int, nodes: int) -> None:
+    cluster = Cluster((NodeGroup(gpus, nodes, nic_bandwidth=1.0 * gpus, intra_bandwidth=10.0),))
+    network = Network.of(cluster)
+    chain = Profile.of_stages([Stage(1, 0.0, 1.0, activations=a) for a in (5.0, 1.0, 5.0)] + [Stage(1, 0.0, 1.0)])
+    least = float(min(enumerated(chain, cluster)))
+    assert alpha_min(chain, network) <= least
+    if gpus == 2:  # two nodes part the chain in its cheap middle: 1 + 2 x 5/10 + 2 x 1/1
+        assert least == pytest.approx(4)
+        assert alpha_min(chain, network) == pytest.approx(4)
+    wide = Profile.of_stages([Stage(4, 0.0, 1.0, parameters=8.0)])  # its ring crosses in any case: 1 + 12/1
+    assert alpha_min(wide, network) == pytest.approx(float(min(enumerated(wide, cluster)))) == pytest.approx(13)
+
+
+def test_stages_that_exchange_nothing_may_lie_apart_for_free() -> None:
+    cluster = Cluster((NodeGroup(2, 2, nic_bandwidth=1.0, intra_bandwidth=10.0),))
+    profile = Profile((Stage(2, 0.0, 1.0, parameters=10.0), Stage(2, 0.0, 2.0, parameters=10.0)))
+    assert (
+        alpha_min(profile, Network.of(cluster))
+        == pytest.approx(3)
+        == pytest.approx(min(map(float, enumerated(profile, cluster))))
+    )
