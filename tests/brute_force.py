@@ -1,4 +1,4 @@
-"""Optima of tiny instances by exhaustion, in plain Python fractions: the independent road of many tests.
+"""Optima of tiny instances by exhaustion, in plain Python fractions: the independent method of many tests.
 
 `optimum` searches non-preemptive schedules of rigid gangs, `preemptive_optimum` those that preempt at multiples of a
 slot. Both are for instances in which every job may use every GPU, so that only the number of GPUs counts.

@@ -14,7 +14,7 @@ from optsched import warm_up
 from optsched.compiled import Function, njit
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
-from optsched.solvers.task import ROADS
+from optsched.solvers.solve_state import METHODS
 
 
 def total(values: Any) -> float:
@@ -65,5 +65,5 @@ def test_every_policy_placement_bound_and_exact_method_is_used(monkeypatch: pyte
             step()
     assert {f"placement {name}" for name in PLACEMENTS.names()} <= set(steps)
     assert used["policies"] == set(POLICIES.names())
-    assert used["methods"] == {None, *ROADS.names()}
+    assert used["methods"] == {None, *METHODS.names()}
     assert used["bounds"] >= {"gang", "gang-nonpreemptive", "sharing"}

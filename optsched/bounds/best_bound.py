@@ -83,7 +83,7 @@ def bound(instance: Source, objective: str | None = None, schedule_class: str | 
 
     Returns
     -------
-    A certificate that has not been verified yet: `Certificate.verify` is another road than the one that made it.
+    A certificate that has not been verified yet: `Certificate.verify` is another method than the one that made it.
     Of equal bounds the one with the shortest data.
 
     Raises

@@ -13,8 +13,8 @@ from fractions import Fraction
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Certificate, register_kind, require_same
 from optsched.bounds.elastic_machine import ELASTIC, elastic_numbers, proved_numbers
-from optsched.bounds.replay import times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, costs_with
+from optsched.bounds.verifier import times_of
 from optsched.problem.instance import Instance
 
 KIND = "elastic-alone"

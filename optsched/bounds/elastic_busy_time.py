@@ -16,8 +16,8 @@ from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Certificate, data_integer, register_kind, require_same
 from optsched.bounds.elastic_machine import ELASTIC, elastic_machine_of, elastic_numbers, proved_numbers
 from optsched.bounds.mean_busy_time import OBJECTIVES, bound_with, proved, weights_on_grid
-from optsched.bounds.replay import MAX_EXPONENT, floor_to_grid, times_of
 from optsched.bounds.sum_costs import costs_with
+from optsched.bounds.verifier import MAX_EXPONENT, floor_to_grid, times_of
 from optsched.problem.instance import Instance
 
 KIND = "elastic-busy-time"

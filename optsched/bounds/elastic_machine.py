@@ -14,7 +14,7 @@ shares of jobs that run together add up to at most 1.
 A job that scales well has about the d_j of one GPU; one whose overhead is large for small batches has less with more GPUs.
 Rates are floats, taken as exact; d_j and e_j are rounded down to floats, so all is exact from there.
 
-`elastic_numbers` and the verifier's `proved_numbers` are two roads to the same numbers; `elastic_machine_of` is the
+`elastic_numbers` and the verifier's `proved_numbers` are two ways to the same numbers; `elastic_machine_of` is the
 verifier's machine, in Python integers.
 """
 
@@ -30,7 +30,7 @@ import numpy.typing as npt
 from optsched.bounds.certificate import Certificate, data_integer, rounded_down
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
-from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, floor_to_grid, over_common
+from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times, floor_to_grid, over_common
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.goodput import Goodputs

@@ -16,10 +16,10 @@ from fractions import Fraction
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Certificate, ratio_text, register_kind, require_same
 from optsched.bounds.elastic_machine import ELASTIC, elastic_machine_of, elastic_numbers, proved_numbers
-from optsched.bounds.replay import times_of
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
 from optsched.bounds.sum_costs import costs_with
-from optsched.bounds.weight_levels import claimed_levels, levels_of
+from optsched.bounds.verifier import times_of
+from optsched.bounds.weight_levels import levels_of, stated_levels
 from optsched.problem.instance import Instance
 
 KIND = "elastic-srpt"
@@ -43,6 +43,6 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     alone, volume = proved_numbers(instance)
     times = times_of(instance, certificate.objective, alone)
     machine = elastic_machine_of(certificate, instance, times, volume)
-    levels = claimed_levels(certificate)
+    levels = stated_levels(certificate)
     data = {**machine.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
     require_same(certificate, proved(times, machine, levels), data)

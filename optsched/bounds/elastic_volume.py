@@ -14,8 +14,8 @@ from itertools import accumulate
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Certificate, register_kind, require_same
 from optsched.bounds.elastic_machine import ELASTIC, elastic_machine_of, elastic_numbers, proved_numbers
-from optsched.bounds.replay import times_of
 from optsched.bounds.sum_costs import COMPLETION
+from optsched.bounds.verifier import times_of
 from optsched.bounds.volume import latest_end
 from optsched.problem.instance import Instance
 

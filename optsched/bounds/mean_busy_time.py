@@ -28,11 +28,11 @@ import numpy.typing as npt
 from optsched.bounds.best_bound import best_over_machines, lower_bound
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
 from optsched.bounds.certificate import Certificate, data_integer, register_kind, require_same
-from optsched.bounds.exact_sum import exact_dot
+from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, fraction_bits, on_grid
-from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, busy_pieces, floor_to_grid, machine_of, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
+from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times, busy_pieces, floor_to_grid, machine_of, times_of
 from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.instance import Instance
 

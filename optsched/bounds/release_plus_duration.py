@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import SHARED_CLASSES, Certificate, register_kind, require_same
-from optsched.bounds.replay import times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, sum_costs
+from optsched.bounds.verifier import times_of
 from optsched.problem.instance import Instance
 
 KIND = "release-plus-duration"

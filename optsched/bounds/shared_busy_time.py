@@ -26,13 +26,13 @@ import numpy as np
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import SHARING_CLASSES, Certificate, data_integer, register_kind, require_same
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
-from optsched.bounds.replay import MAX_EXPONENT, times_of
 from optsched.bounds.shared_machine import SharedJobs, best_start, better_charges, shared_jobs
-from optsched.bounds.shared_replay import charges_of, shared_machine_of
-from optsched.bounds.split_busy_time import OBJECTIVES, SHARE_BITS, claimed_multipliers
+from optsched.bounds.shared_verifier import charges_of, shared_machine_of
+from optsched.bounds.split_busy_time import OBJECTIVES, SHARE_BITS, stated_multipliers
 from optsched.bounds.sum_costs import sum_costs
 from optsched.bounds.typed_busy_time import rough_gain, shares_on
 from optsched.bounds.typed_machine import Prices, price_data
+from optsched.bounds.verifier import MAX_EXPONENT, times_of
 from optsched.problem.instance import Instance
 
 KIND = "shared-busy-time"
@@ -79,7 +79,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     times = times_of(instance, certificate.objective)
     machine, data = shared_machine_of(certificate, charges_of(certificate, instance), times)
     exponent = data_integer(certificate, "multiplier_exponent", -MAX_EXPONENT, MAX_EXPONENT)
-    multipliers = claimed_multipliers(certificate, instance, times, machine, exponent)
+    multipliers = stated_multipliers(certificate, instance, times, machine, exponent)
     value, bits = proved(times, machine, multipliers, exponent)
     data |= {**times.data(), "multiplier_exponent": exponent, "held_up_bits": bits, "multipliers": multipliers}
     require_same(certificate, value, data)

@@ -32,9 +32,9 @@ from optsched.bounds.certificate import (
     require_same,
 )
 from optsched.bounds.shared_machine import charged_by_load, shared_jobs
-from optsched.bounds.shared_replay import Charges, charges_of
-from optsched.bounds.typed_makespan import best_dual, claimed_own_prices
-from optsched.bounds.typed_replay import claimed_prices
+from optsched.bounds.shared_verifier import Charges, charges_of
+from optsched.bounds.typed_makespan import best_dual, stated_own_prices
+from optsched.bounds.typed_verifier import stated_prices
 from optsched.problem.instance import Instance
 
 KIND = "shared-makespan"
@@ -64,8 +64,8 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     """Try the charges on every pair, and add the worth of the work that is left, job by job in fractions."""
     charges = charges_of(certificate, instance)
     moment = parse_ratio(certificate.data.get("moment"), "data.moment")
-    own = claimed_own_prices(certificate, instance)
-    prices = claimed_prices(certificate, charges.speeds)
+    own = stated_own_prices(certificate, instance)
+    prices = stated_prices(certificate, charges.speeds)
     total = sum(price * count for price, count in zip(prices, charges.speeds.capacity, strict=True)) + sum(own.values())
     if total == 0:
         raise CertificateError("dual-feasibility", "data.prices and data.own_prices are all 0")

@@ -17,14 +17,14 @@ from fractions import Fraction
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import SHARING_CLASSES, Certificate, ratio_text, register_kind, require_same
-from optsched.bounds.replay import times_of
 from optsched.bounds.shared_machine import SharedJobs, best_start, shared_jobs
-from optsched.bounds.shared_replay import charges_of, shared_machine_of
+from optsched.bounds.shared_verifier import charges_of, shared_machine_of
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
 from optsched.bounds.sum_costs import sum_costs
 from optsched.bounds.typed_machine import Prices, price_data
 from optsched.bounds.typed_srpt import rough_value
-from optsched.bounds.weight_levels import claimed_levels, levels_of
+from optsched.bounds.verifier import times_of
+from optsched.bounds.weight_levels import levels_of, stated_levels
 from optsched.problem.instance import Instance
 
 KIND = "shared-srpt"
@@ -59,6 +59,6 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     """Try the charges on every pair, and run SRPT with a heap of Python integers."""
     times = times_of(instance, certificate.objective)
     machine, data = shared_machine_of(certificate, charges_of(certificate, instance), times)
-    levels = claimed_levels(certificate)
+    levels = stated_levels(certificate)
     data |= {**times.data(), "levels": [ratio_text(level) for level in levels]}
     require_same(certificate, proved(times, machine, levels), data)

@@ -37,8 +37,8 @@ from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
-from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, machine_of, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, SumCosts, sum_costs
+from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times, machine_of, times_of
 from optsched.problem.instance import Instance
 
 Ints = npt.NDArray[np.int64]
@@ -113,13 +113,13 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     times = times_of(instance, certificate.objective)
     machine = machine_of(certificate, instance, times)
     exponent = data_integer(certificate, "multiplier_exponent", -MAX_EXPONENT, MAX_EXPONENT)
-    multipliers = claimed_multipliers(certificate, instance, times, machine, exponent)
+    multipliers = stated_multipliers(certificate, instance, times, machine, exponent)
     value, bits = proved(times, machine, multipliers, exponent)
     data = {**machine.data(), **times.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
     require_same(certificate, value, {**data, "multipliers": multipliers})
 
 
-def claimed_multipliers(
+def stated_multipliers(
     certificate: Certificate, instance: Instance, times: Times, machine: Machine, exponent: int
 ) -> list[int]:
     """``data["multipliers"]``, u_j 2**exponent; a `CertificateError` unless 0 <= u_j <= w_j, 0 without work."""

@@ -20,13 +20,13 @@ import numpy as np
 
 from optsched.bounds.best_bound import best_over_machines, lower_bound
 from optsched.bounds.certificate import Certificate, ratio_text, register_kind, require_same
-from optsched.bounds.exact_sum import exact_dot
+from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
-from optsched.bounds.replay import Machine, Times, machine_of, srpt, times_of
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
-from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced, steps
+from optsched.bounds.verifier import Machine, Times, machine_of, srpt, times_of
+from optsched.bounds.weight_levels import levels_of, reduced, stated_levels, steps
 from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.instance import Instance
 
@@ -72,7 +72,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     """Run SRPT again with a heap of Python integers."""
     times = times_of(instance, certificate.objective)
     machine = machine_of(certificate, instance, times)
-    levels = claimed_levels(certificate)
+    levels = stated_levels(certificate)
     data = {**machine.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
     require_same(certificate, proved(times, machine, levels), data)
 

@@ -24,9 +24,9 @@ from optsched.bounds.certificate import Certificate, ratio_text, register_kind, 
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import on_grid_with_dues
-from optsched.bounds.replay import machine_of, srpt, times_of
 from optsched.bounds.sum_costs import TARDINESS, sum_costs
-from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced, steps
+from optsched.bounds.verifier import machine_of, srpt, times_of
+from optsched.bounds.weight_levels import levels_of, reduced, stated_levels, steps
 from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.instance import Instance
 
@@ -58,7 +58,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     """Start from max(0, r_j + p_j - d_j) for all; count what the matching adds, level by level."""
     times = times_of(instance, certificate.objective)
     machine = machine_of(certificate, instance, times)
-    levels = claimed_levels(certificate)
+    levels = stated_levels(certificate)
     value = times.cost_alone()
     for level, below in zip(levels, [Fraction(0), *levels], strict=False):
         jobs = [j for j in times.with_weight(level) if machine.work[j] > 0]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds.certificate import ratio_text
-from optsched.bounds.exact_sum import exact_dot
+from optsched.bounds.exact_dot import exact_dot
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone

@@ -48,14 +48,14 @@ from optsched.bounds.certificate import (
     register_kind,
     require_same,
 )
-from optsched.bounds.exact_sum import exact_dot
+from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.mean_busy_time import proved_busy_times, weights_on_grid
-from optsched.bounds.replay import MAX_EXPONENT, Times
 from optsched.bounds.split_busy_time import OBJECTIVES, rough_mean_busy_times
 from optsched.bounds.sum_costs import SumCosts
-from optsched.bounds.task_replay import Needs, machine_of_needs, needs_of
 from optsched.bounds.task_times import Resource, TaskTimes, machine_data, task_certificate
+from optsched.bounds.task_verifier import Needs, machine_of_needs, needs_of
+from optsched.bounds.verifier import MAX_EXPONENT, Times
 from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.instance import Instance
 

@@ -22,8 +22,8 @@ from optsched.bounds.certificate import (
     require_same,
 )
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS
-from optsched.bounds.task_replay import needs_of
 from optsched.bounds.task_times import TaskTimes, task_certificate
+from optsched.bounds.task_verifier import needs_of
 from optsched.problem.instance import Instance
 
 KIND = "task-path"

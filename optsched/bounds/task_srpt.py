@@ -24,11 +24,11 @@ import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import SHARING_CLASSES, Certificate, ratio_text, register_kind, require_same
-from optsched.bounds.exact_sum import exact_dot
+from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
-from optsched.bounds.task_replay import machine_of_needs, needs_of
 from optsched.bounds.task_times import GPUS, LINKS, TaskTimes, machine_data, task_certificate
-from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced
+from optsched.bounds.task_verifier import machine_of_needs, needs_of
+from optsched.bounds.weight_levels import levels_of, reduced, stated_levels
 from optsched.problem.instance import Instance
 
 ON_GPUS, ON_LINKS = "task-srpt", "link-srpt"
@@ -80,7 +80,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     needs = needs_of(instance)
     times = needs.times(instance, certificate.objective)
     machine, data = machine_of_needs(certificate, needs)
-    levels = claimed_levels(certificate)
+    levels = stated_levels(certificate)
     value = proved(times, machine, levels)
     tails = needs.jobs[str(data["resource"])]
     for level, below in zip(levels, [Fraction(0), *levels], strict=False):

@@ -29,9 +29,9 @@ from optsched.bounds.certificate import (
     register_kind,
     require_same,
 )
-from optsched.bounds.exact_sum import exact_dot
-from optsched.bounds.task_replay import claimed_resource, needs_of
+from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.task_times import Resource, TaskTimes, task_certificate
+from optsched.bounds.task_verifier import needs_of, stated_resource
 from optsched.problem.instance import Instance
 
 KIND = "task-volume"
@@ -79,7 +79,7 @@ def _best(resource: Resource) -> tuple[Fraction, dict[str, Any]]:
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again; whichever jobs are named by release and tail, they prove their own value."""
     needs = needs_of(instance)
-    resource = claimed_resource(certificate)
+    resource = stated_resource(certificate)
     least = [parse_ratio(certificate.data.get(name), f"data.{name}") for name in ("release", "tail")]
     chosen = [x for x in needs.jobs[resource] if not x.none and x.release >= least[0] and x.tail >= least[1]]
     if not chosen:

@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from optsched.bounds.certificate import CertificateError, rounded_down, shown
-from optsched.bounds.replay import srpt
+from optsched.bounds.verifier import srpt
 from optsched.problem.transfers import TransferProblem
 
 __all__ = ["TransferBound", "makespan_bound", "srpt_per_link"]
@@ -47,7 +47,7 @@ class TransferBound:
         return self.value - sum(map(Fraction, problem.release.tolist()))
 
     def verify(self, problem: TransferProblem) -> None:
-        """Prove the bound again in integers, on another road than the one that found it.
+        """Prove the bound again in integers, on another method than the one that found it.
 
         Raises `CertificateError` (rule ``dual-feasibility``: a transfer is counted on a link that it does not use;
         rule ``value``: the groups prove another value).

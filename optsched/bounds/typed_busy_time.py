@@ -30,14 +30,13 @@ from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES, Certificate, data_integer, register_kind, require_same
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
-from optsched.bounds.replay import MAX_EXPONENT
 from optsched.bounds.split_busy_time import (
     OBJECTIVES,
     SHARE_BITS,
     TOO_MANY,
     best_shares,
-    claimed_multipliers,
     rough_mean_busy_times,
+    stated_multipliers,
 )
 from optsched.bounds.sum_costs import SumCosts
 from optsched.bounds.typed_machine import (
@@ -49,7 +48,8 @@ from optsched.bounds.typed_machine import (
     typed_jobs,
     worth_pricing,
 )
-from optsched.bounds.typed_replay import speeds_of, typed_machine_of, typed_times
+from optsched.bounds.typed_verifier import speeds_of, typed_machine_of, typed_times
+from optsched.bounds.verifier import MAX_EXPONENT
 from optsched.problem.instance import Instance
 
 Floats = npt.NDArray[np.float64]
@@ -113,7 +113,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     times = typed_times(certificate, instance, speeds)
     machine, data = typed_machine_of(certificate, speeds, times)
     exponent = data_integer(certificate, "multiplier_exponent", -MAX_EXPONENT, MAX_EXPONENT)
-    multipliers = claimed_multipliers(certificate, instance, times, machine, exponent)
+    multipliers = stated_multipliers(certificate, instance, times, machine, exponent)
     value, bits = proved(times, machine, multipliers, exponent)
     data |= {**times.data(), "multiplier_exponent": exponent, "held_up_bits": bits, "multipliers": multipliers}
     require_same(certificate, value, data)

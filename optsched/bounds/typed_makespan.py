@@ -37,9 +37,9 @@ from optsched.bounds.certificate import (
     register_kind,
     require_same,
 )
-from optsched.bounds.exact_sum import exact_sum
+from optsched.bounds.exact_dot import exact_sum
 from optsched.bounds.typed_machine import FORKING, Prices, TypedJobs, typed_jobs, worth_pricing
-from optsched.bounds.typed_replay import LARGEST_PRICE, claimed_prices, speeds_of
+from optsched.bounds.typed_verifier import LARGEST_PRICE, speeds_of, stated_prices
 from optsched.problem.instance import Instance
 
 Floats = npt.NDArray[np.float64]
@@ -151,7 +151,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     """Add the worth of the work that is left again, job by job in fractions."""
     speeds, forking = speeds_of(instance), certificate.schedule_class == FORKING
     moment = parse_ratio(certificate.data.get("moment"), "data.moment")
-    prices, own = claimed_prices(certificate, speeds), claimed_own_prices(certificate, instance)
+    prices, own = stated_prices(certificate, speeds), stated_own_prices(certificate, instance)
     if own and forking:
         raise CertificateError("dual-feasibility", "a forked job has more than a second of its own in a second")
     worth, latest = Fraction(0), None
@@ -173,7 +173,7 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     require_same(certificate, value, {"moment": ratio_text(moment), **named})
 
 
-def claimed_own_prices(certificate: Certificate, instance: Instance) -> dict[int, int]:
+def stated_own_prices(certificate: Certificate, instance: Instance) -> dict[int, int]:
     """``data["own_prices"]`` by position of the job, integers > 0."""
     own = certificate.data.get("own_prices")
     if not isinstance(own, dict) or not all(name in instance.index for name in own):

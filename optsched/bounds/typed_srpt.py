@@ -23,8 +23,8 @@ from optsched.bounds.grid import GridJobs
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
 from optsched.bounds.sum_costs import SumCosts
 from optsched.bounds.typed_machine import best_prices, price_data, typed_costs, typed_jobs, worth_pricing
-from optsched.bounds.typed_replay import speeds_of, typed_machine_of, typed_times
-from optsched.bounds.weight_levels import claimed_levels, levels_of, reduced, steps
+from optsched.bounds.typed_verifier import speeds_of, typed_machine_of, typed_times
+from optsched.bounds.weight_levels import levels_of, reduced, stated_levels, steps
 from optsched.problem.instance import Instance
 
 KIND = "typed-srpt"
@@ -67,6 +67,6 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     speeds = speeds_of(instance)
     times = typed_times(certificate, instance, speeds)
     machine, data = typed_machine_of(certificate, speeds, times)
-    levels = claimed_levels(certificate)
+    levels = stated_levels(certificate)
     data |= {**times.data(), "levels": [ratio_text(level) for level in levels]}
     require_same(certificate, proved(times, machine, levels), data)

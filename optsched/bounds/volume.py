@@ -21,7 +21,7 @@ from optsched.bounds.certificate import Certificate, register_kind, require_same
 from optsched.bounds.fast_machine import by_release
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
-from optsched.bounds.replay import machine_of, times_of
+from optsched.bounds.verifier import machine_of, times_of
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 

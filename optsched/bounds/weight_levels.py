@@ -46,7 +46,7 @@ def steps(levels: list[float]) -> list[tuple[float, Fraction]]:
     return [(high, Fraction(high) - Fraction(low)) for low, high in pairwise([0.0, *levels])]
 
 
-def claimed_levels(certificate: Certificate) -> list[Fraction]:
+def stated_levels(certificate: Certificate) -> list[Fraction]:
     """``data["levels"]``; a `CertificateError` unless they ascend from above 0 (else they are no multipliers)."""
     texts = certificate.data.get("levels")
     if not isinstance(texts, list) or len(texts) > MAX_LEVELS:

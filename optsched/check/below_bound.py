@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.check.context import Case
+from optsched.check.context import CheckContext
 from optsched.check.tolerance import RELATIVE, ULPS, whole
 from optsched.errors import InputError
 
@@ -27,7 +27,7 @@ TOGETHER = (
 MOST_JOBS = 20_000  # for which bounds of jobs that are in each other's way are asked for
 
 
-def below_bound(case: Case, objective: str, schedule_class: str, value: Fraction) -> str | None:
+def below_bound(context: CheckContext, objective: str, schedule_class: str, value: Fraction) -> str | None:
     """Why a schedule of that value cannot be: a proven bound on its class, in words; None where there is no such bound.
 
     Raises `CertificateError` where a bound that was just found cannot be proved: that is no fault of the schedule.
@@ -36,8 +36,8 @@ def below_bound(case: Case, objective: str, schedule_class: str, value: Fraction
     from optsched.bounds.best_bound import BOUNDS
     from optsched.problem.objectives import get_objective
 
-    instance, sign = case.instance, -1 if get_objective(objective).gain else 1
-    allowed = _allowed(case, objective, value)
+    instance, sign = context.instance, -1 if get_objective(objective).gain else 1
+    allowed = _allowed(context, objective, value)
     for name in (*ALONE, *(TOGETHER if instance.n <= MOST_JOBS else ())):
         bound = BOUNDS.get(name)
         fits = schedule_class in bound.classes and bound.tasks == instance.at_task_level
@@ -56,9 +56,16 @@ def below_bound(case: Case, objective: str, schedule_class: str, value: Fraction
     return None
 
 
-def _allowed(case: Case, objective: str, value: Fraction) -> Fraction:
-    instance, completion = case.instance, case.completion
-    numbers = (case.claim.start, case.claim.end, case.claim.work, instance.arrival, instance.work, case.pace)
+def _allowed(context: CheckContext, objective: str, value: Fraction) -> Fraction:
+    instance, completion = context.instance, context.completion
+    numbers = (
+        context.document.start,
+        context.document.end,
+        context.document.work,
+        instance.arrival,
+        instance.work,
+        context.pace,
+    )
     if all(bool(whole(x).all()) for x in numbers):
         return Fraction(0)
     stay = np.maximum(completion - instance.arrival, 0.0)
@@ -68,6 +75,6 @@ def _allowed(case: Case, objective: str, value: Fraction) -> Fraction:
         return Fraction(2 * RELATIVE * float(completion.max() - instance.arrival.min()) + clock)
     if objective == "total_utility":  # how much a term w N / stay changes with its stay
         with np.errstate(all="ignore"):
-            change = float((weight * case.need / stay**2).sum()) * clock
+            change = float((weight * context.need / stay**2).sum()) * clock
         return abs(value) * Fraction(2 * RELATIVE) + Fraction(change if np.isfinite(change) else 0.0)
     return Fraction(2 * RELATIVE * float((weight * stay).sum()) + clock * float(weight.sum()))

@@ -1,4 +1,4 @@
-"""A schedule's claim beside its instance, and the violations found in it: what all rules of the referee work with."""
+"""A schedule's document beside its instance, and the violations found in it: what all rules of the referee work with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.check.schedule_document import Claim
+from optsched.check.schedule_document import ScheduleDocument
 from optsched.check.tolerance import number
 from optsched.problem.instance import Instance
 from optsched.speeds.segment_paces import segment_paces
@@ -55,7 +55,7 @@ class Violation:
         return f"{self.rule}: {self.message}"
 
 
-class Findings:
+class Violations:
     """Collects violations: the first of every rule spelled out, all of them counted."""
 
     def __init__(self) -> None:
@@ -79,8 +79,8 @@ class Findings:
         return result
 
 
-class Case:
-    """A claim beside its instance, with what several rules need of both.
+class CheckContext:
+    """A document beside its instance, with what several rules need of both.
 
     Masks over segments, bool[S]: ``known`` (names a job), ``finite`` (all its numbers), ``sound`` (both). Of every
     (segment, GPU) pair, [K]: its ``segment``, its ``node``, and ``gpu``, the number of the GPU in the cluster, where
@@ -89,20 +89,20 @@ class Case:
     number of GPUs that its job must have.
     """
 
-    def __init__(self, instance: Instance, claim: Claim) -> None:
-        self.instance, self.claim = instance, claim
+    def __init__(self, instance: Instance, document: ScheduleDocument) -> None:
+        self.instance, self.document = instance, document
         self.need = instance.work
-        self.known: Bools = claim.job >= 0
-        self.finite: Bools = np.isfinite(claim.start) & np.isfinite(claim.end) & np.isfinite(claim.work)
+        self.known: Bools = document.job >= 0
+        self.finite: Bools = np.isfinite(document.start) & np.isfinite(document.end) & np.isfinite(document.work)
         self.sound: Bools = self.finite & self.known
-        self.segment: Ints = np.repeat(np.arange(claim.job.size), np.diff(claim.offset))
+        self.segment: Ints = np.repeat(np.arange(document.job.size), np.diff(document.offset))
         node_gpus = instance.cluster.node_gpus
-        self.node: Ints = np.clip(claim.node, 0, node_gpus.size - 1)
-        inside = (claim.index >= 0) & (claim.index < node_gpus[self.node])
-        self.exists: Bools = (self.node == claim.node) & inside
-        self.pace: Floats = segment_paces(instance, claim.job, claim.offset, claim.node)
+        self.node: Ints = np.clip(document.node, 0, node_gpus.size - 1)
+        inside = (document.index >= 0) & (document.index < node_gpus[self.node])
+        self.exists: Bools = (self.node == document.node) & inside
+        self.pace: Floats = segment_paces(instance, document.job, document.offset, document.node)
         self.gang: Ints = self.per_segment(instance.gpus)
-        self.gpu: Ints = np.where(self.exists, (np.cumsum(node_gpus) - node_gpus)[self.node] + claim.index, -1)
+        self.gpu: Ints = np.where(self.exists, (np.cumsum(node_gpus) - node_gpus)[self.node] + document.index, -1)
 
     @cached_property
     def first(self) -> Bools:
@@ -116,13 +116,13 @@ class Case:
     @property
     def placed(self) -> Bools:
         """Which segments, bool[S], have the number of GPUs that their job needs, all of which exist."""
-        exist = np.bincount(self.segment[self.exists], minlength=self.claim.job.size)
-        return np.asarray((np.diff(self.claim.offset) == self.gang) & (exist == self.gang))
+        exist = np.bincount(self.segment[self.exists], minlength=self.document.job.size)
+        return np.asarray((np.diff(self.document.offset) == self.gang) & (exist == self.gang))
 
     @cached_property
     def runs(self) -> Bools:
         """Which jobs have a segment, bool[n]."""
-        return np.asarray(np.bincount(self.claim.job[self.known], minlength=self.instance.n) > 0)
+        return np.asarray(np.bincount(self.document.job[self.known], minlength=self.instance.n) > 0)
 
     @cached_property
     def completed(self) -> bool:
@@ -133,27 +133,27 @@ class Case:
     def completion(self) -> Floats:
         """End of the last segment of every job, f64[n] seconds."""
         last = np.full(self.instance.n, -np.inf)
-        np.maximum.at(last, self.claim.job[self.known], self.claim.end[self.known])
+        np.maximum.at(last, self.document.job[self.known], self.document.end[self.known])
         return last
 
     def per_segment(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of jobs, [n], as values of the segments, [S]; 0 where a segment names no job."""
-        return np.append(values, 0)[self.claim.job]  # -1, no job, is the place of that 0
+        return np.append(values, 0)[self.document.job]  # -1, no job, is the place of that 0
 
     def job_id(self, s: int) -> str | None:
         """Id of the job that segment ``s`` names, None when it is no job of the instance."""
-        j = int(self.claim.job[s])
+        j = int(self.document.job[s])
         return None if j < 0 else self.instance.ids[j]
 
     def name(self, s: int) -> str:
         """Segment ``s`` in words."""
         job = self.job_id(s)
-        text = self.claim.unknown[s] if job is None else repr(job)
-        return f"segment {s} (job {text}, {number(self.claim.start[s])} to {number(self.claim.end[s])} s)"
+        text = self.document.unknown[s] if job is None else repr(job)
+        return f"segment {s} (job {text}, {number(self.document.start[s])} to {number(self.document.end[s])} s)"
 
     def place(self, pair: int) -> str:
         """The GPU of a pair in words."""
-        return f"GPU {self.claim.index[pair]} of node {self.claim.node[pair]}"
+        return f"GPU {self.document.index[pair]} of node {self.document.node[pair]}"
 
     def of_segment(self, rule: str, s: int, message: str, legal: str) -> Violation:
         """Segment ``s`` is to blame."""

@@ -20,22 +20,22 @@ from collections import Counter
 
 import numpy as np
 
-from optsched.check.feasibility import Case, Findings, judge
+from optsched.check.feasibility import CheckContext, Violations, judge
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.speeds.measured_scaling import measured_seconds
 from optsched.speeds.scaling import iteration_seconds
 
 
-def judge_elastic(case: Case, *, preemptive: bool = True) -> Findings:
+def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violations:
     """Apply every rule but ``value`` to a schedule of the class ``elastic``."""
-    widths = np.diff(case.claim.offset)
-    elastic = np.append(case.instance.scaled, False)[case.claim.job]
+    widths = np.diff(context.document.offset)
+    elastic = np.append(context.instance.scaled, False)[context.document.job]
     for s in np.flatnonzero(elastic).tolist():
-        nodes = case.node[case.claim.offset[s] : case.claim.offset[s + 1]]
-        case.pace[s] = _pace(case.instance, int(case.claim.job[s]), nodes.tolist())
-    case.gang[elastic] = np.where(np.isfinite(case.pace), widths, case.gang)[elastic]
-    return judge(case, preemptive=preemptive)
+        nodes = context.node[context.document.offset[s] : context.document.offset[s + 1]]
+        context.pace[s] = _pace(context.instance, int(context.document.job[s]), nodes.tolist())
+    context.gang[elastic] = np.where(np.isfinite(context.pace), widths, context.gang)[elastic]
+    return judge(context, preemptive=preemptive)
 
 
 def _pace(instance: Instance, job: int, nodes: list[int]) -> float:

@@ -29,7 +29,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from optsched.check.context import LISTED, RULES, Case, Findings, Violation
+from optsched.check.context import LISTED, RULES, CheckContext, Violation, Violations
 from optsched.check.speed_rules import judge_work, rate
 from optsched.check.tolerance import (
     EXACT,
@@ -51,9 +51,9 @@ __all__ = [
     "RELATIVE",
     "RULES",
     "ULPS",
-    "Case",
-    "Findings",
+    "CheckContext",
     "Violation",
+    "Violations",
     "judge",
     "judge_exclusive",
     "judge_gangs",
@@ -67,164 +67,164 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def judge(case: Case, *, preemptive: bool, forking: bool = False) -> Findings:
+def judge(context: CheckContext, *, preemptive: bool, forking: bool = False) -> Violations:
     """Apply every rule but ``value``.
 
     ``preemptive``: may a job be stopped and resumed? ``forking``: may it run in several copies at once?
     """
-    found = Findings()
+    found = Violations()
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
-        judge_gangs(case, found)
-        judge_exclusive(case, found)
-        rate(case, found)
+        judge_gangs(context, found)
+        judge_exclusive(context, found)
+        rate(context, found)
         if not forking:
-            _one_place(case, found)
+            _one_place(context, found)
         if not preemptive:
-            _preemption(case, found)
+            _preemption(context, found)
     return found
 
 
-def judge_gangs(case: Case, found: Findings) -> None:
+def judge_gangs(context: CheckContext, found: Violations) -> None:
     """The rules that hold whether or not GPUs are shared: all but who else is there, how fast a job is, and preemption."""
     for rule in (_instance, _completeness, _arrival, _gang, _existing_gpus, _type_and_memory, judge_work):
-        rule(case, found)
+        rule(context, found)
 
 
-def _instance(case: Case, found: Findings) -> None:
-    claimed, digest = case.claim.digest, case.instance.digest
+def _instance(context: CheckContext, found: Violations) -> None:
+    claimed, digest = context.document.digest, context.instance.digest
     message = f"made for the instance {claimed!r} (legal: {digest!r}, the one it is checked against)"
     found.add("instance", np.flatnonzero([claimed != digest]), lambda _: Violation("instance", message))
 
 
-def _completeness(case: Case, found: Findings) -> None:
-    claim, rule = case.claim, "completeness"
-    found.add(rule, np.flatnonzero(~case.runs), lambda j: case.of_job(rule, j, "never runs"))
-    ids = f"one of the {case.instance.n} ids of the instance"
-    found.add(rule, np.flatnonzero(~case.known), lambda s: case.of_segment(rule, s, "names no job", ids))
-    broken = np.flatnonzero(~case.finite)
+def _completeness(context: CheckContext, found: Violations) -> None:
+    document, rule = context.document, "completeness"
+    found.add(rule, np.flatnonzero(~context.runs), lambda j: context.of_job(rule, j, "never runs"))
+    ids = f"one of the {context.instance.n} ids of the instance"
+    found.add(rule, np.flatnonzero(~context.known), lambda s: context.of_segment(rule, s, "names no job", ids))
+    broken = np.flatnonzero(~context.finite)
     found.add(
         rule,
         broken,
-        lambda s: case.of_segment(rule, s, f"does {number(claim.work[s])} s of work", "finite times and work"),
+        lambda s: context.of_segment(rule, s, f"does {number(document.work[s])} s of work", "finite times and work"),
     )
 
 
-def _arrival(case: Case, found: Findings) -> None:
-    rows = np.flatnonzero(case.sound)
-    job, start = case.claim.job[rows], case.claim.start[rows]
-    arrival = case.instance.arrival[job]
+def _arrival(context: CheckContext, found: Violations) -> None:
+    rows = np.flatnonzero(context.sound)
+    job, start = context.document.job[rows], context.document.start[rows]
+    arrival = context.instance.arrival[job]
     # No sums lie behind a start: only the rounding of the clock is forgiven.
     each = slack(np.zeros(rows.size), start, arrival)
-    ulp = largest_of_jobs(job, np.spacing(np.maximum(np.abs(start), arrival)), case.instance.n)
+    ulp = largest_of_jobs(job, np.spacing(np.maximum(np.abs(start), arrival)), context.instance.n)
     alone, over = overspent(job, np.maximum(arrival - start, 0.0), each, ULPS * ulp)
     found.add(
         "arrival",
         alone,
-        lambda i: case.of_segment(
+        lambda i: context.of_segment(
             "arrival", int(rows[i]), "starts too early", f"from the job's arrival, {number(arrival[i])}"
         ),
     )
-    found.add("arrival", over, lambda j: _in_sum(case, "arrival", j, "starts too early again and again"))
+    found.add("arrival", over, lambda j: _in_sum(context, "arrival", j, "starts too early again and again"))
 
 
-def _in_sum(case: Case, rule: str, j: int, message: str) -> Violation:
-    job = case.instance.ids[j]
+def _in_sum(context: CheckContext, rule: str, j: int, message: str) -> Violation:
+    job = context.instance.ids[j]
     return Violation(rule, f"job {job!r} {message} (legal: one tolerance for rounding, however many segments)", job)
 
 
-def _tolerance(case: Case) -> Floats:
+def _tolerance(context: CheckContext) -> Floats:
     """What the segments of a job may be together with others', or apart from each other, in all; f64[n] seconds."""
-    claim, n = case.claim, case.instance.n
-    rows = np.flatnonzero(case.sound)
-    job, start, end = claim.job[rows], claim.start[rows], claim.end[rows]
+    document, n = context.document, context.instance.n
+    rows = np.flatnonzero(context.sound)
+    job, start, end = document.job[rows], document.start[rows], document.end[rows]
     ulp = largest_of_jobs(job, np.spacing(np.maximum(np.abs(start), np.abs(end))), n)
     return job_tolerance(of_jobs(job, np.maximum(end - start, 0.0), n), ulp)
 
 
-def _gang(case: Case, found: Findings) -> None:
-    claim, rule = case.claim, "gang"
-    width, gang = np.diff(claim.offset), case.gang
+def _gang(context: CheckContext, found: Violations) -> None:
+    document, rule = context.document, "gang"
+    width, gang = np.diff(document.offset), context.gang
     found.add(
         rule,
-        np.flatnonzero(case.known & (width != gang)),
-        lambda s: case.of_segment(rule, s, f"has {width[s]} GPUs", f"{gang[s]}, the job's gang"),
+        np.flatnonzero(context.known & (width != gang)),
+        lambda s: context.of_segment(rule, s, f"has {width[s]} GPUs", f"{gang[s]}, the job's gang"),
     )
 
 
-def _one_place(case: Case, found: Findings) -> None:
-    claim, rule = case.claim, "gang"
-    rows = np.flatnonzero(case.sound)
-    later, earlier, both, each = _overlaps(claim.job[rows], claim.start[rows], claim.end[rows])
-    alone, over = overspent(claim.job[rows[later]], both, each, _tolerance(case))
+def _one_place(context: CheckContext, found: Violations) -> None:
+    document, rule = context.document, "gang"
+    rows = np.flatnonzero(context.sound)
+    later, earlier, both, each = _overlaps(document.job[rows], document.start[rows], document.end[rows])
+    alone, over = overspent(document.job[rows[later]], both, each, _tolerance(context))
     found.add(
         rule,
         alone,
-        lambda i: case.of_segment(
-            rule, int(rows[later[i]]), f"overlaps {case.name(int(rows[earlier[i]]))}", "one place at a time"
+        lambda i: context.of_segment(
+            rule, int(rows[later[i]]), f"overlaps {context.name(int(rows[earlier[i]]))}", "one place at a time"
         ),
     )
-    found.add(rule, over, lambda j: _in_sum(case, rule, j, "overlaps itself again and again"))
+    found.add(rule, over, lambda j: _in_sum(context, rule, j, "overlaps itself again and again"))
 
 
-def _existing_gpus(case: Case, found: Findings) -> None:
-    segment, rule, cluster = case.segment, "capacity", case.instance.cluster
+def _existing_gpus(context: CheckContext, found: Violations) -> None:
+    segment, rule, cluster = context.segment, "capacity", context.instance.cluster
     found.add(
         rule,
-        np.flatnonzero(~case.exists),
-        lambda k: case.of_segment(rule, int(segment[k]), f"names {case.place(k)}", f"GPUs of {cluster.spec}"),
+        np.flatnonzero(~context.exists),
+        lambda k: context.of_segment(rule, int(segment[k]), f"names {context.place(k)}", f"GPUs of {cluster.spec}"),
     )
     found.add(
         rule,
-        np.flatnonzero(case.exists & ~case.first),
-        lambda k: case.of_segment(rule, int(segment[k]), f"names {case.place(k)} twice", "once"),
+        np.flatnonzero(context.exists & ~context.first),
+        lambda k: context.of_segment(rule, int(segment[k]), f"names {context.place(k)} twice", "once"),
     )
 
 
-def judge_exclusive(case: Case, found: Findings) -> None:
+def judge_exclusive(context: CheckContext, found: Violations) -> None:
     """The rule capacity where GPUs are not shared: a GPU serves one segment at a time."""
-    claim, rule, n = case.claim, "capacity", case.instance.n
-    pairs = np.flatnonzero(case.first & case.finite[case.segment])
-    rows = case.segment[pairs]
-    later, earlier, both, each = _overlaps(case.gpu[pairs], claim.start[rows], claim.end[rows])
+    document, rule, n = context.document, "capacity", context.instance.n
+    pairs = np.flatnonzero(context.first & context.finite[context.segment])
+    rows = context.segment[pairs]
+    later, earlier, both, each = _overlaps(context.gpu[pairs], document.start[rows], document.end[rows])
     # Two gangs meet on many GPUs; that is one violation, told of the first of them.
-    meeting = np.unique(rows[later] * claim.job.size + rows[earlier], return_index=True)[1]
+    meeting = np.unique(rows[later] * document.job.size + rows[earlier], return_index=True)[1]
     later, earlier, both, each = later[meeting], earlier[meeting], both[meeting], each[meeting]
     # It counts for either of the two jobs; n: no job of the instance.
-    job = np.where(claim.job < 0, n, claim.job)
+    job = np.where(document.job < 0, n, document.job)
     blamed = np.concatenate([job[rows[later]], job[rows[earlier]]])
-    allowed = np.append(_tolerance(case), np.inf)
+    allowed = np.append(_tolerance(context), np.inf)
     alone, over = overspent(blamed, np.tile(both, 2), np.tile(each, 2), allowed)
     found.add(
         rule,
         alone[alone < later.size],
-        lambda i: case.of_segment(
+        lambda i: context.of_segment(
             rule,
             int(rows[later[i]]),
-            f"uses {case.place(pairs[later[i]])}, and so does {case.name(int(rows[earlier[i]]))}",
+            f"uses {context.place(pairs[later[i]])}, and so does {context.name(int(rows[earlier[i]]))}",
             "one segment at a time",
         ),
     )
-    found.add(rule, over, lambda j: _in_sum(case, rule, j, "uses GPUs beside other jobs again and again"))
+    found.add(rule, over, lambda j: _in_sum(context, rule, j, "uses GPUs beside other jobs again and again"))
 
 
-def _type_and_memory(case: Case, found: Findings) -> None:
-    instance, cluster = case.instance, case.instance.cluster
-    pairs = np.flatnonzero(case.exists & case.known[case.segment])
-    job, node = case.claim.job[case.segment[pairs]], case.node[pairs]
-    _type(case, pairs, found)
+def _type_and_memory(context: CheckContext, found: Violations) -> None:
+    instance, cluster = context.instance, context.instance.cluster
+    pairs = np.flatnonzero(context.exists & context.known[context.segment])
+    job, node = context.document.job[context.segment[pairs]], context.node[pairs]
+    _type(context, pairs, found)
 
     def short_of_memory(k: int) -> Violation:
-        need = instance.gpu_memory[case.claim.job[case.segment[k]]]
-        offer = cluster.node_memory[case.node[k]]
-        message = f"needs {number(need)} bytes on {case.place(k)}"
-        return case.of_segment("memory", int(case.segment[k]), message, f"at most its {number(offer)} bytes")
+        need = instance.gpu_memory[context.document.job[context.segment[k]]]
+        offer = cluster.node_memory[context.node[k]]
+        message = f"needs {number(need)} bytes on {context.place(k)}"
+        return context.of_segment("memory", int(context.segment[k]), message, f"at most its {number(offer)} bytes")
 
     short = pairs[instance.gpu_memory[job] > cluster.node_memory[node]]
-    found.add("memory", _first_of_segment(case, short), short_of_memory)
+    found.add("memory", _first_of_segment(context, short), short_of_memory)
 
 
-def _type(case: Case, pairs: Ints, found: Findings) -> None:
-    instance, cluster = case.instance, case.instance.cluster
+def _type(context: CheckContext, pairs: Ints, found: Violations) -> None:
+    instance, cluster = context.instance, context.instance.cluster
     if instance.table["gpu_types"].null_count() == instance.n and not instance.tabled.any():
         return
     # Which types suit every different pair of a list of types and a job type with its gang (None: any speed).
@@ -233,17 +233,17 @@ def _type(case: Case, pairs: Ints, found: Findings) -> None:
     kinds = [group.gpu for group in cluster.nodes]
     suits = np.array([[_suits(instance, kind, *limit) for kind in kinds] for limit in position], dtype=np.bool_)
     limit_of_job = np.array([position[limit] for limit in limits], dtype=np.int64)
-    job, group = case.claim.job[case.segment[pairs]], cluster.node_group[case.node[pairs]]
+    job, group = context.document.job[context.segment[pairs]], cluster.node_group[context.node[pairs]]
     wrong = pairs[~suits[limit_of_job[job], group]]
 
     def wrong_type(k: int) -> Violation:
-        j = int(case.claim.job[case.segment[k]])
+        j = int(context.document.job[context.segment[k]])
         here = dict.fromkeys(kind for kind in kinds if _suits(instance, kind, *limits[j]))
         legal = ", ".join(here or instance.table["gpu_types"][j] or ["none of this cluster"])
-        kind = kinds[cluster.node_group[case.node[k]]]
-        return case.of_segment("type", int(case.segment[k]), f"uses {case.place(k)}, a {kind}", legal)
+        kind = kinds[cluster.node_group[context.node[k]]]
+        return context.of_segment("type", int(context.segment[k]), f"uses {context.place(k)}, a {kind}", legal)
 
-    found.add("type", _first_of_segment(case, wrong), wrong_type)
+    found.add("type", _first_of_segment(context, wrong), wrong_type)
 
 
 def _limits(instance: Instance) -> tuple[list[frozenset[str] | None], list[tuple[str, int] | None]]:
@@ -264,40 +264,42 @@ def _suits(instance: Instance, kind: str, allowed: frozenset[str] | None, row: t
     return found is not None and found.together > 0 and (found.spread is None or found.spread > 0)
 
 
-def _first_of_segment(case: Case, pairs: Ints) -> Ints:
-    return pairs[np.unique(case.segment[pairs], return_index=True)[1]]
+def _first_of_segment(context: CheckContext, pairs: Ints) -> Ints:
+    return pairs[np.unique(context.segment[pairs], return_index=True)[1]]
 
 
-def _preemption(case: Case, found: Findings) -> None:
-    claim, rule = case.claim, "preemption"
-    rows = np.flatnonzero(case.sound & ((claim.end > claim.start) | (claim.work > 0)))  # an empty segment is no run
-    rows = rows[np.lexsort((claim.end[rows], claim.start[rows], claim.job[rows]))]
+def _preemption(context: CheckContext, found: Violations) -> None:
+    document, rule = context.document, "preemption"
+    rows = np.flatnonzero(
+        context.sound & ((document.end > document.start) | (document.work > 0))
+    )  # an empty segment is no run
+    rows = rows[np.lexsort((document.end[rows], document.start[rows], document.job[rows]))]
     before, after = rows[:-1], rows[1:]
-    same = claim.job[before] == claim.job[after]
+    same = document.job[before] == document.job[after]
     before, after = before[same], after[same]
-    stop, resume = claim.end[before], claim.start[after]
-    length = np.minimum(stop - claim.start[before], claim.end[after] - resume)
-    gaps, over = overspent(claim.job[after], np.abs(resume - stop), slack(length, stop, resume), _tolerance(case))
+    stop, resume = document.end[before], document.start[after]
+    length = np.minimum(stop - document.start[before], document.end[after] - resume)
+    gaps, over = overspent(document.job[after], np.abs(resume - stop), slack(length, stop, resume), _tolerance(context))
     gap = np.zeros(after.size, dtype=np.bool_)
     gap[gaps] = True
-    cut = np.flatnonzero(gap | _moved(case, before, after))
+    cut = np.flatnonzero(gap | _moved(context, before, after))
     found.add(
         rule,
         cut,
-        lambda i: case.of_segment(
+        lambda i: context.of_segment(
             rule,
             int(after[i]),
-            f"resumes what {case.name(int(before[i]))} began" + ("" if gap[i] else " on other GPUs"),
+            f"resumes what {context.name(int(before[i]))} began" + ("" if gap[i] else " on other GPUs"),
             "one run without gaps on the same GPUs",
         ),
     )
-    found.add(rule, over, lambda j: _in_sum(case, rule, j, "stops again and again"))
+    found.add(rule, over, lambda j: _in_sum(context, rule, j, "stops again and again"))
 
 
-def _moved(case: Case, before: Ints, after: Ints) -> Bools:
+def _moved(context: CheckContext, before: Ints, after: Ints) -> Bools:
     """Which pairs of segments hold different sets of GPUs."""
-    order = np.lexsort((case.gpu, case.segment))  # the pairs stay with their segment, its GPUs ascending
-    gpu, offset = case.gpu[order], case.claim.offset
+    order = np.lexsort((context.gpu, context.segment))  # the pairs stay with their segment, its GPUs ascending
+    gpu, offset = context.gpu[order], context.document.offset
     width = np.diff(offset)
     moved = np.asarray(width[before] != width[after])
     alike = np.flatnonzero(~moved)

@@ -20,20 +20,20 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.check.below_bound import below_bound
-from optsched.check.context import Case, Findings, Violation
+from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.elastic import judge_elastic
 from optsched.check.feasibility import judge, judge_exclusive
 from optsched.check.residency import judge_residency
 from optsched.check.schedule_document import (
     FORMAT,
     PARQUET_MAGIC,
-    claim_of,
-    claim_of_document,
     claim_of_parquet,
+    document_of,
+    document_of_json,
     parse_document,
 )
 from optsched.check.sharing import judge_sharing, judge_whole_batches
-from optsched.check.task_document import TaskClaim, is_task_claim, task_claim_of, task_claim_of_parquet
+from optsched.check.task_document import TaskDocument, is_task_claim, task_claim_of_parquet, task_document_of
 from optsched.check.tasks import judge_tasks
 from optsched.check.tolerance import EXACT, RELATIVE, ULPS, number, whole
 from optsched.errors import InputError
@@ -117,20 +117,20 @@ def check_schedule(
     name = None if objective is None and value is None else _known(instance, objective)
     stated = value if value is None or isinstance(value, float) else Fraction(value)
     if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
-        tasks = task_claim_of(schedule, instance)
-        case = Case(instance, tasks.gangs)
-        return _violations(case, judge_tasks(case, tasks), name, stated)
-    case = Case(instance, claim_of(schedule, instance))
+        tasks = task_document_of(schedule, instance)
+        context = CheckContext(instance, tasks.gangs)
+        return _violations(context, judge_tasks(context, tasks), name, stated)
+    context = CheckContext(instance, document_of(schedule, instance))
     if instance.at_task_level or isinstance(schedule, TaskSchedule):
-        found = judge_residency(case)
+        found = judge_residency(context)
     elif isinstance(schedule, SharedSchedule) and instance.interference is not None:
-        found = judge_sharing(case)
+        found = judge_sharing(context)
     elif elastic:
-        found = judge_elastic(case, preemptive=preemptive)
+        found = judge_elastic(context, preemptive=preemptive)
     else:
-        found = judge(case, preemptive=preemptive, forking=forking)
-        judge_whole_batches(case, found)
-    return _violations(case, found, name, stated)
+        found = judge(context, preemptive=preemptive, forking=forking)
+        judge_whole_batches(context, found)
+    return _violations(context, found, name, stated)
 
 
 def check_file(
@@ -153,61 +153,63 @@ def check_file(
         When the file cannot be read as either: missing, truncated, another format, a field missing or of a wrong type.
     """
     content, instance = read_bytes(path), instance_of(instance)
-    tasks: TaskClaim | None = None
+    tasks: TaskDocument | None = None
     if content.startswith(PARQUET_MAGIC):
         if is_task_claim(content):
             tasks = task_claim_of_parquet(content, instance, path)
-        claim = claim_of_parquet(content, instance, path) if tasks is None else tasks.gangs
+        document = claim_of_parquet(content, instance, path) if tasks is None else tasks.gangs
     else:
-        document = parse_document(content, path)
-        form = document.get("format")
+        raw = parse_document(content, path)
+        form = raw.get("format")
         if form == CERTIFICATE_FORMAT:
-            return Verdict("certificate", _certificate_violations(document, path, instance))
+            return Verdict("certificate", _certificate_violations(raw, path, instance))
         if form != FORMAT:
             legal = f"{FORMAT} or {CERTIFICATE_FORMAT}"
             raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
-        claim = claim_of_document(document, instance, path)
-    case, preemptive = Case(instance, claim), preemptive and claim.preemptive is not False
-    found = _judge(case, tasks, preemptive, forking and claim.forking is True)
+        document = document_of_json(raw, instance, path)
+    context, preemptive = CheckContext(instance, document), preemptive and document.preemptive is not False
+    found = _judge(context, tasks, preemptive, forking and document.forking is True)
     try:
-        name = _known(instance, claim.objective)
+        name = _known(instance, document.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
         return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
-    violations = _violations(case, found, name, claim.value)
+    violations = _violations(context, found, name, document.value)
     if not violations and instance.n:
-        kind = _class_of(case, preemptive, forking and claim.forking is True)
-        message = below_bound(case, name, kind, _value(case, name))
+        kind = _class_of(context, preemptive, forking and document.forking is True)
+        message = below_bound(context, name, kind, _value(context, name))
         violations += [] if message is None else [Violation("value", message)]
     return Verdict("schedule", tuple(violations))
 
 
-def _class_of(case: Case, preemptive: bool, forking: bool) -> str:
+def _class_of(context: CheckContext, preemptive: bool, forking: bool) -> str:
     """The class of schedules that a file was judged as, as `optsched.bounds.certificate` names them."""
-    if case.instance.at_task_level or (case.claim.sharing is True and case.instance.interference is not None):
+    if context.instance.at_task_level or (
+        context.document.sharing is True and context.instance.interference is not None
+    ):
         return "sharing"
-    if case.claim.elastic is True and case.instance.scaled.any():
+    if context.document.elastic is True and context.instance.scaled.any():
         return "elastic"
     if forking:
         return "forking"
     return "gang" if preemptive else "gang-nonpreemptive"
 
 
-def _judge(case: Case, tasks: TaskClaim | None, preemptive: bool, forking: bool) -> Findings:
-    """The rules for what a file claims to be: tasks, residencies on shared GPUs, or segments on exclusive ones."""
+def _judge(context: CheckContext, tasks: TaskDocument | None, preemptive: bool, forking: bool) -> Violations:
+    """The rules for what a file documents to be: tasks, residencies on shared GPUs, or segments on exclusive ones."""
     if tasks is not None:
-        return judge_tasks(case, tasks)
-    if not case.instance.at_task_level:
+        return judge_tasks(context, tasks)
+    if not context.instance.at_task_level:
         # Without interference jobs cannot share, whatever a file says: they are alone on their GPUs.
-        if case.claim.sharing is True and case.instance.interference is not None:
-            return judge_sharing(case)
-        if case.claim.elastic is True:
-            return judge_elastic(case, preemptive=preemptive)
-        found = judge(case, preemptive=preemptive, forking=forking)
-        judge_whole_batches(case, found)
+        if context.document.sharing is True and context.instance.interference is not None:
+            return judge_sharing(context)
+        if context.document.elastic is True:
+            return judge_elastic(context, preemptive=preemptive)
+        found = judge(context, preemptive=preemptive, forking=forking)
+        judge_whole_batches(context, found)
         return found
-    found = judge_residency(case)
-    if case.claim.sharing is not True:
-        judge_exclusive(case, found)
+    found = judge_residency(context)
+    if context.document.sharing is not True:
+        judge_exclusive(context, found)
     return found
 
 
@@ -216,21 +218,21 @@ def schedule_value(instance: Instance, schedule: Schedule, objective: str | None
 
     A job completes at the end of its last segment. Raises `InputError` when a job never runs or a time is not finite.
     """
-    case = Case(instance, claim_of(schedule, instance))
+    context = CheckContext(instance, document_of(schedule, instance))
     name = _known(instance, objective)
-    if not case.completed or (name == UTILITY and bool((case.completion <= instance.arrival).any())):
+    if not context.completed or (name == UTILITY and bool((context.completion <= instance.arrival).any())):
         raise InputError("the schedule has no value: a job never runs, ends before it could, or a time is not finite")
-    return _value(case, name)
+    return _value(context, name)
 
 
 def _certificate_violations(
-    document: dict[str, Any], path: str | os.PathLike[str], instance: Instance
+    raw: dict[str, Any], path: str | os.PathLike[str], instance: Instance
 ) -> tuple[Violation, ...]:
     # Imported here because judging a schedule needs no bounds.
     from optsched.bounds.certificate import Certificate, CertificateError
 
     try:
-        Certificate.of_document(document, path).verify(instance)
+        Certificate.of_document(raw, path).verify(instance)
     except CertificateError as error:
         return (Violation(error.rule, error.message),)
     return ()
@@ -244,28 +246,28 @@ def _known(instance: Instance, objective: str | None) -> str:
 
 
 def _violations(
-    case: Case, found: Findings, objective: str | None = None, stated: float | Fraction | None = None
+    context: CheckContext, found: Violations, objective: str | None = None, stated: float | Fraction | None = None
 ) -> list[Violation]:
     # Without completions, or with one at or before the arrival, there is no value to compare with: other rules say why.
-    early = objective == UTILITY and bool((case.completion <= case.instance.arrival).any())
-    if objective is not None and stated is not None and case.completed and not early:
-        _stated_value(case, found, objective, stated)
+    early = objective == UTILITY and bool((context.completion <= context.instance.arrival).any())
+    if objective is not None and stated is not None and context.completed and not early:
+        _stated_value(context, found, objective, stated)
     return found.violations()
 
 
-def _stated_value(case: Case, found: Findings, objective: str, stated: float | Fraction) -> None:
-    total = _value(case, objective)
+def _stated_value(context: CheckContext, found: Violations, objective: str, stated: float | Fraction) -> None:
+    total = _value(context, objective)
     wrong = isinstance(stated, float) and not np.isfinite(stated)
-    wrong = wrong or abs(Fraction(stated) - total) > _allowance(case, objective, total, stated)
+    wrong = wrong or abs(Fraction(stated) - total) > _allowance(context, objective, total, stated)
     message = f"{objective} is stated as {_digits(stated)} (legal: {_digits(total)}, the value of the schedule)"
     found.add("value", np.flatnonzero([wrong]), lambda _: Violation("value", message))
 
 
-def _allowance(case: Case, objective: str, total: Fraction, stated: float | Fraction) -> Fraction:
+def _allowance(context: CheckContext, objective: str, total: Fraction, stated: float | Fraction) -> Fraction:
     """What a stated value may miss: nothing when all numbers are whole, unless a float cannot hold the total."""
-    instance = case.instance
+    instance = context.instance
     due = instance.due[np.isfinite(instance.due)]
-    numbers = (case.completion, instance.arrival, instance.weight, due)
+    numbers = (context.completion, instance.arrival, instance.weight, due)
     if objective == UTILITY:  # quotients: no float holds them, and a length of stay carries the rounding of the clock
         exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
         return Fraction(instance.n, UTILITY_UNIT) if exact else abs(total) * Fraction(RELATIVE) * 4
@@ -276,15 +278,15 @@ def _allowance(case: Case, objective: str, total: Fraction, stated: float | Frac
     times, flow = "total_completion_time", "total_flow_time"
     if _TERMS[objective][1]:
         times, flow = "total_weighted_completion_time", "total_weighted_flow_time"
-    return abs(_value(case, flow)) * Fraction(RELATIVE) + abs(_value(case, times)) * ULPS * Fraction(1, 2**52)
+    return abs(_value(context, flow)) * Fraction(RELATIVE) + abs(_value(context, times)) * ULPS * Fraction(1, 2**52)
 
 
-def _value(case: Case, objective: str) -> Fraction:
-    instance, completion = case.instance, case.completion
+def _value(context: CheckContext, objective: str) -> Fraction:
+    instance, completion = context.instance, context.completion
     if instance.n == 0:
         return Fraction(0)
     if objective == UTILITY:
-        return _utility(case)
+        return _utility(context)
     term, weighted = _TERMS[objective]
     due = np.where(np.isfinite(instance.due), instance.due, completion)  # a job without a due date is never late
     (c, r, d), unit = _in_common_unit(completion, instance.arrival, due)
@@ -295,10 +297,14 @@ def _value(case: Case, objective: str) -> Fraction:
     return Fraction(sum(map(int.__mul__, w, terms)), unit * weight_unit)
 
 
-def _utility(case: Case) -> Fraction:
-    instance, total = case.instance, 0
+def _utility(context: CheckContext) -> Fraction:
+    instance, total = context.instance, 0
     rows = zip(
-        instance.weight.tolist(), case.need.tolist(), case.completion.tolist(), instance.arrival.tolist(), strict=True
+        instance.weight.tolist(),
+        context.need.tolist(),
+        context.completion.tolist(),
+        instance.arrival.tolist(),
+        strict=True,
     )
     for w, work, c, r in rows:
         total += int(Fraction(w) * Fraction(work) * UTILITY_UNIT / (Fraction(c) - Fraction(r)))

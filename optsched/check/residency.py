@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from optsched.check.context import Case, Findings, Violation
+from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.feasibility import judge_gangs
-from optsched.check.schedule_document import claim_of
+from optsched.check.schedule_document import document_of
 from optsched.check.tolerance import MOST, RELATIVE, number, slack, whole
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
@@ -38,23 +38,23 @@ def check_residency(instance: Instance, schedule: Schedule) -> list[Violation]:
     InputError
         When the schedule's arrays do not fit together.
     """
-    return judge_residency(Case(instance, claim_of(schedule, instance))).violations()
+    return judge_residency(CheckContext(instance, document_of(schedule, instance))).violations()
 
 
-def judge_residency(case: Case) -> Findings:
+def judge_residency(context: CheckContext) -> Violations:
     """Apply the rules of `check_residency`."""
-    found = Findings()
-    if not has_tasks(case, found):
+    found = Violations()
+    if not has_tasks(context, found):
         return found
     with np.errstate(all="ignore"):
-        residency = judge_residents(case, found)
+        residency = judge_residents(context, found)
         _long_enough(residency, found)
         _volume(residency, found)
     return found
 
 
-def has_tasks(case: Case, found: Findings) -> bool:
-    if case.instance.at_task_level or not case.instance.n:
+def has_tasks(context: CheckContext, found: Violations) -> bool:
+    if context.instance.at_task_level or not context.instance.n:
         return True
     message = "tasks of an instance whose jobs have none (legal: jobs with iterations and tasks)"
     found.add("instance", np.zeros(1, dtype=np.int64), lambda _: Violation("instance", message))
@@ -66,25 +66,25 @@ class Residency:
     different GPUs that exist), ``spans`` (over several nodes), ``sends`` (and with a message), ``start``, ``end``.
     """
 
-    def __init__(self, case: Case) -> None:
-        self.case, instance, claim = case, case.instance, case.claim
+    def __init__(self, context: CheckContext) -> None:
+        self.context, instance, document = context, context.instance, context.document
         self.segment: Ints = np.full(instance.n, -1, dtype=np.int64)
-        named = np.flatnonzero(case.known)[::-1]
-        self.segment[claim.job[named]] = named  # the first of each job is written last
-        count = claim.job.size
-        fine = np.bincount(case.segment[case.first], minlength=count) == np.diff(claim.offset)
-        fine &= case.sound & (np.diff(claim.offset) == case.per_segment(instance.gpus))
+        named = np.flatnonzero(context.known)[::-1]
+        self.segment[document.job[named]] = named  # the first of each job is written last
+        count = document.job.size
+        fine = np.bincount(context.segment[context.first], minlength=count) == np.diff(document.offset)
+        fine &= context.sound & (np.diff(document.offset) == context.per_segment(instance.gpus))
         self.whole: Bools = (self.segment >= 0) & np.append(fine, False)[self.segment]
-        self.start: Floats = np.append(claim.start, np.nan)[self.segment]
-        self.end: Floats = np.append(claim.end, np.nan)[self.segment]
+        self.start: Floats = np.append(document.start, np.nan)[self.segment]
+        self.end: Floats = np.append(document.end, np.nan)[self.segment]
         self.spans: Bools = np.diff(self.nodes[0]) > 1
         self.sends: Bools = self.spans & (instance.message > 0)
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
         """(offset i64[n + 1], pairs): the (segment, GPU) pairs of every whole job's workers in order."""
-        offset = self.case.claim.offset
-        width = np.where(self.whole, self.case.instance.gpus, 0)
+        offset = self.context.document.offset
+        width = np.where(self.whole, self.context.instance.gpus, 0)
         first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
         begin = np.where(self.whole, offset[self.segment], 0)
         return first, np.arange(first[-1]) + np.repeat(begin - first[:-1], width)
@@ -93,38 +93,44 @@ class Residency:
     def nodes(self) -> tuple[Ints, Ints]:
         """(offset i64[n + 1], nodes): the different nodes of every whole job."""
         offset, pairs = self.pairs
-        n, nodes = self.case.instance.n, self.case.instance.cluster.node_count
+        n, nodes = self.context.instance.n, self.context.instance.cluster.node_count
         job = np.repeat(np.arange(n), np.diff(offset))
-        key = np.unique(job * nodes + self.case.node[pairs])
+        key = np.unique(job * nodes + self.context.node[pairs])
         return np.searchsorted(key, np.arange(n + 1) * nodes).astype(np.int64), key % nodes
 
     def name(self, j: int) -> str:
         """The residency of a job in words."""
-        return self.case.name(int(self.segment[j]))
+        return self.context.name(int(self.segment[j]))
 
 
-def judge_residents(case: Case, found: Findings) -> Residency:
-    judge_gangs(case, found)
-    residency = Residency(case)
-    again = np.flatnonzero(case.known & (residency.segment[case.claim.job] != np.arange(case.claim.job.size)))
+def judge_residents(context: CheckContext, found: Violations) -> Residency:
+    judge_gangs(context, found)
+    residency = Residency(context)
+    again = np.flatnonzero(
+        context.known & (residency.segment[context.document.job] != np.arange(context.document.job.size))
+    )
     legal = "one residency, from placement to completion"
     found.add(
-        "completeness", again, lambda s: case.of_segment("completeness", s, "is a second residency of its job", legal)
+        "completeness",
+        again,
+        lambda s: context.of_segment("completeness", s, "is a second residency of its job", legal),
     )
-    backward = np.flatnonzero(case.finite & (case.claim.end < case.claim.start))
-    found.add("rate", backward, lambda s: case.of_segment("rate", s, "ends before it starts", "an end after the start"))
-    _memory(case, found)
+    backward = np.flatnonzero(context.finite & (context.document.end < context.document.start))
+    found.add(
+        "rate", backward, lambda s: context.of_segment("rate", s, "ends before it starts", "an end after the start")
+    )
+    _memory(context, found)
     return residency
 
 
-def _memory(case: Case, found: Findings) -> None:
+def _memory(context: CheckContext, found: Violations) -> None:
     """At every moment the residents of a GPU fit its memory; two that miss each other by rounding do not meet."""
-    claim, instance = case.claim, case.instance
-    pairs = np.flatnonzero(case.first & case.sound[case.segment])
-    row, gpu = case.segment[pairs], case.gpu[pairs]
-    start, end, need = claim.start[row], claim.end[row], instance.gpu_memory[claim.job[row]]
+    document, instance = context.document, context.instance
+    pairs = np.flatnonzero(context.first & context.sound[context.segment])
+    row, gpu = context.segment[pairs], context.gpu[pairs]
+    start, end, need = document.start[row], document.end[row], instance.gpu_memory[document.job[row]]
     end = np.maximum(end - slack(end - start, start, end), start)
-    offer = instance.cluster.node_memory[case.node[pairs]]
+    offer = instance.cluster.node_memory[context.node[pairs]]
     moment, which = np.concatenate([end, start]), np.concatenate([pairs, pairs])
     change, gpu = np.concatenate([-need, need]), np.concatenate([gpu, gpu])
     order = np.lexsort((np.arange(moment.size), moment, gpu))  # at one moment, ends first
@@ -138,15 +144,15 @@ def _memory(case: Case, found: Findings) -> None:
     over = (change[order] > 0) & ~(held <= offer * (1 + RELATIVE)) & (change[order] <= offer)
 
     def too_much(i: int) -> Violation:
-        s = int(case.segment[which[i]])
-        message = f"makes residents need {number(held[i])} bytes on {case.place(int(which[i]))}"
-        return case.of_segment("memory", s, message, f"at most its {number(offer[i])} bytes")
+        s = int(context.segment[which[i]])
+        message = f"makes residents need {number(held[i])} bytes on {context.place(int(which[i]))}"
+        return context.of_segment("memory", s, message, f"at most its {number(offer[i])} bytes")
 
     found.add("memory", np.flatnonzero(over), too_much)
 
 
-def _long_enough(residency: Residency, found: Findings) -> None:
-    case, instance = residency.case, residency.case.instance
+def _long_enough(residency: Residency, found: Violations) -> None:
+    context, instance = residency.context, residency.context.instance
     iteration = instance.forward + instance.backward
     if instance.contention is not None:
         alone = instance.contention.latency + instance.contention.seconds_per_byte * instance.message
@@ -157,7 +163,7 @@ def _long_enough(residency: Residency, found: Findings) -> None:
     found.add(
         "rate",
         np.flatnonzero(short),
-        lambda j: case.of_segment(
+        lambda j: context.of_segment(
             "rate",
             int(residency.segment[j]),
             f"lasts {number(length[j])} s",
@@ -179,15 +185,15 @@ def _roundings(instance: Instance, end: Floats) -> Floats:
     return np.where(exact, 0.0, own + np.minimum(log, MOST * need))
 
 
-def _volume(residency: Residency, found: Findings) -> None:
+def _volume(residency: Residency, found: Violations) -> None:
     """On every GPU: the compute of jobs that lie within [start of one, end of another] is at most its length."""
-    case, instance = residency.case, residency.case.instance
+    context, instance = residency.context, residency.context.instance
     offset, pairs = residency.pairs
     job = np.repeat(np.arange(instance.n), np.diff(offset))
     need = (instance.forward + instance.backward) * instance.iterations
     lost = _roundings(instance, residency.end)
-    order = np.lexsort((residency.end[job], case.gpu[pairs]))
-    for own in np.split(order, np.flatnonzero(np.diff(case.gpu[pairs][order])) + 1):
+    order = np.lexsort((residency.end[job], context.gpu[pairs]))
+    for own in np.split(order, np.flatnonzero(np.diff(context.gpu[pairs][order])) + 1):
         jobs = job[own]
         end = residency.end[jobs]
         for j in jobs.tolist():
@@ -201,9 +207,9 @@ def _volume(residency: Residency, found: Findings) -> None:
                 break
 
 
-def _say_volume(residency: Residency, found: Findings, pair: int, j: int, need: float, end: float) -> None:
-    case = residency.case
-    message = f"and other jobs compute {number(need)} s on {case.place(pair)} until {number(end)} s"
+def _say_volume(residency: Residency, found: Violations, pair: int, j: int, need: float, end: float) -> None:
+    context = residency.context
+    message = f"and other jobs compute {number(need)} s on {context.place(pair)} until {number(end)} s"
     legal = f"at most the {number(end - residency.start[j])} s from its start"
-    violation = case.of_segment("capacity", int(residency.segment[j]), message, legal)
+    violation = context.of_segment("capacity", int(residency.segment[j]), message, legal)
     found.add("capacity", np.zeros(1, dtype=np.int64), lambda _: violation)

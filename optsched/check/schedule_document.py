@@ -42,7 +42,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Claim:
+class ScheduleDocument:
     """S segments with K (segment, GPU) pairs, exactly as claimed; nothing in it has been checked.
 
     ``job`` i64[S] is -1 where the segment names no job of the instance, and ``unknown`` then says what it names;
@@ -70,8 +70,8 @@ class Claim:
     steps: Ints | None = None
 
 
-def claim_of(schedule: Schedule, instance: Instance) -> Claim:
-    """The claim of a schedule in memory about the jobs of ``instance``, which need not be the one it was made for.
+def document_of(schedule: Schedule, instance: Instance) -> ScheduleDocument:
+    """The document of a schedule in memory about the jobs of ``instance``, which need not be the one it was made for.
 
     Raises
     ------
@@ -101,27 +101,27 @@ def claim_of(schedule: Schedule, instance: Instance) -> Claim:
         names = [unknown.get(s, "") if j < 0 else made_for.ids[j] for s, j in enumerate(job.tolist())]
         job, strangers = _jobs(names, instance)
         unknown = {**strangers, **unknown}
-    return Claim(made_for.digest, job, unknown, start, end, work, offset, node, index, steps=steps)
+    return ScheduleDocument(made_for.digest, job, unknown, start, end, work, offset, node, index, steps=steps)
 
 
 def parse_document(content: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     """The JSON object in a file; `InputError` when there is none."""
-    document = parse_json(content, path, FORMAT)
-    if not isinstance(document, dict):
+    raw = parse_json(content, path, FORMAT)
+    if not isinstance(raw, dict):
         raise InputError("not a JSON object", file=path, legal=FORMAT)
-    return document
+    return raw
 
 
-def claim_of_document(document: dict[str, Any], instance: Instance, path: str | os.PathLike[str]) -> Claim:
-    """The claim of a parsed ``.json`` schedule file.
+def document_of_json(raw: dict[str, Any], instance: Instance, path: str | os.PathLike[str]) -> ScheduleDocument:
+    """The document of a parsed ``.json`` schedule file.
 
     Raises
     ------
     InputError
         Where a field is missing or of another type than the format says.
     """
-    header = _header(document, path)
-    segments = document.get("segments")
+    header = _header(raw, path)
+    segments = raw.get("segments")
     if not isinstance(segments, list):
         raise InputError("not a schedule file", file=path, field="segments", legal="a list of segments")
     columns = {field: _column(segments, field, path) for field in _LEGAL}
@@ -134,7 +134,7 @@ def claim_of_document(document: dict[str, Any], instance: Instance, path: str | 
         node, index = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
     except OverflowError:
         raise InputError("a number beyond 64 bits", file=path, field="gpus", legal=_LEGAL["gpus"]) from None
-    return Claim(
+    return ScheduleDocument(
         job=job,
         unknown=unknown,
         start=start,
@@ -158,13 +158,13 @@ def _steps(segments: list[Any], path: str | os.PathLike[str]) -> Ints | None:
     return np.array(column, dtype=np.int64)
 
 
-def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> Claim:
-    """The claim of a ``.parquet`` schedule file; `InputError` as for the JSON form."""
+def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> ScheduleDocument:
+    """The document of a ``.parquet`` schedule file; `InputError` as for the JSON form."""
     metadata, table = read_parquet(content, path, FORMAT)
-    document = parse_json(metadata.get(_PARQUET_HEADER, "null").encode(), path, FORMAT)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    raw = parse_json(metadata.get(_PARQUET_HEADER, "null").encode(), path, FORMAT)
+    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         raise InputError("not a schedule file", file=path, field="format", legal=FORMAT)
-    header = _header(document, path)
+    header = _header(raw, path)
     integers = pl.List(pl.Int64)
     for field in ("job", "node", "index", "start", "end", "work"):
         dtype = table.schema.get(field)
@@ -188,7 +188,7 @@ def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike
     job, unknown = _jobs(table["job"].to_list(), instance)
     start, end, work = (table[f].cast(pl.Float64).to_numpy() for f in ("start", "end", "work"))
     offset = np.concatenate([[0], np.cumsum(width.to_numpy())]).astype(np.int64)
-    return Claim(
+    return ScheduleDocument(
         job=job,
         unknown=unknown,
         start=start,
@@ -202,19 +202,19 @@ def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike
     )
 
 
-def _header(document: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The stated facts of a file, as the fields of `Claim` of the same names."""
-    digest = document.get("instance")
+def _header(raw: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The stated facts of a file, as the fields of `ScheduleDocument` of the same names."""
+    digest = raw.get("instance")
     if not isinstance(digest, str):
         raise InputError("missing, or not text", file=path, field="instance", legal="sha256 of the instance")
-    objective = document.get("objective")
-    flags = {field: document.get(field) for field in ("preemptive", "forking", "sharing", "elastic")}
+    objective = raw.get("objective")
+    flags = {field: raw.get(field) for field in ("preemptive", "forking", "sharing", "elastic")}
     if not (objective is None or isinstance(objective, str)):
         raise InputError("not legal", file=path, field="objective", value=objective, legal="a name, or none")
     for field, flag in flags.items():
         if not (flag is None or isinstance(flag, bool)):
             raise InputError("not legal", file=path, field=field, value=flag, legal="true or false")
-    value = document.get("value")
+    value = raw.get("value")
     if type(value) is int or (isinstance(value, str) and _RATIO.fullmatch(value)):
         value = Fraction(value)
     elif not (value is None or type(value) is float):

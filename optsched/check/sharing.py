@@ -31,8 +31,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from optsched.check.feasibility import RELATIVE, ULPS, Case, Findings, Violation, judge_gangs, number, slack, whole
-from optsched.check.schedule_document import claim_of
+from optsched.check.feasibility import (
+    RELATIVE,
+    ULPS,
+    CheckContext,
+    Violation,
+    Violations,
+    judge_gangs,
+    number,
+    slack,
+    whole,
+)
+from optsched.check.schedule_document import document_of
 from optsched.check.speed_rules import backwards, within_worth
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
@@ -57,52 +67,54 @@ def check_sharing(instance: Instance, schedule: Schedule) -> list[Violation]:
     InputError
         When the schedule's arrays do not fit together.
     """
-    return judge_sharing(Case(instance, claim_of(schedule, instance))).violations()
+    return judge_sharing(CheckContext(instance, document_of(schedule, instance))).violations()
 
 
-def judge_sharing(case: Case) -> Findings:
+def judge_sharing(context: CheckContext) -> Violations:
     """Apply the rules of this module, and those of `optsched.check.feasibility` that hold whether or not GPUs are shared."""
-    found = Findings()
-    if case.instance.interference is None or case.instance.at_task_level:
+    found = Violations()
+    if context.instance.interference is None or context.instance.at_task_level:
         message = "shares GPUs, and the instance does not say what that costs (legal: an instance with interference)"
         found.add("instance", np.zeros(1, dtype=np.int64), lambda _: Violation("instance", f"the schedule {message}"))
         return found
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
-        judge_gangs(case, found)
-        sub_steps = _sub_steps(case)
-        _batch(case, sub_steps, found, "one of the ways to split the job's batch")
-        together = _together(case, found)
-        _apart(case, together, found)
-        _memory(case, together, sub_steps, found)
-        _rate(case, together, sub_steps, found)
-        _one_run(case, found)
+        judge_gangs(context, found)
+        sub_steps = _sub_steps(context)
+        _batch(context, sub_steps, found, "one of the ways to split the job's batch")
+        together = _together(context, found)
+        _apart(context, together, found)
+        _memory(context, together, sub_steps, found)
+        _rate(context, together, sub_steps, found)
+        _one_run(context, found)
     return found
 
 
-def judge_whole_batches(case: Case, found: Findings) -> None:
+def judge_whole_batches(context: CheckContext, found: Violations) -> None:
     """The rule batch where GPUs are not shared: jobs run with their largest sub-batch, and a file need not say so."""
-    if case.claim.steps is not None:
-        sub_steps = _sub_steps(case)
-        sub_steps.legal[:] = case.claim.steps == sub_steps.first
-        _batch(case, sub_steps, found, 'those of the largest sub-batch without "sharing": true')
+    if context.document.steps is not None:
+        sub_steps = _sub_steps(context)
+        sub_steps.legal[:] = context.document.steps == sub_steps.first
+        _batch(context, sub_steps, found, 'those of the largest sub-batch without "sharing": true')
 
 
-def _sub_steps(case: Case) -> SubSteps:
-    claim = case.claim
-    steps = np.ones(claim.job.size, dtype=np.int64) if claim.steps is None else claim.steps
-    return segment_sub_steps(case.instance, claim.job, steps, claim.offset, claim.node)
+def _sub_steps(context: CheckContext) -> SubSteps:
+    document = context.document
+    steps = np.ones(document.job.size, dtype=np.int64) if document.steps is None else document.steps
+    return segment_sub_steps(context.instance, document.job, steps, document.offset, document.node)
 
 
-def _batch(case: Case, sub_steps: SubSteps, found: Findings, legal: str) -> None:
-    steps = case.claim.steps
+def _batch(context: CheckContext, sub_steps: SubSteps, found: Violations, legal: str) -> None:
+    steps = context.document.steps
 
     def wrong(s: int) -> Violation:
-        j = int(case.claim.job[s])
-        options = sorted({each.steps for each in case.instance.sub_batches(j)}) or [1]
+        j = int(context.document.job[s])
+        options = sorted({each.steps for each in context.instance.sub_batches(j)}) or [1]
         shown = ", ".join(map(str, options[:8])) + (", ..." if len(options) > 8 else "")
-        return case.of_segment("batch", s, f"runs in {1 if steps is None else steps[s]} sub-steps", f"{shown}: {legal}")
+        return context.of_segment(
+            "batch", s, f"runs in {1 if steps is None else steps[s]} sub-steps", f"{shown}: {legal}"
+        )
 
-    found.add("batch", np.flatnonzero(case.known & ~sub_steps.legal), wrong)
+    found.add("batch", np.flatnonzero(context.known & ~sub_steps.legal), wrong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +131,12 @@ class _Together:
     real: Bools
 
 
-def _together(case: Case, found: Findings) -> _Together:
+def _together(context: CheckContext, found: Violations) -> _Together:
     """Who meets whom, with the rule capacity on the way: a third on a GPU."""
-    claim, row = case.claim, case.segment
-    pairs = np.flatnonzero(case.first & (case.sound & (claim.end > claim.start))[row])
-    pairs = pairs[np.lexsort((pairs, claim.start[row[pairs]], case.gpu[pairs]))]
-    meetings, thirds = _meetings(case, pairs)
+    document, row = context.document, context.segment
+    pairs = np.flatnonzero(context.first & (context.sound & (document.end > document.start))[row])
+    pairs = pairs[np.lexsort((pairs, document.start[row[pairs]], context.gpu[pairs]))]
+    meetings, thirds = _meetings(context, pairs)
     if thirds:
         # A gang may be the third on many GPUs; that is one violation, told of the first of them.
         first = {int(row[k]): (k, present) for k, present in reversed(thirds)}
@@ -132,25 +144,25 @@ def _together(case: Case, found: Findings) -> _Together:
 
         def crowded(i: int) -> Violation:
             k, present = rows[i]
-            names = " and ".join(case.name(int(row[other])) for other in present)
-            message = f"uses {case.place(k)}, and so do {names}"
-            return case.of_segment("capacity", int(row[k]), message, f"at most {MOST} jobs on a GPU")
+            names = " and ".join(context.name(int(row[other])) for other in present)
+            message = f"uses {context.place(k)}, and so do {names}"
+            return context.of_segment("capacity", int(row[k]), message, f"at most {MOST} jobs on a GPU")
 
         found.add("capacity", np.arange(len(rows)), crowded)
     one, other, pair = np.array(meetings, dtype=np.int64).reshape(-1, 3).T
-    since, until = claim.start[other], np.minimum(claim.end[one], claim.end[other])
-    length = np.minimum(claim.end[one] - claim.start[one], claim.end[other] - claim.start[other])
+    since, until = document.start[other], np.minimum(document.end[one], document.end[other])
+    length = np.minimum(document.end[one] - document.start[one], document.end[other] - document.start[other])
     return _Together(one, other, pair, since, until, until - since > slack(length, since, until))
 
 
-def _meetings(case: Case, pairs: Ints) -> tuple[list[tuple[int, int, int]], list[tuple[int, list[int]]]]:
+def _meetings(context: CheckContext, pairs: Ints) -> tuple[list[tuple[int, int, int]], list[tuple[int, list[int]]]]:
     """Of (segment, GPU) pairs by GPU and start: (segment, later segment, its pair), and (pair, the two before it)."""
     meetings: list[tuple[int, int, int]] = []
     thirds: list[tuple[int, list[int]]] = []
     present: list[tuple[float, float, int, int]] = []  # end, start, pair, segment
     last = -1
-    segment = case.segment[pairs]
-    columns = pairs, case.gpu[pairs], segment, case.claim.start[segment], case.claim.end[segment]
+    segment = context.segment[pairs]
+    columns = pairs, context.gpu[pairs], segment, context.document.start[segment], context.document.end[segment]
     for k, gpu, s, start, end in zip(*(column.tolist() for column in columns), strict=True):
         present = [each for each in present if each[0] > start] if gpu == last else []
         last = gpu
@@ -173,9 +185,9 @@ def _meet(start: float, end: float, later: float, later_end: float) -> bool:
     return bool((most - since > slack(length, since, most)).all())
 
 
-def _xi(case: Case, one: Ints, other: Ints) -> Floats:
+def _xi(context: CheckContext, one: Ints, other: Ints) -> Floats:
     """Slow-downs f64[M] of the segments ``one`` beside ``other``."""
-    interference, kinds, job = case.instance.interference, case.instance.kinds, case.claim.job
+    interference, kinds, job = context.instance.interference, context.instance.kinds, context.document.job
     assert interference is not None
     known: dict[tuple[str | None, str | None], float] = {}
     values = np.ones(one.size)
@@ -187,46 +199,46 @@ def _xi(case: Case, one: Ints, other: Ints) -> Floats:
     return values
 
 
-def _apart(case: Case, together: _Together, found: Findings) -> None:
-    never = np.isinf(_xi(case, together.one, together.other)) | np.isinf(_xi(case, together.other, together.one))
-    rows = _once(case, together, np.flatnonzero(never & together.real))
+def _apart(context: CheckContext, together: _Together, found: Violations) -> None:
+    never = np.isinf(_xi(context, together.one, together.other)) | np.isinf(_xi(context, together.other, together.one))
+    rows = _once(context, together, np.flatnonzero(never & together.real))
 
     def forbidden(i: int) -> Violation:
-        s, other, kinds = int(together.other[i]), int(together.one[i]), case.instance.kinds
-        here, there = (kinds[case.claim.job[k]] for k in (s, other))
-        message = f"shares {case.place(int(together.pair[i]))} with {case.name(other)}"
-        return case.of_segment("memory", s, message, f"not {here} beside {there}, which does not run")
+        s, other, kinds = int(together.other[i]), int(together.one[i]), context.instance.kinds
+        here, there = (kinds[context.document.job[k]] for k in (s, other))
+        message = f"shares {context.place(int(together.pair[i]))} with {context.name(other)}"
+        return context.of_segment("memory", s, message, f"not {here} beside {there}, which does not run")
 
     found.add("memory", rows, forbidden)
 
 
-def _once(case: Case, together: _Together, rows: Ints) -> Ints:
+def _once(context: CheckContext, together: _Together, rows: Ints) -> Ints:
     # Two gangs meet on many GPUs; that is one violation.
-    key = together.one[rows] * case.claim.job.size + together.other[rows]
+    key = together.one[rows] * context.document.job.size + together.other[rows]
     return rows[np.unique(key, return_index=True)[1]]
 
 
-def _memory(case: Case, together: _Together, sub_steps: SubSteps, found: Findings) -> None:
+def _memory(context: CheckContext, together: _Together, sub_steps: SubSteps, found: Violations) -> None:
     here, there = sub_steps.memory[together.other], sub_steps.memory[together.one]
-    both, offer = here + there, case.instance.cluster.node_memory[case.node[together.pair]]
+    both, offer = here + there, context.instance.cluster.node_memory[context.node[together.pair]]
     allowed = np.where(whole(here) & whole(there), offer, offer * (1 + RELATIVE))
 
     def too_much(i: int) -> Violation:
-        message = f"and {case.name(int(together.one[i]))} need {number(both[i])} bytes"
-        message += f" on {case.place(int(together.pair[i]))}"
-        return case.of_segment("memory", int(together.other[i]), message, f"at most its {number(offer[i])} bytes")
+        message = f"and {context.name(int(together.one[i]))} need {number(both[i])} bytes"
+        message += f" on {context.place(int(together.pair[i]))}"
+        return context.of_segment("memory", int(together.other[i]), message, f"at most its {number(offer[i])} bytes")
 
-    found.add("memory", _once(case, together, np.flatnonzero(together.real & (both > allowed))), too_much)
+    found.add("memory", _once(context, together, np.flatnonzero(together.real & (both > allowed))), too_much)
 
 
-def _rate(case: Case, together: _Together, sub_steps: SubSteps, found: Findings) -> None:
-    claim = case.claim
-    backwards(case, found)
-    length = claim.end - claim.start
+def _rate(context: CheckContext, together: _Together, sub_steps: SubSteps, found: Violations) -> None:
+    document = context.document
+    backwards(context, found)
+    length = document.end - document.start
     gained = length.copy()  # seconds alone that the stay is worth
-    for s, meetings in _by_segment(case, together):
-        gained[s] = _seconds_alone(float(claim.start[s]), float(claim.end[s]), meetings)
-    pace = case.pace * sub_steps.stretch
+    for s, meetings in _by_segment(context, together):
+        gained[s] = _seconds_alone(float(document.start[s]), float(document.end[s]), meetings)
+    pace = context.pace * sub_steps.stretch
 
     def most(s: int) -> str:
         if not np.isfinite(pace[s]):
@@ -235,18 +247,18 @@ def _rate(case: Case, together: _Together, sub_steps: SubSteps, found: Findings)
         partners = "alone" if gained[s] == length[s] else "beside its partners"
         return f"at most {units}, what its {number(length[s])} s {partners} are worth at {number(pace[s])} s a unit"
 
-    within_worth(case, found, pace, gained, most)
+    within_worth(context, found, pace, gained, most)
 
 
-def _by_segment(case: Case, together: _Together) -> Iterator[tuple[int, list[Meeting]]]:
+def _by_segment(context: CheckContext, together: _Together) -> Iterator[tuple[int, list[Meeting]]]:
     """Every segment that meets others, with (from, to, xi) of each of them by time."""
     segment = np.concatenate([together.one, together.other])
     partner = np.concatenate([together.other, together.one])
     # Two gangs meet on many GPUs, at the same times.
-    segment, partner = np.divmod(np.unique(segment * case.claim.job.size + partner), case.claim.job.size)
-    since = np.maximum(case.claim.start[segment], case.claim.start[partner])
-    until = np.minimum(case.claim.end[segment], case.claim.end[partner])
-    xi = _xi(case, segment, partner)
+    segment, partner = np.divmod(np.unique(segment * context.document.job.size + partner), context.document.job.size)
+    since = np.maximum(context.document.start[segment], context.document.start[partner])
+    until = np.minimum(context.document.end[segment], context.document.end[partner])
+    xi = _xi(context, segment, partner)
     order = np.lexsort((since, segment))
     rows = zip(since[order].tolist(), until[order].tolist(), xi[order].tolist(), strict=True)
     first = np.flatnonzero(np.diff(segment[order], prepend=-1))
@@ -271,18 +283,18 @@ def _seconds_alone(start: float, end: float, meetings: list[Meeting]) -> float:
     return math.fsum(pieces)
 
 
-def _one_run(case: Case, found: Findings) -> None:
-    claim = case.claim
-    rows = np.flatnonzero(case.known)
-    rows = rows[np.lexsort((rows, claim.start[rows], claim.job[rows]))]
-    again = np.flatnonzero(claim.job[rows[1:]] == claim.job[rows[:-1]]) + 1
+def _one_run(context: CheckContext, found: Violations) -> None:
+    document = context.document
+    rows = np.flatnonzero(context.known)
+    rows = rows[np.lexsort((rows, document.start[rows], document.job[rows]))]
+    again = np.flatnonzero(document.job[rows[1:]] == document.job[rows[:-1]]) + 1
     found.add(
         "preemption",
         again,
-        lambda i: case.of_segment(
+        lambda i: context.of_segment(
             "preemption",
             int(rows[i]),
-            f"is another run beside {case.name(int(rows[i - 1]))}",
+            f"is another run beside {context.name(int(rows[i - 1]))}",
             "one segment, from start to completion",
         ),
     )

@@ -1,8 +1,9 @@
 """The rules rate and work: nobody is faster than the speed model allows, and every job gets its work.
 
-A unit of work takes ``pace`` seconds on the GPUs of a segment, whatever the speed model (`Case.pace`): 1 for a duration,
-alpha of a placement for a stage profile, 1 / throughput for a table, T for a scaling profile. Where there is no speed - a
-throughput of zero or none (pace inf), or GPUs that are no placement of the job (nan) - no work is legal, and no stay.
+A unit of work takes ``pace`` seconds on the GPUs of a segment, whatever the speed model (`CheckContext.pace`): 1 for a
+duration, alpha of a placement for a stage profile, 1 / throughput for a table, T for a scaling profile. Where there is
+no speed - a throughput of zero or none (pace inf), or GPUs that are no placement of the job (nan) - no work is legal,
+and no stay.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from optsched.check.context import Case, Findings, Violation
+from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.tolerance import (
     RELATIVE,
     ULPS,
@@ -31,30 +32,32 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def rate(case: Case, found: Findings) -> None:
+def rate(context: CheckContext, found: Violations) -> None:
     """The rule rate where a segment runs at its own pace whoever else is there."""
-    backwards(case, found)
-    length = case.claim.end - case.claim.start
-    within_worth(case, found, case.pace, length, lambda s: _pace_in_words(case, s))
+    backwards(context, found)
+    length = context.document.end - context.document.start
+    within_worth(context, found, context.pace, length, lambda s: _pace_in_words(context, s))
 
 
-def backwards(case: Case, found: Findings) -> None:
+def backwards(context: CheckContext, found: Violations) -> None:
     """Segments that end before they start."""
-    wrong = np.flatnonzero(case.finite & ~(case.claim.end >= case.claim.start))
-    found.add("rate", wrong, lambda s: case.of_segment("rate", s, "ends before it starts", "an end after the start"))
+    wrong = np.flatnonzero(context.finite & ~(context.document.end >= context.document.start))
+    found.add("rate", wrong, lambda s: context.of_segment("rate", s, "ends before it starts", "an end after the start"))
 
 
-def within_worth(case: Case, found: Findings, pace: Floats, worth: Floats, legal: Callable[[int], str]) -> None:
+def within_worth(
+    context: CheckContext, found: Violations, pace: Floats, worth: Floats, legal: Callable[[int], str]
+) -> None:
     """No segment does more work than its ``worth`` f64[S], seconds at ``pace`` f64[S], nor do all of a job more than theirs.
 
     ``legal``: what is legal for a segment, in words.
     """
-    claim, n = case.claim, case.instance.n
-    judged = case.finite & (claim.end >= claim.start)
-    rows = np.flatnonzero(judged & (case.placed | ~np.isnan(pace)))  # no gang of the job: other rules say so
-    start, end, worth, pace = claim.start[rows], claim.end[rows], worth[rows], pace[rows]
-    job = np.where(claim.job[rows] < 0, n, claim.job[rows])  # n: no job of the instance
-    units = claim.work[rows]
+    document, n = context.document, context.instance.n
+    judged = context.finite & (document.end >= document.start)
+    rows = np.flatnonzero(judged & (context.placed | ~np.isnan(pace)))  # no gang of the job: other rules say so
+    start, end, worth, pace = document.start[rows], document.end[rows], worth[rows], pace[rows]
+    job = np.where(document.job[rows] < 0, n, document.job[rows])  # n: no job of the instance
+    units = document.work[rows]
     work = units * pace
     ulp = np.spacing(np.maximum(np.abs(start), np.abs(end)))
     each = np.where(
@@ -72,8 +75,8 @@ def within_worth(case: Case, found: Findings, pace: Floats, worth: Floats, legal
     missing = of_jobs(job, np.where(np.isfinite(room), units - room, 0.0), n + 1) * mean
     short = missing > job_tolerance(seconds, tick, runs)
     short[over], short[job[alone]], short[n] = True, False, False
-    found.add("rate", rows[alone], lambda s: _too_fast(case, s, legal(s)))
-    found.add("rate", np.flatnonzero(short), lambda j: _together(case, j, float(missing[j])))
+    found.add("rate", rows[alone], lambda s: _too_fast(context, s, legal(s)))
+    found.add("rate", np.flatnonzero(short), lambda j: _together(context, j, float(missing[j])))
 
 
 def _at_once(job: Ints, start: Floats, end: Floats, work: Floats, ulp: Floats) -> Floats:
@@ -83,47 +86,47 @@ def _at_once(job: Ints, start: Floats, end: Floats, work: Floats, ulp: Floats) -
     return np.where(once & ~all_whole(start, work), ulp, 0.0)
 
 
-def _too_fast(case: Case, s: int, legal: str) -> Violation:
-    unit = case.unit(int(case.claim.job[s]))
-    return case.of_segment("rate", s, f"does {number(case.claim.work[s])} {unit} of work", legal)
+def _too_fast(context: CheckContext, s: int, legal: str) -> Violation:
+    unit = context.unit(int(context.document.job[s]))
+    return context.of_segment("rate", s, f"does {number(context.document.work[s])} {unit} of work", legal)
 
 
-def _together(case: Case, j: int, missing: float) -> Violation:
-    job = case.instance.ids[j]
+def _together(context: CheckContext, j: int, missing: float) -> Violation:
+    job = context.instance.ids[j]
     message = f"job {job!r} does more work than all its segments are worth: {number(missing)} s"
     return Violation("rate", f"{message} (legal: one tolerance for rounding, however many segments)", job)
 
 
-def _pace_in_words(case: Case, s: int) -> str:
-    pace = case.pace[s]
+def _pace_in_words(context: CheckContext, s: int) -> str:
+    pace = context.pace[s]
     if not np.isfinite(pace):
         return "none: the job has no speed on these GPUs"
-    length = number(case.claim.end[s] - case.claim.start[s])
-    unit = case.unit(int(case.claim.job[s]))
+    length = number(context.document.end[s] - context.document.start[s])
+    unit = context.unit(int(context.document.job[s]))
     return f"at most its {length} s at " + ("rate 1" if unit == "s" else f"{number(pace)} s an iteration")
 
 
-def judge_work(case: Case, found: Findings) -> None:
+def judge_work(context: CheckContext, found: Violations) -> None:
     """The rule work: the work of a job adds up to what it asks for, and none of it is negative."""
-    claim, n, rule = case.claim, case.instance.n, "work"
+    document, n, rule = context.document, context.instance.n, "work"
     found.add(
         rule,
-        np.flatnonzero(case.finite & ~(claim.work >= 0)),
-        lambda s: case.of_segment(
-            rule, s, f"does {number(claim.work[s])} {case.unit(claim.job[s])} of work", "0 or more"
+        np.flatnonzero(context.finite & ~(document.work >= 0)),
+        lambda s: context.of_segment(
+            rule, s, f"does {number(document.work[s])} {context.unit(document.job[s])} of work", "0 or more"
         ),
     )
-    rows = np.flatnonzero(case.sound)
-    job, work = claim.job[rows], claim.work[rows]
+    rows = np.flatnonzero(context.sound)
+    job, work = document.job[rows], document.work[rows]
     total = of_jobs(job, work, n)
-    pace = np.where((case.pace[rows] > 0) & np.isfinite(case.pace[rows]), case.pace[rows], 1.0)
-    clock = largest_of_jobs(job, np.spacing(np.abs(claim.end[rows])) / pace, n)
-    allowed = RELATIVE * case.need + ULPS * clock
+    pace = np.where((context.pace[rows] > 0) & np.isfinite(context.pace[rows]), context.pace[rows], 1.0)
+    clock = largest_of_jobs(job, np.spacing(np.abs(document.end[rows])) / pace, n)
+    allowed = RELATIVE * context.need + ULPS * clock
     broken = np.bincount(job[~whole(work)], minlength=n) > 0
-    allowed[whole(case.need) & whole(total) & ~broken] = 0.0
-    judged = case.runs & (np.bincount(claim.job[case.known & ~case.finite], minlength=n) == 0)
+    allowed[whole(context.need) & whole(total) & ~broken] = 0.0
+    judged = context.runs & (np.bincount(document.job[context.known & ~context.finite], minlength=n) == 0)
     found.add(
         rule,
-        np.flatnonzero(judged & ~(np.abs(total - case.need) <= allowed)),
-        lambda j: case.of_job(rule, j, f"receives {number(total[j])} {case.unit(j)} of work"),
+        np.flatnonzero(judged & ~(np.abs(total - context.need) <= allowed)),
+        lambda j: context.of_job(rule, j, f"receives {number(total[j])} {context.unit(j)} of work"),
     )

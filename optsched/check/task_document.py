@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from optsched.check.schedule_document import Claim, claim_of, claim_of_document
+from optsched.check.schedule_document import ScheduleDocument, document_of, document_of_json
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.problem.json_text import parse_json
@@ -29,22 +29,22 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class TaskClaim:
+class TaskDocument:
     """R tasks exactly as claimed, beside the ``gangs`` on which they ran; nothing in it has been checked.
 
     ``job`` i64[R] is -1 where the task is of no job of the instance; ``worker`` i64[R] (-1: an all-reduce); ``start`` and
     ``end`` f64[R] seconds.
     """
 
-    gangs: Claim
+    gangs: ScheduleDocument
     job: Ints
     worker: Ints
     start: Floats
     end: Floats
 
 
-def task_claim_of(schedule: TaskSchedule, instance: Instance) -> TaskClaim:
-    """The claim of a schedule in memory about the jobs of ``instance``, which need not be the one it was made for.
+def task_document_of(schedule: TaskSchedule, instance: Instance) -> TaskDocument:
+    """The document of a schedule in memory about the jobs of ``instance``, which need not be the one it was made for.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def task_claim_of(schedule: TaskSchedule, instance: Instance) -> TaskClaim:
     if made_for.digest != instance.digest:  # its job 3 may be our job 5
         position = {name: j for j, name in enumerate(instance.ids)}
         job = np.array([*(position.get(name, NO_JOB) for name in made_for.ids), NO_JOB], dtype=np.int64)[job]
-    return TaskClaim(claim_of(schedule, instance), job, worker, start, end)
+    return TaskDocument(document_of(schedule, instance), job, worker, start, end)
 
 
 def is_task_claim(content: bytes) -> bool:
@@ -74,8 +74,8 @@ def is_task_claim(content: bytes) -> bool:
         return False
 
 
-def task_claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> TaskClaim:
-    """The claim of a Parquet file of tasks.
+def task_claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> TaskDocument:
+    """The document of a Parquet file of tasks.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def task_claim_of_parquet(content: bytes, instance: Instance, path: str | os.Pat
     head = parse_json(metadata.get(_HEADER, "null").encode(), path, FORMAT)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise InputError("not a file of tasks", file=path, field="format", legal=FORMAT)
-    gangs = claim_of_document({**head, "segments": _segments(head.get("gangs"), path)}, instance, path)
+    gangs = document_of_json({**head, "segments": _segments(head.get("gangs"), path)}, instance, path)
     for field in ("job", "worker", "start", "end"):
         dtype = table.schema.get(field)
         if dtype is None or not (dtype.is_integer() if field in ("job", "worker") else dtype.is_numeric()):
@@ -98,7 +98,7 @@ def task_claim_of_parquet(content: bytes, instance: Instance, path: str | os.Pat
             raise InputError("a task without this field", file=path, field=field)
     job, worker = (_whole_column(table[field]) for field in ("job", "worker"))
     start, end = (table[field].cast(pl.Float64).to_numpy() for field in ("start", "end"))
-    return TaskClaim(gangs, np.where((job < 0) | (job >= instance.n), NO_JOB, job), worker, start, end)
+    return TaskDocument(gangs, np.where((job < 0) | (job >= instance.n), NO_JOB, job), worker, start, end)
 
 
 def _segments(gangs: Any, path: str | os.PathLike[str]) -> list[dict[str, Any]]:

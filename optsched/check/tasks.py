@@ -26,7 +26,7 @@ no length occupies its GPU too: it may not lie inside another.
 
 **Complexity** O(R log R) in numpy for R tasks, plus that of `transferred_bytes`; about 200 bytes of memory a task.
 
-A schedule without a log claims residencies only: `optsched.check.residency`.
+A schedule without a log documents residencies only: `optsched.check.residency`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from optsched.check.context import Case, Findings, Violation
+from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.residency import Residency, has_tasks, judge_residents
-from optsched.check.task_document import TaskClaim, task_claim_of
+from optsched.check.task_document import TaskDocument, task_document_of
 from optsched.check.tolerance import (
     MOST,
     RELATIVE,
@@ -71,18 +71,18 @@ def check_tasks(instance: Instance, schedule: TaskSchedule) -> list[Violation]:
     InputError
         When it has no log, or its arrays do not fit together.
     """
-    claim = task_claim_of(schedule, instance)
-    return judge_tasks(Case(instance, claim.gangs), claim).violations()
+    document = task_document_of(schedule, instance)
+    return judge_tasks(CheckContext(instance, document.gangs), document).violations()
 
 
-def judge_tasks(case: Case, claim: TaskClaim) -> Findings:
-    """Apply every rule but ``value`` to gangs and tasks; ``case`` holds the gangs of ``claim``."""
-    found = Findings()
-    if not has_tasks(case, found):
+def judge_tasks(context: CheckContext, document: TaskDocument) -> Violations:
+    """Apply every rule but ``value`` to gangs and tasks; ``context`` holds the gangs of ``document``."""
+    found = Violations()
+    if not has_tasks(context, found):
         return found
     with np.errstate(all="ignore"):
-        residency = judge_residents(case, found)
-        tasks = _Tasks(residency, claim)
+        residency = judge_residents(context, found)
+        tasks = _Tasks(residency, document)
         for rule in (_rows, _counts, _stay, _one_task_at_a_time, _lengths, _order, _bytes):
             rule(tasks, found)
     return found
@@ -97,15 +97,15 @@ class _Tasks:
     Slots: one for the all-reduces of every job and one for each worker, ``first[j]``, ``first[j] + 1``, ...
     """
 
-    def __init__(self, residency: Residency, claim: TaskClaim) -> None:
-        self.residency, self.claim = residency, claim
-        instance = residency.case.instance
+    def __init__(self, residency: Residency, document: TaskDocument) -> None:
+        self.residency, self.document = residency, document
+        instance = residency.context.instance
         self.instance = instance
-        self.known: Bools = claim.job >= 0
-        self.finite: Bools = np.isfinite(claim.start) & np.isfinite(claim.end)
-        self.manned: Bools = (claim.worker >= -1) & (claim.worker < np.append(instance.gpus, 0)[claim.job])
+        self.known: Bools = document.job >= 0
+        self.finite: Bools = np.isfinite(document.start) & np.isfinite(document.end)
+        self.manned: Bools = (document.worker >= -1) & (document.worker < np.append(instance.gpus, 0)[document.job])
         self.first: Ints = np.concatenate([[0], np.cumsum(instance.gpus + 1)]).astype(np.int64)
-        self.slot: Ints = np.where(self.known & self.manned, self.first[claim.job] + claim.worker + 1, -1)
+        self.slot: Ints = np.where(self.known & self.manned, self.first[document.job] + document.worker + 1, -1)
         self.slots = int(self.first[-1])
         self.slot_job: Ints = np.repeat(np.arange(instance.n), np.diff(self.first))
         self.slot_worker: Ints = np.arange(self.slots) - self.first[self.slot_job] - 1
@@ -127,14 +127,14 @@ class _Tasks:
         """Jobs, bool[n], with a whole residency and exactly the tasks they need: only of these is the order judged."""
         fine = self.residency.whole.copy()
         fine[self.slot_job[self.counted != self.expected]] = False
-        fine[self.claim.job[self.known & ~(self.finite & self.manned)]] = False
+        fine[self.document.job[self.known & ~(self.finite & self.manned)]] = False
         return fine
 
     @cached_property
     def by_time(self) -> Ints:
         """`whole_rows` by (start, end); so a task of no length stands before what starts with it."""
         rows = np.flatnonzero(self.whole_rows)
-        return rows[np.lexsort((self.claim.end[rows], self.claim.start[rows]))]
+        return rows[np.lexsort((self.document.end[rows], self.document.start[rows]))]
 
     @cached_property
     def sequence(self) -> _Sequence:
@@ -144,23 +144,25 @@ class _Tasks:
     @cached_property
     def whole_rows(self) -> Bools:
         """Tasks with nothing missing whose job has a whole residency."""
-        whole = np.append(self.residency.whole, False)[self.claim.job]
+        whole = np.append(self.residency.whole, False)[self.document.job]
         return np.asarray((self.slot >= 0) & self.finite & whole)
 
     def name(self, r: int) -> str:
         """A task in words."""
-        claim, j, worker = self.claim, int(self.claim.job[r]), int(self.claim.worker[r])
+        document, j, worker = self.document, int(self.document.job[r]), int(self.document.worker[r])
         who = "of no job" if j < 0 else f"of job {self.instance.ids[j]!r}"
         what = f"all-reduce {who}" if worker == -1 else f"task of worker {worker} {who}"
-        return f"row {r} (a {what}, {number(claim.start[r])} to {number(claim.end[r])} s)".replace("a all", "an all")
+        return f"row {r} (a {what}, {number(document.start[r])} to {number(document.end[r])} s)".replace(
+            "a all", "an all"
+        )
 
     def of_row(self, rule: str, r: int, message: str, legal: str) -> Violation:
         """A task is to blame."""
-        j = int(self.claim.job[r])
+        j = int(self.document.job[r])
         return Violation(rule, f"{self.name(r)} {message} (legal: {legal})", None if j < 0 else self.instance.ids[j])
 
 
-def _rows(tasks: _Tasks, found: Findings) -> None:
+def _rows(tasks: _Tasks, found: Violations) -> None:
     legal = f"one of the {tasks.instance.n} jobs of the instance"
     found.add(
         "completeness",
@@ -176,12 +178,15 @@ def _rows(tasks: _Tasks, found: Findings) -> None:
         "gang",
         np.flatnonzero(tasks.known & ~tasks.manned),
         lambda r: tasks.of_row(
-            "gang", r, "names no worker", f"0 to {tasks.instance.gpus[tasks.claim.job[r]] - 1}, or -1 for an all-reduce"
+            "gang",
+            r,
+            "names no worker",
+            f"0 to {tasks.instance.gpus[tasks.document.job[r]] - 1}, or -1 for an all-reduce",
         ),
     )
 
 
-def _counts(tasks: _Tasks, found: Findings) -> None:
+def _counts(tasks: _Tasks, found: Violations) -> None:
     wrong = np.flatnonzero((tasks.counted != tasks.expected) & tasks.residency.whole[tasks.slot_job])
 
     def spell_out(slot: int) -> Violation:
@@ -197,35 +202,35 @@ def _counts(tasks: _Tasks, found: Findings) -> None:
     found.add("completeness", wrong, spell_out)
 
 
-def _stay(tasks: _Tasks, found: Findings) -> None:
+def _stay(tasks: _Tasks, found: Violations) -> None:
     """Tasks lie between placement and completion, and the last one ends there."""
-    residency, claim = tasks.residency, tasks.claim
+    residency, document = tasks.residency, tasks.document
     rows = np.flatnonzero(tasks.whole_rows)
-    job = claim.job[rows]
+    job = document.job[rows]
     start = np.maximum(residency.start, tasks.instance.arrival)
-    early = rows[later(start[job], claim.start[rows], tasks.slot[rows])]
+    early = rows[later(start[job], document.start[rows], tasks.slot[rows])]
     found.add(
         "arrival",
         early,
         lambda r: tasks.of_row(
-            "arrival", r, "starts too early", f"from {number(start[claim.job[r]])} s, arrival and placement"
+            "arrival", r, "starts too early", f"from {number(start[document.job[r]])} s, arrival and placement"
         ),
     )
-    late = rows[later(claim.end[rows], residency.end[job], tasks.slot[rows])]
+    late = rows[later(document.end[rows], residency.end[job], tasks.slot[rows])]
     found.add(
         "arrival",
         late,
         lambda r: tasks.of_row(
-            "arrival", r, "ends too late", f"until {number(residency.end[claim.job[r]])} s, the completion"
+            "arrival", r, "ends too late", f"until {number(residency.end[document.job[r]])} s, the completion"
         ),
     )
     last = np.full(tasks.instance.n, -np.inf)
-    np.maximum.at(last, job, claim.end[rows])
+    np.maximum.at(last, job, document.end[rows])
     after = residency.whole & np.isfinite(last) & later(residency.end, last, np.arange(last.size))
     found.add(
         "arrival",
         np.flatnonzero(after),
-        lambda j: residency.case.of_segment(
+        lambda j: residency.context.of_segment(
             "arrival",
             int(residency.segment[j]),
             "ends after its tasks",
@@ -234,25 +239,28 @@ def _stay(tasks: _Tasks, found: Findings) -> None:
     )
 
 
-def _one_task_at_a_time(tasks: _Tasks, found: Findings) -> None:
-    residency, claim = tasks.residency, tasks.claim
+def _one_task_at_a_time(tasks: _Tasks, found: Violations) -> None:
+    residency, document = tasks.residency, tasks.document
     offset, pairs = residency.pairs
     gpu_of_slot = np.full(tasks.slots + 1, -1, dtype=np.int64)
     width = np.diff(offset)
     workers = np.repeat(tasks.first[:-1] + 1 - offset[:-1], width) + np.arange(pairs.size)
-    gpu_of_slot[workers] = residency.case.gpu[pairs]
+    gpu_of_slot[workers] = residency.context.gpu[pairs]
     gpu = gpu_of_slot[tasks.slot]
     rows = tasks.by_time
     rows = rows[gpu[rows] >= 0]
     rows = rows[_few_keys(gpu[rows])]
     gpu = gpu[rows]
     # In the order of the starts: where each task waits for the one before it, it waits for all before it.
-    held, start = claim.end[rows[:-1]], claim.start[rows[1:]]
+    held, start = document.end[rows[:-1]], document.start[rows[1:]]
     clash = np.flatnonzero((gpu[:-1] == gpu[1:]) & ~(held <= start))
     before, after = rows[clash], rows[clash + 1]
-    length = np.minimum(claim.end[before] - claim.start[before], claim.end[after] - claim.start[after])
-    both, each = claim.end[before] - claim.start[after], slack(length, claim.end[before], claim.start[after])
-    clash = clash[first_beyond(tasks.slot[after], both, each, length, np.abs(claim.end[before]))]
+    length = np.minimum(document.end[before] - document.start[before], document.end[after] - document.start[after])
+    both, each = (
+        document.end[before] - document.start[after],
+        slack(length, document.end[before], document.start[after]),
+    )
+    clash = clash[first_beyond(tasks.slot[after], both, each, length, np.abs(document.end[before]))]
 
     def spell_out(i: int) -> Violation:
         message = f"runs on the GPU of {tasks.name(int(rows[i]))}"
@@ -267,13 +275,13 @@ class _Sequence:
     """
 
     def __init__(self, tasks: _Tasks) -> None:
-        claim, expected = tasks.claim, np.where(tasks.complete[tasks.slot_job], tasks.expected, 0)
+        document, expected = tasks.document, np.where(tasks.complete[tasks.slot_job], tasks.expected, 0)
         row = tasks.by_time
-        row = row[tasks.complete[claim.job[row]]]
+        row = row[tasks.complete[document.job[row]]]
         self.row: Ints = row[_few_keys(tasks.slot[row])]
-        self.job: Ints = claim.job[self.row]
+        self.job: Ints = document.job[self.row]
         place = np.arange(self.row.size) - np.repeat(np.cumsum(expected) - expected, expected)
-        self.transfer: Bools = claim.worker[self.row] < 0
+        self.transfer: Bools = document.worker[self.row] < 0
         self.backward: Bools = ~self.transfer & (place % 2 == 1)
         self.iteration: Ints = np.where(self.transfer, place, place // 2)
         iterations = np.where(tasks.complete, tasks.instance.iterations, 0).astype(np.int64)
@@ -281,10 +289,10 @@ class _Sequence:
         self.cell: Ints = (np.cumsum(iterations) - iterations)[self.job] + self.iteration
 
 
-def _lengths(tasks: _Tasks, found: Findings) -> None:
-    sequence, claim = tasks.sequence, tasks.claim
+def _lengths(tasks: _Tasks, found: Violations) -> None:
+    sequence, document = tasks.sequence, tasks.document
     need = np.where(sequence.backward, tasks.instance.backward[sequence.job], tasks.instance.forward[sequence.job])
-    start, end = claim.start[sequence.row], claim.end[sequence.row]
+    start, end = document.start[sequence.row], document.end[sequence.row]
     off = np.flatnonzero(~sequence.transfer & ~(end - start == need))
     shorter, each = need[off] - (end[off] - start[off]), slack(need[off], start[off], end[off], need[off])
     slot = tasks.slot[sequence.row[off]]
@@ -299,10 +307,10 @@ def _lengths(tasks: _Tasks, found: Findings) -> None:
     found.add("rate", off[wrong], spell_out)
 
 
-def _order(tasks: _Tasks, found: Findings) -> None:
+def _order(tasks: _Tasks, found: Violations) -> None:
     """Forward, backward, barrier, all-reduce, forward: nothing starts before what it needs has ended."""
-    sequence, claim = tasks.sequence, tasks.claim
-    start, end = claim.start[sequence.row], claim.end[sequence.row]
+    sequence, document = tasks.sequence, tasks.document
+    start, end = document.start[sequence.row], document.end[sequence.row]
     barrier = np.full(sequence.cells, -np.inf)
     np.maximum.at(barrier, sequence.cell[sequence.backward], end[sequence.backward])
     over = barrier.copy()
@@ -322,22 +330,22 @@ def _order(tasks: _Tasks, found: Findings) -> None:
     found.add("rate", np.flatnonzero(later(needs, start, tasks.slot[sequence.row])), spell_out)
 
 
-def _bytes(tasks: _Tasks, found: Findings) -> None:
+def _bytes(tasks: _Tasks, found: Violations) -> None:
     """The bytes that every all-reduce moved are its message."""
-    residency, instance, claim = tasks.residency, tasks.instance, tasks.claim
-    rows = np.flatnonzero(tasks.whole_rows & (claim.worker < 0) & np.append(residency.sends, False)[claim.job])
+    residency, instance, document = tasks.residency, tasks.instance, tasks.document
+    rows = np.flatnonzero(tasks.whole_rows & (document.worker < 0) & np.append(residency.sends, False)[document.job])
     if not rows.size or instance.contention is None:
         return
     contention = instance.contention
     kinds = {name: position for position, name in enumerate(contention.kinds)}
     kind = np.array([kinds.get(name, -1) for name in instance.table["profile"].to_list()], dtype=np.int64)
     offset, nodes = residency.nodes
-    start, end = claim.start[rows], claim.end[rows]
-    moved = transferred_bytes(contention, Gangs(offset, nodes, kind), claim.job[rows], start, end)
-    message = instance.message[claim.job[rows]]
+    start, end = document.start[rows], document.end[rows]
+    moved = transferred_bytes(contention, Gangs(offset, nodes, kind), document.job[rows], start, end)
+    message = instance.message[document.job[rows]]
     clock = np.spacing(np.maximum(np.abs(start), np.abs(end))) / contention.seconds_per_byte
     wrong = ~(np.abs(moved - message) <= RELATIVE * message + ULPS * clock)
-    wrong[last_beyond(claim.job[rows], message - moved, message, clock)] = True
+    wrong[last_beyond(document.job[rows], message - moved, message, clock)] = True
     found.add(
         "transfer",
         np.flatnonzero(wrong),

@@ -51,10 +51,10 @@ def _shown(value: Any) -> str:
 
 def _models() -> list[tuple[str, str]]:
     from optsched.models import FORMULATIONS
-    from optsched.solvers.task import ROADS
+    from optsched.solvers.solve_state import METHODS
 
     rows = {name: f"{f.graham}; {'exact' if f.exact else 'bound'}" for name, f in FORMULATIONS.items()}
-    others = {name: _first_line(inspect.getmodule(road.run)) for name, road in ROADS.items() if name not in rows}
+    others = {name: _first_line(inspect.getmodule(method.run)) for name, method in METHODS.items() if name not in rows}
     return sorted((rows | others).items())
 
 

@@ -91,7 +91,7 @@ class Decisions:
         if decision.on is not None:
             entries = self._named(decision.on, state, j)
         else:
-            fits = state.gpus[j] <= state.tally[FREE]
+            fits = state.gpus[j] <= state.counters[FREE]
             entries = place(self._placement.place, state, j, state.free) if fits else 0
         if entries == 0:
             gang = state.gpus[j]

@@ -11,13 +11,13 @@ import numpy as np
 from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, SimulationError
 from optsched.problem.instance import Instance
-from optsched.simulation.asked import Asked
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import apply_events, next_time
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
+from optsched.simulation.policy_hooks import PolicyHooks
 from optsched.simulation.run import Run, result
 from optsched.simulation.state import (
     EVENTS,
@@ -90,11 +90,11 @@ def run_policy(
         preemptive = order.preemptive
     else:
         order = _legal(Order(key=instance.arrival, restart=getattr(policy, "restart", 0.0)), name, instance.n)
-        asked = Asked(policy, instance)
+        hooks = PolicyHooks(policy, instance)
         state = new_state(instance, order, placement, pooled=pooled)
-        state = _run_python(state, placement, asked, knowledge, progress)
+        state = _run_python(state, placement, hooks, knowledge, progress)
         preemptive = False
-        told = asked.told()
+        told = hooks.told()
     return result(state, instance, pooled, name, knowledge, preemptive, clock.seconds, **told)
 
 
@@ -123,7 +123,7 @@ def _run_order(state: State, placement: Placement, name: str, progress: Progress
     while True:
         status = run_ordered(placement.place, state, slice_of(run_ordered, SLICE))
         if progress is not None:
-            progress(int(state.tally[FINISHED]), state.arrival.size)
+            progress(int(state.counters[FINISHED]), state.arrival.size)
         if status == NEEDS_ROOM:
             state = grown(state)
         elif status == THRASHES:
@@ -142,39 +142,41 @@ def _thrashes(state: State, name: str) -> SimulationError:
 def _run_python(
     state: State,
     placement: Placement,
-    asked: Asked,
+    hooks: PolicyHooks,
     knowledge: Knowledge,
     progress: Progress | None,
 ) -> State:
-    policy, instance = asked.policy, asked.instance
+    policy, instance = hooks.policy, hooks.instance
     reported = 0
     names_nodes = bool(getattr(policy, "names_nodes", False))
     decisions = Decisions(placement, instance, policy.name, names_nodes=names_nodes)
-    view = EngineView(state, placement, instance, knowledge, asked.predicted)
-    asked.begin(view)
+    view = EngineView(state, placement, instance, knowledge, hooks.predicted)
+    hooks.begin(view)
     room, n = log_room(instance.cluster.gpus), instance.n
     while True:
-        if state.seg_job.size - state.tally[SEGMENTS] < room or state.log_pool.size - state.tally[LOGGED] < room:
+        if state.seg_job.size - state.counters[SEGMENTS] < room or state.log_pool.size - state.counters[LOGGED] < room:
             state = grown(state)
         t = next_time(state)
-        if t == math.inf or state.tally[FINISHED] == n:
+        if t == math.inf or state.counters[FINISHED] == n:
             return state
-        if state.tally[FRUITLESS] >= THRASHING:
+        if state.counters[FRUITLESS] >= THRASHING:
             raise _thrashes(state, policy.name)
-        came, ended = int(state.tally[NEXT]), int(state.tally[SEGMENTS])
-        moves = int(state.tally[STARTS] + state.tally[STOPS])
+        came, ended = int(state.counters[NEXT]), int(state.counters[SEGMENTS])
+        moves = int(state.counters[STARTS] + state.counters[STOPS])
         state.clock[TICK] = decisions.wakes.of_instant(last_of_instant(t))
         apply_events(state, t)
-        arrived = state.by_arrival[came : state.tally[NEXT]].tolist()
-        finished = state.seg_job[ended : state.tally[SEGMENTS]].tolist()  # only completions end a segment at an event
-        asked.hear(float(state.clock[NOW]), arrived, finished)
+        arrived = state.by_arrival[came : state.counters[NEXT]].tolist()
+        finished = state.seg_job[
+            ended : state.counters[SEGMENTS]
+        ].tolist()  # only completions end a segment at an event
+        hooks.hear(float(state.clock[NOW]), arrived, finished)
         view.refresh(state, arrived, finished)
         decisions.apply(policy.decide(view), state)
         now, quiet = float(state.clock[NOW]), not (arrived or finished)
         state.clock[TICK] = math.inf
-        acted = int(state.tally[STARTS] + state.tally[STOPS]) != moves
+        acted = int(state.counters[STARTS] + state.counters[STOPS]) != moves
         event = next_time(state) if quiet else math.inf
         state.clock[TICK] = decisions.wakes.due(now, event, quiet=quiet, acted=acted)
-        if progress is not None and state.tally[EVENTS] - reported > 1000:
-            reported = int(state.tally[EVENTS])
-            progress(int(state.tally[FINISHED]), state.arrival.size)
+        if progress is not None and state.counters[EVENTS] - reported > 1000:
+            reported = int(state.counters[EVENTS])
+            progress(int(state.counters[FINISHED]), state.arrival.size)

@@ -164,14 +164,14 @@ def _run(
             view.state = state
         elif status == ASKED:
             view.start_all(cast(Communicating, policy).communicate(view))
-            state.tally[ASK] = 0
+            state.counters[ASK] = 0
         elif status == STUCK:
             waits = instance.ids[int(state.links.waiting[0])]
             raise SimulationError(
                 f"policy {name} at {view.now + view.epoch:.12g} s: the all-reduce of job {waits!r} waits for ever"
             )
         elif progress is not None:
-            progress(int(state.tally[FINISHED]), instance.n)
+            progress(int(state.counters[FINISHED]), instance.n)
         if status not in (NEEDS_ROOM, ASKED, PAUSED):
             return state
 
@@ -203,7 +203,7 @@ class _View:
 
     @property
     def ready(self) -> tuple[int, ...]:
-        return tuple(self.state.links.waiting[: self.state.tally[READY]].tolist())
+        return tuple(self.state.links.waiting[: self.state.counters[READY]].tolist())
 
     def running(self, node: int) -> tuple[int, ...]:
         links, found = self.state.links, []
@@ -263,11 +263,11 @@ def _result(
         name,
         knowledge,
         preemptive=False,
-        events=int(state.tally[TASKS]),
+        events=int(state.counters[TASKS]),
         preemptions=0,
         seconds=seconds,
-        transfers=int(links.tally[network.STARTED]),
-        contended=int(links.tally[network.CONTENDED]),
+        transfers=int(links.counters[network.STARTED]),
+        contended=int(links.counters[network.CONTENDED]),
         spanning=int((links.span > 1).sum()),
         gpu_busy=state.gpu_busy,
         nic_busy=links.busy,
@@ -283,7 +283,7 @@ def _schedule(state: TaskState, instance: Instance, name: str, record: bool) -> 
     )
     gpu = state.gpu[workers]
     node, zero = state.gpu_node[gpu], clock_zero(instance)
-    rows = int(state.tally[LOGGED])
+    rows = int(state.counters[LOGGED])
     log = TaskLog(
         state.log_job[:rows], state.log_worker[:rows], zero + state.log_start[:rows], zero + state.log_end[:rows]
     )
@@ -312,7 +312,7 @@ def _check_conservation(state: TaskState, instance: Instance, name: str) -> None
             f"{name}: a transfer moved {links.clock[network.WORST]:g} of its bytes too many or too few"
         )
     finished = np.isfinite(state.done)
-    if finished.sum() != state.tally[PLACED] or (state.iteration[finished] != state.iterations[finished]).any():
+    if finished.sum() != state.counters[PLACED] or (state.iteration[finished] != state.iterations[finished]).any():
         raise SimulationError(f"{name}: a job was placed and did not do its iterations")
     if (state.head >= 0).any() or (state.runs >= 0).any() or (links.head >= 0).any():
         raise SimulationError(f"{name}: GPUs or interfaces are still held after the last event")

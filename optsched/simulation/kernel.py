@@ -62,9 +62,9 @@ from optsched.speeds.speed_tables import pace
 def next_time(s: State) -> float:
     """The time of the next event, with which an instant begins; inf when there is none."""
     t = s.clock[TICK]
-    if s.tally[NEXT] < s.arrival.size:
-        t = min(t, s.arrival[s.by_arrival[s.tally[NEXT]]])
-    if s.tally[WAKES] > 0:
+    if s.counters[NEXT] < s.arrival.size:
+        t = min(t, s.arrival[s.by_arrival[s.counters[NEXT]]])
+    if s.counters[WAKES] > 0:
         t = min(t, s.wake[s.waker[0]])
     return float(t)
 
@@ -75,10 +75,10 @@ def apply_events(s: State, t: float) -> None:
     last = end_of_instant(t)
     s.clock[NOW] = t
     s.clock[BEGAN] = t
-    while s.tally[WAKES] > 0 and s.wake[s.waker[0]] <= last:
+    while s.counters[WAKES] > 0 and s.wake[s.waker[0]] <= last:
         j = s.waker[0]
         s.clock[NOW] = max(s.clock[NOW], s.wake[j])
-        s.tally[EVENTS] += 1
+        s.counters[EVENTS] += 1
         if s.status[j] == WAITING:
             _promote(s, j)
         elif s.finish[j] <= last:
@@ -86,39 +86,39 @@ def apply_events(s: State, t: float) -> None:
             _complete(s, j)
         else:
             _demote(s, j)
-    while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] <= last:
-        j = s.by_arrival[s.tally[NEXT]]
+    while s.counters[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.counters[NEXT]]] <= last:
+        j = s.by_arrival[s.counters[NEXT]]
         s.clock[NOW] = max(s.clock[NOW], s.arrival[j])
-        s.tally[NEXT] += 1
-        s.tally[EVENTS] += 1
+        s.counters[NEXT] += 1
+        s.counters[EVENTS] += 1
         _enqueue(s, j)
     if s.clock[TICK] <= last:
         s.clock[NOW] = max(s.clock[NOW], s.clock[TICK])
         s.clock[TICK] = np.inf
-        s.tally[EVENTS] += 1
+        s.counters[EVENTS] += 1
 
 
 @njit(cache=True, inline="always")
 def _set_wake(s: State, j: int, t: float) -> None:
     if s.waker_slot[j] >= 0:
-        s.tally[WAKES] = remove(s.waker, 0, s.tally[WAKES], j, s.waker_slot, s.no_level, s.wake)
+        s.counters[WAKES] = remove(s.waker, 0, s.counters[WAKES], j, s.waker_slot, s.no_level, s.wake)
     s.wake[j] = t
     if t < np.inf:
-        s.tally[WAKES] = insert(s.waker, 0, s.tally[WAKES], j, s.waker_slot, s.no_level, s.wake)
+        s.counters[WAKES] = insert(s.waker, 0, s.counters[WAKES], j, s.waker_slot, s.no_level, s.wake)
 
 
 @njit(cache=True, inline="always")
 def _enqueue(s: State, j: int) -> None:
     q = s.queue[j]
     s.status[j] = WAITING
-    s.tally[QUEUED] += 1
+    s.counters[QUEUED] += 1
     s.queue_size[q] = insert(s.waiting, s.queue_first[q], s.queue_size[q], j, s.waiting_slot, s.level, s.key)
 
 
 @njit(cache=True, inline="always")
 def _dequeue(s: State, j: int) -> None:
     q = s.queue[j]
-    s.tally[QUEUED] -= 1
+    s.counters[QUEUED] -= 1
     s.queue_size[q] = remove(s.waiting, s.queue_first[q], s.queue_size[q], j, s.waiting_slot, s.level, s.key)
 
 
@@ -191,15 +191,15 @@ def _go_on(s: State, j: int) -> None:
     # Take the stop back: the segment that it logged, its count, and what it changed of the job.
     e = s.log_row[j]
     s.log_row[j] = -1
-    if e == s.tally[SEGMENTS] - 1:
-        s.tally[SEGMENTS] = e
-        s.tally[LOGGED] = s.seg_offset[e]
+    if e == s.counters[SEGMENTS] - 1:
+        s.counters[SEGMENTS] = e
+        s.counters[LOGGED] = s.seg_offset[e]
     else:
         s.seg_job[e] = NOBODY  # left out of the schedule
-    s.tally[STOPS] -= 1
-    s.tally[STARTS] -= 1
-    if s.tally[FRUITLESS] > 0 and s.seg_work[e] == 0.0:
-        s.tally[FRUITLESS] -= 1
+    s.counters[STOPS] -= 1
+    s.counters[STARTS] -= 1
+    if s.counters[FRUITLESS] > 0 and s.seg_work[e] == 0.0:
+        s.counters[FRUITLESS] -= 1
     s.ran[j] -= 1
     s.begun[j] = s.stood[j, STOOD_BEGUN]
     s.paid[j] = s.stood[j, STOOD_PAID]
@@ -214,19 +214,19 @@ def start(s: State, j: int, entries: int) -> None:
     now = s.clock[NOW]
     _dequeue(s, j)
     s.status[j] = RUNNING
-    slot = s.vacant[s.tally[ACTIVE]]
+    slot = s.vacant[s.counters[ACTIVE]]
     s.holding[j] = slot
-    s.active[s.tally[ACTIVE]] = j
-    s.active_slot[j] = s.tally[ACTIVE]
-    s.tally[ACTIVE] += 1
+    s.active[s.counters[ACTIVE]] = j
+    s.active_slot[j] = s.counters[ACTIVE]
+    s.counters[ACTIVE] += 1
     s.span[slot] = entries
     at = slot * s.out_pool.size
     for k in range(entries):
         s.held_pool[at + k] = s.out_pool[k]
         s.held_count[at + k] = s.out_count[k]
         s.free[s.out_pool[k]] -= s.out_count[k]
-    s.tally[FREE] -= s.gpus[j]
-    s.tally[STARTS] += 1
+    s.counters[FREE] -= s.gpus[j]
+    s.counters[STARTS] += 1
     s.begun[j] = now
     s.mark[j] = now
     s.paid[j] = now + (s.cost[RESTART] if s.ran[j] > 0 else s.cost[FIRST_START])
@@ -247,7 +247,7 @@ def _release(s: State, j: int, work: float) -> None:
     now = s.clock[NOW]
     slot = s.holding[j]
     at = slot * s.out_pool.size
-    e, k0 = s.tally[SEGMENTS], s.tally[LOGGED]
+    e, k0 = s.counters[SEGMENTS], s.counters[LOGGED]
     logged = now > s.begun[j]
     for k in range(s.span[slot]):
         s.free[s.held_pool[at + k]] += s.held_count[at + k]
@@ -259,17 +259,17 @@ def _release(s: State, j: int, work: float) -> None:
         s.seg_start[e] = s.begun[j]
         s.seg_end[e] = now
         s.seg_work[e] = work
-        s.tally[LOGGED] = k0 + s.span[slot]
-        s.seg_offset[e + 1] = s.tally[LOGGED]
-        s.tally[SEGMENTS] = e + 1
-        s.tally[FRUITLESS] = 0 if work > 0.0 else s.tally[FRUITLESS] + 1
-    s.tally[FREE] += s.gpus[j]
-    s.tally[ACTIVE] -= 1
-    last = s.active[s.tally[ACTIVE]]
+        s.counters[LOGGED] = k0 + s.span[slot]
+        s.seg_offset[e + 1] = s.counters[LOGGED]
+        s.counters[SEGMENTS] = e + 1
+        s.counters[FRUITLESS] = 0 if work > 0.0 else s.counters[FRUITLESS] + 1
+    s.counters[FREE] += s.gpus[j]
+    s.counters[ACTIVE] -= 1
+    last = s.active[s.counters[ACTIVE]]
     s.active[s.active_slot[j]] = last
     s.active_slot[last] = s.active_slot[j]
     s.active_slot[j] = -1
-    s.vacant[s.tally[ACTIVE]] = slot
+    s.vacant[s.counters[ACTIVE]] = slot
     s.holding[j] = -1
     s.in_order[j] = 0
     s.attained[j] += _width(s, j) * (now - s.mark[j])
@@ -282,7 +282,7 @@ def _complete(s: State, j: int) -> None:
     s.blocked[:] = 0
     s.remaining[j] = 0.0
     s.status[j] = DONE
-    s.tally[FINISHED] += 1
+    s.counters[FINISHED] += 1
     _set_wake(s, j, np.inf)
 
 
@@ -293,7 +293,7 @@ def stop(s: State, j: int) -> None:
     work = max(0.0, now - s.paid[j]) / s.pace[j]
     never_ran = now <= s.begun[j]
     if not never_ran:
-        s.log_row[j] = s.tally[SEGMENTS]
+        s.log_row[j] = s.counters[SEGMENTS]
         s.stood[j, STOOD_BEGUN] = s.begun[j]
         s.stood[j, STOOD_PAID] = s.paid[j]
         s.stood[j, STOOD_FINISH] = s.finish[j]
@@ -302,9 +302,9 @@ def stop(s: State, j: int) -> None:
     _release(s, j, work)
     if never_ran:
         s.ran[j] -= 1  # started and stopped at one instant: nothing happened
-        s.tally[STARTS] -= 1
+        s.counters[STARTS] -= 1
     else:
-        s.tally[STOPS] += 1
+        s.counters[STOPS] += 1
     s.remaining[j] -= work
     s.base[j] += s.slope[j] * work
     s.key[j] = shortened(s.base[j]) if s.rule[FADING] != 0 else s.base[j]

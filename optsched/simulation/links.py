@@ -18,7 +18,10 @@ from optsched.simulation.next_event import new_tree, set_clock
 ABSENT, READY, LATENT, MOVING = 0, 1, 2, 3  # Links.state
 SECONDS_PER_BYTE, PENALTY, LATENCY = 0, 1, 2  # Links.cost
 NOW, WORST = 0, 1  # Links.clock: the time, and the largest relative error of what a transfer moved
-STARTED, CONTENDED = 0, 1  # Links.tally: transfers that started, and those that found another one on one of their nodes
+STARTED, CONTENDED = (
+    0,
+    1,
+)  # Links.counters: transfers that started, and those that found another one on one of their nodes
 
 
 class Links(NamedTuple):
@@ -52,7 +55,7 @@ class Links(NamedTuple):
     waiting: Ints  # i64[n]: jobs whose transfer is ready, by (key, index)
     news: Ints  # i64[n]: has it not been asked about yet?
     freed: Ints  # i64[N]: has a transfer ended here since the last question?
-    tally: Ints
+    counters: Ints
     clock: Floats
 
 
@@ -89,7 +92,7 @@ def new_links(
         waiting=np.zeros(n, dtype=np.int64),
         news=np.zeros(n, dtype=np.int64),
         freed=np.zeros(nodes, dtype=np.int64),
-        tally=np.zeros(2, dtype=np.int64),
+        counters=np.zeros(2, dtype=np.int64),
         clock=np.zeros(2),
     )
 
@@ -174,9 +177,9 @@ def begin_moving(s: Any, j: int) -> None:
 def start_transfer(s: Any, j: int) -> None:
     """Job j's all-reduce starts now; the caller has taken it out of ``waiting``."""
     s.began[j] = s.clock[NOW]
-    s.tally[STARTED] += 1
+    s.counters[STARTED] += 1
     if most_running(s, j) > 0:
-        s.tally[CONTENDED] += 1
+        s.counters[CONTENDED] += 1
     for e in range(s.first[j], s.first[j] + s.span[j]):
         node = s.job_node[e]
         s.running[node] += 1

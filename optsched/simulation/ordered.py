@@ -82,12 +82,12 @@ def _head(s: State) -> int:
 @njit(cache=True, inline="always")
 def _decide(place: Any, s: State) -> None:
     skip = s.rule[SKIP] != 0
-    while s.tally[QUEUED] > 0:
+    while s.counters[QUEUED] > 0:
         j = _head(s)
         if j < 0:
             return
         entries = 0
-        if s.gpus[j] <= s.tally[FREE]:
+        if s.gpus[j] <= s.counters[FREE]:
             entries = _place(place, s, j, s.free)
         if entries > 0:
             start(s, j, entries)
@@ -101,13 +101,13 @@ def _decide(place: Any, s: State) -> None:
 def _sort_running(s: State) -> int:
     # Running jobs in the order in which they are served. The old order is nearly right: insertion sort is linear.
     kept = 0
-    for i in range(s.tally[ORDERED]):
+    for i in range(s.counters[ORDERED]):
         j = s.order[i]
         if s.status[j] == RUNNING and s.in_order[j] == 1:
             s.order[kept] = j
             kept += 1
     now = s.clock[NOW]
-    for i in range(s.tally[ACTIVE]):
+    for i in range(s.counters[ACTIVE]):
         j = s.active[i]
         if s.rule[FADING] != 0:
             s.key[j] = shortened(s.base[j] + s.slope[j] * (max(0.0, now - s.paid[j]) / s.pace[j]))
@@ -115,7 +115,7 @@ def _sort_running(s: State) -> int:
             s.in_order[j] = 1
             s.order[kept] = j
             kept += 1
-    s.tally[ORDERED] = kept
+    s.counters[ORDERED] = kept
     for i in range(1, kept):
         j = s.order[i]
         k = i
@@ -150,7 +150,7 @@ def _evict_for(place: Any, s: State, j: int, first: int, kept: int) -> int:
     # Make room for j among order[first:kept]; the entries of its placement, 0 when evicting everybody would not do.
     for p in range(s.free.size):
         s.trial[p] = s.free[p]
-    free = s.tally[FREE]
+    free = s.counters[FREE]
     entries, low = 0, kept
     while low > first and entries == 0:
         low -= 1
@@ -176,7 +176,7 @@ def _evict_for(place: Any, s: State, j: int, first: int, kept: int) -> int:
 
 @njit(cache=True, inline="always")
 def _decide_preemptive(place: Any, s: State) -> None:
-    if s.tally[QUEUED] == 0:
+    if s.counters[QUEUED] == 0:
         return
     kept = _sort_running(s)
     s.blocked[:] = 0
@@ -198,12 +198,12 @@ def _decide_preemptive(place: Any, s: State) -> None:
             else:
                 break
         entries = 0
-        if s.gpus[j] <= s.tally[FREE]:
+        if s.gpus[j] <= s.counters[FREE]:
             entries = _place(place, s, j, s.free)
-        if entries == 0 and s.gpus[j] <= s.tally[FREE] + evictable:
-            free = s.tally[FREE]
+        if entries == 0 and s.gpus[j] <= s.counters[FREE] + evictable:
+            free = s.counters[FREE]
             entries = _evict_for(place, s, j, at, kept)
-            evictable -= s.tally[FREE] - free
+            evictable -= s.counters[FREE] - free
         if entries > 0:
             start(s, j, entries)
         else:
@@ -218,13 +218,13 @@ def run_ordered(place: Any, s: State, events: int) -> int:
     """
     room = s.seg_job.size - 2 * s.active.size - 2
     log = s.log_pool.size - 2 * s.size.sum() - 2
-    pause = s.tally[EVENTS] + events
+    pause = s.counters[EVENTS] + events
     while True:
-        if s.tally[SEGMENTS] > room or s.tally[LOGGED] > log:
+        if s.counters[SEGMENTS] > room or s.counters[LOGGED] > log:
             return NEEDS_ROOM
-        if s.tally[FRUITLESS] >= THRASHING:
+        if s.counters[FRUITLESS] >= THRASHING:
             return THRASHES
-        if s.tally[EVENTS] >= pause:
+        if s.counters[EVENTS] >= pause:
             return PAUSED
         t = next_time(s)
         if t == np.inf:
@@ -234,7 +234,7 @@ def run_ordered(place: Any, s: State, events: int) -> int:
         if s.cost[ROUND] > 0.0 and not end_of_round:
             tick = next_tick(s.clock[NOW], s.cost[FIRST_ROUND], s.cost[ROUND])
             if tick > s.clock[NOW]:  # decisions only at the end of a round
-                if s.tally[QUEUED] > 0:
+                if s.counters[QUEUED] > 0:
                     s.clock[TICK] = tick
                 continue
         if s.rule[PREEMPTIVE] != 0:

@@ -111,7 +111,7 @@ class Run:
 
 def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> Schedule:
     """The schedule that the log of a state describes, its GPUs named."""
-    e, k = int(state.tally[SEGMENTS]), int(state.tally[LOGGED])
+    e, k = int(state.counters[SEGMENTS]), int(state.counters[LOGGED])
     first, _ = pools(instance, pooled)
     rows = state.seg_job[:e] != NOBODY
     width = np.diff(state.seg_offset[: e + 1])
@@ -142,7 +142,7 @@ def check_conservation(state: State, schedule: Schedule) -> None:
     if wrong.size:
         j = int(wrong[0])
         raise SimulationError(f"job {instance.ids[j]!r}: {missing[j]:g} units of work were lost or invented")
-    if state.tally[ACTIVE] != 0 or state.tally[FREE] != instance.cluster.gpus or (state.free != state.size).any():
+    if state.counters[ACTIVE] != 0 or state.counters[FREE] != instance.cluster.gpus or (state.free != state.size).any():
         raise SimulationError("GPUs are still held after the last event")
 
 
@@ -159,5 +159,5 @@ def result(
     """The `Run` of a finished state, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
     schedule = schedule_of(state, instance, pooled, name)
     check_conservation(state, schedule)
-    events, stops = int(state.tally[EVENTS]), int(state.tally[STOPS])
+    events, stops = int(state.counters[EVENTS]), int(state.counters[STOPS])
     return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, seconds, **told)

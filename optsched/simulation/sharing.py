@@ -89,7 +89,7 @@ def run_sharing_policy(
         if status == ASKED:
             view.ask(cast(Choosing, policy), order.strict)
         elif progress is not None:
-            progress(int(state.tally[at.FINISHED]), instance.n)
+            progress(int(state.counters[at.FINISHED]), instance.n)
     return _result(state, instance, rates, name, knowledge, clock.seconds)
 
 
@@ -136,12 +136,12 @@ class _View:
 
     @property
     def waiting(self) -> tuple[int, ...]:
-        listed = self.state.waiting[: self.state.tally[at.WAITING]].tolist()
+        listed = self.state.waiting[: self.state.counters[at.WAITING]].tolist()
         return tuple(j for j in listed if self.state.status[j] == WAITS)
 
     @property
     def running(self) -> tuple[int, ...]:
-        return tuple(sorted(self.state.running[: self.state.tally[at.RUNNING]].tolist()))
+        return tuple(sorted(self.state.running[: self.state.counters[at.RUNNING]].tolist()))
 
     def residents(self, gpu: Gpu) -> tuple[int, ...]:
         return tuple(sorted(j for j in self.state.resident[self._number(gpu)].tolist() if j >= 0))
@@ -236,7 +236,7 @@ def _result(
         raise SimulationError("GPUs are still held after the last event")
     order = np.lexsort((np.arange(instance.n), state.begun)).astype(np.int64)
     schedule = _schedule(state, instance, rates, order, name)
-    return SharedRun(schedule, name, knowledge, False, int(state.tally[at.EVENTS]), 0, seconds)
+    return SharedRun(schedule, name, knowledge, False, int(state.counters[at.EVENTS]), 0, seconds)
 
 
 def _schedule(state: SharingState, instance: Instance, rates: SharingRates, order: Ints, name: str) -> SharedSchedule:

@@ -42,9 +42,9 @@ OVER, ASKED, PAUSED, ILLEGAL = range(4)
 def next_event(s: SharingState) -> float:
     """The time of the next completion, arrival or end of an interval; inf: there is none."""
     t = s.clock[TICK]
-    if s.tally[NEXT] < s.arrival.size:
-        t = min(t, s.arrival[s.by_arrival[s.tally[NEXT]]])
-    for i in range(s.tally[RUNNING]):
+    if s.counters[NEXT] < s.arrival.size:
+        t = min(t, s.arrival[s.by_arrival[s.counters[NEXT]]])
+    for i in range(s.counters[RUNNING]):
         t = min(t, s.finish[s.running[i]])
     return t
 
@@ -139,8 +139,8 @@ def start(s: SharingState, j: int, option: int) -> None:
     s.begun[j] = s.clock[NOW]
     s.paid[j] = s.clock[NOW]
     s.pace[j] = pace(s.tables, j, gpus, s.out_pool, s.out_count) * s.stretch[j, option, apart]
-    s.running[s.tally[RUNNING]] = j
-    s.tally[RUNNING] += 1
+    s.running[s.counters[RUNNING]] = j
+    s.counters[RUNNING] += 1
     _set_speed(s, j, _worst(s, j))
     _partners_change(s, j)
 
@@ -157,30 +157,30 @@ def _complete(s: SharingState, j: int) -> None:
     _count_nodes(s, j, -1)
     s.status[j] = DONE
     s.left[j] = 0.0
-    s.tally[FINISHED] += 1
+    s.counters[FINISHED] += 1
     _partners_change(s, j)
 
 
 @njit(cache=True, inline="always")
 def _enqueue(s: SharingState, j: int) -> None:
     s.status[j] = WAITS
-    k = s.tally[WAITING]
+    k = s.counters[WAITING]
     while k > 0 and (s.key[s.waiting[k - 1]], s.waiting[k - 1]) > (s.key[j], j):
         s.waiting[k] = s.waiting[k - 1]
         k -= 1
     s.waiting[k] = j
-    s.tally[WAITING] += 1
+    s.counters[WAITING] += 1
 
 
 @njit(cache=True, inline="always")
 def forget_started(s: SharingState) -> None:
     """Take jobs that have started off the list of those that wait."""
     kept = 0
-    for i in range(s.tally[WAITING]):
+    for i in range(s.counters[WAITING]):
         if s.status[s.waiting[i]] == WAITS:
             s.waiting[kept] = s.waiting[i]
             kept += 1
-    s.tally[WAITING] = kept
+    s.counters[WAITING] = kept
 
 
 @njit(cache=True, inline="always")
@@ -194,7 +194,7 @@ def apply_events(s: SharingState, t: float) -> bool:
         s.clock[TICK] = np.inf
     kept = 0
     ended = 0
-    for i in range(s.tally[RUNNING]):
+    for i in range(s.counters[RUNNING]):
         j = s.running[i]
         if s.finish[j] <= last:
             now = max(now, s.finish[j])
@@ -204,23 +204,23 @@ def apply_events(s: SharingState, t: float) -> bool:
         else:
             s.running[kept] = j
             kept += 1
-    s.tally[RUNNING] = kept
-    came = s.tally[NEXT]
-    while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] <= last:
-        now = max(now, s.arrival[s.by_arrival[s.tally[NEXT]]])
-        s.tally[NEXT] += 1
+    s.counters[RUNNING] = kept
+    came = s.counters[NEXT]
+    while s.counters[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.counters[NEXT]]] <= last:
+        now = max(now, s.arrival[s.by_arrival[s.counters[NEXT]]])
+        s.counters[NEXT] += 1
     s.clock[NOW] = now
     for i in range(ended):
         _complete(s, s.found[i])
-    for i in range(came, s.tally[NEXT]):
+    for i in range(came, s.counters[NEXT]):
         _enqueue(s, s.by_arrival[i])
-    s.tally[EVENTS] += ended + s.tally[NEXT] - came
+    s.counters[EVENTS] += ended + s.counters[NEXT] - came
     if s.clock[INTERVAL] <= 0.0 or ticked:
         return True
     tick = next_tick(now, s.clock[FIRST_TICK], s.clock[INTERVAL])
     if tick <= now:
         return True
-    if s.tally[WAITING] > 0:
+    if s.counters[WAITING] > 0:
         s.clock[TICK] = tick
     return False
 
@@ -228,20 +228,20 @@ def apply_events(s: SharingState, t: float) -> bool:
 @njit(types.int64(RULE_TYPE, STATE_TYPE, types.int64), **KERNEL)
 def run_sharing(rule: RULE_TYPE, s: SharingState, events: int) -> int:
     """Run for about ``events`` events: `OVER`, `PAUSED`, or `ASKED`, where a policy in plain Python chooses."""
-    pause = s.tally[EVENTS] + events
-    while s.tally[EVENTS] < pause:
+    pause = s.counters[EVENTS] + events
+    while s.counters[EVENTS] < pause:
         t = next_event(s)
         if t == np.inf:
             return OVER
         if not apply_events(s, t):
             continue
-        if s.tally[PYTHON] != 0:
+        if s.counters[PYTHON] != 0:
             return ASKED
-        for i in range(s.tally[WAITING]):
+        for i in range(s.counters[WAITING]):
             option = rule(s, s.waiting[i])
             if option >= 0:
                 start(s, s.waiting[i], option)
-            elif s.tally[STRICT] != 0:
+            elif s.counters[STRICT] != 0:
                 break
         forget_started(s)
     return PAUSED

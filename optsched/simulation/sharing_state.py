@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 NOW, TICK, INTERVAL, FIRST_TICK = range(4)  # clock; intervals begin at the first arrival
-NEXT, WAITING, RUNNING, FINISHED, EVENTS, STRICT, PYTHON = range(7)  # tally
+NEXT, WAITING, RUNNING, FINISHED, EVENTS, STRICT, PYTHON = range(7)  # counters
 FUTURE, WAITS, RUNS, DONE = range(4)  # status
 
 
@@ -78,7 +78,7 @@ class SharingState(NamedTuple):
     other: Floats  # f64[2 G]
     numbers: Floats
     clock: Floats
-    tally: Ints
+    counters: Ints
 
 
 def new_sharing_state(
@@ -88,8 +88,8 @@ def new_sharing_state(
     n, cluster = instance.n, instance.cluster
     total, nodes = cluster.gpus, cluster.node_count
     first = np.concatenate([[0], np.cumsum(instance.gpus)]).astype(np.int64)
-    tally = np.zeros(7, dtype=np.int64)
-    tally[STRICT], tally[PYTHON] = order.strict, python
+    counters = np.zeros(7, dtype=np.int64)
+    counters[STRICT], counters[PYTHON] = order.strict, python
 
     def ints(k: int, value: int = 0) -> Ints:
         return np.full(k, value, dtype=np.int64)
@@ -142,5 +142,5 @@ def new_sharing_state(
         other=np.zeros(2 * total),
         numbers=np.array([*order.numbers, np.nan], dtype=np.float64),
         clock=np.array([0.0, np.inf, order.interval, float(instance.arrival.min()) if n else 0.0]),
-        tally=tally,
+        counters=counters,
     )

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 # These numbers are frozen into compiled code (see `optsched.compiled`).
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3
-# State.tally
+# State.counters
 NEXT, WAKES, ACTIVE, FREE, FINISHED, SEGMENTS, LOGGED, EVENTS, STARTS, STOPS, ORDERED, QUEUED, FRUITLESS = range(13)
 NOBODY = -1  # State.seg_job of a segment that was taken back
 # FRUITLESS counts segments in a row that did no work, only overhead; so many mean that jobs stop each other for ever.
@@ -104,7 +104,7 @@ class State(NamedTuple):
     # speeds
     tables: SpeedTables
     # scalars
-    tally: Ints
+    counters: Ints
     clock: Floats
     rule: Ints
     cost: Floats
@@ -156,8 +156,8 @@ def new_state(instance: Instance, order: Order, placement: Placement, *, pooled:
     key = np.array(order.key, dtype=np.float64)
     first_arrival = float(instance.arrival.min()) if n else 0.0
     fading = order.slope is not None and bool(np.any(order.slope))
-    tally = ints(13)
-    tally[FREE] = instance.cluster.gpus
+    counters = ints(13)
+    counters[FREE] = instance.cluster.gpus
     fields: dict[str, Any] = {
         "arrival": instance.arrival.copy(),
         "gpus": instance.gpus.copy(),
@@ -199,7 +199,7 @@ def new_state(instance: Instance, order: Order, placement: Placement, *, pooled:
         "seg_offset": ints(capacity + 1),
         "log_pool": ints(capacity),
         "log_count": ints(capacity),
-        "tally": tally,
+        "counters": counters,
         "clock": np.array([0.0, np.inf, 0.0]),
         "rule": np.array([order.skip, order.preemptive, order.by_time, order.requeue, fading], dtype=np.int64),
         "cost": np.array(

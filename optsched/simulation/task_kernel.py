@@ -39,7 +39,6 @@ from optsched.simulation.task_state import (
     ASK,
     BACKWARD,
     BARRIER,
-    DIRTY,
     FINISHED,
     FORWARD,
     FORWARD_RUNS,
@@ -52,6 +51,7 @@ from optsched.simulation.task_state import (
     QUEUED,
     READY,
     TASKS,
+    UNDECIDED,
     TaskState,
     new_task_state,
 )
@@ -75,21 +75,21 @@ STATE_TYPE = _state_type()
 
 
 @njit(inline="always", **KERNEL)
-def _soil(s: Any, g: int) -> None:
+def _mark_undecided(s: Any, g: int) -> None:
     # The GPU may be able to start a task.
-    if s.is_dirty[g] == 0 and s.runs[g] < 0:
-        s.is_dirty[g] = 1
-        s.dirty[s.tally[DIRTY]] = g
-        s.tally[DIRTY] += 1
+    if s.is_undecided[g] == 0 and s.runs[g] < 0:
+        s.is_undecided[g] = 1
+        s.undecided[s.counters[UNDECIDED]] = g
+        s.counters[UNDECIDED] += 1
 
 
 @njit(inline="always", **KERNEL)
 def _log(s: Any, job: int, worker: int, start: float, end: float) -> None:
-    if s.tally[KEEP_LOG] != 0:
-        row = s.tally[LOGGED]
+    if s.counters[KEEP_LOG] != 0:
+        row = s.counters[LOGGED]
         s.log_job[row], s.log_worker[row] = job, worker
         s.log_start[row], s.log_end[row] = start, end
-        s.tally[LOGGED] += 1
+        s.counters[LOGGED] += 1
 
 
 @njit(inline="always", **KERNEL)
@@ -107,15 +107,15 @@ def _begin_iteration(s: Any, j: int) -> None:
     s.at_barrier[j] = 0
     for w in range(s.first[j], s.first[j + 1]):
         s.phase[w] = FORWARD
-        _soil(s, s.gpu[w])
+        _mark_undecided(s, s.gpu[w])
 
 
 @njit(**KERNEL)
 def _leave(s: Any, j: int) -> None:
     # The job is complete: its workers leave their GPUs.
     s.done[j] = s.links.clock[NOW]
-    s.tally[FINISHED] += 1
-    s.tally[PLACE] = 1
+    s.counters[FINISHED] += 1
+    s.counters[PLACE] = 1
     s.hopeless[:] = np.inf
     for w in range(s.first[j], s.first[j + 1]):
         g = s.gpu[w]
@@ -142,8 +142,8 @@ def _end_task(s: Any, g: int) -> None:
     j = s.job_of[w]
     s.runs[g] = -1
     set_clock(s.tree, g, np.inf)
-    _soil(s, g)
-    s.tally[TASKS] += 1
+    _mark_undecided(s, g)
+    s.counters[TASKS] += 1
     if s.phase[w] == FORWARD_RUNS:
         s.forward_left[j] -= 1
         s.phase[w] = BACKWARD
@@ -159,8 +159,8 @@ def _end_task(s: Any, g: int) -> None:
         return
     if s.links.transfers_left[j] > 0:
         s.links.key[j] = _key(s.link_rule, s, j)
-        s.tally[READY] = join_waiting(s.links, j, s.tally[READY])
-        s.tally[ASK] = 1
+        s.counters[READY] = join_waiting(s.links, j, s.counters[READY])
+        s.counters[ASK] = 1
     else:
         _end_iteration(s, j)
 
@@ -171,8 +171,8 @@ def _ring_link(s: Any, j: int) -> None:
         begin_moving(s.links, j)
         return
     end_transfer(s.links, j)
-    s.tally[TASKS] += 1
-    s.tally[ASK] = 1
+    s.counters[TASKS] += 1
+    s.counters[ASK] = 1
     _log(s, j, TRANSFER, s.links.began[j], s.links.clock[NOW])
     s.gpu_key[j] = _key(s.gpu_rule, s, j)
     _end_iteration(s, j)
@@ -181,9 +181,9 @@ def _ring_link(s: Any, j: int) -> None:
 @njit(**KERNEL)
 def _arrive(s: Any) -> None:
     # The job joins the queue, by (key, index).
-    j = s.by_arrival[s.tally[NEXT]]
-    s.tally[NEXT] += 1
-    i = s.tally[QUEUED]
+    j = s.by_arrival[s.counters[NEXT]]
+    s.counters[NEXT] += 1
+    i = s.counters[QUEUED]
     while i > 0:
         o = s.queue[i - 1]
         if s.queue_key[o] < s.queue_key[j] or (s.queue_key[o] == s.queue_key[j] and o < j):
@@ -191,8 +191,8 @@ def _arrive(s: Any) -> None:
         s.queue[i] = o
         i -= 1
     s.queue[i] = j
-    s.tally[QUEUED] += 1
-    s.tally[PLACE] = 1
+    s.counters[QUEUED] += 1
+    s.counters[PLACE] = 1
 
 
 @njit(**KERNEL)
@@ -254,17 +254,17 @@ def _settle(s: Any, j: int) -> None:
     links.span[j] = span
     links.transfers_left[j] = s.iterations[j] if span > 1 and links.message[j] > 0.0 else 0
     s.placed[j] = links.clock[NOW]
-    s.tally[PLACED] += 1
+    s.counters[PLACED] += 1
     s.gpu_key[j] = _key(s.gpu_rule, s, j)
     _begin_iteration(s, j)
 
 
 @njit(**KERNEL)
 def _place_queue(place: Any, s: Any) -> None:
-    s.tally[PLACE] = 0
+    s.counters[PLACE] = 0
     kept = 0
     weighed = False
-    for i in range(s.tally[QUEUED]):
+    for i in range(s.counters[QUEUED]):
         j = s.queue[i]
         gpus = 0
         # Until a job leaves, room only shrinks: who needs as much as one that did not fit, does not fit either.
@@ -279,16 +279,16 @@ def _place_queue(place: Any, s: Any) -> None:
             s.hopeless[s.kind[j]] = min(s.hopeless[s.kind[j]], s.memory[j])
             s.queue[kept] = j
             kept += 1
-    s.tally[QUEUED] = kept
+    s.counters[QUEUED] = kept
 
 
 @njit(**KERNEL)
 def _admit(admit: Any, s: Any) -> None:
     i = 0
-    while i < s.tally[READY]:
+    while i < s.counters[READY]:
         j = s.links.waiting[i]
         if is_asked(s.links, j) and admit(j, s.links, s.rule_numbers):
-            s.tally[READY] = leave_waiting(s.links, i, s.tally[READY])
+            s.counters[READY] = leave_waiting(s.links, i, s.counters[READY])
             start_transfer(s.links, j)
         else:
             i += 1
@@ -298,9 +298,9 @@ def _admit(admit: Any, s: Any) -> None:
 @njit(**KERNEL)
 def _start_tasks(s: Any) -> None:
     now = s.links.clock[NOW]
-    for i in range(s.tally[DIRTY]):
-        g = s.dirty[i]
-        s.is_dirty[g] = 0
+    for i in range(s.counters[UNDECIDED]):
+        g = s.undecided[i]
+        s.is_undecided[g] = 0
         best, chosen = -1, -1
         w = s.head[g]
         while w >= 0:
@@ -315,14 +315,14 @@ def _start_tasks(s: Any) -> None:
             s.runs[g] = chosen
             set_clock(s.tree, g, ends)
             _log(s, best, chosen - s.first[best], now, ends)
-    s.tally[DIRTY] = 0
+    s.counters[UNDECIDED] = 0
 
 
 @njit(inline="always", **KERNEL)
 def _next_time(s: Any) -> float:
     t = min(s.tree[1], s.links.tree[1])
-    if s.tally[NEXT] < s.arrival.size:
-        t = min(t, s.arrival[s.by_arrival[s.tally[NEXT]]])
+    if s.counters[NEXT] < s.arrival.size:
+        t = min(t, s.arrival[s.by_arrival[s.counters[NEXT]]])
     return t
 
 
@@ -332,7 +332,7 @@ def start_waiting(s: Any, j: int) -> None:
     i = 0
     while s.links.waiting[i] != j:
         i += 1
-    s.tally[READY] = leave_waiting(s.links, i, s.tally[READY])
+    s.counters[READY] = leave_waiting(s.links, i, s.counters[READY])
     start_transfer(s.links, j)
 
 
@@ -347,23 +347,23 @@ def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
     room = (
         s.log_job.size - s.head.size - s.arrival.size - 2
     )  # what one event time may add: a task a GPU, a transfer a job
-    pause = s.tally[TASKS] + tasks
+    pause = s.counters[TASKS] + tasks
     links = s.links
     while True:
-        if s.tally[ASK] != 0:
-            if s.tally[READY] > 0:
-                if s.tally[PYTHON] != 0:
+        if s.counters[ASK] != 0:
+            if s.counters[READY] > 0:
+                if s.counters[PYTHON] != 0:
                     return ASKED
                 _admit(admit, s)
-            s.tally[ASK] = 0
+            s.counters[ASK] = 0
         _start_tasks(s)
-        if s.tally[KEEP_LOG] != 0 and s.tally[LOGGED] > room:
+        if s.counters[KEEP_LOG] != 0 and s.counters[LOGGED] > room:
             return NEEDS_ROOM
-        if s.tally[TASKS] >= pause:
+        if s.counters[TASKS] >= pause:
             return PAUSED
         t = _next_time(s)
         if t == np.inf:
-            return STUCK if s.tally[READY] > 0 else FINISHED_RUN
+            return STUCK if s.counters[READY] > 0 else FINISHED_RUN
         last = end_of_instant(t)
         while t <= last:  # all events of one instant, each at its own time
             links.clock[NOW] = t
@@ -371,8 +371,8 @@ def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
                 _end_task(s, ringing(s.tree))
             while links.tree[1] == t:
                 _ring_link(s, ringing(links.tree))
-            while s.tally[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.tally[NEXT]]] == t:
+            while s.counters[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.counters[NEXT]]] == t:
                 _arrive(s)
             t = _next_time(s)
-        if s.tally[PLACE] != 0:
+        if s.counters[PLACE] != 0:
             _place_queue(place, s)

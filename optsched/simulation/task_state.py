@@ -19,8 +19,8 @@ Int32s = npt.NDArray[np.int32]
 
 # These numbers are frozen into compiled code (see `optsched.compiled`).
 FORWARD, FORWARD_RUNS, BACKWARD, BACKWARD_RUNS, BARRIER = 0, 1, 2, 3, 4  # TaskState.phase
-# TaskState.tally
-NEXT, QUEUED, READY, LOGGED, TASKS, FINISHED, ASK, PLACE, DIRTY, PLACED, PYTHON, KEEP_LOG = range(12)
+# TaskState.counters
+NEXT, QUEUED, READY, LOGGED, TASKS, FINISHED, ASK, PLACE, UNDECIDED, PLACED, PYTHON, KEEP_LOG = range(12)
 
 
 class TaskState(NamedTuple):
@@ -64,8 +64,8 @@ class TaskState(NamedTuple):
     runs: Ints  # worker whose task runs, -1: idle
     gpu_busy: Floats
     tree: Floats
-    dirty: Ints
-    is_dirty: Ints
+    undecided: Ints
+    is_undecided: Ints
     # placement
     open: Bools
     hopeless: Floats  # f64[K]: the least memory of a job of a kind that did not fit since a job left
@@ -81,7 +81,7 @@ class TaskState(NamedTuple):
     log_worker: Int32s
     log_start: Floats
     log_end: Floats
-    tally: Ints
+    counters: Ints
 
 
 LATE = 2.0**20  # seconds: arrivals from there on are counted from the first of them
@@ -114,8 +114,8 @@ def new_task_state(
     links = _links(instance, first, workers)
     per_byte = shared.seconds_per_byte if shared.seconds_per_byte is not None else float(links.cost[0])
     room = (1 << 16) + 2 * (total + n) if record else 0
-    tally = np.zeros(12, dtype=np.int64)
-    tally[PYTHON], tally[KEEP_LOG] = python, record
+    counters = np.zeros(12, dtype=np.int64)
+    counters[PYTHON], counters[KEEP_LOG] = python, record
 
     def ints(k: int, value: int = 0) -> Ints:
         return np.full(k, value, dtype=np.int64)
@@ -154,8 +154,8 @@ def new_task_state(
         runs=ints(total, -1),
         gpu_busy=np.zeros(total),
         tree=new_tree(total),
-        dirty=ints(total),
-        is_dirty=ints(total),
+        undecided=ints(total),
+        is_undecided=ints(total),
         open=np.zeros(total, dtype=np.bool_),
         hopeless=np.full(instance.class_eligible.shape[0], np.inf),
         load=np.zeros(total),
@@ -169,7 +169,7 @@ def new_task_state(
         log_worker=np.zeros(room, dtype=np.int32),
         log_start=np.zeros(room),
         log_end=np.zeros(room),
-        tally=tally,
+        counters=counters,
     )
 
 

@@ -78,7 +78,7 @@ class EngineView:
         self._reveals("remaining work")
         s = self._state
         left = s.remaining.copy()
-        running = s.active[: s.tally[ACTIVE]]
+        running = s.active[: s.counters[ACTIVE]]
         left[running] -= np.maximum(0.0, self.now - s.paid[running]) / s.pace[running]
         return np.maximum(left, 0.0)
 
@@ -116,7 +116,7 @@ class EngineView:
     @property
     def free_gpus(self) -> int:
         """GPUs that no job holds."""
-        return int(self._state.tally[FREE])
+        return int(self._state.counters[FREE])
 
     def fits(self, job: int) -> bool:
         """Would the placement find a place for ``job`` now?"""
@@ -129,7 +129,7 @@ class EngineView:
     def offer(self, job: int) -> float | None:
         """Seconds a unit of the job's work would take on the GPUs that the placement would give it now; None: no room."""
         s = self._state
-        if s.gpus[self._arrived(job)] > s.tally[FREE]:
+        if s.gpus[self._arrived(job)] > s.counters[FREE]:
             return None
         return self._pace_on(job, s.free)
 

@@ -95,7 +95,7 @@ def read(problem: Any) -> LinearProgram:
         data, chain, inverse = problem.get_problem_data(cp.HIGHS)
     except (DCPError, SolverError) as error:
         raise InputError(f"the problem is not a linear program: {error}") from None
-    if "c" not in data:  # CVXPY took the road to HiGHS's quadratic solver
+    if "c" not in data:  # CVXPY took the method to HiGHS's quadratic solver
         raise InputError("the problem is not a linear program: its objective is quadratic")
     stuffed = data["param_prob"]
     n, A, b = len(data["c"]), data["A"].tocsc(), np.asarray(data["b"], dtype=np.float64)

@@ -75,7 +75,7 @@ def templatized() -> Iterator[None]:
     """Build Pyomo constraints as templates inside this block: one expression for an indexed constraint.
 
     The switch is Pyomo's own but not documented; a rule that cannot be a template (a Python ``if`` on an index)
-    falls back to the plain road by itself. Measured on the time-indexed LP of 471k nonzeros: build 0.70 s to 0.36 s.
+    falls back to the plain method by itself. Measured on the time-indexed LP of 471k nonzeros: build 0.70 s to 0.36 s.
     """
     before = pyomo_constraint.TEMPLATIZE_CONSTRAINTS
     pyomo_constraint.TEMPLATIZE_CONSTRAINTS = True

@@ -12,11 +12,11 @@ from optsched.models import FORMULATIONS
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
-from optsched.solvers.formulation_road import formulation_road
 from optsched.solvers.lp_bound import lp_bound
+from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
-from optsched.solvers.task import EXCLUSIVE, ROADS, Report, Road, Task
+from optsched.solvers.solve_state import EXCLUSIVE, METHODS, Method, MethodReport, SolveState
 from optsched.speeds.duration import seconds_alone
 
 __all__ = ["Solution", "model_names", "solve"]
@@ -30,7 +30,7 @@ NONZEROS = 5_000_000  # of a formulation that is chosen without being named
 PREFERRED = (
     "mode-branching",
     "sequence-branching",
-    "thinned-time-indexed",
+    "reduced-cost-fixing",
     "rigid-time-indexed",
     "rigid-placed",
     "gang-modes",
@@ -40,8 +40,8 @@ PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # fo
 
 
 def model_names() -> list[str]:
-    """Every name that ``solve(model=...)`` knows: formulations and the roads that need none."""
-    return sorted({*FORMULATIONS.names(), *ROADS.names()})
+    """Every name that ``solve(model=...)`` knows: formulations and the methods that need none."""
+    return sorted({*FORMULATIONS.names(), *METHODS.names()})
 
 
 def solve(
@@ -63,7 +63,7 @@ def solve(
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     objective : its name; None: the instance's own, else ``total_flow_time``.
     model : a name of `model_names`; None: what suits the instance (one machine: branching over sequences; gangs on a
-        grid of time: the time-indexed program, thinned; types or memory: placements; real-valued times: disjunctive;
+        grid of time: the time-indexed program, reduced; types or memory: placements; real-valued times: disjunctive;
         speed that depends on the placement: branching over orders and modes, beyond a dozen jobs the program with modes).
     time_limit : seconds; a solver may overrun it by one LP. None: until it is proved.
     horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
@@ -76,9 +76,9 @@ def solve(
     and the value recomputed from the schedule in fractions equals the bound: exactly where float64 holds the times of all
     left-shifted schedules; else up to max(16, n) units in the last place of every completion time (that is what rounding of
     times does, and the proof is one of the rounded problem), and where times have no common unit up to 1e-9 of the flow (of
-    what jobs pay beyond their arrival: `Task.at_stake`). Times count from the first arrival, so that neither the epoch of a
-    log nor its unit has a part in this. A method whose numbers fail gives way to the next one that applies, and at last to
-    the interval between the best certificate and the best schedule; ``note`` says so.
+    what jobs pay beyond their arrival: `SolveState.at_stake`). Times count from the first arrival, so that neither the
+    epoch of a log nor its unit has a part in this. A method whose numbers fail gives way to the next one that applies,
+    and at last to the interval between the best certificate and the best schedule; ``note`` says so.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def solve(
     named = None if model is None else _road(model)
     wanted = EXCLUSIVE if named is None else named.schedule_class
     moved = float(goal.clock_part(instance))
-    task = Task(
+    state = SolveState(
         instance.relative,
         goal,
         time_limit=time_limit,
@@ -111,118 +111,120 @@ def solve(
         schedule_class=wanted,
         epoch=instance.epoch,
     )
-    return _run(task, named).on_clock(instance).named()
+    return _run(state, named).on_clock(instance).named()
 
 
-def _run(task: Task, named: Road | None) -> Solution:
+def _run(state: SolveState, named: Method | None) -> Solution:
     """Solve an instance whose time counts from its first arrival."""
-    _begin(task)
-    if task.instance.n == 0:
-        return _solution(task, "none", Report("none"))
-    if task.schedule is None and task.schedule_class == EXCLUSIVE and task.horizon is None:
-        return _solution(task, "list", Report("list schedule", note="no schedule came out of numbers this far apart"))
-    road = named or _choose(task, PREFERRED)
-    if road is None:
-        return _solution(task, "list", _list_only(task))
-    reason = road.applies(task)
+    _begin(state)
+    if state.instance.n == 0:
+        return _solution(state, "none", MethodReport("none"))
+    if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
+        return _solution(
+            state, "list", MethodReport("list schedule", note="no schedule came out of numbers this far apart")
+        )
+    method = named or _choose(state, PREFERRED)
+    if method is None:
+        return _solution(state, "list", _list_only(state))
+    reason = method.applies(state)
     if reason is not None:
-        raise InputError(f"the model does not apply: {reason}", field="model", value=road.name)
-    if task.closed and named is None:
-        return _solution(task, "list", Report("combinatorial bound"))
-    return _with_fallbacks(task, road)
+        raise InputError(f"the model does not apply: {reason}", field="model", value=method.name)
+    if state.closed and named is None:
+        return _solution(state, "list", MethodReport("combinatorial bound"))
+    return _with_fallbacks(state, method)
 
 
-def _begin(task: Task) -> None:
+def _begin(state: SolveState) -> None:
     """A list schedule, the best certificate of theorems, a little local search; where numbers fail, without it."""
-    budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * task.instance.n**3)
-    for step in (partial(task.search, 0), task.combinatorial, partial(task.search, budget)):
+    budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * state.instance.n**3)
+    for step in (partial(state.search, 0), state.combinatorial, partial(state.search, budget)):
         try:
-            if not task.closed:
+            if not state.closed:
                 step()
         except (OptschedError, ArithmeticError) as error:
             _LOG.info("before any method: %s", error)
 
 
-def _with_fallbacks(task: Task, road: Road) -> Solution:
-    """The road's own end or, where its numbers fail, that of the next one that applies; at last the interval so far.
+def _with_fallbacks(state: SolveState, method: Method) -> Solution:
+    """The method's own end or, where its numbers fail, that of the next one that applies; at last the interval so far.
 
-    Schedules and bounds that are in the task by then stay: each has been judged.
+    Schedules and bounds that are in the state by then stay: each has been judged.
     """
-    failed = [road.name]
-    following = PREFERRED if task.schedule_class == EXCLUSIVE else PREFERRED_SHARING
-    left = [name for name in following if name != road.name]
+    failed = [method.name]
+    following = PREFERRED if state.schedule_class == EXCLUSIVE else PREFERRED_SHARING
+    left = [name for name in following if name != method.name]
     while True:
         try:
-            report = road.run(task)
+            report = method.run(state)
         except NotInstalledError:
             raise
         except (OptschedError, ArithmeticError) as error:
-            _LOG.info("%s: %s", road.name, error)
+            _LOG.info("%s: %s", method.name, error)
         else:
-            return _solution(task, road.name, report, failed[:-1])
-        found = None if task.closed or task.late else _choose(task, left)
+            return _solution(state, method.name, report, failed[:-1])
+        found = None if state.closed or state.late else _choose(state, left)
         if found is None:
             break
-        road = found
-        failed.append(road.name)
-        left = left[left.index(road.name) + 1 :]
-    task.any_schedule()
-    return _solution(task, "list", Report("list schedule"), failed)
+        method = found
+        failed.append(method.name)
+        left = left[left.index(method.name) + 1 :]
+    state.any_schedule()
+    return _solution(state, "list", MethodReport("list schedule"), failed)
 
 
-def _road(name: str) -> Road:
-    if name in ROADS:
-        return ROADS.get(name)
+def _road(name: str) -> Method:
+    if name in METHODS:
+        return METHODS.get(name)
     if name in FORMULATIONS:
-        return formulation_road(name)
+        return formulation_method(name)
     raise InputError(
         f"there is no model named {name!r}", field="model", legal=near_matches(name, model_names(), kind="model")
     )
 
 
-def _choose(task: Task, names: Sequence[str]) -> Road | None:
-    """The first of the named roads that applies and is not too large."""
+def _choose(state: SolveState, names: Sequence[str]) -> Method | None:
+    """The first of the named methods that applies and is not too large."""
     for name in names:
-        road = _road(name)
-        if road.applies(task) is not None:
+        method = _road(name)
+        if method.applies(state) is not None:
             continue
-        if name in FORMULATIONS and FORMULATIONS.get(name).size(task.instance, task.goal.name) > NONZEROS:
+        if name in FORMULATIONS and FORMULATIONS.get(name).size(state.instance, state.goal.name) > NONZEROS:
             continue
-        return road
+        return method
     return None
 
 
-def _list_only(task: Task) -> Report:
+def _list_only(state: SolveState) -> MethodReport:
     """No exact method fits: a longer search from below and above."""
-    task.search(LIST_BUDGET)
-    left = task.left
-    task.offer_certificate(lp_bound(task.instance, task.goal.name, schedule=task.schedule, time_limit=left))
+    state.search(LIST_BUDGET)
+    left = state.left
+    state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, time_limit=left))
     why = "fits the size of this instance"
-    if task.grid is None and not task.placed:
+    if state.grid is None and not state.placed:
         why = "applies: the times are multiples of no common unit, and real-valued times need one machine and few jobs"
-    return Report("list schedule", note=f"no exact method {why}: the best list schedule and the best certificate")
+    return MethodReport("list schedule", note=f"no exact method {why}: the best list schedule and the best certificate")
 
 
-def _solution(task: Task, model: str, report: Report, failed: Sequence[str] = ()) -> Solution:
-    status = report.status or ("optimal" if task.closed else "limit")
-    if task.closed and status != "infeasible":
+def _solution(state: SolveState, model: str, report: MethodReport, failed: Sequence[str] = ()) -> Solution:
+    status = report.status or ("optimal" if state.closed else "limit")
+    if state.closed and status != "infeasible":
         status = "optimal"
-    bound = task.value if status == "optimal" else task.bound
+    bound = state.value if status == "optimal" else state.bound
     return Solution(
-        objective=task.goal.name,
+        objective=state.goal.name,
         status=status,
-        value_exact=None if status == "infeasible" else task.value,
+        value_exact=None if status == "infeasible" else state.value,
         bound_exact=bound,
-        bound_by=task.bound_by,
-        schedule=None if status == "infeasible" else task.schedule,
-        certificate=task.certificate,
+        bound_by=state.bound_by,
+        schedule=None if status == "infeasible" else state.schedule,
+        certificate=state.certificate,
         model=model,
         solver=report.solver,
-        seconds=task.seconds,
+        seconds=state.seconds,
         size=report.size,
         nodes=report.nodes,
         duals=report.duals,
-        note=_with_lost(failed, report.note if status != "optimal" else _meant(task)),
+        note=_with_lost(failed, report.note if status != "optimal" else _meant(state)),
     )
 
 
@@ -234,8 +236,8 @@ def _with_lost(failed: Sequence[str], note: str) -> str:
     return f"{lost}; {note or 'this is what other methods prove'}"
 
 
-def _meant(task: Task) -> str:
+def _meant(state: SolveState) -> str:
     # An optimum is one of a class; where jobs may share, the usual one is not the largest.
-    if task.instance.interference is None or task.schedule_class != EXCLUSIVE:
+    if state.instance.interference is None or state.schedule_class != EXCLUSIVE:
         return ""
     return "the optimum of schedules in which jobs hold their GPUs alone; sharing-branching lets them share"

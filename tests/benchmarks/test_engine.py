@@ -90,12 +90,12 @@ def test_events_per_cpu_second(benchmark: Any, jobs: int, policy: str, placement
     assert heap_loop(arrival, duration, heap) == 2 * jobs
     floor = cpu_seconds(lambda: heap_loop(arrival, duration, heap)) / (2 * jobs)
     state = benchmark.pedantic(engine, (instance, chosen), rounds=1, warmup_rounds=1)
-    events = int(state.tally[EVENTS])
+    events = int(state.counters[EVENTS])
     alone = cpu_seconds(lambda: engine(instance, chosen))
     whole = cpu_seconds(lambda: run_policy(instance, chosen.policy, chosen.placement))
     benchmark.extra_info["events_per_second"] = events / alone
     benchmark.extra_info["with_names"] = events / whole
     benchmark.extra_info["heap_events_per_second"] = 1 / floor
     benchmark.extra_info["ratio"] = alone / events / floor
-    assert state.tally[FINISHED] == jobs
+    assert state.counters[FINISHED] == jobs
     assert events >= 2 * jobs

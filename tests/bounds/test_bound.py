@@ -1,4 +1,4 @@
-"""One contract for every registered bound: below the optimum, verified on another road, honest about its class."""
+"""One contract for every registered bound: below the optimum, verified on another method, honest about its class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bounds.cases import OBJECTIVES, instance_of, instances, many, section_4_4
 from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, Certificate, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
-from optsched.bounds.replay import srpt
+from optsched.bounds.verifier import srpt
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optsched.bounds.exact_sum import exact_dot, exact_sum
+from optsched.bounds.exact_dot import exact_dot, exact_sum
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 

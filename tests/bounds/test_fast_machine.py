@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
 from optsched.bounds.densities import densest_first
 from optsched.bounds.fast_machine import srpt_completions
-from optsched.bounds.replay import busy_pieces, srpt
+from optsched.bounds.verifier import busy_pieces, srpt
 from optsched.bounds.wide_integers import sum_words, total
 
 small = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=7)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optsched.bounds.gang_machine import FILL_LIMIT, gang_machine, machines_to_try
-from optsched.bounds.replay import fill
+from optsched.bounds.verifier import fill
 
 gangs = st.integers(1, 12).flatmap(
     lambda total: st.tuples(st.just(total), st.lists(st.integers(1, total), min_size=1, max_size=6))

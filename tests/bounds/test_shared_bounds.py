@@ -17,9 +17,9 @@ from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
-from optsched.bounds.replay import busy_pieces
 from optsched.bounds.shared_machine import UNIT, charged_by_load, shared_jobs
 from optsched.bounds.shared_pairs import Rows, SharedPairs
+from optsched.bounds.verifier import busy_pieces
 from optsched.errors import InputError
 from optsched.guarantees.proven import Proven
 from optsched.io.traces.generate import generate

@@ -1,4 +1,4 @@
-"""Bounds for clusters of several GPU types: below every schedule, equal to other roads where these are exact."""
+"""Bounds for clusters of several GPU types: below every schedule, equal to other methods where these are exact."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.bounds.certificate import Certificate, CertificateError
-from optsched.bounds.weight_levels import MAX_LEVELS, claimed_levels, levels_of, reduced, steps
+from optsched.bounds.weight_levels import MAX_LEVELS, levels_of, reduced, stated_levels, steps
 
 weights = st.lists(st.sampled_from([0.0, 0.1, 1.0, 2.0, 5.0]) | st.floats(0.0, 1e12), max_size=12)
 
@@ -45,5 +45,5 @@ def test_layers_add_up_to_the_reduced_weights(values: list[float]) -> None:
 def test_claims_that_are_no_levels(levels: object, rule: str) -> None:
     certificate = Certificate("", "total_completion_time", "gang", "srpt", Fraction(0), {"levels": levels})
     with pytest.raises(CertificateError) as error:
-        claimed_levels(certificate)
+        stated_levels(certificate)
     assert error.value.rule == rule

@@ -52,8 +52,8 @@ def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Says a line in the summary of the session: what a road took."""
-    return lambda line: request.node.user_properties.append(("road", line))
+    """Says a line in the summary of the session: what a way took."""
+    return lambda line: request.node.user_properties.append(("way", line))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -62,9 +62,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for each in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
         if each.when == "call"
         for name, line in each.user_properties
-        if name == "road"
+        if name == "way"
     ]
     if lines:
-        terminalreporter.section("roads")
+        terminalreporter.section("ways")
         for line in lines:
             terminalreporter.line(line)

@@ -1,4 +1,4 @@
-"""The same modules and instances are in the tree, in the wheel, in the sdist and in every wheel made from another road."""
+"""The same modules and instances are in the tree, in the wheel, in the sdist and in every wheel made from another method."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ def test_a_checkout_without_symbolic_links_makes_the_same_archives(
     assert in_sdist(build("sdist", without_links, tmp_path / "sdist")) == in_sdist(sdist)
 
 
-@pytest.mark.parametrize("road", ["tree", "without_links", "unpacked"])
-def test_an_editable_install_copies_nothing(road: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    folder = request.getfixturevalue(road)
+@pytest.mark.parametrize("way", ["tree", "without_links", "unpacked"])
+def test_an_editable_install_copies_nothing(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    folder = request.getfixturevalue(way)
     wheel = build("editable", folder, tmp_path / "wheel")
     (name,) = in_wheel(wheel)
     with zipfile.ZipFile(wheel) as archive:
         assert Path(archive.read(name).decode().strip()) == folder
 
 
-@pytest.mark.parametrize("road", ["tree", "without_links", "unpacked"])
-def test_an_editable_install_finds_the_formulations(road: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["tree", "without_links", "unpacked"])
+def test_an_editable_install_finds_the_formulations(way: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     # What an editable install does is to put the top of the tree on the path.
-    folder = request.getfixturevalue(road)
+    folder = request.getfixturevalue(way)
     code = (
         "import pkgutil, optsched, optsched.models.formulation as f;"
         "print(f.__file__, *(m.name for m in pkgutil.iter_modules(optsched.models.__path__)))"

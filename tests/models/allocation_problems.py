@@ -1,8 +1,8 @@
-"""Gavel's allocation problems for tests: random small ones, and roads to the optima that share nothing with the models.
+"""Gavel's allocation problems for tests: random small ones, and methods to the optima that share nothing with the models.
 
-The roads use scipy's own HiGHS on **GPU counts** G_mr = scale_m X_mr, and know no policy: one asks how many GPUs are missing
-for given throughputs, one for the most of a linear objective. Policies are bisections or sequences over these; a bisection
-is checked where it must end, on both sides.
+The methods use scipy's own HiGHS on **GPU counts** G_mr = scale_m X_mr, and know no policy: one asks how many GPUs are
+missing for given throughputs, one for the most of a linear objective. Policies are bisections or sequences over these;
+a bisection is checked where it must end, on both sides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One way to solve a formulation in these tests: Pyomo's and CVXPY's own roads to HiGHS, none of optsched's."""
+"""One way to solve a formulation in these tests: Pyomo's and CVXPY's own way to HiGHS, none of optsched's."""
 
 from __future__ import annotations
 

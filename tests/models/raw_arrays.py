@@ -1,4 +1,4 @@
-"""The formulations as arrays built directly with numpy and scipy: the floor of the benchmarks and a second road.
+"""The formulations as arrays built directly with numpy and scipy: the floor of the benchmarks and a second method.
 
 Written from the mathematics in the formulations' docstrings, with the plain horizon ``max r + sum p`` for every job and
 every row written out; nothing is taken from `optsched.models`. Times are integers (the disjunctive one: any floats).

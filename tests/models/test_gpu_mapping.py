@@ -68,7 +68,7 @@ def test_graphs_with_branches_micro_batches_and_servers_of_different_inner_speed
 @pytest.mark.parametrize(("case", "alpha"), [(trap_of_the_plain_greedy(), 0.2380), (trap_of_every_greedy(), 0.2833)])
 def test_the_traps_of_the_greedy(case: Case, alpha: float, solve: Callable[[Any], float]) -> None:
     assert round(solved(case)[0], 4) == alpha
-    # and by Pyomo's own road to the solver
+    # and by Pyomo's own way to the solver
     assert round(solve(gpu_mapping.build(case.profile, case.network, case.free)), 4) == alpha
 
 

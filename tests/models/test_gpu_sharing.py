@@ -1,4 +1,4 @@
-"""The event-slot program of jobs that share GPUs gives the optimum of the other roads, with starts anywhere in time."""
+"""The event-slot program of jobs that share GPUs gives the optimum of the other methods, with starts anywhere in time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_the_same_matrix_as_raw_arrays(jobs: list[TinyJob], machines: bool, tigh
     jobs = [job._replace(duration=job.duration * 2 - 1, release=job.release) for job in jobs] + [TinyJob(0, 1)]
     instance = instance_of(jobs, "1x3")
     release, duration, gpus = (np.array([getattr(j, f) for j in jobs]) for f in ("release", "duration", "gpus"))
-    # a horizon that is shorter than the proven windows makes those of both roads alike
+    # a horizon that is shorter than the proven windows makes those of both methods alike
     horizon = int((release + duration).max()) + tight
     objective, weight = "total_weighted_completion_time", np.array([float(job.weight) for job in jobs])
     model = FORMULATIONS.get("time-indexed" if machines else "rigid-time-indexed").build(

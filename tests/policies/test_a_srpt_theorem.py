@@ -1,6 +1,6 @@
 """Every lemma and the theorem of the A-SRPT sheet (section 5.1) against brute-force optima at alpha_min.
 
-Two roads to schedules: a model in plain Python with placements and delays as bad as the proof allows, thousands of times;
+Two ways to schedules: a model in plain Python with placements and delays as bad as the proof allows, thousands of times;
 and the policy in the engine on profiles whose speed depends on their placement.
 """
 

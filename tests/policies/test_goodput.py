@@ -1,4 +1,4 @@
-"""The elastic goodput policy: its two steps against other roads, and what its rounds decide."""
+"""The elastic goodput policy: its two steps against other methods, and what its rounds decide."""
 
 from __future__ import annotations
 

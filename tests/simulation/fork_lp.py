@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 
 def makespan_lp(rate: Any, steps: Any, *, fork: bool) -> float:
-    """The LPs of 4.4 by another road: dense arrays and scipy's solver."""
+    """The LPs of 4.4 by another method: dense arrays and scipy's solver."""
     (n, nodes), size = np.shape(rate), np.size(rate)
     A, b = [], []
     for j in range(n):

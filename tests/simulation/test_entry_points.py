@@ -55,7 +55,7 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
                 kernel.stop(usual, j)
                 seen.add(("stop", j, t))
         for j in np.flatnonzero(direct.status == WAITING).tolist():
-            if direct.gpus[j] > direct.tally[FREE]:
+            if direct.gpus[j] > direct.counters[FREE]:
                 continue
             entries = entry_points.place(rule.place, direct, j, direct.free)
             s: Any = usual

@@ -72,8 +72,8 @@ def test_an_untouched_state_passes() -> None:
         (lambda s: s.seg_work.__setitem__(0, 2.5), "job 'a': 0.5 units of work were lost or invented"),
         (lambda s: s.remaining.__setitem__(1, 1.0), "job 'b': 1 units of work were lost or invented"),
         (lambda s: s.free.__setitem__(0, 1), "GPUs are still held"),
-        (lambda s: s.tally.__setitem__(FREE, 3), "GPUs are still held"),
-        (lambda s: s.tally.__setitem__(ACTIVE, 1), "GPUs are still held"),
+        (lambda s: s.counters.__setitem__(FREE, 3), "GPUs are still held"),
+        (lambda s: s.counters.__setitem__(ACTIVE, 1), "GPUs are still held"),
     ],
 )
 def test_lost_work_and_lost_gpus_are_noticed(tamper: Callable[[State], None], what: str) -> None:
@@ -98,4 +98,4 @@ def test_a_grown_log_keeps_what_it_held() -> None:
         old, new = getattr(state, name), getattr(larger, name)
         assert new.size == 2 * old.size
         assert np.array_equal(new[: old.size], old)
-    assert larger.tally is state.tally
+    assert larger.counters is state.counters

@@ -1,4 +1,4 @@
-"""Small instances whose speed depends on the placement, as the tests of several roads need them."""
+"""Small instances whose speed depends on the placement, as the tests of several methods need them."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ def test_profiles_that_run_equally_fast_everywhere_are_durations(objective: str)
     schedule = best_list_schedule(profiled, objective)
     assert check_schedule(profiled, schedule, preemptive=False) == []
     np.testing.assert_array_equal(schedule.completion, best_list_schedule(timed, objective).completion)
-    for model in (None, "rigid-time-indexed", "rigid-placed", "gang-modes", "thinned-time-indexed"):
-        if model == "thinned-time-indexed" and objective == "makespan":
+    for model in (None, "rigid-time-indexed", "rigid-placed", "gang-modes", "reduced-cost-fixing"):
+        if model == "reduced-cost-fixing" and objective == "makespan":
             continue
         solution = solve(profiled, objective, model=model)
         assert (solution.status, solution.value) == ("optimal", optimum), model

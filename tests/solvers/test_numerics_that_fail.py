@@ -11,11 +11,11 @@ from optsched.check.referee import check_schedule
 from optsched.errors import OptschedError
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
-from optsched.solvers.road import ROADS, Road
+from optsched.solvers.method import METHODS, Method
 from optsched.solvers.session import Session
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import solve
-from optsched.solvers.task import Task
+from optsched.solvers.solve_state import SolveState
 from solvers import exhaustion
 from solvers.rigid_instances import one_machine
 
@@ -62,23 +62,23 @@ def test_jobs_that_share_have_a_schedule_whatever_fails(monkeypatch: pytest.Monk
     solution = solve(instance, "total_flow_time", model="gpu-sharing")
     assert told_in_words(instance, solution)
     assert (solution.status, solution.model, solution.value_exact) == ("optimal", "sharing-branching", Fraction(10))
-    monkeypatch.setattr("optsched.solvers.sharing_road.sharing_optimum", fails)
+    monkeypatch.setattr("optsched.solvers.methods.gpu_sharing.sharing_optimum", fails)
     solution = solve(instance, "total_flow_time", model="sharing-orders")
     assert told_in_words(instance, solution)
     assert (solution.status, solution.model, solution.value_exact) == ("limit", "list", Fraction(12))
 
 
 def test_a_schedule_that_the_referee_rejects_ends_the_method_only() -> None:
-    def tampered(task: Task) -> Any:
+    def tampered(task: SolveState) -> Any:
         assert task.schedule is not None
         raise OptschedError("the referee rejects a schedule of tampered: capacity")
 
-    road = Road("tampered", lambda task: None, tampered)
-    ROADS.register("tampered")(road)
+    method = Method("tampered", lambda task: None, tampered)
+    METHODS.register("tampered")(method)
     try:
         instance = one_machine(*JOBS)
         solution = solve(instance, "total_weighted_completion_time", model="tampered")
         assert told_in_words(instance, solution)
         assert (solution.status, solution.model) == ("optimal", "disjunctive")
     finally:
-        ROADS._things.pop("tampered")
+        METHODS._things.pop("tampered")

@@ -21,14 +21,14 @@ from optsched.problem.interference import Interference
 from optsched.problem.objectives import get_objective
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import solve
-from optsched.solvers.task import ROADS, SHARING
+from optsched.solvers.solve_state import METHODS, SHARING
 from optsched.speeds.duration import seconds_alone
 from solvers import exhaustion
 from solvers.clocked_instances import KINDS, clocked_instance
 from solvers.rigid_instances import OBJECTIVES
 
 SHARED = ("gpu-sharing", "sharing-orders", "sharing-branching")
-GRIDS = ("sequence-branching", "thinned-time-indexed", "rigid-time-indexed", "rigid-placed", "gang-modes")
+GRIDS = ("sequence-branching", "reduced-cost-fixing", "rigid-time-indexed", "rigid-placed", "gang-modes")
 MODELS: dict[str, tuple[str | None, ...]] = {
     "one_machine": (None, "disjunctive", "positional", "time-indexed", "srpt-mean-busy-time", *GRIDS),
     "gang": (None, *GRIDS),
@@ -42,7 +42,7 @@ LOST = "did not get through these numbers"
 
 
 def tolerance(instance: Instance, solution: Solution) -> Fraction:
-    """1e-9 of the (weighted) flow, 16 ulps of every completion; LPs of three jobs that share: of the road itself, 1e-7."""
+    """1e-9 of the (weighted) flow, 16 ulps of every completion; LPs of three jobs that share: of the method itself, 1e-7."""
     goal, counted = get_objective(solution.objective), instance.relative
     assert solution.schedule is not None
     weight = [Fraction(w if goal.weighted else 1) for w in instance.weight.tolist()]
@@ -178,7 +178,7 @@ def test_two_jobs_that_share_on_a_clock(model: str, clock: float) -> None:
 # what a seed did at 2b6cd28: no schedule, or a solver's status
 DIED = [
     ("one_machine", 63, "total_flow_time", "positional"),  # HiGHS: setSolution returned kError
-    ("one_machine", 78, "total_weighted_tardiness", "thinned-time-indexed"),  # cannot complete by the horizon
+    ("one_machine", 78, "total_weighted_tardiness", "reduced-cost-fixing"),  # cannot complete by the horizon
     ("sharing", 32, "total_flow_time", "gpu-sharing"),  # HiGHS: run failed
     ("sharing", 34, "total_completion_time", "sharing-orders"),  # GPU 0 cannot hold these jobs
     (
@@ -212,5 +212,5 @@ def test_two_short_jobs_on_a_clock(objective: str, clock: float) -> None:
 
 
 def test_shared_classes_are_known_here() -> None:
-    assert {name for name in ROADS.names() if ROADS.get(name).schedule_class == SHARING} == set(SHARED)
+    assert {name for name in METHODS.names() if METHODS.get(name).schedule_class == SHARING} == set(SHARED)
     assert np.isfinite(seconds_alone(clocked_instance("stages", 0))).all()

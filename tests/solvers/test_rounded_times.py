@@ -16,11 +16,11 @@ from optsched.models.time_grid import time_grid
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
-from optsched.solvers.sequence_road import machine_of
+from optsched.solvers.methods.sequence_branching import machine_of
 from optsched.solvers.session import Session
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import solve
-from optsched.solvers.task import ROADS, Task
+from optsched.solvers.solve_state import METHODS, SolveState
 from solvers.rigid_instances import one_machine
 
 ROUNDING = Fraction(1, 10**9)
@@ -60,7 +60,7 @@ def test_decimal_times_on_a_grid_are_proved(objective: str, instance: Instance) 
     assert proved(instance, solve(instance, objective))
 
 
-@pytest.mark.parametrize("model", ["sequence-branching", "thinned-time-indexed", "rigid-time-indexed"])
+@pytest.mark.parametrize("model", ["sequence-branching", "reduced-cost-fixing", "rigid-time-indexed"])
 def test_decimal_times_on_every_road_of_a_grid(model: str) -> None:
     instance = one_machine((0, 0.1, 0.1), (0.2, 0.4, 0.2), (0.1, 0.2, 0.4))
     assert proved(instance, solve(instance, "total_weighted_completion_time", model=model))
@@ -100,7 +100,7 @@ def test_real_valued_times_are_proved_in_any_unit(seed: int, unit: float) -> Non
 def test_tiny_and_huge_weights_are_proved() -> None:
     for weight in (1e-15, 1e15):
         instance = one_machine((0, 3, weight), (1, 2, 5 * weight), (2, 4, 2 * weight))
-        for model in ("rigid-time-indexed", "thinned-time-indexed", "disjunctive"):
+        for model in ("rigid-time-indexed", "reduced-cost-fixing", "disjunctive"):
             assert proved(instance, solve(instance, "total_weighted_completion_time", model=model))
 
 
@@ -126,10 +126,10 @@ def test_a_proof_that_tolerances_end_says_so(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_deadline_before_the_first_lp_is_told() -> None:
     jobs = [(float(k % 5), 1 + k % 3, float(1 + (7 * k) % 11)) for k in range(12)]
-    task = Task(gangs(4, *jobs), get_objective("total_completion_time"), time_limit=1e-9)
+    task = SolveState(gangs(4, *jobs), get_objective("total_completion_time"), time_limit=1e-9)
     task.search(0)
     assert task.late
-    report = ROADS.get("thinned-time-indexed").run(task)
+    report = METHODS.get("reduced-cost-fixing").run(task)
     assert not task.closed
     assert "time limit" in report.note
 
@@ -144,7 +144,7 @@ def test_no_common_unit_is_not_called_a_size() -> None:
 
 def test_a_certificate_that_does_not_hold_is_never_kept() -> None:
     instance = one_machine((0, 3, 1), (0, 2, 1))
-    task = Task(instance, get_objective("total_completion_time"))
+    task = SolveState(instance, get_objective("total_completion_time"))
     good = bound(instance, "total_completion_time", "gang-nonpreemptive")
     with pytest.raises(OptschedError, match="does not hold"):
         task.offer_certificate(dataclasses.replace(good, value=good.value + 1))
@@ -156,7 +156,7 @@ def test_a_certificate_that_does_not_hold_is_never_kept() -> None:
 
 def test_a_certificate_above_a_schedule_is_an_error() -> None:
     instance = one_machine((0, 3, 1), (0, 2, 1))
-    task = Task(instance, get_objective("total_completion_time"))
+    task = SolveState(instance, get_objective("total_completion_time"))
     task.search(0)
     good = bound(instance, "total_completion_time", "gang-nonpreemptive")
     task.value = good.value - 1
@@ -167,7 +167,7 @@ def test_a_certificate_above_a_schedule_is_an_error() -> None:
 def test_costs_that_only_begin_beyond_64_bits_do_not_overflow() -> None:
     jobs = [Job("a", duration=3, weight=1e18, due=500), Job("b", duration=2, weight=1, due=0)]
     instance = Instance(jobs, Cluster.machines(1))
-    task = Task(instance, get_objective("total_weighted_tardiness"))
+    task = SolveState(instance, get_objective("total_weighted_tardiness"))
     cost = machine_of(task, 600).cost
     assert cost[0, 497] == 0
     assert cost[0, 498] == 1e18

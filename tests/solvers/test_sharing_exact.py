@@ -1,6 +1,6 @@
-"""Optima of a few jobs that share GPUs, on three roads: branch and bound, orders with LPs, and trying everything.
+"""Optima of a few jobs that share GPUs, on three methods: branch and bound, orders with LPs, and trying everything.
 
-The fourth road, the mixed-integer program, is in tests/models/test_gpu_sharing.py. The orders let starts lie anywhere in
+The fourth method, the mixed-integer program, is in tests/models/test_gpu_sharing.py. The orders let starts lie anywhere in
 time, the branch and bound only at events. For two jobs that is enough, for three it is not: see the counterexample.
 """
 

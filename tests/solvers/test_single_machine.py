@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from optsched.bounds.lp_dual import price_certificate
 from optsched.problem.objectives import get_objective
 from optsched.solvers import single_machine
-from optsched.solvers.sequence_road import machine_of
+from optsched.solvers.methods.sequence_branching import machine_of
 from optsched.solvers.single_machine import SequenceProof, SingleMachine, prove_single_machine
-from optsched.solvers.task import Task
+from optsched.solvers.solve_state import SolveState
 from solvers.rigid_instances import SUMS, one_machine
 
 
@@ -140,7 +140,7 @@ def test_multipliers_become_prices_that_prove_a_bound(
 
     rows = [(0 if together else r, p, w) for r, p, w in jobs]
     instance = one_machine(*rows, due=tuple(2 * p for _, p, _ in rows))
-    task = Task(instance, get_objective(objective))
+    task = SolveState(instance, get_objective(objective))
     task.search(0)
     grid, step = task.grid, task.step
     assert grid is not None

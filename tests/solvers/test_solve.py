@@ -1,4 +1,4 @@
-"""`solve`: which road is taken, what is proved, what is said at a limit, and what is refused."""
+"""`solve`: which method is taken, what is proved, what is said at a limit, and what is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_one_machine_is_branched_over_sequences() -> None:
 
 def test_gangs_are_thinned_on_a_grid() -> None:
     solution = solve(load("rigid-10-1"))
-    assert (solution.status, solution.model) == ("optimal", "thinned-time-indexed")
+    assert (solution.status, solution.model) == ("optimal", "reduced-cost-fixing")
 
 
 def test_jobs_with_types_need_placements() -> None:
@@ -166,7 +166,7 @@ def test_a_time_limit_must_be_positive(limit: float) -> None:
 
 
 def test_every_name_is_known_to_the_command_line() -> None:
-    assert {"cp-sat", "sequence-branching", "thinned-time-indexed", "time-indexed"} <= set(model_names())
+    assert {"cp-sat", "sequence-branching", "reduced-cost-fixing", "time-indexed"} <= set(model_names())
 
 
 @pytest.mark.skipif(not CPSAT, reason="needs optsched[cpsat]")

@@ -1,4 +1,4 @@
-"""Optima where speed depends on the GPU type: two roads, the referee, and the policies and bounds on either side."""
+"""Optima where speed depends on the GPU type: two methods, the referee, and the policies and bounds on either side."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Optima of a few transfers on four roads: closed form, branch and bound, orders with LPs, and starts on a fine grid.
+"""Optima of a few transfers on four methods: closed form, branch and bound, orders with LPs, and starts on a fine grid.
 
-The fifth road, the mixed-integer program, is in tests/models/test_link_contention.py. The orders let starts lie anywhere in
-time, the branch and bound only at events: that they agree supports, without a proof, that starts at events suffice.
+The fifth method, the mixed-integer program, is in tests/models/test_link_contention.py. The orders let starts lie
+anywhere in time, the branch and bound only at events: that they agree supports, without a proof, that starts at events
+suffice.
 """
 
 from __future__ import annotations

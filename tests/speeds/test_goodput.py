@@ -1,4 +1,4 @@
-"""Rates of elastic jobs: by hand, by a second road, and never above their limits."""
+"""Rates of elastic jobs: by hand, by a second method, and never above their limits."""
 
 from __future__ import annotations
 

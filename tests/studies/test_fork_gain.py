@@ -1,4 +1,4 @@
-"""What forking gains: the LPs by another road, the table of the sheet within its sampling error, and its message."""
+"""What forking gains: the LPs by another method, the table of the sheet within its sampling error, and its message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of SJF-BSBF in its small size; its measures by another road; its sentences; the joint-test limit."""
+"""The study of SJF-BSBF in its small size; its measures by another method; its sentences; the joint-test limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The analytic centre of the allocations that are as good as an optimal one, and proportional fairness by the same road.
+"""The analytic centre of the allocations that are as good as an optimal one, and proportional fairness by the same method.
 
 A rule's optimum fixes its bottleneck only; what the other jobs get is left open, and a vertex leaves them the extremes:
 some their bare minimum, others everything. The centre maximises the product of all slacks,

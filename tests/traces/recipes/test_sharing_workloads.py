@@ -1,4 +1,4 @@
-"""Recipes of jobs that may share GPUs: counts, laws, load by another road, memory, interference, refusals."""
+"""Recipes of jobs that may share GPUs: counts, laws, load by another method, memory, interference, refusals."""
 
 from __future__ import annotations
 

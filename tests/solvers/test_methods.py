@@ -1,4 +1,4 @@
-"""Every road of solve() against exhaustion, and what a task lets in."""
+"""Every method of solve() against exhaustion, and what a task lets in."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from optsched.models import FORMULATIONS
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
-from optsched.solvers.formulation_road import formulation_road
+from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import model_names, solve
-from optsched.solvers.task import ROADS, Task, common_step
+from optsched.solvers.solve_state import METHODS, SolveState, common_step
 from solvers.rigid_instances import OBJECTIVES, SUMS, one_machine, rigid_instances
 
 
@@ -57,10 +57,10 @@ def test_tiny_instances_are_solved_to_optimality(instance: Instance, objective: 
 @given(rigid_instances(most=4), st.sampled_from(OBJECTIVES), st.sampled_from(sorted({*model_names()} - {"cp-sat"})))
 @settings(max_examples=60)
 def test_every_model_proves_the_optimum_or_bounds_it(instance: Instance, objective: str, model: str) -> None:
-    task = Task(instance, get_objective(objective))
+    task = SolveState(instance, get_objective(objective))
     task.search(0)
-    road = ROADS.get(model) if model in ROADS else formulation_road(model)
-    if road.applies(task) is not None:
+    method = METHODS.get(model) if model in METHODS else formulation_method(model)
+    if method.applies(task) is not None:
         with pytest.raises(InputError, match="does not apply"):
             solve(instance, objective, model=model)
         return
@@ -92,7 +92,7 @@ def wide(seed: int, n: int = 14) -> Instance:
 
 def test_two_roads_to_one_optimum() -> None:
     instance = wide(0, 9)
-    thinned = solve(instance, "total_weighted_flow_time", model="thinned-time-indexed")
+    thinned = solve(instance, "total_weighted_flow_time", model="reduced-cost-fixing")
     pyomo = solve(instance, "total_weighted_flow_time", model="rigid-time-indexed")
     assert thinned.status == pyomo.status == "optimal"
     assert thinned.value_exact == pyomo.value_exact
@@ -280,7 +280,7 @@ def test_wrong_names_and_models_that_do_not_apply_are_refused() -> None:
     with pytest.raises(InputError, match="does not apply: two jobs can run at the same time"):
         solve(instance, model="sequence-branching")
     with pytest.raises(InputError, match="knows no horizon"):
-        solve(instance, model="thinned-time-indexed", horizon=5)
+        solve(instance, model="reduced-cost-fixing", horizon=5)
     with pytest.raises(InputError, match="there is no objective"):
         solve(instance, "total_happiness")
     with pytest.raises(InputError, match="no duration"):
@@ -289,7 +289,7 @@ def test_wrong_names_and_models_that_do_not_apply_are_refused() -> None:
 
 def test_a_schedule_that_the_referee_rejects_is_never_kept() -> None:
     instance = one_machine((0, 3, 1), (0, 2, 1))
-    task = Task(instance, get_objective("total_completion_time"))
+    task = SolveState(instance, get_objective("total_completion_time"))
     overlapping = Schedule.from_starts(instance.with_cluster("1x2"), [0.0, 0.0])
     with pytest.raises(OptschedError, match="the referee rejects"):
         task.offer(overlapping)
@@ -298,11 +298,11 @@ def test_a_schedule_that_the_referee_rejects_is_never_kept() -> None:
 
 def test_bounds_are_rounded_only_where_values_lie_on_a_grid() -> None:
     goal = get_objective("total_weighted_completion_time")
-    even = Task(one_machine((0, 2, 2), (0, 4, 6)), goal)
+    even = SolveState(one_machine((0, 2, 2), (0, 4, 6)), goal)
     assert even.step == 4
     even.raise_bound(17.2, "solver")
     assert (even.bound, even.bound_by) == (Fraction(20), "solver")
-    real = Task(one_machine((0, 0.3, 1), (0, 0.1, 1)), goal)
+    real = SolveState(one_machine((0, 0.3, 1), (0, 0.1, 1)), goal)
     assert real.step is None
     real.raise_bound(0.45, "solver")
     assert real.bound == Fraction(0.45)
@@ -324,7 +324,7 @@ def test_common_step(parts: list[Fraction], step: Fraction) -> None:
 @given(rigid_instances(most=4), st.sampled_from(SUMS))
 @settings(max_examples=20)
 def test_values_of_list_schedules_lie_on_the_grid(instance: Instance, objective: str) -> None:
-    task = Task(instance, get_objective(objective))
+    task = SolveState(instance, get_objective(objective))
     task.search(0)
     assert task.step is not None
     assert task.value is not None

@@ -1,8 +1,8 @@
-"""`Task`: one solve under way.
+"""`SolveState`: one solve under way.
 
-The task holds the best schedule and the best bound; a road (`optsched.solvers.road`) brings both together. Nothing enters
-unseen: a schedule is judged by the referee and its value recomputed in fractions; a solver's bound is only rounded where
-theory says that values lie on a grid.
+The state holds the best schedule and the best bound; a method (`optsched.solvers.method`) brings both together. Nothing
+enters unseen: a schedule is judged by the referee and its value recomputed in fractions; a solver's bound is only
+rounded where theory says that values lie on a grid.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import best_list_schedule
+from optsched.solvers.method import EXCLUSIVE, METHODS, SHARING, Method, MethodReport
 from optsched.solvers.placed_list import best_placed_schedule
-from optsched.solvers.road import EXCLUSIVE, ROADS, SHARING, Report, Road
 from optsched.solvers.session import BOUND_TOLERANCE, Progress
 
 Ints = npt.NDArray[np.int64]
 
-__all__ = ["EXCLUSIVE", "PLACED", "ROADS", "SHARING", "Report", "Road", "Task", "common_step"]
+__all__ = ["EXCLUSIVE", "METHODS", "PLACED", "SHARING", "Method", "MethodReport", "SolveState", "common_step"]
 
 # What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion
 # time, and no fewer than jobs, since a time is a sum of durations; and where values lie on no grid this share of what is at
-# stake (`Task.at_stake`, never of a clock).
+# stake (`SolveState.at_stake`, never of a clock).
 ULPS, CLOSE = 16, 1e-9
 PLACED = "the speed of its jobs depends on their placement"
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
@@ -54,7 +54,7 @@ def common_step(parts: Iterable[Fraction]) -> Fraction:
     return step
 
 
-class Task:
+class SolveState:
     """One solve: instance and objective, the interval so far, the time that is left.
 
     Time counts from the first arrival (`Instance.relative`); ``epoch`` is its second on the log's clock, for words only.
@@ -109,7 +109,7 @@ class Task:
         self._progress(Progress(value, bound, gap, nodes, self.seconds))
 
     def listen(self, event: Progress) -> None:
-        """Progress of a `Session` for this task: its bound, if it is news, and a word to the caller."""
+        """Progress of a `Session` for this state: its bound, if it is news, and a word to the caller."""
         if math.isfinite(event.bound):
             self.raise_bound(event.bound, "solver", tell=False)
         self.report(event.nodes)
@@ -233,7 +233,7 @@ class Task:
             self.bound, self.bound_by = bound, "certificate"
             self.report()
 
-    # --- what every road needs -----------------------------------------------------------------------------------
+    # --- what every method needs -----------------------------------------------------------------------------------
 
     @cached_property
     def placed(self) -> bool:
@@ -292,7 +292,7 @@ class Task:
         """List schedules and local search with a budget of work; True if a better schedule was found.
 
         Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
-        GPUs there are none: their roads begin with schedules of their own.
+        GPUs there are none: their methods begin with schedules of their own.
         """
         if self.schedule_class == SHARING and self.instance.n:
             return False

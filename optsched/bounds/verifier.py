@@ -1,4 +1,4 @@
-"""The verifiers' road: the fast machine run again in plain Python integers, apart from the compiled bounds.
+"""The verifiers' side: the fast machine run again in plain Python integers, apart from the compiled bounds.
 
 Nothing is shared with `fast_machine`, `grid`, `gang_machine` (their docstrings tell the theorems) or `exact_sum`.
 Python integers do not overflow, so ticks are counted from 0 and no limbs are needed. O(n log n), some seconds

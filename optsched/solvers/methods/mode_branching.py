@@ -1,4 +1,4 @@
-"""The road ``mode-branching``: branch and bound over (order, mode) for gangs whose speed depends on their placement.
+"""The method ``mode-branching``: branch and bound over (order, mode) for gangs whose speed depends on their placement.
 
 **Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, for a handful of jobs; times may be any real numbers.
 
@@ -26,7 +26,7 @@ from optsched.bounds.regular import regular_cost
 from optsched.models.mapped_modes import MappedModes
 from optsched.solvers.mode_search import Problem, branch, empty_stack
 from optsched.solvers.solution import Size
-from optsched.solvers.task import ROADS, Report, Road, Task
+from optsched.solvers.solve_state import METHODS, Method, MethodReport, SolveState
 
 __all__ = ["JOBS", "NAME"]
 
@@ -36,9 +36,9 @@ NODES = 200_000  # between two looks at the clock
 ROUNDING = 1e-11  # of what is at stake: sums of times that lie on no grid are taken in some order
 
 
-def problem_of(task: Task, modes: MappedModes) -> Problem:
-    """The arrays of a task."""
-    instance, cost = task.instance, regular_cost(task.goal, task.instance)
+def problem_of(state: SolveState, modes: MappedModes) -> Problem:
+    """The arrays of a state."""
+    instance, cost = state.instance, regular_cost(state.goal, state.instance)
     return Problem(
         release=instance.arrival.copy(),
         offset=modes.offset,
@@ -53,39 +53,39 @@ def problem_of(task: Task, modes: MappedModes) -> Problem:
     )
 
 
-def _applies(task: Task) -> str | None:
-    if not task.placed:
+def _applies(state: SolveState) -> str | None:
+    if not state.placed:
         return "the speed of no job depends on its placement: other models know more"
-    if task.instance.n > JOBS:
-        return f"it is for at most {JOBS} jobs, not for {task.instance.n}"
-    if task.modes is None:
+    if state.instance.n > JOBS:
+        return f"it is for at most {JOBS} jobs, not for {state.instance.n}"
+    if state.modes is None:
         return "a gang has too many placements"
-    if task.horizon is not None:
+    if state.horizon is not None:
         return "it knows no horizon"
     return None
 
 
-def _run(task: Task) -> Report:
-    modes, known = task.modes, task.value
+def _run(state: SolveState) -> MethodReport:
+    modes, known = state.modes, state.value
     if modes is None or known is None:
         raise AssertionError("only called where _applies has looked, with an incumbent")
-    problem, seen, done = problem_of(task, modes), 0, False
+    problem, seen, done = problem_of(state, modes), 0, False
     # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
-    margin = 0.0 if task.step is not None else float(task.at_stake) * ROUNDING + float(task.rounding_of_times) / 8
-    stack = empty_stack(task.instance.n, modes.job.size, float(known))
-    while not done and not task.late:
+    margin = 0.0 if state.step is not None else float(state.at_stake) * ROUNDING + float(state.rounding_of_times) / 8
+    stack = empty_stack(state.instance.n, modes.job.size, float(known))
+    while not done and not state.late:
         found = stack.best[0]
         done, nodes = branch(problem, stack, modes.job, margin, NODES)
         seen += nodes
         if stack.best[0] < found:
-            task.offer(modes.schedule(task.instance, stack.best_mode.copy(), stack.best_start.copy(), NAME))
-        task.report(seen)
+            state.offer(modes.schedule(state.instance, stack.best_mode.copy(), stack.best_start.copy(), NAME))
+        state.report(seen)
     size = Size(columns=modes.job.size)
     if not done:
-        return Report("branch and bound", size, seen, note=f"the time limit came after {seen} nodes")
-    if task.value is not None:
-        task.raise_bound(task.value - 2 * Fraction(margin), "solver")
-    return Report("branch and bound", size, seen)
+        return MethodReport("branch and bound", size, seen, note=f"the time limit came after {seen} nodes")
+    if state.value is not None:
+        state.raise_bound(state.value - 2 * Fraction(margin), "solver")
+    return MethodReport("branch and bound", size, seen)
 
 
-ROADS.register(NAME)(Road(NAME, _applies, _run))
+METHODS.register(NAME)(Method(NAME, _applies, _run))

@@ -1,4 +1,4 @@
-"""The road ``cp-sat``: OR-Tools' constraint solver in a worker process (extra ``optsched[cpsat]``).
+"""The method ``cp-sat``: OR-Tools' constraint solver in a worker process (extra ``optsched[cpsat]``).
 
 A second opinion that shares no formulation with the others: an interval a job, one cumulative resource of G GPUs, on an
 integer grid of times and costs. Strong on rigid gangs and long horizons up to about 15 jobs. ortools and highspy cannot be
@@ -21,7 +21,7 @@ import numpy as np
 from optsched.errors import NotInstalledError, OptschedError
 from optsched.problem.schedule import Schedule
 from optsched.solvers.solution import Size
-from optsched.solvers.task import PLACED, ROADS, Report, Road, Task
+from optsched.solvers.solve_state import METHODS, PLACED, Method, MethodReport, SolveState
 from optsched.speeds.duration import fixed_durations
 
 __all__ = ["NAME"]
@@ -31,46 +31,46 @@ LARGEST = 2**50  # of a sum of costs: the solver works in 64-bit integers
 _WORKER = Path(__file__).with_name("cpsat_worker.py")
 
 
-def _applies(task: Task) -> str | None:
-    if task.placed:
+def _applies(state: SolveState) -> str | None:
+    if state.placed:
         return PLACED
-    if not task.instance.unrestricted:
+    if not state.instance.unrestricted:
         return "not every job may use every node"
-    if task.horizon is not None:
+    if state.horizon is not None:
         return "it knows no horizon"
-    if task.grid is None or task.step is None:
+    if state.grid is None or state.step is None:
         return "the times or the values are multiples of no useful unit"
-    if task.value is not None and task.value / task.step >= LARGEST:
+    if state.value is not None and state.value / state.step >= LARGEST:
         return "values are too large for 64-bit arithmetic"
     return None
 
 
-def _problem(task: Task) -> dict[str, Any]:
+def _problem(state: SolveState) -> dict[str, Any]:
     """The instance in integers: times in slots, costs in steps."""
-    grid, step = task.grid, task.step
-    if grid is None or step is None or task.schedule is None:
+    grid, step = state.grid, state.step
+    if grid is None or step is None or state.schedule is None:
         raise AssertionError("only called where _applies has looked, with an incumbent")
     horizon = int(grid.release.max() + grid.duration.sum())
     slope, kink, base = [], [], []
-    for cost in task.costs:
+    for cost in state.costs:
         # slope (origin + unit C - kink) / step: the slope in steps a slot, the kink in steps
         slope.append(_integer(cost.slope * grid.unit / step))
         shift = cost.slope * (cost.kink - Fraction(grid.origin)) / step
         kink.append(_integer(shift))
         base.append(cost.base / step)
-    if task.goal.maximum and any(base):
+    if state.goal.maximum and any(base):
         raise AssertionError("a maximum of costs with constants is no objective of this house")
-    starts = np.empty(task.instance.n)
-    starts[task.schedule.job] = task.schedule.start
-    left = task.left
+    starts = np.empty(state.instance.n)
+    starts[state.schedule.job] = state.schedule.start
+    left = state.left
     return {
         "release": grid.release.tolist(),
         "duration": grid.duration.tolist(),
-        "gpus": task.instance.gpus.tolist(),
-        "capacity": task.instance.cluster.gpus,
+        "gpus": state.instance.gpus.tolist(),
+        "capacity": state.instance.cluster.gpus,
         "slope": slope,
         "kink": kink,
-        "maximum": task.goal.maximum,
+        "maximum": state.goal.maximum,
         "horizon": horizon,
         "largest": max((max(0, s * horizon - k) for s, k in zip(slope, kink, strict=True)), default=0),
         "hint": [int(slot) for slot in grid.slots(starts)],
@@ -84,7 +84,7 @@ def _integer(value: Fraction) -> int:
     return int(value)
 
 
-def _run(task: Task) -> Report:
+def _run(state: SolveState) -> MethodReport:
     if importlib.util.find_spec("ortools") is None:
         raise NotInstalledError(
             "CP-SAT is not installed",
@@ -92,7 +92,7 @@ def _run(task: Task) -> Report:
             value=NAME,
             legal="pip install 'optsched[cpsat]', or another model",
         )
-    problem = _problem(task)
+    problem = _problem(state)
     worker = subprocess.Popen(
         [sys.executable, str(_WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -104,7 +104,7 @@ def _run(task: Task) -> Report:
         last: dict[str, Any] = {}
         for line in worker.stdout:
             last = json.loads(line)
-            _hear(task, last)
+            _hear(state, last)
         failed = worker.stderr.read()
         if not last.get("done"):
             raise OptschedError(f"the CP-SAT worker ended without an answer: {failed.strip()[-300:]}")
@@ -114,19 +114,19 @@ def _run(task: Task) -> Report:
         for pipe in (worker.stdout, worker.stderr):
             pipe.close()
     note = "" if last["status"] == "OPTIMAL" else "the time limit came first"
-    return Report("CP-SAT", Size(columns=task.instance.n, rows=1), note=note)
+    return MethodReport("CP-SAT", Size(columns=state.instance.n, rows=1), note=note)
 
 
-def _hear(task: Task, line: dict[str, Any]) -> None:
-    grid, step = task.grid, task.step
+def _hear(state: SolveState, line: dict[str, Any]) -> None:
+    grid, step = state.grid, state.step
     if grid is None or step is None:
         raise AssertionError("only called where _applies has looked")
     if line["starts"] is not None:
         starts = grid.seconds(np.array(line["starts"], dtype=np.int64))
-        duration = fixed_durations(task.instance)
-        task.offer(Schedule.from_starts(task.instance, starts, duration=duration, policy=NAME))
-    bound = task.values_from + math.ceil(line["bound"] - 1e-6) * step
-    task.raise_bound(bound, "solver")
+        duration = fixed_durations(state.instance)
+        state.offer(Schedule.from_starts(state.instance, starts, duration=duration, policy=NAME))
+    bound = state.values_from + math.ceil(line["bound"] - 1e-6) * step
+    state.raise_bound(bound, "solver")
 
 
-ROADS.register(NAME)(Road(NAME, _applies, _run))
+METHODS.register(NAME)(Method(NAME, _applies, _run))

@@ -1,6 +1,6 @@
-"""Every road by which people install, each into an environment of its own: what arrives is the tree, and it works.
+"""Every way by which people install, each into an environment of its own: what arrives is the tree, and it works.
 
-The package index is needed, for the build backend and, on the first road, for all dependencies. The other roads borrow those
+The package index is needed, for the build backend and, on the first way, for all dependencies. The other ways borrow those
 of the first unless OPTSCHED_WHOLE is set (``make install-check WHOLE=1``): they differ in how the package is built and put
 in its place, not in what it depends on.
 """
@@ -22,7 +22,7 @@ from install.environments import lock, travel
 from install.interpreters import newer
 
 pytestmark = pytest.mark.install
-ROADS = pytest.mark.xdist_group("roads")  # they share what the first one installed; the newer Python goes beside them
+WAYS = pytest.mark.xdist_group("ways")  # they share what the first one installed; the newer Python goes beside them
 
 WHOLE = bool(os.environ.get("OPTSCHED_WHOLE"))
 UV = shutil.which("uv")
@@ -30,7 +30,7 @@ Report = Callable[[str], None]
 
 
 def do(*command: str | Path, cwd: Path | None = None, **variables: str) -> str:
-    """Run one step of a road; what it printed."""
+    """Run one step of a way; what it printed."""
     done = subprocess.run(command, cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -91,7 +91,7 @@ def repository(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tree as a git repository with one commit."""
     copy = tmp_path_factory.mktemp("repository") / "optsched"
     shutil.copytree(tree, copy, symlinks=True)
-    who = ("-c", "user.name=road", "-c", "user.email=road@localhost", "-c", "commit.gpgsign=false")
+    who = ("-c", "user.name=way", "-c", "user.email=way@localhost", "-c", "commit.gpgsign=false")
     do("git", "init", "-q", cwd=copy)
     do("git", "add", "-A", cwd=copy)
     do("git", *who, "commit", "-qm", "The tree as it stands", cwd=copy)
@@ -133,7 +133,7 @@ def first(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Environ
 
 @pytest.fixture(scope="session")
 def borrowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
-    """What the first road installed, without the package itself; None where every road installs its own."""
+    """What the first way installed, without the package itself; None where every way installs its own."""
     if WHOLE:
         return None
     folder = tmp_path_factory.mktemp("dependencies")
@@ -143,7 +143,7 @@ def borrowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return folder
 
 
-@ROADS
+@WAYS
 def test_pip_install(first: tuple[Environment, str], tree: Path, tmp_path: Path, report: Report) -> None:
     environment, took = first
     report(f"pip install .: {took}, {environment.megabytes:.0f} MB")
@@ -169,12 +169,12 @@ def pip_wheel(environment: Environment, source: Path, work: Path) -> None:
 
 
 def build_and_install(suffix: str) -> Callable[[Environment, Path, Path], None]:
-    def road(environment: Environment, source: Path, work: Path) -> None:
+    def way(environment: Environment, source: Path, work: Path) -> None:
         do(*environment.runner, "install", "-q", "build")
         do(environment.python, "-m", "build", "--outdir", work / "dist", source)  # the sdist, and the wheel from it
         environment.pip(*(work / "dist").glob(f"*{suffix}"))
 
-    return road
+    return way
 
 
 def pip_git_url(environment: Environment, source: Path, work: Path) -> None:
@@ -215,36 +215,36 @@ COPIES = {
 EDITABLE = ["pip install -e .", "pip install -e ., without symbolic links", "uv pip install -e ."]
 
 
-def environment_of(road: str, tmp_path: Path, borrowed: Path | None) -> Environment:
-    if road.startswith("uv") and UV is None:
+def environment_of(way: str, tmp_path: Path, borrowed: Path | None) -> Environment:
+    if way.startswith("uv") and UV is None:
         pytest.skip("uv is not installed")
     return Environment(tmp_path / "env", borrowed=borrowed)
 
 
-@ROADS
-@pytest.mark.parametrize("road", COPIES)
+@WAYS
+@pytest.mark.parametrize("way", COPIES)
 def test_a_road_brings_the_tree(
-    road: str, repository: Path, tree: Path, borrowed: Path | None, tmp_path: Path, report: Report
+    way: str, repository: Path, tree: Path, borrowed: Path | None, tmp_path: Path, report: Report
 ) -> None:
-    environment = environment_of(road, tmp_path, borrowed)
+    environment = environment_of(way, tmp_path, borrowed)
     watch = Stopwatch()
-    COPIES[road](environment, repository, tmp_path)
-    report(f"{road}: {watch}, {environment.megabytes:.0f} MB")
+    COPIES[way](environment, repository, tmp_path)
+    report(f"{way}: {watch}, {environment.megabytes:.0f} MB")
     arrived(environment, tree)
     if WHOLE:
         whole_journey(environment, tree, tmp_path)
 
 
-@ROADS
-@pytest.mark.parametrize("road", EDITABLE)
+@WAYS
+@pytest.mark.parametrize("way", EDITABLE)
 def test_an_editable_install_leads_to_the_tree(
-    road: str, repository: Path, tree: Path, borrowed: Path | None, tmp_path: Path, report: Report
+    way: str, repository: Path, tree: Path, borrowed: Path | None, tmp_path: Path, report: Report
 ) -> None:
-    environment = environment_of(road, tmp_path, borrowed)
-    source = without_links(repository, tmp_path) if "without" in road else repository
+    environment = environment_of(way, tmp_path, borrowed)
+    source = without_links(repository, tmp_path) if "without" in way else repository
     watch = Stopwatch()
-    (environment.uv if road.startswith("uv") else environment.pip)("-e", source)
-    report(f"{road}: {watch}, {environment.megabytes:.0f} MB")
+    (environment.uv if way.startswith("uv") else environment.pip)("-e", source)
+    report(f"{way}: {watch}, {environment.megabytes:.0f} MB")
     arrived(environment, tree, editable=source)
     if WHOLE:
         travel(environment.python, source, tmp_path, writable=True)

@@ -1,4 +1,4 @@
-"""The road ``sequence-branching``: clusters on which no two gangs fit together are one machine (`single_machine`)."""
+"""The method ``sequence-branching``: clusters on which no two gangs fit together are one machine (`single_machine`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from optsched.problem.schedule import Schedule
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.solution import Size
+from optsched.solvers.solve_state import METHODS, PLACED, Method, MethodReport, SolveState
 from optsched.solvers.start_program import SlotJobs
-from optsched.solvers.task import PLACED, ROADS, Report, Road, Task
 from optsched.speeds.duration import fixed_durations
 
 Ints = npt.NDArray[np.int64]
@@ -27,36 +27,36 @@ BEYOND = 1 << 62
 BUDGET = 60_000_000  # local search when the first bound leaves a gap
 
 
-def _applies(task: Task) -> str | None:
-    instance, grid = task.instance, task.grid
-    if task.goal.maximum:
+def _applies(state: SolveState) -> str | None:
+    instance, grid = state.instance, state.grid
+    if state.goal.maximum:
         return "it adds up costs over jobs"
-    if task.placed:
+    if state.placed:
         return PLACED
     if not instance.unrestricted:
         return "not every job may use every node"
     if instance.n > 1 and int(np.sort(instance.gpus)[:2].sum()) <= instance.cluster.gpus:
         return "two jobs can run at the same time"
-    if task.horizon is not None:
+    if state.horizon is not None:
         return "it knows no horizon"
-    if grid is None or task.step is None:
+    if grid is None or state.step is None:
         return "the times or the values are multiples of no useful unit"
     slots = int(grid.release.max() + grid.duration.sum()) + 1
     if instance.n * slots > STATES or instance.n**2 * slots > PAIRS:
         return f"{instance.n} jobs x {slots} slots are too many"
-    if task.value is not None and task.value / task.step * slots >= EXACT:
+    if state.value is not None and state.value / state.step * slots >= EXACT:
         return "values are too large for exact arithmetic"
     return None
 
 
-def machine_of(task: Task, horizon: int) -> SingleMachine:
+def machine_of(state: SolveState, horizon: int) -> SingleMachine:
     """The jobs with costs in steps (integers), without the constant that every schedule pays."""
-    grid, step = task.grid, task.step
+    grid, step = state.grid, state.step
     if grid is None or step is None:
         raise AssertionError("only called where _applies has looked")
-    cost = np.zeros((task.instance.n, horizon + 1))
+    cost = np.zeros((state.instance.n, horizon + 1))
     slot = np.arange(horizon + 1)
-    for j, c in enumerate(task.costs):
+    for j, c in enumerate(state.costs):
         # slope (origin + k unit - kink) / step, k = s + p_j, is an integer for every s
         rise = c.slope * grid.unit / step
         start = c.slope * (Fraction(grid.origin) + int(grid.duration[j]) * grid.unit - c.kink) / step
@@ -68,39 +68,39 @@ def machine_of(task: Task, horizon: int) -> SingleMachine:
     return SingleMachine(cost, grid.duration, grid.release, horizon)
 
 
-def _run(task: Task) -> Report:
-    grid, step, value = task.grid, task.step, task.value
+def _run(state: SolveState) -> MethodReport:
+    grid, step, value = state.grid, state.step, state.value
     if grid is None or step is None or value is None:
         raise AssertionError("only called where _applies has looked, with an incumbent")
     horizon = int(grid.release.max() + grid.duration.sum())
-    machine = machine_of(task, horizon)
+    machine = machine_of(state, horizon)
 
     def seconds(amount: int) -> Fraction:
-        return task.values_from + amount * step
+        return state.values_from + amount * step
 
     def search(bound: int) -> tuple[int, Ints] | None:
-        task.raise_bound(seconds(bound), "solver")
-        if not task.search(BUDGET) or task.value is None or task.schedule is None:
+        state.raise_bound(seconds(bound), "solver")
+        if not state.search(BUDGET) or state.value is None or state.schedule is None:
             return None
-        return task.steps(task.value), grid.slots(_starts(task.schedule))
+        return state.steps(state.value), grid.slots(_starts(state.schedule))
 
     def progress(_value: int, bound: int, nodes: int) -> None:
-        task.raise_bound(seconds(bound), "solver", tell=False)
-        task.report(nodes)
+        state.raise_bound(seconds(bound), "solver", tell=False)
+        state.report(nodes)
 
-    proof = prove_single_machine(machine, task.steps(value), deadline=task.deadline, search=search, progress=progress)
+    proof = prove_single_machine(machine, state.steps(value), deadline=state.deadline, search=search, progress=progress)
     if proof.starts is not None:
         starts = grid.seconds(proof.starts)
-        duration = fixed_durations(task.instance)
-        task.offer(Schedule.from_starts(task.instance, starts, duration=duration, policy=NAME))
-    jobs = SlotJobs(task.instance, task.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
-    longer = machine_of(task, horizon + int(grid.duration.max()))
+        duration = fixed_durations(state.instance)
+        state.offer(Schedule.from_starts(state.instance, starts, duration=duration, policy=NAME))
+    jobs = SlotJobs(state.instance, state.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
+    longer = machine_of(state, horizon + int(grid.duration.max()))
     prices = prices_of_multipliers(jobs, longer, proof.multipliers, step)
-    task.offer_certificate(price_certificate(task.instance, task.goal.name, "gang-nonpreemptive", prices))
-    task.raise_bound(seconds(proof.bound), "solver")
+    state.offer_certificate(price_certificate(state.instance, state.goal.name, "gang-nonpreemptive", prices))
+    state.raise_bound(seconds(proof.bound), "solver")
     note = "" if proof.proved else f"the time limit came after {proof.nodes} nodes"
     arcs = int(np.sum(horizon + 1 - grid.duration - grid.release))
-    return Report("dynamic programming", Size(columns=arcs), proof.nodes, note=note)
+    return MethodReport("dynamic programming", Size(columns=arcs), proof.nodes, note=note)
 
 
 def _starts(schedule: Schedule) -> npt.NDArray[np.float64]:
@@ -109,4 +109,4 @@ def _starts(schedule: Schedule) -> npt.NDArray[np.float64]:
     return starts
 
 
-ROADS.register(NAME)(Road(NAME, _applies, _run))
+METHODS.register(NAME)(Method(NAME, _applies, _run))

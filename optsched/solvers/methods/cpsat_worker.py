@@ -1,4 +1,4 @@
-"""The other process of the road ``cp-sat``: reads one problem as JSON from stdin, writes what it knows to stdout.
+"""The other process of the method ``cp-sat``: reads one problem as JSON from stdin, writes what it knows to stdout.
 
 Started as a script, by path: it imports ortools and nothing of optsched, because ortools and highspy cannot be imported
 in one process. All numbers are integers. One JSON line for every improvement, the last one with ``"done": true``.

@@ -15,11 +15,11 @@ from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.solvers.solve import model_names, solve
 
-ROADS = ("gpu-sharing", "sharing-orders", "sharing-branching")
+METHODS = ("gpu-sharing", "sharing-orders", "sharing-branching")
 
 
 def test_they_are_models() -> None:
-    assert set(ROADS) <= set(model_names())
+    assert set(METHODS) <= set(model_names())
 
 
 @pytest.mark.parametrize("objective", ["total_flow_time", "total_completion_time"])
@@ -28,7 +28,7 @@ def test_the_roads_agree(objective: str, xi: str) -> None:
     instance = generate("sharing-small", 21, jobs=3, xi=xi)
     found = sharing_optimum(instance)
     value = found.value if objective == "total_completion_time" else found.flow_time
-    for model in ROADS:
+    for model in METHODS:
         solution = solve(instance, objective, model=model)
         assert solution.value == pytest.approx(value, rel=1e-12)
         assert solution.model == model
@@ -72,7 +72,7 @@ def test_what_does_not_apply_is_said_in_one_line() -> None:
     plain = Instance([Job("a", duration=1), Job("b", duration=1)], "1x2")
     apart = Instance([Job("a", duration=1), Job("b", duration=1)], "1x2", interference=shared)
     many = Instance([Job(f"j{k}", duration=1) for k in range(13)], "1x1", interference=shared)
-    for model in ROADS:
+    for model in METHODS:
         with pytest.raises(InputError, match="interference"):
             solve(plain, model=model)
         with pytest.raises(InputError, match="makespan"):

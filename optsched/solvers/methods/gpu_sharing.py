@@ -1,4 +1,4 @@
-"""The roads of jobs that share GPUs: ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching``.
+"""The methods of jobs that share GPUs: ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching``.
 
 ``gpu-sharing`` (`optsched.models.gpu_sharing`) proves an optimum over all starts where the jobs are one gang set.
 ``sharing-orders`` (`optsched.solvers.sharing_orders`) proves it for very few jobs on any GPUs, in exact arithmetic.
@@ -24,7 +24,7 @@ from optsched.solvers.sharing_orders import best_shared_order, choices
 from optsched.solvers.sharing_search import MOST, SharingOptimum, sharing_optimum
 from optsched.solvers.sharing_search import NAME as BRANCHING
 from optsched.solvers.solution import Size
-from optsched.solvers.task import ROADS, SHARING, Report, Road, Task
+from optsched.solvers.solve_state import METHODS, SHARING, Method, MethodReport, SolveState
 
 __all__ = ["MOST_EVENTS"]
 
@@ -33,83 +33,83 @@ FIRST_NODES = 2_000  # of the search for an incumbent of the program
 NODES = 400_000  # of the search itself: about a minute and a half
 
 
-def _reason(task: Task, most: int) -> str | None:
-    if task.horizon is not None:
+def _reason(state: SolveState, most: int) -> str | None:
+    if state.horizon is not None:
         return "it knows no horizon"
-    reason = objective_reason(task.instance, task.goal.name, COMPLETION)
+    reason = objective_reason(state.instance, state.goal.name, COMPLETION)
     if reason is not None:
         return reason
-    if task.instance.n > most:
-        return f"it is for at most {most} jobs, there are {task.instance.n}"
+    if state.instance.n > most:
+        return f"it is for at most {most} jobs, there are {state.instance.n}"
     try:
-        SharedJobs.of(task.instance)
+        SharedJobs.of(state.instance)
     except InputError as error:
         return str(error)
     return None
 
 
-def _program_reason(task: Task) -> str | None:
-    return _reason(task, MOST_EVENTS) or one_gang_set(SharedJobs.of(task.instance))
+def _program_reason(state: SolveState) -> str | None:
+    return _reason(state, MOST_EVENTS) or one_gang_set(SharedJobs.of(state.instance))
 
 
-def _orders_reason(task: Task) -> str | None:
-    reason = _reason(task, MOST_ORDERS)
+def _orders_reason(state: SolveState) -> str | None:
+    reason = _reason(state, MOST_ORDERS)
     if reason is not None:
         return reason
     try:
-        choices(SharedJobs.of(task.instance))
+        choices(SharedJobs.of(state.instance))
     except InputError as error:
         return str(error)
     return None
 
 
-def _search(task: Task, nodes: int) -> SharingOptimum:
-    found = sharing_optimum(task.instance, node_limit=nodes, stop=lambda: task.late)
-    task.offer(found.schedule)
+def _search(state: SolveState, nodes: int) -> SharingOptimum:
+    found = sharing_optimum(state.instance, node_limit=nodes, stop=lambda: state.late)
+    state.offer(found.schedule)
     return found
 
 
-def _solve_program(task: Task) -> Report:
-    found = _search(task, FIRST_NODES)
+def _solve_program(state: SolveState) -> MethodReport:
+    found = _search(state, FIRST_NODES)
     program = compile(model := build(found.jobs, value=found.value))
     session = Session(program)
-    outcome = session.solve(time_limit=task.left)
+    outcome = session.solve(time_limit=state.left)
     if outcome.x is not None:
         program.load(outcome.x)
-        task.offer(schedule(model))
+        state.offer(schedule(model))
     if outcome.bound is not None:
-        task.raise_bound(Fraction(outcome.bound) - _before(task), "solver")
+        state.raise_bound(Fraction(outcome.bound) - _before(state), "solver")
     size = Size(program.row_count, program.column_count, program.nonzeros)
     note = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else ""
-    return Report(Session.solver, size, outcome.nodes, note=note)
+    return MethodReport(Session.solver, size, outcome.nodes, note=note)
 
 
-def _solve_orders(task: Task) -> Report:
+def _solve_orders(state: SolveState) -> MethodReport:
     """No time limit: `choices` bounds the work."""
-    _search(task, FIRST_NODES)
-    found = best_shared_order(task.instance, certify=True)
-    task.offer(found.schedule)
+    _search(state, FIRST_NODES)
+    found = best_shared_order(state.instance, certify=True)
+    state.offer(found.schedule)
     if found.bound is not None:
-        task.raise_bound(found.bound - _before(task), "solver")
-    return Report(Session.solver, nodes=found.orders)
+        state.raise_bound(found.bound - _before(state), "solver")
+    return MethodReport(Session.solver, nodes=found.orders)
 
 
-def _before(task: Task) -> Fraction:
+def _before(state: SolveState) -> Fraction:
     """sum C_j minus the objective."""
-    releases = task.instance.arrival.tolist() if task.goal.name == "total_flow_time" else []
+    releases = state.instance.arrival.tolist() if state.goal.name == "total_flow_time" else []
     return sum((Fraction(r) for r in releases), Fraction(0))
 
 
-def _solve_branching(task: Task) -> Report:
-    found = _search(task, NODES)
-    if found.optimal and task.value is not None:
-        task.raise_bound(task.value, "solver")
+def _solve_branching(state: SolveState) -> MethodReport:
+    found = _search(state, NODES)
+    if found.optimal and state.value is not None:
+        state.raise_bound(state.value, "solver")
     note = f"the search was stopped after {found.nodes} nodes"
     if found.complete:
         note = "the best schedule that starts jobs at releases and completions; a start between them may be better"
-    return Report("branch and bound", nodes=found.nodes, note=note, status="feasible" if found.complete else None)
+    return MethodReport("branch and bound", nodes=found.nodes, note=note, status="feasible" if found.complete else None)
 
 
-ROADS.register(PROGRAM)(Road(PROGRAM, _program_reason, _solve_program, SHARING))
-ROADS.register(ORDERS)(Road(ORDERS, _orders_reason, _solve_orders, SHARING))
-ROADS.register(BRANCHING)(Road(BRANCHING, lambda task: _reason(task, MOST), _solve_branching, SHARING))
+METHODS.register(PROGRAM)(Method(PROGRAM, _program_reason, _solve_program, SHARING))
+METHODS.register(ORDERS)(Method(ORDERS, _orders_reason, _solve_orders, SHARING))
+METHODS.register(BRANCHING)(Method(BRANCHING, lambda state: _reason(state, MOST), _solve_branching, SHARING))

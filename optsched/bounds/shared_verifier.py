@@ -1,4 +1,4 @@
-"""The verifiers' road where jobs share GPUs: charges are tried on every pair again, and the machine is built in fractions.
+"""The verifiers' side where jobs share GPUs: charges are tried on every pair again, and the machine is built in fractions.
 
 Nothing is shared with `shared_machine` and `shared_pairs`, whose docstrings tell the theorem, but the numbers of the
 physics: ratios, stretches, speeds.
@@ -14,8 +14,8 @@ from itertools import accumulate
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text
-from optsched.bounds.replay import MAX_EXPONENT, Machine, Times
-from optsched.bounds.typed_replay import Speeds, claimed_prices, speeds_of
+from optsched.bounds.typed_verifier import Speeds, speeds_of, stated_prices
+from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times
 from optsched.problem.instance import Instance
 from optsched.speeds.gpu_sharing import sharing_rates
 
@@ -53,7 +53,7 @@ def charges_of(certificate: Certificate, instance: Instance) -> Charges:
     if instance.interference is None:
         raise CertificateError("kind", f"{certificate.kind} is no bound for this instance: it has no interference")
     speeds = speeds_of(instance)
-    class_of, charges = _claimed(certificate, instance, speeds)
+    class_of, charges = _stated(certificate, instance, speeds)
     classes = _read_classes(instance, speeds, class_of)
     for t, name in enumerate(speeds.types):
         _try_pairs(instance, classes, t, charges[name])
@@ -66,7 +66,7 @@ def charges_of(certificate: Certificate, instance: Instance) -> Charges:
 def shared_machine_of(certificate: Certificate, charges: Charges, times: Times) -> tuple[Machine, dict[str, Any]]:
     """(the machine that prices, charges and the grid of a certificate give, its data as certificates state them)."""
     speeds = charges.speeds
-    prices = claimed_prices(certificate, speeds)
+    prices = stated_prices(certificate, speeds)
     exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)
     capacity = sum(price * count for price, count in zip(prices, speeds.capacity, strict=True))
     if capacity == 0:
@@ -85,7 +85,7 @@ def shared_machine_of(certificate: Certificate, charges: Charges, times: Times) 
     return machine, {**data, "grid_exponent": exponent, "tick": ratio_text(machine.tick), **charges.data}
 
 
-def _claimed(certificate: Certificate, instance: Instance, speeds: Speeds) -> tuple[list[int], dict[str, list[int]]]:
+def _stated(certificate: Certificate, instance: Instance, speeds: Speeds) -> tuple[list[int], dict[str, list[int]]]:
     class_of, charges = certificate.data.get("classes"), certificate.data.get("charges")
     if not isinstance(charges, dict) or sorted(charges) != sorted(speeds.types):
         raise CertificateError("dual-feasibility", f"data.charges must name the GPU types {', '.join(speeds.types)}")

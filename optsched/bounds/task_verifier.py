@@ -1,4 +1,4 @@
-"""The verifiers' road at the task level: what jobs need is read again, job by job and node by node, in fractions.
+"""The verifiers' side at the task level: what jobs need is read again, job by job and node by node, in fractions.
 
 Nothing is shared with `task_times`, whose docstring tells the theorems, but its definitions. O(n N).
 """
@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text, rounded_down
-from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, times_of
+from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times, times_of
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 
@@ -111,7 +111,7 @@ def _down(value: Fraction) -> Fraction:
     return Fraction(rounded_down(value))
 
 
-def claimed_resource(certificate: Certificate) -> str:
+def stated_resource(certificate: Certificate) -> str:
     """``data["resource"]``: the name of one."""
     name = certificate.data.get("resource")
     if name not in RESOURCES:
@@ -121,7 +121,7 @@ def claimed_resource(certificate: Certificate) -> str:
 
 def machine_of_needs(certificate: Certificate, needs: Needs) -> tuple[Machine, dict[str, Any]]:
     """(the machine of the resource and on the grid that the certificate names, its data as certificates state them)."""
-    resource = claimed_resource(certificate)
+    resource = stated_resource(certificate)
     exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)
     capacity, scale = needs.capacity[resource], Fraction(2) ** exponent
     jobs = needs.jobs[resource]

@@ -12,7 +12,7 @@ from optsched.problem.instance import Instance
 from optsched.simulation.policy import Floats, JobFacts, Predictor, View
 
 
-class Asked:
+class PolicyHooks:
     """The optional parts of a `Policy`: ``begin``, ``make_predictor``, ``notes``.
 
     The predictor hears of a job's length when the job completes, and is asked for one when the job arrives; completions of

@@ -1,4 +1,4 @@
-"""The verifiers' road for clusters with GPU types: prices, costs and the machine again, job by job in fractions.
+"""The verifiers' side for clusters with GPU types: prices, costs and the machine again, job by job in fractions.
 
 Nothing is shared with `typed_machine` (its docstring tells the theorem) but the speeds themselves.
 """
@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text, rounded_down
-from optsched.bounds.replay import MAX_EXPONENT, Machine, Times, times_of
+from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times, times_of
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 
@@ -55,7 +55,7 @@ def typed_times(certificate: Certificate, instance: Instance, speeds: Speeds) ->
     return times_of(instance, certificate.objective, seconds)
 
 
-def claimed_prices(certificate: Certificate, speeds: Speeds) -> list[int]:
+def stated_prices(certificate: Certificate, speeds: Speeds) -> list[int]:
     """``data["prices"]``, one integer >= 0 a type: else they are no feasible dual solution."""
     named = certificate.data.get("prices")
     if not isinstance(named, dict) or sorted(named) != sorted(speeds.types):
@@ -68,7 +68,7 @@ def claimed_prices(certificate: Certificate, speeds: Speeds) -> list[int]:
 
 def typed_machine_of(certificate: Certificate, speeds: Speeds, times: Times) -> tuple[Machine, dict[str, Any]]:
     """(the machine that the prices and the grid of a certificate give, its data as certificates state them)."""
-    prices = claimed_prices(certificate, speeds)
+    prices = stated_prices(certificate, speeds)
     exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)
     capacity = sum(price * count for price, count in zip(prices, speeds.capacity, strict=True))
     if capacity == 0:

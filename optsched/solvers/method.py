@@ -1,0 +1,45 @@
+"""`Method`: a way to the end of a `SolveState`, and the registry that finds it by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from optsched.registry import Registry
+from optsched.solvers.solution import Size
+
+if TYPE_CHECKING:
+    from optsched.solvers.solve_state import SolveState
+
+__all__ = ["EXCLUSIVE", "METHODS", "SHARING", "Method", "MethodReport"]
+
+EXCLUSIVE, SHARING = "gang-nonpreemptive", "sharing"
+
+
+@dataclass(frozen=True)
+class MethodReport:
+    """What a method says at its end, beside what it has given to the state."""
+
+    solver: str
+    size: Size = field(default_factory=Size)
+    nodes: int = 0
+    duals: dict[str, float] = field(default_factory=dict)
+    note: str = ""
+    status: str | None = None  # None: optimal or limit, as the numbers say
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to solve. ``applies(state)`` is None, or one sentence why not; ``run(state)`` brings the bounds together.
+
+    ``schedule_class``: over which schedules it minimises; a state has the class of the method that was asked for.
+    """
+
+    name: str
+    applies: Callable[[SolveState], str | None]
+    run: Callable[[SolveState], MethodReport]
+    schedule_class: str = EXCLUSIVE
+
+
+METHODS: Registry[Method] = Registry("model", package="optsched.solvers.methods")

@@ -1,0 +1,131 @@
+"""The method ``reduced-cost-fixing``: rigid gangs on a grid of time: columns fixed by reduced costs, then HiGHS."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.models.latest_starts import latest_completions
+from optsched.models.rigid_time_indexed import count_columns
+from optsched.models.start_columns import StartColumns
+from optsched.problem.schedule import Schedule
+from optsched.solvers.methods.formulations import TOLERANCES
+from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
+from optsched.solvers.session import Session
+from optsched.solvers.solution import Size
+from optsched.solvers.solve_state import METHODS, PLACED, Method, MethodReport, SolveState
+from optsched.solvers.start_program import SlotJobs, StartProgram
+from optsched.speeds.duration import fixed_durations
+
+Ints = npt.NDArray[np.int64]
+
+__all__ = ["NAME"]
+
+NAME = "reduced-cost-fixing"
+COLUMNS = 300_000
+NONZEROS = 3_000_000
+# columns left after thinning below which HiGHS is quicker than a longer search for a better incumbent
+FEW = 800
+BUDGET = 60_000_000
+LATE = "the time limit came in an LP, or before it"
+
+
+def _columns(state: SolveState) -> StartColumns:
+    value = None if state.value is None else latest_completions(state.instance, state.goal.name, float(state.value))
+    return count_columns(state.instance, state.goal.name, value)
+
+
+def _applies(state: SolveState) -> str | None:
+    if state.goal.maximum:
+        return "it adds up costs over jobs"
+    if state.placed:
+        return PLACED
+    if not state.instance.unrestricted:
+        return "not every job may use every node"
+    if state.horizon is not None:
+        return "it knows no horizon"
+    if state.grid is None:
+        return "the times are multiples of no useful unit"
+    columns = _columns(state)
+    count = int(columns.offset[-1])
+    nonzeros = float(np.sum(np.diff(columns.offset).astype(np.float64) * (columns.duration + 1)))
+    if count > COLUMNS or nonzeros > NONZEROS:
+        return f"about {count:.2g} columns with {nonzeros:.2g} nonzeros are too many"
+    return None
+
+
+def _fix(state: SolveState) -> Thinned:
+    columns = _columns(state)
+    grid = columns.grid
+    jobs = SlotJobs(state.instance, state.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
+    job, start = columns.job[columns.block], columns.slot
+    reduced = thin(
+        jobs,
+        job,
+        start,
+        upper=_known(state.value),
+        step=state.step,
+        keep=_slots(state),
+        deadline=state.deadline,
+        on_bound=lambda bound: state.raise_bound(bound, "solver"),
+    )
+    state.offer_certificate(reduced.certificate)
+    state.raise_bound(reduced.bound, "solver")
+    if state.certificate is None or state.bound is None or state.certificate.value < state.bound:
+        state.offer_certificate(polish(reduced, jobs, job, start, state.deadline))
+    return reduced
+
+
+def _run(state: SolveState) -> MethodReport:
+    reduced = _fix(state)
+    hard = reduced.program is not None and reduced.finished and reduced.program.job.size > FEW
+    if hard and state.search(BUDGET, [reduced.order]) and not state.closed:
+        reduced = _fix(state)
+    if (
+        reduced.program is None or state.closed
+    ):  # no column of a better schedule is left, or there was no time for an LP
+        return MethodReport(Session.solver, note="" if reduced.finished else LATE)
+    if not reduced.finished:
+        return MethodReport(Session.solver, _size(reduced.program), note=LATE)
+    return _branch(state, reduced.program)
+
+
+def _branch(state: SolveState, program: StartProgram) -> MethodReport:
+    session = Session(program.program)
+    session.mip_start((program.start == _slots(state)[program.job]).astype(np.float64))
+    outcome = session.solve(time_limit=state.left, objective_step=state.step, progress=state.listen)
+    if outcome.x is not None:
+        duration = fixed_durations(state.instance)
+        state.offer(Schedule.from_starts(state.instance, program.starts(outcome.x), duration=duration, policy=NAME))
+    if (
+        outcome.bound is not None
+    ):  # of the columns that are left; schedules without them are no better than the incumbent
+        state.raise_bound(outcome.bound, "solver")
+    ended = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else TOLERANCES
+    note = "" if state.closed else ended
+    return MethodReport(Session.solver, _size(program), outcome.nodes, note=note)
+
+
+def _known(value: Fraction | None) -> Fraction:
+    if value is None:
+        raise AssertionError("a method is taken with an incumbent")
+    return value
+
+
+def _slots(state: SolveState) -> Ints:
+    """Start slot of every job in the incumbent."""
+    if state.schedule is None or state.grid is None:
+        raise AssertionError("a method is taken with an incumbent")
+    slot = np.empty(state.instance.n, dtype=np.int64)
+    slot[state.schedule.job] = state.grid.slots(state.schedule.start)
+    return slot
+
+
+def _size(program: StartProgram) -> Size:
+    compiled = program.program
+    return Size(compiled.row_count, compiled.column_count, compiled.nonzeros)
+
+
+METHODS.register(NAME)(Method(NAME, _applies, _run))
