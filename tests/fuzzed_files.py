@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from forged_schedules import CLASSES, Case
+from check.forged_schedules import CLASSES, Case
 
 from optsched.bounds import BOUNDS
 from optsched.bounds.certificate import classes_of

@@ -20,7 +20,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.instance_file import json_schema, short_number
 
-SCHEMA = Path(__file__).parent.parent / "instances" / "schema.json"
+SCHEMA = Path(__file__).parents[2] / "instances" / "schema.json"
 CLUSTER = Cluster(
     (
         NodeGroup(count=2, gpus=8, gpu="V100", gpu_memory=34359738368, nic_bandwidth=1.25e9, intra_bandwidth=1.5e11),

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from exact_task_referee import LOG, RESIDENCIES, TRANSFER, Document, Facts, Kind, Row
 from simulation.task_instances import random_task_instance
 from simulation.task_reference import reference_run
 
+from check.exact_task_referee import LOG, RESIDENCIES, TRANSFER, Document, Facts, Kind, Row
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance
 

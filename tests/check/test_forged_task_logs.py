@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exact_task_referee import Document, verdict
-from forged_task_logs import COARSE_CLOCKS, Case, cases, write
 
+from check.exact_task_referee import Document, verdict
+from check.forged_task_logs import COARSE_CLOCKS, Case, cases, write
 from optsched.check.referee import check_file
 from optsched.errors import InputError
 

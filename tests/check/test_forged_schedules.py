@@ -10,9 +10,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from exact_referee import verdict
-from forged_schedules import WORLD, cases
 
+from check.exact_referee import verdict
+from check.forged_schedules import WORLD, cases
 from optsched.check.referee import check_file
 from optsched.errors import InputError
 

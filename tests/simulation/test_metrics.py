@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulation.instances import HOMOGENEOUS, MIXED, random_instance
-from simulation.shared_world import SharedWorld, random_shared_instance
 
 from optsched.check.referee import check_schedule
 from optsched.policies.specification import specify
@@ -27,6 +25,8 @@ from optsched.simulation.metrics import (
     seconds_running,
     sharing_metrics,
 )
+from simulation.instances import HOMOGENEOUS, MIXED, random_instance
+from simulation.shared_world import SharedWorld, random_shared_instance
 
 
 def replayed_metrics(schedule: Schedule) -> dict[str, Any]:
