@@ -28,7 +28,7 @@ interval q, d_qS >= 0 its length if so, else 0; z_jo = 1 if j runs with option o
 C_j <= V - sum_{i != j} (r_i + e_i). V is the value of the schedule of one job at a time, the shortest released one next,
 unless a better one is known.
 
-Optimum: of sum C_j over all starts, at events or not (class sharing); sum of flow times plus sum r_j.
+Optimum: of sum C_j over all starts, at events or not (class gpu-sharing); sum of flow times plus sum r_j.
 Size: 4 n^2 binaries and about n^3 more; some 8 n^3 nonzeros. Solved to n = 4 in seconds.
 Reference: 4.1 (C) of the SJF-BSBF sheet of this project.
 """

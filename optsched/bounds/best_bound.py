@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, SHARING_CLASSES, Certificate, classes_of
+from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, Certificate, classes_of
 from optsched.bounds.gang_machine import GangMachine, machines_to_try
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
@@ -78,8 +78,9 @@ def bound(instance: Source, objective: str | None = None, schedule_class: str | 
     ----------
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     objective : its name; None: the instance's own, else ``total_flow_time``.
-    schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; ``sharing`` where jobs may share GPUs (interference
-        or tasks; with tasks it is the only one); see `optsched.bounds.certificate`. None: ``sharing`` there, else ``gang``.
+    schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; ``gpu-sharing`` for jobs with interference,
+        ``task-sharing`` for those with tasks (the only one there), ``elastic`` for those with scaling profiles; see
+        `optsched.bounds.certificate`. None: that of the two sharing classes which the instance has, else ``gang``.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def bound(instance: Source, objective: str | None = None, schedule_class: str | 
     InputError
         For an unknown objective or class, or a class in which jobs hold GPUs alone while those of the instance share them.
     NoBoundError
-        For an objective without a bound, and for the class ``sharing`` where jobs have neither tasks nor interference.
+        For an objective without a bound, and for a class of which the instance has no schedules.
 
     >>> import optsched as osd
     >>> low = osd.bound("rigid-06-1", "total_completion_time")
@@ -127,6 +128,9 @@ def _best(instance: Instance, name: str, schedule_class: str) -> Certificate:
     return max(found, key=lambda c: (sign * c.value, -len(json.dumps(c.data))))
 
 
+LACKING = {"gpu-sharing": "interference", "task-sharing": "tasks", "elastic": "scaling profile"}
+
+
 def _class_of(instance: Instance, asked: str | None) -> str:
     """The class of schedules that is meant; `InputError` where the instance has none of it."""
     served = classes_of(instance)
@@ -139,7 +143,7 @@ def _class_of(instance: Instance, asked: str | None) -> str:
         legal = ", ".join(served)
         if instance.at_task_level:
             raise InputError("jobs of this instance share GPUs", field="class", value=asked, legal=legal)
-        lacking = "tasks, and no interference" if asked in SHARING_CLASSES else "scaling profile"
+        lacking = LACKING[asked]
         raise NoBoundError(
             f"no lower bound: jobs of this instance have no {lacking}", field="class", value=asked, legal=legal
         )

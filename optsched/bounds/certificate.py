@@ -9,10 +9,9 @@ too; bounds take that number as exact.
 **Classes of schedules**: a bound names the class it holds for. ``gang``: rigid gangs on exclusive GPUs, preemption
 allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, for which a bound of ``gang`` holds too.
 ``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.
-``sharing``: jobs share GPUs. With interference (`optsched.problem.interference`) two jobs on a GPU slow each other
-down: the class is larger than ``gang``, since a job may be alone on its GPUs. With tasks
-(`optsched.problem.contention`) gangs take turns on GPUs and share network interfaces; it is the only class of such
-instances. Proofs for the one are none for the other. Instances with neither have no such schedules: `classes_of`.
+``gpu-sharing``: two jobs on a GPU slow each other down (`optsched.problem.interference`): larger than ``gang``, since a job
+may be alone on its GPUs. ``task-sharing``: gangs whose jobs have tasks take turns on GPUs and share network interfaces
+(`optsched.problem.contention`); it is the only class of such instances. `classes_of` tells those of an instance.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ from optsched.registry import Registry, near_matches
 FORMAT = "optsched-certificate/1"
 GANG_CLASSES = ("gang", "gang-nonpreemptive")
 EXCLUSIVE_CLASSES = (*GANG_CLASSES, "forking")
-SHARING_CLASSES = ("sharing",)
+GPU_SHARING_CLASSES, TASK_SHARING_CLASSES = ("gpu-sharing",), ("task-sharing",)
 ELASTIC_CLASSES = ("elastic",)
-SCHEDULE_CLASSES = (*EXCLUSIVE_CLASSES, *SHARING_CLASSES, *ELASTIC_CLASSES)
-SHARED_CLASSES = (*GANG_CLASSES, *SHARING_CLASSES)  # of proofs that only say how fast a job is alone
+SCHEDULE_CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *TASK_SHARING_CLASSES, *ELASTIC_CLASSES)
+SHARED_CLASSES = (*GANG_CLASSES, *GPU_SHARING_CLASSES)  # of proofs that only say how fast a job is alone
 RULES = ("instance", "dual-feasibility", "value", "kind")
 
 _RATIO = re.compile(r"-?\d+(/\d+)?", re.ASCII)
@@ -51,8 +50,8 @@ _FIELDS = {"instance": str, "objective": str, "class": str, "kind": str, "data":
 def classes_of(instance: Instance) -> tuple[str, ...]:
     """The classes of schedules that an instance has; the first is the one that is meant when none is named."""
     if instance.at_task_level:
-        return SHARING_CLASSES
-    sharing = SHARING_CLASSES if instance.interference is not None else ()
+        return TASK_SHARING_CLASSES
+    sharing = GPU_SHARING_CLASSES if instance.interference is not None else ()
     return (*sharing, *EXCLUSIVE_CLASSES, *(ELASTIC_CLASSES if instance.scaled.any() else ()))
 
 
@@ -203,8 +202,15 @@ class Certificate:
         value, epoch = parse_ratio(doc["value"], "value"), doc.get("epoch", 0)
         if type(epoch) not in (int, float) or not abs(epoch) < math.inf:
             raise InputError("not legal", file=path, field="epoch", value=epoch, legal="seconds, or no such field")
-        names = doc["instance"], doc["objective"], doc["class"], doc["kind"]
+        names = doc["instance"], doc["objective"], _class_of_today(doc["class"], doc["kind"]), doc["kind"]
         return Certificate(*names, value, doc["data"], float(epoch))
+
+
+def _class_of_today(schedule_class: str, kind: str) -> str:
+    """Two classes were called ``sharing`` once: of files from then, the one that the kind of proof is for."""
+    if schedule_class != "sharing" or kind not in KINDS:
+        return schedule_class
+    return next((each for each in KINDS.get(kind).classes if each.endswith("-sharing")), schedule_class)
 
 
 Verifier = Callable[[Certificate, Instance], None]

@@ -1,6 +1,6 @@
 """Mean busy times where jobs share GPUs, mixed job by job with release plus duration: `typed_busy_time` with charges.
 
-**Problem**: jobs with interference, at most two on a GPU (class ``sharing``); sum w_j C_j, sum w_j (C_j - r_j),
+**Problem**: jobs with interference, at most two on a GPU (class ``gpu-sharing``); sum w_j C_j, sum w_j (C_j - r_j),
 sum w_j max(C_j - d_j, 0), and the unweighted forms.
 **Bound**: for any multipliers 0 <= u_j <= w_j
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import SHARING_CLASSES, Certificate, data_integer, register_kind, require_same
+from optsched.bounds.certificate import GPU_SHARING_CLASSES, Certificate, data_integer, register_kind, require_same
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
 from optsched.bounds.shared_machine import SharedJobs, best_start, better_charges, shared_jobs
 from optsched.bounds.shared_verifier import charges_of, shared_machine_of
@@ -41,7 +41,7 @@ KIND = "shared-busy-time"
 @lower_bound(
     KIND,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=GPU_SHARING_CLASSES,
     statement="mean busy times and release plus duration, mixed job by job, jobs that share GPUs at their best charges",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -73,7 +73,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return Certificate(instance.digest, objective, schedule_class, KIND, best, data)
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES)
+@register_kind(KIND, objectives=OBJECTIVES, classes=GPU_SHARING_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Try the charges on every pair, check 0 <= u <= w, and run preemptive WSPT in Python integers."""
     times = times_of(instance, certificate.objective)

@@ -1,6 +1,6 @@
 """The fast machine of a cluster whose GPUs two jobs may share: a charge for every class of jobs, whoever its partners are.
 
-**Model** (`optsched.problem.interference`, `optsched.speeds.gpu_sharing`; class ``sharing``): job j has work_j units to
+**Model** (`optsched.problem.interference`, `optsched.speeds.gpu_sharing`; class ``gpu-sharing``): job j has work_j units to
 do on gangs of n_j GPUs and takes at least a_jt seconds a unit with a whole gang on GPUs of type t (infinite where it
 may not run), times s >= 1 with a sub-batch that needs less memory, times xi_{j | partner} >= 1 on every GPU that it
 shares; the slowest GPU rules. At most two jobs are on a GPU; their memory, at the sub-batches they run with, fits

@@ -1,6 +1,6 @@
 """Prices of GPUs, of jobs' own time, and charges bound the makespan where jobs share GPUs: `typed_makespan` with charges.
 
-**Problem**: jobs with interference, at most two on a GPU (class ``sharing``); C_max.
+**Problem**: jobs with interference, at most two on a GPU (class ``gpu-sharing``); C_max.
 **Bound**: for a moment t0 at which some job cannot be done yet, charges c_jt of `optsched.bounds.shared_machine`, prices
 q_t >= 0 of a second of a GPU of type t and z_j >= 0 of a second of job j's own time,
 
@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import (
-    SHARING_CLASSES,
+    GPU_SHARING_CLASSES,
     Certificate,
     CertificateError,
     parse_ratio,
@@ -43,7 +43,7 @@ KIND = "shared-makespan"
 @lower_bound(
     KIND,
     objectives=["makespan"],
-    classes=SHARING_CLASSES,
+    classes=GPU_SHARING_CLASSES,
     statement="a moment plus the work left, jobs that share GPUs at their best charges",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -59,7 +59,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     )
 
 
-@register_kind(KIND, objectives=["makespan"], classes=SHARING_CLASSES)
+@register_kind(KIND, objectives=["makespan"], classes=GPU_SHARING_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Try the charges on every pair, and add the worth of the work that is left, job by job in fractions."""
     charges = charges_of(certificate, instance)

@@ -1,6 +1,6 @@
 """SRPT where jobs share GPUs: `typed_srpt` with a charge for every class of jobs.
 
-**Problem**: jobs with interference, at most two on a GPU (class ``sharing``); sum C_j, sum (C_j - r_j), with weights in
+**Problem**: jobs with interference, at most two on a GPU (class ``gpu-sharing``); sum C_j, sum (C_j - r_j), with weights in
 layers (`optsched.bounds.weight_levels`).
 **Bound** LB1: the sum of completion times of SRPT for the works p_j of `optsched.bounds.shared_machine` on one machine; jobs
 with no work there cost at least r_j + e_j each, e_j their seconds alone at best. Flow times: minus ``sum w_j r_j``. Charges
@@ -16,7 +16,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import SHARING_CLASSES, Certificate, ratio_text, register_kind, require_same
+from optsched.bounds.certificate import GPU_SHARING_CLASSES, Certificate, ratio_text, register_kind, require_same
 from optsched.bounds.shared_machine import SharedJobs, best_start, shared_jobs
 from optsched.bounds.shared_verifier import charges_of, shared_machine_of
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
@@ -33,7 +33,7 @@ KIND = "shared-srpt"
 @lower_bound(
     KIND,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=GPU_SHARING_CLASSES,
     statement="SRPT on one machine, jobs that share GPUs at their best charges",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -54,7 +54,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return Certificate(instance.digest, objective, schedule_class, KIND, layered(costs, grid, levels), data)
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES)
+@register_kind(KIND, objectives=OBJECTIVES, classes=GPU_SHARING_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Try the charges on every pair, and run SRPT with a heap of Python integers."""
     times = times_of(instance, certificate.objective)

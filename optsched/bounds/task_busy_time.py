@@ -1,6 +1,6 @@
 """Mean busy times of GPUs and of network interfaces, and paths, mixed job by job: the best bound for jobs with tasks.
 
-**Problem**: jobs with tasks (class ``sharing``); sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), and the
+**Problem**: jobs with tasks (class ``task-sharing``); sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), and the
 unweighted forms.
 **Bound**: for any multipliers y_j, z_j >= 0 with y_j + z_j <= w_j
 
@@ -41,7 +41,7 @@ import numpy.typing as npt
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.busy_time_sum import least_busy_time_sum
 from optsched.bounds.certificate import (
-    SHARING_CLASSES,
+    TASK_SHARING_CLASSES,
     Certificate,
     CertificateError,
     data_integer,
@@ -71,7 +71,7 @@ FIRST_MOVE = 0.1  # of a share of the weight, root mean square
 @lower_bound(
     ON_GPUS,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=TASK_SHARING_CLASSES,
     tasks=True,
     statement="least mean busy times of all GPUs as one machine",
 )
@@ -87,7 +87,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
 @lower_bound(
     ON_LINKS,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=TASK_SHARING_CLASSES,
     tasks=True,
     statement="least mean busy times of all network interfaces as one machine, for gangs that must span nodes",
 )
@@ -103,7 +103,7 @@ def build_links(instance: Instance, objective: str, schedule_class: str) -> Cert
 @lower_bound(
     SPLIT,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=TASK_SHARING_CLASSES,
     tasks=True,
     statement="mean busy times of GPUs and of network interfaces, and paths, mixed job by job",
 )
@@ -196,9 +196,9 @@ def onto_simplex(part: Floats) -> Floats:
     return np.where(outside, np.maximum(part - level, 0.0), inside)
 
 
-@register_kind(SPLIT, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
-@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
-@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
+@register_kind(SPLIT, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
+@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
+@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again, check y, z >= 0 and y + z <= w, and run preemptive WSPT in Python integers."""
     needs = needs_of(instance)

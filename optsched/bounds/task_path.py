@@ -1,6 +1,6 @@
 """No job with tasks completes before its release plus its path: every iteration computes, then sends.
 
-**Problem**: jobs with tasks (class ``sharing``); sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the
+**Problem**: jobs with tasks (class ``task-sharing``); sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the
 unweighted forms, and C_max.
 **Bound** K2: ``sum w_j max(0, r_j + L_j - c_j)`` with c_j = 0, r_j or the due date; for C_max ``max (r_j + L_j)``; L_j is
 the path of `optsched.bounds.task_times`.
@@ -15,7 +15,7 @@ from typing import Any
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import (
-    SHARING_CLASSES,
+    TASK_SHARING_CLASSES,
     Certificate,
     CertificateError,
     register_kind,
@@ -34,7 +34,7 @@ OBJECTIVES = (*COMPLETION, *FLOW, *TARDINESS, MAKESPAN)
 @lower_bound(
     KIND,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=TASK_SHARING_CLASSES,
     tasks=True,
     statement="every C_j >= r_j + I_j (compute + transfer)",
 )
@@ -55,7 +55,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return task_certificate(instance, objective, schedule_class, KIND, prove)
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
+@register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Add the paths again in integers; of the makespan one job is proof enough, whichever is named."""
     needs = needs_of(instance)

@@ -1,6 +1,6 @@
 """SRPT on all GPUs as one machine, or on all network interfaces as one: two bounds for jobs with tasks.
 
-**Problem**: jobs with tasks (class ``sharing``); sum C_j and sum (C_j - r_j); with weights in layers
+**Problem**: jobs with tasks (class ``task-sharing``); sum C_j and sum (C_j - r_j); with weights in layers
 (`optsched.bounds.weight_levels`).
 **Bound** K1 (``task-srpt``): SRPT for works n_j I_j t_j / G, plus c_j each: the last transfer follows the last compute.
 N1 (``link-srpt``): SRPT for works m_j I_j beta M_j / N of the gangs that must span nodes, from r_j + t_j + a on. Jobs that
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import SHARING_CLASSES, Certificate, ratio_text, register_kind, require_same
+from optsched.bounds.certificate import TASK_SHARING_CLASSES, Certificate, ratio_text, register_kind, require_same
 from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
 from optsched.bounds.task_times import GPUS, LINKS, TaskTimes, machine_data, task_certificate
@@ -37,7 +37,7 @@ ON_GPUS, ON_LINKS = "task-srpt", "link-srpt"
 @lower_bound(
     ON_GPUS,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=TASK_SHARING_CLASSES,
     tasks=True,
     statement="SRPT on one machine as fast as all GPUs",
 )
@@ -49,7 +49,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
 @lower_bound(
     ON_LINKS,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=TASK_SHARING_CLASSES,
     tasks=True,
     statement="SRPT on one machine as fast as all network interfaces, for gangs that must span nodes",
 )
@@ -73,8 +73,8 @@ def _build(instance: Instance, objective: str, schedule_class: str, kind: str, n
     return task_certificate(instance, objective, schedule_class, kind, prove)
 
 
-@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
-@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
+@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
+@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again, and run SRPT with a heap of Python integers; either resource is a proof."""
     needs = needs_of(instance)

@@ -1,6 +1,6 @@
 """What a job at the task level needs at least, of time, of GPUs and of network interfaces: the ground of the bounds there.
 
-**Model** (`optsched.problem.contention`; class ``sharing``): job j repeats I_j times: t_j = forward + backward seconds
+**Model** (`optsched.problem.contention`; class ``task-sharing``): job j repeats I_j times: t_j = forward + backward seconds
 of compute on each of its n_j GPUs, a barrier, then, if its gang spans nodes, an all-reduce of M_j bytes. GPUs and
 network interfaces are shared. That tasks are not preempted, that placement is final, and how many jobs fit a GPU's
 memory is not used below.
@@ -57,7 +57,7 @@ from optsched.problem.job_table import LONGEST
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-SHARING = "sharing"
+TASK_SHARING = "task-sharing"
 GPUS, LINKS = "gpus", "links"
 
 
@@ -187,7 +187,7 @@ def task_certificate(
     instance: Instance, objective: str, schedule_class: str, kind: str, prove: Prove
 ) -> Certificate | None:
     """The certificate of what ``prove`` gives, (value, data); None where it gives None, or jobs have no tasks."""
-    if not instance.at_task_level or schedule_class != SHARING:
+    if not instance.at_task_level or schedule_class != TASK_SHARING:
         return None
     proof = prove(task_times(instance))
     if proof is None:

@@ -1,6 +1,6 @@
 """What is left of compute, or of bytes to send, from a moment on: the makespan of jobs with tasks.
 
-**Problem**: jobs with tasks (class ``sharing``); C_max.
+**Problem**: jobs with tasks (class ``task-sharing``); C_max.
 **Bound**: for a set S of jobs, ``min_S release + sum_S width x seconds / capacity + min_S tail``, on the GPUs (release r_j,
 n_j I_j t_j of G, tail c_j) or on the network interfaces (r_j + t_j + a, m_j I_j beta M_j of N, 0); see
 `optsched.bounds.task_times`. S: the jobs with release >= R and tail >= Q, with the best R and Q.
@@ -21,7 +21,7 @@ import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import (
-    SHARING_CLASSES,
+    TASK_SHARING_CLASSES,
     Certificate,
     CertificateError,
     parse_ratio,
@@ -41,7 +41,7 @@ OBJECTIVES = ("makespan",)
 @lower_bound(
     KIND,
     objectives=OBJECTIVES,
-    classes=SHARING_CLASSES,
+    classes=TASK_SHARING_CLASSES,
     tasks=True,
     statement="a moment plus compute or bytes still to come, over all GPUs or interfaces",
 )
@@ -75,7 +75,7 @@ def _best(resource: Resource) -> tuple[Fraction, dict[str, Any]]:
     return start + volume + end, data
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=SHARING_CLASSES, tasks=True)
+@register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again; whichever jobs are named by release and tail, they prove their own value."""
     needs = needs_of(instance)

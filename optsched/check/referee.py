@@ -183,10 +183,10 @@ def check_file(
 
 def _class_of(context: CheckContext, preemptive: bool, forking: bool) -> str:
     """The class of schedules that a file was judged as, as `optsched.bounds.certificate` names them."""
-    if context.instance.at_task_level or (
-        context.document.sharing is True and context.instance.interference is not None
-    ):
-        return "sharing"
+    if context.instance.at_task_level:
+        return "task-sharing"
+    if context.document.sharing is True and context.instance.interference is not None:
+        return "gpu-sharing"
     if context.document.elastic is True and context.instance.scaled.any():
         return "elastic"
     if forking:

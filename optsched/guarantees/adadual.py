@@ -65,7 +65,7 @@ def long_one_first(k: int) -> Instance:
     """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
     optimum = {
         "objective": "total_completion_time",
-        "class": "sharing",
+        "class": "task-sharing",
         "value": k + 2,
         "proved_by": ["shortest transfer first, without contention"],
     }
@@ -83,7 +83,7 @@ ADADUAL = guarantee(
         assumptions=_assumptions,
         ratio=_ratio,
         tight=TightFamily("sizes 1 and theta, the long one asked about first", "ada-srsf", long_one_first),
-        schedule_class="sharing",
+        schedule_class="task-sharing",
     )
 )
 

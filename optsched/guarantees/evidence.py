@@ -62,8 +62,10 @@ def _beside(file: Path) -> list[Path]:
 
 def _class_of(path: Path, instance: Instance) -> str:
     # Without preemption if it passes as such; schedules that share GPUs or resize gangs are of their own class.
-    if instance.interference is not None or instance.at_task_level:
-        return "sharing"
+    if instance.at_task_level:
+        return "task-sharing"
+    if instance.interference is not None:
+        return "gpu-sharing"
     if instance.scaled.any():
         return "elastic"
     return "gang-nonpreemptive" if check_file(path, instance, preemptive=False, forking=False).holds else "gang"

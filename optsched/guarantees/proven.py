@@ -28,7 +28,8 @@ WITHIN = {
     "gang-nonpreemptive": ("gang-nonpreemptive",),
     "gang": ("gang", "gang-nonpreemptive"),
     "forking": ("forking", "gang", "gang-nonpreemptive"),
-    "sharing": ("sharing", "gang", "gang-nonpreemptive"),
+    "gpu-sharing": ("gpu-sharing", "gang", "gang-nonpreemptive"),
+    "task-sharing": ("task-sharing",),
     "elastic": ("elastic", "gang", "gang-nonpreemptive"),
 }
 
@@ -117,7 +118,7 @@ class Proven:
     def certificate(self, objective: str, schedule_class: str | None = None) -> Certificate | None:
         """The best verified bound for a class of schedules; one for ``gang`` serves every class of gang schedules.
 
-        Without a class for the one that the instance means: ``sharing`` where jobs may share GPUs, else ``gang``.
+        Without a class for the one that the instance means: the sharing one where jobs may share GPUs, else ``gang``.
         """
         key = objective, self._proved_for(schedule_class)
         if self.relative is not self:
@@ -253,7 +254,7 @@ def refereed(instance: Instance, specification: Specification, progress: Progres
 def verified_bound(instance: Instance, objective: str, schedule_class: str | None = None) -> Certificate | None:
     """The best certificate for an objective, proved again before it is returned; None where no bound is known.
 
-    Without a class: ``sharing`` where jobs may share GPUs, else ``gang``.
+    Without a class: the sharing one where jobs may share GPUs, else ``gang``.
     """
     try:
         certificate = bound(instance, objective, schedule_class)

@@ -1,7 +1,7 @@
 """The suite ``sharing-small``: a few jobs that may share one GPU, made when they are asked for, with their proven optimum.
 
 Members ``sharing-XI-N-S``: recipe ``sharing-small`` with N = 3 or 4 jobs, one GPU, seed S, XI the slow-down of every pair or
-``exp``. The optimum is that of the class ``sharing``, which may also preempt; where a schedule without preemption is no
+``exp``. The optimum is that of the class ``gpu-sharing``, which may also preempt; where a schedule without preemption is no
 worse, both enumerations of orders agree. Objective: sum of flow times, the stated sum C_j less sum r_j.
 """
 
@@ -44,7 +44,7 @@ def small_sharing(member: str) -> Instance:
         raise OptschedError(f"{member}: the optimum without preemption, {kept:.9g}, is below that with it, {value:.9g}")
     optimum = {
         "objective": "total_completion_time",
-        "class": "sharing",
+        "class": "gpu-sharing",
         "value": value,
         "proved_by": ["sharing-preemptive", *(["sharing-orders"] if value >= kept * (1 - AGREE) else [])],
     }

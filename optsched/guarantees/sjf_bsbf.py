@@ -81,7 +81,7 @@ def just_refused(k: int) -> Instance:
     """xi = 1 + k / 2, th = 1 / k: a job with k s left when one of 1 s comes, which waits: flow 2 k + 2, at best k + 3."""
     optimum = {
         "objective": "total_flow_time",
-        "class": "sharing",
+        "class": "gpu-sharing",
         "value": k + 3,
         "proved_by": ["shortest remaining time first: two jobs do no more work together than one"],
     }
@@ -102,7 +102,7 @@ SJF_BSBF = guarantee(
         assumptions=_assumptions,
         ratio=_ratio,
         tight=TightFamily("the second job th times what is left of the first", "sjf-bsbf", just_refused),
-        schedule_class="sharing",
+        schedule_class="gpu-sharing",
     )
 )
 

@@ -56,7 +56,7 @@ def equal_sharers(k: int) -> Instance:
     """Two jobs of 1 s at once, xi = k: together both end at k; in turn at 1 and 2."""
     optimum = {
         "objective": "total_flow_time",
-        "class": "sharing",
+        "class": "gpu-sharing",
         "value": 3,
         "proved_by": ["shortest remaining time first: two jobs do no more work together than one"],
     }
@@ -77,7 +77,7 @@ SJF_FFS = guarantee(
         assumptions=_sharing_assumptions,
         ratio=_sharing_ratio,
         tight=TightFamily("two equal jobs at once", "sjf-ffs", equal_sharers),
-        schedule_class="sharing",
+        schedule_class="gpu-sharing",
     )
 )
 
@@ -101,6 +101,6 @@ NEVER_SHARED = guarantee(
         assumptions=_alone_assumptions,
         ratio=_alone_ratio,
         tight=TightFamily("a long job, then one that takes next to nothing (a limit)"),
-        schedule_class="sharing",
+        schedule_class="gpu-sharing",
     )
 )

@@ -47,7 +47,7 @@ def equal_pair(k: int) -> Instance:
     """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""
     optimum = {
         "objective": "total_completion_time",
-        "class": "sharing",
+        "class": "task-sharing",
         "value": 3 * k,
         "proved_by": ["shortest transfer first, without contention"],
     }
@@ -68,6 +68,6 @@ SRSF = guarantee(
         tight=TightFamily(
             "two equal transfers at once (k >= 2); a long one first (k = 1, a limit)", "srsf:k=2", equal_pair
         ),
-        schedule_class="sharing",
+        schedule_class="task-sharing",
     )
 )

@@ -37,7 +37,7 @@ def small_transfers(member: str) -> Instance:
         raise OptschedError(f"{member}: branch and bound and the event orders disagree")
     optimum = {
         "objective": "total_completion_time",
-        "class": "sharing",
+        "class": "task-sharing",
         "value": value,
         "proved_by": ["transfer-search", "transfer-orders"],
     }

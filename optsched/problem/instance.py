@@ -111,7 +111,7 @@ class Instance:
     contention : what all-reduces on one network interface cost each other; needed where a gang with tasks may span nodes.
     scalings : seconds of an iteration by batch, replicas and placement, for jobs with a ``batch_size`` and such a profile.
         Where it knows the memory of a sub-batch, jobs that do not state ``gpu_memory`` get it from there.
-    interference : what two jobs on one GPU cost each other (a number: all pairs); policies of the class ``sharing`` need it.
+    interference : what two jobs on one GPU cost each other (a number: all pairs); policies that share GPUs need it.
 
     Raises
     ------

@@ -186,7 +186,9 @@ class OptimumDocument(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
     objective: Annotated[str, AfterValidator(_known_objective)]
-    schedule_class: Literal["gang", "gang-nonpreemptive", "sharing"] = Field("gang-nonpreemptive", alias="class")
+    schedule_class: Literal["gang", "gang-nonpreemptive", "gpu-sharing", "task-sharing"] = Field(
+        "gang-nonpreemptive", alias="class"
+    )
     # an optimum stays the integer it was proven to be
     value: Annotated[int | float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
     proved_by: list[str] = Field(default_factory=list)

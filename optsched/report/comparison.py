@@ -70,10 +70,10 @@ class Line:
 class Report:
     """What policies made of an instance, and how far each is from the best possible.
 
-    ``certificate`` is the verified bound for the class ``gang``, ``sharing`` where jobs may share GPUs (None: no bound on
-    this objective is known); it holds for every run but those that fork or resize jobs. An optimum that the instance
-    states is used for runs of its own class of schedules where this installation proved it; else ``note`` says so.
-    ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of it;
+    ``certificate`` is the verified bound for the class ``gang``, the sharing one where jobs may share GPUs (None: no
+    bound on this objective is known); it holds for every run but those that fork or resize jobs. An optimum that the
+    instance states is used for runs of its own class of schedules where this installation proved it; else ``note`` says
+    so. ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of it;
     ``other_certificates`` prove bounds of classes that ``certificate`` does not.
     """
 

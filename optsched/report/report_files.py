@@ -14,6 +14,8 @@ from optsched.problem.task_log import TaskSchedule
 from optsched.report.comparison import Report
 
 PARQUET_ABOVE = 10_000  # jobs
+# what a schedule file says of its class; task-sharing and gpu-sharing are told apart by the instance
+FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharing", "elastic": "elastic"}
 
 
 _OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
@@ -83,7 +85,7 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         stem = _stem(position, line.run.policy)
         path = place / f"schedule-{stem}.{suffix}"
         stated = {"objective": report.objective, "value": line.value, "preemptive": line.run.preemptive}
-        kind = {key: True for key in ("forking", "sharing", "elastic") if line.run.schedule_class == key}
+        kind = {FLAGS[each]: True for each in [line.run.schedule_class] if each in FLAGS}
         line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
         if isinstance(line.run.schedule, TaskSchedule) and line.run.schedule.tasks is not None:

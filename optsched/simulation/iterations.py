@@ -63,8 +63,8 @@ class TaskRun(Run):
 
     @property
     def schedule_class(self) -> str:
-        """``sharing``: GPUs are shared, task by task."""
-        return "sharing"
+        """``task-sharing``: GPUs are shared, task by task."""
+        return "task-sharing"
 
     @cached_property
     def metrics(self) -> dict[str, Any]:

@@ -40,8 +40,8 @@ class SharedRun(Run):
 
     @property
     def schedule_class(self) -> str:
-        """``sharing``."""
-        return "sharing"
+        """``gpu-sharing``."""
+        return "gpu-sharing"
 
     @cached_property
     def metrics(self) -> dict[str, Any]:

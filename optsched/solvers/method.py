@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXCLUSIVE", "METHODS", "SHARING", "Method", "MethodReport"]
 
-EXCLUSIVE, SHARING = "gang-nonpreemptive", "sharing"
+EXCLUSIVE, SHARING = "gang-nonpreemptive", "gpu-sharing"
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def solve(
     """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or say how near one came.
 
     The models ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching`` minimise over schedules in which jobs may share
-    GPUs (``sharing``).
+    GPUs (``gpu-sharing``).
 
     Parameters
     ----------

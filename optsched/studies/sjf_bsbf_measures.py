@@ -1,6 +1,6 @@
 """What the study of SJF-BSBF measures: JCT, the certified bound beside it, who shared, what it cost, what GPUs did.
 
-G GPUs, g_j gang, e_j seconds alone at best, all from time 0 to the makespan. The bound is that of the class ``sharing``,
+G GPUs, g_j gang, e_j seconds alone at best, all from time 0 to the makespan. The bound is that of the class ``gpu-sharing``,
 to which exclusive schedules belong too, since a job may be alone on its GPUs; elastic runs have a class of their own.
 """
 
@@ -59,7 +59,7 @@ def measure(policy: str, proven: Proven) -> dict[str, float]:
     on_gpus = np.bincount(schedule.job, weights=schedule.end - schedule.start, minlength=instance.n)
     return found | {
         "jct_ratio": found["mean_jct"]
-        / certified_mean(proven, "elastic" if run.schedule_class == "elastic" else "sharing"),
+        / certified_mean(proven, "elastic" if run.schedule_class == "elastic" else "gpu-sharing"),
         "queueing": float((first_starts(schedule) - instance.arrival).mean()),
         "shared": float(held.shared.mean()),
         "accumulated": accumulated(schedule),
@@ -105,7 +105,7 @@ def _optimum(instance: Instance) -> float:
     return float(found.value) - float(instance.arrival.sum())
 
 
-def certified_mean(proven: Proven, schedule_class: str = "sharing") -> float:
+def certified_mean(proven: Proven, schedule_class: str = "gpu-sharing") -> float:
     """The certified lower bound on the mean JCT of a class of schedules, seconds; nan: none is known."""
     lower = proven.lower("total_flow_time", schedule_class)
     return np.nan if lower is None else float(lower) / proven.instance.n

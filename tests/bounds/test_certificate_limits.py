@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from invariance.examples import examples
 
 from bounds.cases import instance_of
 from optsched.bounds import BOUNDS
-from optsched.bounds.certificate import classes_of
+from optsched.bounds.certificate import Certificate, classes_of
 from optsched.check.referee import check_file
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -94,7 +95,7 @@ def test_too_much_to_check_is_told_before_it_is_checked(
 def test_classes_of_shared_jobs_are_few(tmp_path: Path) -> None:
     jobs = [Job(f"j{k}", duration=5.0 + k) for k in range(400)]
     instance = Instance(jobs, Cluster((NodeGroup(gpus=2, gpu_memory=8.0),)), interference=1.5)
-    certificate = BOUNDS.get("shared-srpt").build(instance, "total_flow_time", "sharing")
+    certificate = BOUNDS.get("shared-srpt").build(instance, "total_flow_time", "gpu-sharing")
     assert certificate is not None
     document = certificate.to_json()
     assert judged(document, instance, tmp_path)[0] == []
@@ -125,3 +126,14 @@ def test_instances_without_jobs_have_bounds(tmp_path: Path) -> None:
                         assert certificate.value == 0
                         if schedule_class in classes_of(instance):
                             certificate.verify(instance)
+
+
+@pytest.mark.parametrize(("example", "kind"), [("sharing", "shared-srpt"), ("tasks", "task-srpt")])
+def test_certificates_from_before_there_were_two_classes_that_share_are_read(example: str, kind: str) -> None:
+    instance = examples()[example]
+    certificate = BOUNDS.get(kind).build(instance.relative, "total_flow_time", classes_of(instance)[0])
+    assert certificate is not None
+    document = certificate.on_clock(instance).to_json() | {"class": "sharing"}
+    read = Certificate.of_document(document, "old.json")
+    assert read.schedule_class == classes_of(instance)[0]
+    read.verify(instance)

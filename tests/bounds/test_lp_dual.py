@@ -236,7 +236,7 @@ def tampered(change: dict[str, Any], **fields: Any) -> tuple[Certificate, Instan
         ({"jobs": ["3", "x"]}, {}, "value"),
         ({"rounded": True}, {"value": Fraction(4), "schedule_class": "gang"}, "value"),
         ({}, {"objective": "makespan"}, "kind"),
-        ({}, {"schedule_class": "sharing"}, "kind"),
+        ({}, {"schedule_class": "gpu-sharing"}, "kind"),
         ({}, {"instance": "0" * 64}, "instance"),
     ],
 )

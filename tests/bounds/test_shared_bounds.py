@@ -36,7 +36,7 @@ ROUNDING = 1 + Fraction(1, 10**9)  # searches and engines add up floats
 
 def certificates(instance: Instance, objective: str) -> list[Certificate]:
     served = [BOUNDS.get(name) for name in NAMED if objective in BOUNDS.get(name).objectives]
-    built = [candidate.build(instance, objective, "sharing") for candidate in served]
+    built = [candidate.build(instance, objective, "gpu-sharing") for candidate in served]
     return [certificate for certificate in built if certificate is not None]
 
 
@@ -149,7 +149,7 @@ def one_machine(instance: Instance, share: Fraction) -> Fraction:
 
 
 def built(name: str, instance: Instance, objective: str = FLOW) -> Certificate:
-    certificate = BOUNDS.get(name).build(instance, objective, "sharing")
+    certificate = BOUNDS.get(name).build(instance, objective, "gpu-sharing")
     assert certificate is not None
     certificate.verify(instance)
     return certificate
@@ -188,7 +188,7 @@ def test_one_ratio_for_all_is_the_bound_of_the_sheet(xi: float) -> None:
 )
 def test_sharing_is_the_larger_class(seed: int, xi: float, objective: str) -> None:
     instance = on_cluster(seed, Interference(xi, ("a",), ((1.2,),)), jobs=6)
-    shared, gang = bound(instance, objective, "sharing"), bound(instance, objective, "gang")
+    shared, gang = bound(instance, objective, "gpu-sharing"), bound(instance, objective, "gang")
     shared.verify(instance)
     assert shared.value <= gang.value
 
@@ -319,17 +319,17 @@ def test_very_many_kinds_of_memory_are_taken_together() -> None:
 def test_classes_of_instances() -> None:
     shared, plain = on_cluster(0, Interference(1.5), jobs=5), on_cluster(0, None, jobs=5)
     tasks = task_instance(np.random.default_rng(0))
-    assert classes_of(shared) == ("sharing", *EXCLUSIVE_CLASSES)
+    assert classes_of(shared) == ("gpu-sharing", *EXCLUSIVE_CLASSES)
     assert classes_of(plain) == EXCLUSIVE_CLASSES
-    assert classes_of(tasks) == ("sharing",)
-    assert bound(shared).schedule_class == "sharing"
+    assert classes_of(tasks) == ("task-sharing",)
+    assert bound(shared).schedule_class == "gpu-sharing"
     assert bound(plain).schedule_class == "gang"
     for name in EXCLUSIVE_CLASSES:
         certificate = bound(shared, FLOW, name)
         certificate.verify(shared)
         assert certificate.value == bound(plain, FLOW, name).value
     with pytest.raises(NoBoundError, match="no tasks, and no interference") as error:
-        bound(plain, FLOW, "sharing")
+        bound(plain, FLOW, "gpu-sharing")
     assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="share GPUs"):
         bound(tasks, FLOW, "gang")
@@ -339,17 +339,17 @@ def test_proofs_for_tasks_are_none_for_interference_and_back() -> None:
     shared, plain = on_cluster(0, Interference(1.5), jobs=5), on_cluster(0, None, jobs=5)
     tasks = task_instance(np.random.default_rng(0))
     for kind in ("task-srpt", "split-task-busy-time", "task-path"):
-        assert BOUNDS.get(kind).build(shared, FLOW, "sharing") is None
+        assert BOUNDS.get(kind).build(shared, FLOW, "gpu-sharing") is None
         with pytest.raises(CertificateError, match="jobs have no tasks"):
-            Certificate(shared.digest, FLOW, "sharing", kind, Fraction(0)).verify(shared)
+            Certificate(shared.digest, FLOW, "gpu-sharing", kind, Fraction(0)).verify(shared)
     for kind in ("shared-srpt", "shared-busy-time", "release-plus-duration"):
         with pytest.raises(CertificateError, match="jobs have tasks"):
-            Certificate(tasks.digest, FLOW, "sharing", kind, Fraction(0)).verify(tasks)
+            Certificate(tasks.digest, FLOW, "gpu-sharing", kind, Fraction(0)).verify(tasks)
         with pytest.raises(CertificateError, match="no class of schedules"):
-            Certificate(plain.digest, FLOW, "sharing", kind, Fraction(0)).verify(plain)
+            Certificate(plain.digest, FLOW, "gpu-sharing", kind, Fraction(0)).verify(plain)
     for kind in ("shared-srpt", "shared-busy-time"):
-        assert BOUNDS.get(kind).build(tasks, FLOW, "sharing") is None
-        assert BOUNDS.get(kind).build(plain, FLOW, "sharing") is None
+        assert BOUNDS.get(kind).build(tasks, FLOW, "gpu-sharing") is None
+        assert BOUNDS.get(kind).build(plain, FLOW, "gpu-sharing") is None
         with pytest.raises(CertificateError, match="holds for sharing"):
             Certificate(shared.digest, FLOW, "gang", kind, Fraction(0)).verify(shared)
     assert {certificate.kind for certificate in bounds_of(tasks)}.isdisjoint(NAMED)
@@ -364,21 +364,21 @@ def test_a_run_stands_beside_a_bound_of_its_class() -> None:
     alone, shared = simulate(instance, "srtf"), simulate(instance, "sjf-ffs")
     proven = Proven(instance, [alone, shared])
     for objective in (FLOW, "makespan", "total_weighted_completion_time"):
-        for run, named in ((alone, "gang"), (shared, "sharing")):
+        for run, named in ((alone, "gang"), (shared, "gpu-sharing")):
             beside = proven.beside(run, objective)
             assert beside is not None
             assert beside.schedule_class == named
             assert beside.value <= run.value(objective) * float(ROUNDING)
-        assert proven.certificate(objective) == proven.certificate(objective, "sharing")
+        assert proven.certificate(objective) == proven.certificate(objective, "gpu-sharing")
         best = min(run.value(objective) for run in (alone, shared))
-        assert float(proven.upper(objective, "sharing")) == pytest.approx(best)  # every gang schedule is one
-        assert proven.lower(objective, "sharing") <= proven.lower(objective, "gang")
+        assert float(proven.upper(objective, "gpu-sharing")) == pytest.approx(best)  # every gang schedule is one
+        assert proven.lower(objective, "gpu-sharing") <= proven.lower(objective, "gang")
 
 
 def test_a_stated_optimum_is_held_against_the_bound_of_its_class() -> None:
     # two jobs that run side by side at no cost: sharing halves the makespan, and that refutes nothing
     jobs = [Job("a", 0.0, 1, 4.0), Job("b", 0.0, 1, 4.0)]
-    stated = {"objective": "makespan", "class": "sharing", "value": 4, "proved_by": ["by hand"]}
+    stated = {"objective": "makespan", "class": "gpu-sharing", "value": 4, "proved_by": ["by hand"]}
     instance = Instance(jobs, "1x1", optimum=stated, interference=Interference(1.0))
     Proven(instance).stated_optimum_stands("makespan")
     assert bound(instance, "makespan", "gang").value == 8

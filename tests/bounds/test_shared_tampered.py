@@ -110,7 +110,7 @@ built: dict[tuple[str, str], str] = {}
 def untouched(kind: str, instance: Instance) -> Document:
     key = instance.digest, kind
     if key not in built:
-        certificate = BOUNDS.get(kind).build(instance, CASES[kind], "sharing")
+        certificate = BOUNDS.get(kind).build(instance, CASES[kind], "gpu-sharing")
         assert certificate is not None
         built[key] = json.dumps(certificate.to_json())
     return dict(json.loads(built[key]))
@@ -144,7 +144,7 @@ def test_refused(
 @pytest.mark.parametrize("kind", EVERY)
 def test_a_proof_for_slower_partners_is_none_for_faster_ones(kind: str, instance: Instance) -> None:
     # the digest apart: the charges themselves are refused
-    certificate = BOUNDS.get(kind).build(instance, CASES[kind], "sharing")
+    certificate = BOUNDS.get(kind).build(instance, CASES[kind], "gpu-sharing")
     faster = instance.replace(interference=Interference(2.0, ("a", "b"), ((1.25, 1.3), (1.7, 2.0))))
     roomier = instance.replace(cluster=Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 12.0))))
     for other in (faster, roomier):
@@ -152,7 +152,7 @@ def test_a_proof_for_slower_partners_is_none_for_faster_ones(kind: str, instance
         moved = Certificate(
             other.digest,
             CASES[kind],
-            "sharing",
+            "gpu-sharing",
             kind,
             certificate.value,
             {**certificate.data, "charges": full(certificate)},

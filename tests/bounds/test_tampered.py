@@ -144,7 +144,7 @@ TAMPERINGS = [
     Tampering("objective swapped for completion times", "value", put("objective", COMPLETION), FLOWS),
     Tampering("objective swapped for the unweighted one", "value", put("objective", "total_flow_time"), FLOWS[:3]),
     Tampering("unknown objective", "kind", put("objective", "total_energy")),
-    Tampering("class enlarged", "kind", put("class", "sharing")),
+    Tampering("class enlarged", "kind", put("class", "gpu-sharing")),
     Tampering("unknown class", "kind", put("class", "anything")),
     Tampering("flow constant not subtracted", "value", add_flow_constant, FLOWS),
     Tampering("flow constant not subtracted, nor stated", "value", without_the_constant, FLOWS),

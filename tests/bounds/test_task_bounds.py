@@ -31,7 +31,7 @@ ROUNDING = 1 + Fraction(1, 10**9)  # the engine adds up floats
 
 def certificates(instance: Instance, objective: str) -> list[Certificate]:
     served = [BOUNDS.get(name) for name in NAMES if objective in BOUNDS.get(name).objectives]
-    built = [candidate.build(instance, objective, "sharing") for candidate in served]
+    built = [candidate.build(instance, objective, "task-sharing") for candidate in served]
     return [certificate for certificate in built if certificate is not None]
 
 
@@ -253,17 +253,17 @@ def test_both_roads_agree_on_the_workload(workload: Instance, objective: str) ->
 
 def test_sharing_is_the_class_of_jobs_with_tasks_and_of_no_others(workload: Instance) -> None:
     small = workload.head(5)
-    assert bound(small).schedule_class == bound(small, schedule_class="sharing").schedule_class == "sharing"
+    assert bound(small).schedule_class == bound(small, schedule_class="task-sharing").schedule_class == "task-sharing"
     for name in ("gang", "gang-nonpreemptive", "forking"):
         with pytest.raises(InputError, match="jobs of this instance share GPUs") as error:
             bound(small, schedule_class=name)
         assert not isinstance(error.value, NoBoundError)
-        assert "sharing" in str(error.value)
+        assert "task-sharing" in str(error.value)
     exclusive = instance_of([(0.0, 1, 3.0)], 2)
     assert bound(exclusive).schedule_class == "gang"
     with pytest.raises(NoBoundError, match="have no tasks"):
-        bound(exclusive, schedule_class="sharing")
-    assert all(BOUNDS.get(name).build(exclusive, "total_flow_time", "sharing") is None for name in NAMES)
+        bound(exclusive, schedule_class="task-sharing")
+    assert all(BOUNDS.get(name).build(exclusive, "total_flow_time", "task-sharing") is None for name in NAMES)
 
 
 def test_a_proof_for_gangs_is_none_for_jobs_that_share(workload: Instance) -> None:
@@ -370,7 +370,7 @@ built: dict[str, str] = {}
 def untouched(kind: str, instance: Instance) -> Document:
     if kind not in built:
         objective = "makespan" if kind == "task-volume" else "total_weighted_flow_time"
-        certificate = BOUNDS.get(kind).build(instance, objective, "sharing")
+        certificate = BOUNDS.get(kind).build(instance, objective, "task-sharing")
         assert certificate is not None
         built[kind] = json.dumps(certificate.to_json())
     return dict(json.loads(built[kind]))
@@ -414,11 +414,11 @@ def test_multipliers_of_both_resources_share_the_weight(instance: Instance, tmp_
 
 
 def test_the_last_job_is_named(instance: Instance) -> None:
-    certificate = BOUNDS.get("task-path").build(instance, "makespan", "sharing")
+    certificate = BOUNDS.get("task-path").build(instance, "makespan", "task-sharing")
     assert certificate is not None
     certificate.verify(instance)
     for job in ("j4", "nobody", None, 3):
-        other = Certificate(instance.digest, "makespan", "sharing", "task-path", certificate.value, {"job": job})
+        other = Certificate(instance.digest, "makespan", "task-sharing", "task-path", certificate.value, {"job": job})
         with pytest.raises(CertificateError) as error:
             other.verify(instance)
         assert error.value.rule == "value"

@@ -102,7 +102,7 @@ TAMPERINGS: list[tuple[str, str, Callable[[Document], None], tuple[str, ...]]] =
     ("objective of another kind", "kind", put("objective", "total_flow_time"), MAKESPAN),
     ("the larger class", "value", put("class", "forking"), BUSY),
     ("the larger class", "dual-feasibility", put("class", "forking"), MAKESPAN),
-    ("no such class", "kind", put("class", "sharing"), EVERY),
+    ("no such class", "kind", put("class", "gpu-sharing"), EVERY),
     ("levels descending", "dual-feasibility", change("levels", lambda x: x[::-1]), SUMS[:1]),
     ("other levels", "value", put_data("levels", ["3/2"]), SUMS[:1]),
     ("multiplier above the weight", "dual-feasibility", change("multipliers", lambda u: [10**9, *u[1:]]), BUSY),

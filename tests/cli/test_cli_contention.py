@@ -46,7 +46,7 @@ def test_a_run_is_bounded_written_and_verified(
     document = json.loads(capsys.readouterr().out)
     assert [run["policy"] for run in document["runs"]] == ["srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first"]
     for run in document["runs"]:
-        assert run["bound"]["class"] == "sharing"
+        assert run["bound"]["class"] == "task-sharing"
         assert run["ratio"] >= 1
         assert run["metrics"]["finished"] == 3
         assert run["metrics"]["gpu_hours"]["busy"] * 3600 == pytest.approx(1.5 * (6 + 12) + 6)

@@ -66,4 +66,4 @@ def test_every_policy_placement_bound_and_exact_method_is_used(monkeypatch: pyte
     assert {f"placement {name}" for name in PLACEMENTS.names()} <= set(steps)
     assert used["policies"] == set(POLICIES.names())
     assert used["methods"] == {None, *METHODS.names()}
-    assert used["bounds"] >= {"gang", "gang-nonpreemptive", "sharing"}
+    assert used["bounds"] >= {"gang", "gang-nonpreemptive", "gpu-sharing"}

@@ -130,7 +130,7 @@ def test_it_is_kept_whenever_it_applies(eta: Fraction) -> None:
             found = judge(theorem, chosen.policy, run, proven)
             assert found.findings == ()
             assert found.holds is True
-            lower = proven.lower("total_flow_time", "sharing")
+            lower = proven.lower("total_flow_time", "task-sharing")
             assert lower is not None
             assert lower + Fraction(5) + Fraction(5 + late) == proven.lower("total_completion_time")
 
@@ -272,10 +272,10 @@ def test_the_class_of_jobs_with_tasks_is_sharing() -> None:
     )
     shown = proven.beside(run, "total_completion_time")
     assert shown is not None
-    assert (shown.schedule_class, run.schedule_class) == ("sharing", "sharing")
-    assert proven.upper("total_completion_time", "sharing") == Fraction(run.value("total_completion_time"))
+    assert (shown.schedule_class, run.schedule_class) == ("task-sharing", "task-sharing")
+    assert proven.upper("total_completion_time", "task-sharing") == Fraction(run.value("total_completion_time"))
     assert proven.upper("total_completion_time", "gang") is None  # what shares proves nothing of what does not
-    stated = {"objective": "total_completion_time", "class": "sharing", "value": 1, "proved_by": ["nobody"]}
+    stated = {"objective": "total_completion_time", "class": "task-sharing", "value": 1, "proved_by": ["nobody"]}
     with pytest.raises(InputError, match="refuted"):
         Proven(instance.replace(optimum=stated), [run]).stated_optimum_stands("total_flow_time")
 

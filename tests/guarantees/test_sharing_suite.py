@@ -38,7 +38,7 @@ def test_what_they_state(member: str) -> None:
     kept = best_shared_order(instance).value
     assert value <= kept * (1 + 1e-7)
     assert ("sharing-orders" in instance.optimum["proved_by"]) == (value >= kept * (1 - 1e-7))
-    floor = Proven(instance).lower("total_completion_time", "sharing")
+    floor = Proven(instance).lower("total_completion_time", "gpu-sharing")
     assert floor is not None
     assert float(floor) <= value * (1 + 1e-7)
 

@@ -51,7 +51,7 @@ def test_all_jobs_finish_and_the_referee_agrees(spec: str) -> None:
         problem = instance(seed)
         made = simulate(problem, spec)
         assert not made.unfinished
-        assert made.schedule_class == "sharing"
+        assert made.schedule_class == "gpu-sharing"
         assert check_schedule(problem, made.schedule, value=made.value()) == []
         assert float(schedule_value(problem, made.schedule)) == pytest.approx(made.value(), rel=1e-12)
         assert rows(problem, spec) == rows(problem, spec)

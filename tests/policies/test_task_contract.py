@@ -86,7 +86,7 @@ def test_all_jobs_finish_and_the_referee_agrees(spec: str) -> None:
     for instance in instances():
         made = ran(instance, spec)
         assert not made.unfinished
-        assert made.schedule_class == "sharing"
+        assert made.schedule_class == "task-sharing"
         assert check_schedule(instance, made.schedule, value=made.value()) == []
         assert float(schedule_value(instance, made.schedule)) == pytest.approx(made.value(), rel=1e-12)
         assert rows(ran(instance, spec)) == rows(made)

@@ -90,7 +90,7 @@ def test_engine_and_rules_equal_the_exact_simulator(spec: str, seed: int) -> Non
     made = simulate(instance(seed), spec)
     same(made, ExactSharing(made.instance, SPECS[spec]).play())
     assert check_schedule(made.instance, made.schedule) == []
-    assert made.schedule_class == "sharing"
+    assert made.schedule_class == "gpu-sharing"
     assert not made.unfinished
 
 

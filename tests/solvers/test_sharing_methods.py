@@ -41,7 +41,7 @@ def test_the_roads_agree(objective: str, xi: str) -> None:
         assert solution.bound is not None
         assert solution.bound <= value * (1 + 1e-9)
         if solution.certificate is not None:
-            assert solution.certificate.schedule_class in ("sharing", "forking", "elastic")
+            assert solution.certificate.schedule_class in ("gpu-sharing", "forking", "elastic")
 
 
 def test_several_gpus_are_proved_by_orders() -> None:

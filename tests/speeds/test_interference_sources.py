@@ -145,7 +145,7 @@ def of(*models: str | None, table: Interference | None = None) -> Instance:
 
 def test_asked_interference_replaces_what_the_instance_states() -> None:
     stated = of("a", table=Interference(3)).replace(
-        optimum={"objective": "makespan", "class": "sharing", "value": 1, "proved_by": []}
+        optimum={"objective": "makespan", "class": "gpu-sharing", "value": 1, "proved_by": []}
     )
     assert with_interference(stated, None) is stated
     for asked in (1.5, "1.5", Interference(1.5)):

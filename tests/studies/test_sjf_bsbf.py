@@ -140,7 +140,9 @@ def test_measures_of_a_run_are_those_of_its_schedule(policy: str) -> None:
     run = simulate(instance, policy)
     jct = run.schedule.completion - instance.arrival
     assert found["mean_jct"] == pytest.approx(jct.mean())
-    assert found["jct_ratio"] == pytest.approx(jct.sum() / float(bound(instance, "total_flow_time", "sharing").value))
+    assert found["jct_ratio"] == pytest.approx(
+        jct.sum() / float(bound(instance, "total_flow_time", "gpu-sharing").value)
+    )
     # busy seconds and meetings of every GPU on a grid of all event times
     times = np.unique(np.concatenate([run.schedule.start, run.schedule.end]))
     rows = list(run.schedule.segments())
