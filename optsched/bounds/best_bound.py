@@ -29,16 +29,12 @@ Prove = Callable[[GangMachine], tuple[Fraction, dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound: what it bounds, the classes of schedules it holds for, one line for people.
-
-    ``tasks``: for jobs with tasks and only for them; else for whole jobs and only for them.
-    """
+    """A lower bound: what it bounds, the classes of schedules it holds for, one line for people."""
 
     build: Build
     objectives: frozenset[str]
     classes: tuple[str, ...]
     statement: str
-    tasks: bool = False
 
 
 BOUNDS: Registry[Bound] = Registry("bound", package="optsched.bounds")
@@ -50,12 +46,11 @@ def lower_bound(
     objectives: Iterable[str],
     statement: str,
     classes: Iterable[str] = GANG_CLASSES,
-    tasks: bool = False,
 ) -> Callable[[Build], Build]:
     """Decorator that files the builder of a bound under its name."""
 
     def add(build: Build) -> Build:
-        BOUNDS.register(name)(Bound(build, frozenset(objectives), tuple(classes), statement, tasks))
+        BOUNDS.register(name)(Bound(build, frozenset(objectives), tuple(classes), statement))
         return build
 
     return add
@@ -110,7 +105,7 @@ def _best(instance: Instance, name: str, schedule_class: str) -> Certificate:
     """The best bound of an instance whose time counts from its first arrival."""
     found = []
     every = [BOUNDS.get(known) for known in BOUNDS.names()]
-    every = [b for b in every if schedule_class in b.classes and b.tasks == instance.at_task_level]
+    every = [b for b in every if schedule_class in b.classes]
     for candidate in every:
         if name in candidate.objectives:
             certificate = candidate.build(instance, name, schedule_class)

@@ -142,9 +142,6 @@ class Certificate:
             )
         if self.schedule_class not in classes_of(instance):
             raise CertificateError("kind", f"{self.schedule_class!r} is no class of schedules of this instance")
-        if kind.tasks != instance.at_task_level:
-            has = "" if instance.at_task_level else "no "
-            raise CertificateError("kind", f"{self.kind} is no bound for this instance: its jobs have {has}tasks")
         if not isinstance(self.value, Fraction):
             raise CertificateError("value", f"the value must be a fraction, not {self.value!r}")
         if self.epoch == 0:
@@ -218,15 +215,11 @@ Verifier = Callable[[Certificate, Instance], None]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of proof: its verifier, and what it is a proof for (no objectives: the verifier decides).
-
-    ``tasks``: for jobs with tasks and only for them; else for whole jobs and only for them.
-    """
+    """A kind of proof: its verifier, and what it is a proof for (no objectives: the verifier decides)."""
 
     verifier: Verifier
     objectives: frozenset[str] | None
     classes: tuple[str, ...]
-    tasks: bool = False
 
     def serves(self, objective: str) -> bool:
         """May a certificate of this kind bound that objective?"""
@@ -241,19 +234,18 @@ def register_kind(
     *,
     objectives: Iterable[str] | None = None,
     classes: Iterable[str] = GANG_CLASSES,
-    tasks: bool = False,
 ) -> Callable[[Verifier], Verifier]:
     """Decorator that files the verifier of a kind of certificate under its name.
 
     The verifier ``(certificate, instance) -> None`` is called for certificates of the right instance, for an objective
-    in ``objectives`` (None: any) and a class in ``classes``, with ``tasks`` where jobs have tasks, without where they have
-    none; it raises `CertificateError` when the bound does not follow.
+    in ``objectives`` (None: any) and a class in ``classes`` which the instance has; it raises `CertificateError` when the
+    bound does not follow.
     Any module of this package may register kinds: the package is searched on first use.
     """
 
     def add(verifier: Verifier) -> Verifier:
         served = None if objectives is None else frozenset(objectives)
-        KINDS.register(name)(Kind(verifier, served, tuple(classes), tasks))
+        KINDS.register(name)(Kind(verifier, served, tuple(classes)))
         return verifier
 
     return add

@@ -72,7 +72,6 @@ FIRST_MOVE = 0.1  # of a share of the weight, root mean square
     ON_GPUS,
     objectives=OBJECTIVES,
     classes=TASK_SHARING_CLASSES,
-    tasks=True,
     statement="least mean busy times of all GPUs as one machine",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -88,7 +87,6 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     ON_LINKS,
     objectives=OBJECTIVES,
     classes=TASK_SHARING_CLASSES,
-    tasks=True,
     statement="least mean busy times of all network interfaces as one machine, for gangs that must span nodes",
 )
 def build_links(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -104,7 +102,6 @@ def build_links(instance: Instance, objective: str, schedule_class: str) -> Cert
     SPLIT,
     objectives=OBJECTIVES,
     classes=TASK_SHARING_CLASSES,
-    tasks=True,
     statement="mean busy times of GPUs and of network interfaces, and paths, mixed job by job",
 )
 def build_split(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -196,9 +193,9 @@ def onto_simplex(part: Floats) -> Floats:
     return np.where(outside, np.maximum(part - level, 0.0), inside)
 
 
-@register_kind(SPLIT, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
-@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
-@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
+@register_kind(SPLIT, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)
+@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)
+@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again, check y, z >= 0 and y + z <= w, and run preemptive WSPT in Python integers."""
     needs = needs_of(instance)

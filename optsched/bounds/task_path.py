@@ -35,7 +35,6 @@ OBJECTIVES = (*COMPLETION, *FLOW, *TARDINESS, MAKESPAN)
     KIND,
     objectives=OBJECTIVES,
     classes=TASK_SHARING_CLASSES,
-    tasks=True,
     statement="every C_j >= r_j + I_j (compute + transfer)",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -55,7 +54,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return task_certificate(instance, objective, schedule_class, KIND, prove)
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
+@register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Add the paths again in integers; of the makespan one job is proof enough, whichever is named."""
     needs = needs_of(instance)

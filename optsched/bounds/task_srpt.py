@@ -38,7 +38,6 @@ ON_GPUS, ON_LINKS = "task-srpt", "link-srpt"
     ON_GPUS,
     objectives=OBJECTIVES,
     classes=TASK_SHARING_CLASSES,
-    tasks=True,
     statement="SRPT on one machine as fast as all GPUs",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -50,7 +49,6 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     ON_LINKS,
     objectives=OBJECTIVES,
     classes=TASK_SHARING_CLASSES,
-    tasks=True,
     statement="SRPT on one machine as fast as all network interfaces, for gangs that must span nodes",
 )
 def build_links(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -73,8 +71,8 @@ def _build(instance: Instance, objective: str, schedule_class: str, kind: str, n
     return task_certificate(instance, objective, schedule_class, kind, prove)
 
 
-@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
-@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
+@register_kind(ON_LINKS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)
+@register_kind(ON_GPUS, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again, and run SRPT with a heap of Python integers; either resource is a proof."""
     needs = needs_of(instance)

@@ -42,7 +42,6 @@ OBJECTIVES = ("makespan",)
     KIND,
     objectives=OBJECTIVES,
     classes=TASK_SHARING_CLASSES,
-    tasks=True,
     statement="a moment plus compute or bytes still to come, over all GPUs or interfaces",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
@@ -75,7 +74,7 @@ def _best(resource: Resource) -> tuple[Fraction, dict[str, Any]]:
     return start + volume + end, data
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES, tasks=True)
+@register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Read the needs again; whichever jobs are named by release and tail, they prove their own value."""
     needs = needs_of(instance)

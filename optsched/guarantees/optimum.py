@@ -17,9 +17,9 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 
 SHIPPED_CLASS = "gang-nonpreemptive"  # of every optimum in the index
-Claim = tuple[str, str, str, Fraction]  # digest, objective, class of schedules, value
+Stated = tuple[str, str, str, Fraction]  # digest, objective, class of schedules, value
 
-_proved: set[Claim] = set()  # by this process
+_proved: set[Stated] = set()  # by this process
 
 
 def exact_optimum(instance: Instance, objective: str) -> tuple[Fraction, str] | None:
@@ -46,9 +46,9 @@ def proved_here(instance: Instance) -> Instance:
 
     For code that makes instances with their optimum; nothing that is read from a file passes through here.
     """
-    claim = _claim(instance)
-    if claim is not None:
-        _proved.add(claim)
+    stated = _stated(instance)
+    if stated is not None:
+        _proved.add(stated)
     return instance
 
 
@@ -64,18 +64,18 @@ def of_a_theorem(made: Callable[[int], Instance]) -> Callable[[int], Instance]:
 
 def is_proved(instance: Instance) -> bool:
     """Did this installation prove the optimum that the instance states? O(n), and a look at the index of what is shipped."""
-    claim = _claim(instance)
-    if claim is None:
+    stated = _stated(instance)
+    if stated is None:
         return False
-    return claim in _proved or any(
-        each.digest == claim[0]
+    return stated in _proved or any(
+        each.digest == stated[0]
         and each.optimum is not None
-        and (each.objective, SHIPPED_CLASS, Fraction(each.optimum)) == claim[1:]
+        and (each.objective, SHIPPED_CLASS, Fraction(each.optimum)) == stated[1:]
         for each in shipped()
     )
 
 
-def _claim(instance: Instance) -> Claim | None:
+def _stated(instance: Instance) -> Stated | None:
     stated = instance.optimum
     if not stated:
         return None

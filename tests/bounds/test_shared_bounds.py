@@ -328,7 +328,7 @@ def test_classes_of_instances() -> None:
         certificate = bound(shared, FLOW, name)
         certificate.verify(shared)
         assert certificate.value == bound(plain, FLOW, name).value
-    with pytest.raises(NoBoundError, match="no tasks, and no interference") as error:
+    with pytest.raises(NoBoundError, match="no interference") as error:
         bound(plain, FLOW, "gpu-sharing")
     assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="share GPUs"):
@@ -340,17 +340,19 @@ def test_proofs_for_tasks_are_none_for_interference_and_back() -> None:
     tasks = task_instance(np.random.default_rng(0))
     for kind in ("task-srpt", "split-task-busy-time", "task-path"):
         assert BOUNDS.get(kind).build(shared, FLOW, "gpu-sharing") is None
-        with pytest.raises(CertificateError, match="jobs have no tasks"):
+        with pytest.raises(CertificateError, match="no class of schedules"):
+            Certificate(shared.digest, FLOW, "task-sharing", kind, Fraction(0)).verify(shared)
+        with pytest.raises(CertificateError, match="holds for task-sharing"):
             Certificate(shared.digest, FLOW, "gpu-sharing", kind, Fraction(0)).verify(shared)
     for kind in ("shared-srpt", "shared-busy-time", "release-plus-duration"):
-        with pytest.raises(CertificateError, match="jobs have tasks"):
+        with pytest.raises(CertificateError, match="no class of schedules"):
             Certificate(tasks.digest, FLOW, "gpu-sharing", kind, Fraction(0)).verify(tasks)
         with pytest.raises(CertificateError, match="no class of schedules"):
             Certificate(plain.digest, FLOW, "gpu-sharing", kind, Fraction(0)).verify(plain)
     for kind in ("shared-srpt", "shared-busy-time"):
         assert BOUNDS.get(kind).build(tasks, FLOW, "gpu-sharing") is None
         assert BOUNDS.get(kind).build(plain, FLOW, "gpu-sharing") is None
-        with pytest.raises(CertificateError, match="holds for sharing"):
+        with pytest.raises(CertificateError, match="holds for gpu-sharing"):
             Certificate(shared.digest, FLOW, "gang", kind, Fraction(0)).verify(shared)
     assert {certificate.kind for certificate in bounds_of(tasks)}.isdisjoint(NAMED)
 

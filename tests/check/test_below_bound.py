@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import optsched.check.referee
-from optsched.check.feasibility import Findings
+from optsched.check.feasibility import Violations
 from optsched.check.referee import check_file
 from optsched.problem.instance import Instance, Job
 
@@ -28,7 +28,7 @@ def test_a_hole_in_all_other_rules_shows(
     path = tmp_path / "schedule.json"
     path.write_text(json.dumps({**head, **flags, "segments": rows}))
     for rule in ("judge", "judge_sharing"):
-        monkeypatch.setattr(optsched.check.referee, rule, lambda *_, **__: Findings())
+        monkeypatch.setattr(optsched.check.referee, rule, lambda *_, **__: Violations())
     if flags.get("forking") and objective == "total_utility":
         assert check_file(path, instance).holds  # there is no bound on it for copies
         return

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched import warm_up
+from optsched.cli import compile_all
 from optsched.compiled import Function, njit
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
@@ -32,7 +32,7 @@ def two_steps(monkeypatch: pytest.MonkeyPatch) -> tuple[Function, Function]:
         yield "the first", lambda: first(np.ones(2))
         yield "the second", lambda: second(np.ones(2))
 
-    monkeypatch.setattr(warm_up, "_steps", steps)
+    monkeypatch.setattr(compile_all, "_steps", steps)
     return first, second
 
 
@@ -58,8 +58,8 @@ def test_every_policy_placement_bound_and_exact_method_is_used(monkeypatch: pyte
     used: dict[str, set[str]] = {"policies": set(), "methods": set(), "bounds": set()}
     monkeypatch.setattr("optsched.policies.simulate.simulate", lambda instance, policy: used["policies"].add(policy))
     monkeypatch.setattr("optsched.solvers.solve", lambda instance, model, time_limit: used["methods"].add(model))
-    monkeypatch.setattr(warm_up, "_proved", lambda *asked: used["bounds"].add(asked[2]))
-    steps = dict(warm_up._steps())
+    monkeypatch.setattr(compile_all, "_proved", lambda *asked: used["bounds"].add(asked[2]))
+    steps = dict(compile_all._steps())
     for what, step in steps.items():
         if what.startswith(("policy ", "bounds, ", "exact methods, ")):
             step()

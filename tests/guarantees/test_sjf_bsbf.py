@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.rates.played_shares import completions
+from speeds.played_shares import completions
 
 from optsched.errors import InputError
 from optsched.guarantees import GUARANTEES

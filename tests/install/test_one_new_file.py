@@ -41,10 +41,10 @@ print(json.dumps(found))
 
 def test_the_page_shows_one_of_each() -> None:
     assert [str(Path(name).parent) for name in FILES] == [
-        "optsched/online",
+        "optsched/policies",
         "optsched/bounds",
         "models",
-        "optsched/traces",
+        "optsched/io/traces",
     ]
     assert not any((ROOT / name).exists() for name in FILES)
 

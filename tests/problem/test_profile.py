@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import pytest
 from hypothesis import given
-from tests.rates.random_profiles import profiles
+from speeds.random_profiles import profiles
 
 from optsched.errors import InputError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup

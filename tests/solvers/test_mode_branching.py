@@ -15,7 +15,7 @@ from optsched.io.traces.generate import generate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
-from optsched.solvers import mode_branching
+from optsched.solvers.methods import mode_branching
 from optsched.solvers.solve import solve
 from solvers.placed_instances import beside_two_others, placed_instances
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from simulation.elastic_instances import elastic_instance, scaling
 
+from optsched.check.context import CheckContext
 from optsched.check.elastic import judge_elastic
-from optsched.check.feasibility import Case
-from optsched.check.schedule_document import claim_of
+from optsched.check.schedule_document import document_of
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment
@@ -111,10 +111,12 @@ def test_the_referee_s_road_and_the_limits(memory: bool, measured: bool) -> None
             for on in placements(sizes):
                 gpus = [(node, k) for node, c in on for k in range(c)]
                 schedule = Schedule.from_segments(instance, [Segment(j, tuple(gpus), 0.0, 1.0, 1.0)])
-                case = Case(instance, claim_of(schedule, instance))
-                judge_elastic(case)
+                context = CheckContext(instance, document_of(schedule, instance))
+                judge_elastic(context)
                 rate = rates.rate(j, on)
-                assert (math.isnan(case.pace[0]) and rate == 0) or rate == pytest.approx(1 / case.pace[0], rel=1e-12)
+                assert (math.isnan(context.pace[0]) and rate == 0) or rate == pytest.approx(
+                    1 / context.pace[0], rel=1e-12
+                )
                 best[len(gpus)] = max(best[len(gpus)], rate)
             limits = rates.limits(j)
             assert (limits >= best).all()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.rates.fluid_link import simulated
 
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
@@ -22,6 +21,7 @@ from optsched.speeds.link_contention import (
     pace,
     transfer_seconds,
 )
+from speeds.fluid_link import simulated
 
 MB = 1_000_000
 

@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 from hypothesis import given
-from tests.rates.random_profiles import clusters
 
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.speeds.network import Network
+from speeds.random_profiles import clusters
 
 UNLIKE = Cluster(
     (

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tests.rates.played_shares import played
 
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.speeds.sharing_gain import most_work, sharing_gains_nothing
+from speeds.played_shares import played
 
 F = Fraction
 

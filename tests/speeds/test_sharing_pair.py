@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from tests.rates.played_shares import completions
 
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
@@ -25,6 +24,7 @@ from optsched.speeds.sharing_pair import (
     sharing_pair,
 )
 from optsched.speeds.two_transfers import threshold, two_transfers
+from speeds.played_shares import completions
 
 lengths = st.fractions(Fraction(1, 20), 20, max_denominator=40)
 slowdowns = st.fractions(1, 4, max_denominator=30)

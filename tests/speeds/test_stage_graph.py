@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.rates.random_profiles import clusters, exact_alpha, placements, profiles
 
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -27,6 +26,7 @@ from optsched.speeds.stage_graph import (
     ring_seconds,
     stage_graph,
 )
+from speeds.random_profiles import clusters, exact_alpha, placements, profiles
 
 GB = 1e9
 TRAP = {"forward": 0.05, "backward": 0.1}

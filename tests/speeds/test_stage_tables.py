@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.rates.random_profiles import clusters, profiles
 
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -16,6 +15,7 @@ from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import pace, speed_tables, stages_of
 from optsched.speeds.stage_graph import alpha_min, iteration_time
 from optsched.speeds.stage_tables import StageTables, profile_pace, tables
+from speeds.random_profiles import clusters, profiles
 
 UNUSED = Profile((Stage(4, 1.0, 1.0),))
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.rates.fluid_link import simulated
 
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
 from optsched.speeds.link_contention import ETHERNET_10G, LinkCost, myopic_gain
 from optsched.speeds.two_transfers import adadual_ratio, threshold, two_transfers
+from speeds.fluid_link import simulated
 
 MB = 1_000_000
 PENALTIES = [Fraction(0), Fraction(1, 10), Fraction(235, 856), Fraction(1, 2), Fraction(1), Fraction(40)]

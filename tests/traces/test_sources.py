@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from optsched import sources
 from optsched.errors import InputError, RowErrors
+from optsched.io import sources
 from optsched.io.sources import Loaded, ShippedInstance, load, load_counted, shipped
 from optsched.problem.instance import Instance, Job
 
