@@ -38,6 +38,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
+from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
 
 
 def build(problem: AllocationProblem) -> Any:
@@ -104,3 +105,16 @@ def whole_types(
 def _value(problem: AllocationProblem, X: Floats) -> float:
     speed = effective_throughput(problem.throughputs, X) / problem.throughputs.max(axis=1)
     return float(np.arange(problem.n, 0, -1.0) @ speed)
+
+
+PROGRAMS.register("gavel-fifo")(
+    Program(
+        "gavel-fifo",
+        "max sum_m (n + 1 - m) thr_m(X) / fastest_m: first come, first",
+        "the weighted sum of speeds",
+        "shares of time",
+        allocation_of,
+        build,
+        lambda program, problem, instance: by_type(instance, prices(program)),
+    )
+)

@@ -44,6 +44,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
+from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
 
 POLICY = "finish-time fairness"
 CLOSE = 1e-8  # relative distance of the bounds at which the value is called exact; HiGHS's own tolerance is 1e-9
@@ -135,3 +136,16 @@ def _newton(trial: Trial, rho: float, D: Floats, elapsed: Floats) -> float:
     while excess(high) > 0:
         high = pole + (high - pole) * 2
     return float(brentq(excess, low, high, xtol=1e-15, rtol=1e-14))
+
+
+PROGRAMS.register("gavel-finish-time")(
+    Program(
+        "gavel-finish-time",
+        "min max_m of the finish-time ratio, convex",
+        "the largest finish-time ratio",
+        "shares of time",
+        allocation_of,
+        build,
+        lambda program, problem, instance: by_type(instance, prices(program)),
+    )
+)

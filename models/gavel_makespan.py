@@ -33,6 +33,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
+from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
 
 POLICY = "makespan"
 LOW, HIGH, STOP = 100.0, 1e6, 1.05  # Gavel's: seconds, seconds, ratio
@@ -102,3 +103,16 @@ def _in_units_of_a_bound(problem: AllocationProblem) -> tuple[AllocationProblem,
     unit = max(float(alone.max()), float(problem.scale @ alone) / float(problem.capacity.sum()))
     rates = problem.throughputs * (unit / problem.required("left", POLICY))[:, None]
     return replace(problem, throughputs=rates, left=np.ones(problem.n)), unit
+
+
+PROGRAMS.register("gavel-makespan")(
+    Program(
+        "gavel-makespan",
+        "max rate: all jobs end together",
+        "1 / seconds, the inverse of the makespan of shares of time",
+        "shares of time",
+        allocation_of,
+        build,
+        lambda program, problem, instance: by_type(instance, prices(program)),
+    )
+)

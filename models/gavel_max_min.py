@@ -33,6 +33,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
+from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
 
 
 def build(problem: AllocationProblem) -> Any:
@@ -56,3 +57,16 @@ def allocate(problem: AllocationProblem) -> Allocation:
     program = build(replace(problem, weights=problem.w / unit))
     value = solve_lp(program)
     return Allocation(shares(program), value / unit, prices(program) / unit)
+
+
+PROGRAMS.register("gavel-max-min")(
+    Program(
+        "gavel-max-min",
+        "max-min fairness: the least speed of a job against equal shares",
+        "the least normalised speed",
+        "shares of time",
+        allocation_of,
+        build,
+        lambda program, problem, instance: by_type(instance, prices(program)),
+    )
+)

@@ -33,6 +33,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
+from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
 
 WITHOUT_DEADLINES = "optimal without deadlines"  # a status: they could not all be met
 
@@ -78,3 +79,16 @@ def _needed(problem: AllocationProblem) -> Any:
         return np.zeros(problem.n)
     left, time_left = problem.required("left", "a deadline"), problem.time_left
     return np.where(time_left > 0, left / np.where(time_left > 0, time_left, 1.0), 0.0)
+
+
+PROGRAMS.register("gavel-max-sum")(
+    Program(
+        "gavel-max-sum",
+        "max sum_m thr_m(X) / cost",
+        "steps/s of all jobs together",
+        "shares of time",
+        allocation_of,
+        build,
+        lambda program, problem, instance: by_type(instance, prices(program)),
+    )
+)

@@ -35,6 +35,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
+from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
 
 GAP = 1e-8  # of sum w: largest certified distance that is called optimal
 EXACT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
@@ -109,3 +110,16 @@ def _feasible(problem: AllocationProblem, X: Floats) -> Floats:
     """X with rows and columns that an interior point left a little too full divided by what they are above."""
     X = X / np.maximum(X.sum(axis=1), 1.0)[:, None]
     return X / np.maximum((problem.scale @ X) / problem.capacity, 1.0)
+
+
+PROGRAMS.register("gavel-proportional")(
+    Program(
+        "gavel-proportional",
+        "max sum_m w_m log thr_m(X), convex",
+        "the sum of logarithms of speeds",
+        "shares of time",
+        allocation_of,
+        build,
+        lambda program, problem, instance: by_type(instance, prices(program)),
+    )
+)

@@ -34,6 +34,8 @@ import pyomo.environ as pyo
 
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
+from optsched.models.program import PROGRAMS, Program
+from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import pair_bytes, pipeline_factor, ring_bytes
@@ -131,3 +133,26 @@ def _weights(profile: Profile) -> dict[tuple[int, int, int, int], float]:
         for q, r in product(range(here), range(there)):
             weight[s, q, u, r] = pair_bytes(activations, here, there)
     return weight
+
+
+def job_on_an_empty_cluster(instance: Instance, job: str = "") -> tuple[Profile, Network, list[int]]:
+    """The stages of a job ("": the first with stages), the network, and all GPUs of every node."""
+    staged = [j for j in range(instance.n) if instance.staged[j]]
+    chosen = [j for j in staged if job in ("", instance.ids[j])]
+    if not chosen:
+        legal = ", ".join(instance.ids[j] for j in staged[:10]) or "an instance with stage profiles"
+        raise InputError("no job with stages", field="job", value=job or None, legal=legal)
+    profile = instance.profiles[str(instance.jobs[chosen[0]].profile)]
+    return profile, Network.of(instance.cluster), instance.cluster.node_gpus.tolist()
+
+
+PROGRAMS.register(NAME)(
+    Program(
+        NAME,
+        "min alpha(placement) of one job: which replica runs on which server",
+        "seconds of an iteration on the best placement of an empty cluster",
+        "one job",
+        job_on_an_empty_cluster,
+        lambda data: build(*data),
+    )
+)

@@ -43,6 +43,7 @@ import pyomo.environ as pyo
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
 from optsched.models.gang_set import first_gangs, one_gang_set
+from optsched.models.program import PROGRAMS, Program
 from optsched.models.shared_jobs import SharedJobs, on_events, shared_completions
 from optsched.models.sharing_least import least_total, work_rate
 from optsched.problem.instance import Instance
@@ -213,3 +214,15 @@ def _least_value(jobs: SharedJobs) -> float:
     rate = work_rate(jobs, range(jobs.n), [list(row) for row in jobs.xi]) * len(jobs.gpu_node)
     rows = zip(jobs.release, jobs.least_seconds, jobs.gang, strict=True)
     return float(least_total(0.0, [(r, a, gang * a / rate) for r, a, gang in rows]))
+
+
+PROGRAMS.register(NAME)(
+    Program(
+        NAME,
+        "P | r_j, size_j, two a GPU | sum C_j, by events",
+        "seconds, the sum of completions without preemption in the best schedule",
+        "gpu-sharing",
+        lambda instance: instance,
+        build,
+    )
+)

@@ -15,6 +15,8 @@ Reference: (D) in 2.4 of the Hadar sheet; Bao, Peng, Wu and Li (OASiS), INFOCOM 
 
 from __future__ import annotations
 
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +25,8 @@ from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.models.fast_building import collector_paused
 from optsched.models.hadar_packing import Packing
+from optsched.models.program import PROGRAMS, Program, packing_names, packing_of
+from optsched.problem.instance import Instance
 
 __all__ = ["build", "build_cvxpy", "prices"]
 
@@ -72,3 +76,22 @@ def build_cvxpy(packing: Packing) -> cp.Problem:
 def prices(model: pyo.ConcreteModel) -> Floats:
     """k of a solved Pyomo model, f64[Q]; a price that stands in no row of (1) costs and is 0."""
     return np.array([variable.value or 0.0 for variable in model.price.values()], dtype=np.float64)
+
+
+def _named(model: pyo.ConcreteModel, data: Any, instance: Instance) -> dict[str, float]:
+    payoff = np.array([variable.value or 0.0 for variable in model.payoff.values()], dtype=np.float64)
+    return packing_names(data, instance, prices(model), payoff)
+
+
+PROGRAMS.register(NAME)(
+    Program(
+        NAME,
+        "min sum_q c_q k_q + sum_j mu_j: prices of devices and payoffs of jobs",
+        "what all devices and jobs are worth: the optimum of hadar-primal",
+        "gang, in rounds",
+        packing_of,
+        lambda data: build(data[1]),
+        _named,
+        "hadar-primal",
+    )
+)

@@ -24,7 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.models import makespan_modes
 from optsched.models.makespan_modes import ModeJobs, WorkMode
+from optsched.models.program import PROGRAMS, Program
+from optsched.problem.instance import Instance
+from optsched.speeds.type_speeds import type_speeds
 
 __all__ = ["fork_jobs"]
 
@@ -44,3 +48,36 @@ def fork_jobs(steps: Any, speed: Any, *, fork: bool = True) -> ModeJobs:
         raise InputError("not legal", field="speed", legal="finite and >= 0")
     modes = tuple(tuple(WorkMode(x, ((h, 1),)) for h, x in enumerate(row) if x > 0) for row in X.tolist())
     return ModeJobs(tuple(v.tolist()), modes, (1,) * X.shape[1], one_mode=not fork)
+
+
+def fork_jobs_of(instance: Instance, fork: bool = True) -> ModeJobs:
+    """The jobs of the fork LP of an instance in which every node holds one gang, and every gang fits every node it may use.
+
+    Raises `InputError` for a job whose gang is not all of a node.
+    """
+    nodes = instance.cluster.node_gpus
+    if instance.n and not (instance.gpus[:, None] == nodes[None, :]).all():
+        raise InputError(
+            "the fork LP is of gangs that are whole nodes", field="gpus", legal="jobs and nodes of one size"
+        )
+    speeds = type_speeds(instance)
+    return fork_jobs(instance.work, speeds.together[:, speeds.node_type], fork=fork)
+
+
+def _named(model: Any, jobs: ModeJobs, instance: Instance) -> dict[str, float]:
+    resource, job = makespan_modes.prices(model, jobs)
+    named = {f"price of node {h}": float(k) for h, k in enumerate(resource.tolist())}
+    return named | {f"price of the time of {instance.ids[j]}": float(job[j]) for j in np.flatnonzero(job).tolist()}
+
+
+PROGRAMS.register("hadar-e-forking")(
+    Program(
+        "hadar-e-forking",
+        "R | pmtn, forking | C_max: copies of a job on several nodes at once",
+        "seconds, the makespan of jobs that are all there and may be in as many copies as there are nodes",
+        "forking",
+        fork_jobs_of,
+        makespan_modes.build,
+        _named,
+    )
+)

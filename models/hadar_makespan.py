@@ -28,7 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.models import makespan_modes
 from optsched.models.makespan_modes import ModeJobs, WorkMode
+from optsched.models.program import PROGRAMS, Program, by_type
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 
@@ -95,3 +97,16 @@ def _arrays(work: Any, tasks: Any, speed: Any, capacity: Any) -> tuple[Floats, I
     if not np.all(np.isfinite(X) & (X >= 0)):
         raise InputError("not legal", field="speed", legal="finite and >= 0")
     return v, W, X, c
+
+
+PROGRAMS.register("hadar-makespan")(
+    Program(
+        "hadar-makespan",
+        "R | size_j, pmtn | C_max, the fluid LP: jobs in any parts on each type",
+        "seconds, a lower bound on the makespan of jobs that are all there",
+        "forking",
+        fluid_jobs_of,
+        makespan_modes.build,
+        lambda model, jobs, instance: by_type(instance, makespan_modes.prices(model, jobs)[0]),
+    )
+)

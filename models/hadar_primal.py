@@ -25,6 +25,7 @@ from pyomo.core.expr import LinearExpression
 
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.hadar_packing import Packing
+from optsched.models.program import PROGRAMS, Program, packing_names, packing_of
 
 __all__ = ["build", "build_cvxpy", "row_duals", "shares"]
 
@@ -87,3 +88,27 @@ def row_duals(model: pyo.ConcreteModel, packing: Packing) -> tuple[Floats, Float
         for index, row in rows.items():
             array[index] = model.dual[row]
     return price, payoff
+
+
+PROGRAMS.register(NAME)(
+    Program(
+        NAME,
+        "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), a choice of schedules in shares",
+        "total utility w_j N_j / (f_j - r_j), an upper bound for all schedules in these rounds",
+        "gang, in rounds",
+        packing_of,
+        lambda data: build(data[1]),
+        lambda model, data, instance: packing_names(data, instance, *row_duals(model, data[1])),
+        "hadar-dual",
+    )
+)
+PROGRAMS.register("hadar-packing")(
+    Program(
+        "hadar-packing",
+        "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), one schedule a job",
+        "total utility w_j N_j / (f_j - r_j), the best in these rounds",
+        "gang, in rounds",
+        packing_of,
+        lambda data: build(data[1], integer=True),
+    )
+)

@@ -43,6 +43,8 @@ import pyomo.environ as pyo
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
+from optsched.models.program import PROGRAMS, Program
+from optsched.problem.transfer_instance import transfers_of
 from optsched.problem.transfers import TransferProblem
 
 __all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "starts"]
@@ -179,3 +181,15 @@ def latest_completions(problem: TransferProblem, value: float | None = None) -> 
         raise InputError("no schedule has this value", field="value", value=value, legal=legal)
     spare = max(known - sum(least), 0.0) + SLACK * float(problem.alone.sum()) + ULPS * math.ulp(known)
     return [own + spare for own in least]
+
+
+PROGRAMS.register(NAME)(
+    Program(
+        NAME,
+        "1 | r_j, transfers that slow each other down | sum C_j",
+        "seconds, the sum of completions of transfers that are never interrupted, in the best starts",
+        "transfers",
+        transfers_of,
+        build,
+    )
+)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from optsched.simulation.sharing import SharedRun
     from optsched.simulation.sharing_policy import Share, SharingOrder
     from optsched.simulation.task_policy import Countdown, TaskOrder
+    from optsched.solvers.program import ProgramSolution, formulate, solve_program
     from optsched.solvers.solve import Solution, solve
     from optsched.speeds.model_zoo import zoo_profile
     from optsched.speeds.network import Network
@@ -91,6 +92,7 @@ _HOMES = {
     "Policy": "simulation.policy",
     "Predictor": "simulation.policy",
     "Profile": "problem.profile",
+    "ProgramSolution": "solvers.program",
     "Report": "report.comparison",
     "RowErrors": "errors",
     "Run": "simulation.run",
@@ -117,12 +119,14 @@ _HOMES = {
     "check_schedule": "check.referee",
     "compare": "report.comparison",
     "evaluate": "report.comparison",
+    "formulate": "solvers.program",
     "generate": "io.traces.generate",
     "load": "io.sources",
     "map_job": "policies.placements.heavy_edge",
     "read_throughputs": "speeds.throughput_table",
     "simulate": "policies.simulate",
     "solve": "solvers.solve",
+    "solve_program": "solvers.program",
     "zoo_profile": "speeds.model_zoo",
 }
 
@@ -151,6 +155,7 @@ __all__ = [
     "Policy",
     "Predictor",
     "Profile",
+    "ProgramSolution",
     "Report",
     "RowErrors",
     "Run",
@@ -177,6 +182,7 @@ __all__ = [
     "check_schedule",
     "compare",
     "evaluate",
+    "formulate",
     "generate",
     "load",
     "map_job",
@@ -184,6 +190,7 @@ __all__ = [
     "read_throughputs",
     "simulate",
     "solve",
+    "solve_program",
     "zoo_profile",
 ]
 

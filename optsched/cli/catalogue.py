@@ -51,11 +51,25 @@ def _shown(value: Any) -> str:
 
 def _models() -> list[tuple[str, str]]:
     from optsched.models import FORMULATIONS
+    from optsched.models.program import PROGRAMS
+    from optsched.parameters import parameters_of
     from optsched.solvers.solve_state import METHODS
 
-    rows = {name: f"{f.graham}; {'exact' if f.exact else 'bound'}" for name, f in FORMULATIONS.items()}
-    others = {name: _first_line(inspect.getmodule(method.run)) for name, method in METHODS.items() if name not in rows}
-    return sorted((rows | others).items())
+    rows = {
+        name: f"{f.graham}; {'exact' if f.exact else 'bound'}, class {f.schedule_class}"
+        for name, f in FORMULATIONS.items()
+    }
+    others = {
+        name: f"{_first_line(inspect.getmodule(method.run))}; exact, class {method.schedule_class}"
+        for name, method in METHODS.items()
+        if name not in rows
+    }
+    programs = {
+        name: _with_parameters(f"{p.notation}; {p.value}, class {p.schedule_class}", parameters_of(p.data))
+        for name, p in PROGRAMS.items()
+        if name not in others
+    }
+    return sorted((rows | others | programs).items())
 
 
 def _bounds() -> list[tuple[str, str]]:

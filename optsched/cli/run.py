@@ -104,7 +104,12 @@ def solve(
     reading: Reading,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="NAME", help="see: optsched list models; default: chosen from the instance"),
+        typer.Option(
+            "--model",
+            metavar="NAME[:KEY=VALUE,...]",
+            help="see: optsched list models; default: chosen from the instance; a program without a schedule, like "
+            "hadar-primal:rounds=6, is solved as it stands",
+        ),
     ] = None,
     objective: Objective = None,
     time_limit: Annotated[
@@ -113,7 +118,7 @@ def solve(
     file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The proven optimum, or at the time limit a proven interval.
+    """The proven optimum, or at the time limit a proven interval; or the optimum of a program, with prices.
 
     optsched solve rigid-10-1 -o best.json
     """
@@ -126,6 +131,8 @@ def solve(
     from optsched.solvers.solve import solve as find
 
     loaded = reading.load(source)
+    if model is not None and _solved_as_it_stands(loaded.instance, model, objective, time_limit, file, as_json):
+        return
     interval = Interval()
     with bars(words=True) as shown, telling(lambda: say(interval.last)):
         tell = shown.line("solving")
@@ -147,6 +154,29 @@ def solve(
         write(f"wrote {file}\n" if solution.schedule is not None else f"{file}: not written, there is no schedule\n")
 
 
+def _solved_as_it_stands(
+    instance: Instance, model: str, objective: str | None, time_limit: float | None, file: Path | None, as_json: bool
+) -> bool:
+    """Is ``model`` a program without a schedule? Then this prints its optimum."""
+    from optsched.errors import InputError
+    from optsched.solvers.program import is_program, solve_program
+
+    if not is_program(model):
+        return False
+    for option, given in (("--objective", objective), ("--output", file)):
+        if given is not None:
+            legal = "a model of schedules; this one has an objective of its own, and no schedule"
+            raise InputError("not with this model", field=option, value=str(given), legal=legal)
+    solution = solve_program(instance, model, time_limit)
+    if as_json:
+        print_json(solution.to_json())
+        return True
+    from optsched.cli.tables import program_view
+
+    show(program_view(solution, instance))
+    return True
+
+
 @reading_source
 def bound(
     source: Source,
@@ -157,7 +187,7 @@ def bound(
         typer.Option(
             "--class",
             metavar="CLASS",
-            help="gang, gang-nonpreemptive, forking, sharing, elastic; default: sharing where jobs may, else gang",
+            help="gang, gang-nonpreemptive, forking, gpu-sharing, task-sharing, elastic; default: what the instance is",
         ),
     ] = None,
     file: Annotated[Path | None, output("FILE", "a file for the certificate")] = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.table import Table
@@ -18,6 +18,9 @@ from optsched.report.comparison import KNOWN, Report
 from optsched.rounding import Side, fixed, ratio, significant
 from optsched.simulation.run import Run
 from optsched.speeds.solo import solo_times
+
+if TYPE_CHECKING:
+    from optsched.solvers.program import ProgramSolution
 
 
 def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
@@ -216,6 +219,41 @@ def solution_view(document: dict[str, Any], instance: Instance, note: str | None
     )
     notes = [instance_line(instance), *([note] if note else [])]
     return Group(sheet, *(Text(line) for line in notes))
+
+
+PRICES = 20  # that are shown, the largest ones
+
+
+def program_view(solution: ProgramSolution, instance: Instance) -> Group:
+    """The table of ``solve --model`` for a program without a schedule: its optimum, and what its duals say."""
+    texts, heads = ("status", "model", "solver"), ("status", "value", "model", "solver", "rows", "columns", "nonzeros")
+    sheet = Sheet([Column(head, right=head not in texts) for head in (*heads, "seconds")])
+    size = solution.size
+    sheet.add(
+        solution.status,
+        number(solution.value, 12),
+        solution.model,
+        solution.solver,
+        number(size.rows),
+        number(size.columns),
+        number(size.nonzeros) if size.nonzeros else "-",
+        f"{solution.seconds:.2f}",
+    )
+    lines = [instance_line(instance), f"value: {solution.meaning}"]
+    if solution.opposite is not None:
+        lines.append(
+            f"its dual {solution.opposite.model}: {number(solution.opposite.value, 12)}, "
+            f"{number(100 * (solution.gap or 0.0), 3)} % apart"
+        )
+    parts: list[Any] = [sheet, *(Text(line) for line in lines)]
+    if solution.duals:
+        prices = Sheet([Column("dual"), Column("value", right=True)])
+        for name, value in sorted(solution.duals.items(), key=lambda each: -abs(each[1]))[:PRICES]:
+            prices.add(name, number(value, 6))
+        parts.append(prices)
+        if len(solution.duals) > PRICES:
+            parts.append(Text(f"... and {len(solution.duals) - PRICES} smaller ones (--json)"))
+    return Group(*parts)
 
 
 def gap_text(gap: float | None) -> str:

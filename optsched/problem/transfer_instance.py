@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
@@ -16,7 +17,7 @@ from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance
 from optsched.problem.transfers import TransferProblem
 
-__all__ = ["transfer_instance", "transfer_order"]
+__all__ = ["transfer_instance", "transfer_order", "transfers_of"]
 
 
 def transfer_order(problem: TransferProblem) -> list[int]:
@@ -57,3 +58,20 @@ def transfer_instance(
         tasks={key: IterationTasks(0, 0, size) for key, size in zip(names, problem.size[list(order)], strict=True)},
         contention=problem.contention,
     )
+
+
+def transfers_of(instance: Instance) -> TransferProblem:
+    """The transfers of such an instance, in the order of its jobs; `InputError` where jobs do more than send one message."""
+    lengths = [instance.tasks[str(job.profile)] if job.profile in instance.tasks else None for job in instance.jobs]
+    alone = instance.cluster.node_count == 2 and bool((instance.cluster.node_gpus == 1).all())
+    for job, length in zip(instance.jobs, lengths, strict=True):
+        whole = alone and job.gpus == 2 and job.iterations == 1
+        if length is None or not whole or length.forward + length.backward > 0 or not length.message:
+            legal = "jobs of one iteration without compute that send a message between two nodes of one GPU each"
+            raise InputError(
+                f"job {job.id!r} is no transfer", field="instance", value=instance.name or None, legal=legal
+            )
+    if instance.contention is None:
+        raise InputError("nothing says what a byte costs", field="contention", legal="Instance(contention=...)")
+    sizes = [float(length.message or 0) for length in lengths if length is not None]
+    return TransferProblem(instance.arrival, np.array(sizes), instance.contention)

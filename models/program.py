@@ -1,0 +1,130 @@
+"""`Program`: a formulation whose optimum is no schedule's value, but prices, shares, a mapping, a relaxation; by name.
+
+A `Formulation` minimises an objective over schedules, and `optsched.solve` proves optima with it. A program says something
+else about an instance: what a GPU of each type is worth, how to share time, how far a fluid can go. Its data come from the
+instance and a few parameters, e.g. how long a round is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.errors import InputError
+from optsched.models.gavel_allocation import AllocationProblem
+from optsched.models.hadar_packing import Packing
+from optsched.models.hadar_rounds import RoundProblem, round_problem
+from optsched.parameters import made
+from optsched.problem.instance import Instance
+from optsched.registry import Registry
+from optsched.speeds.duration import seconds_alone
+from optsched.speeds.type_speeds import type_speeds
+
+__all__ = [
+    "PROGRAMS",
+    "Program",
+    "allocation_of",
+    "by_type",
+    "data_of",
+    "packing_names",
+    "packing_of",
+    "rounds_of",
+]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One mathematical program of an instance.
+
+    Fields
+    ------
+    name : registered name, the command line's ``--model``.
+    notation : the problem, as the file writes it.
+    value : what the optimum is, in a few words.
+    schedule_class : schedules that it speaks of.
+    data : ``data(instance, **parameters)``: what ``build`` takes; parameters have defaults, which text may set.
+    build : makes the `pyomo.ConcreteModel` or `cvxpy.Problem`.
+    duals : ``duals(model, data, instance)`` of the solved model: prices by name, d value / d what there is; None: it has
+        integers, or nobody has named them.
+    dual : the program whose optimum is the same by strong duality.
+    """
+
+    name: str
+    notation: str
+    value: str
+    schedule_class: str
+    data: Callable[..., Any]
+    build: Callable[[Any], Any]
+    duals: Callable[[Any, Any, Instance], Mapping[str, float]] | None = None
+    dual: str | None = None
+
+
+PROGRAMS: Registry[Program] = Registry("model", package="optsched.models")
+
+
+def data_of(instance: Instance, text: str) -> tuple[Program, Any]:
+    """The program that ``NAME[:key=value,...]`` names, and its data; `InputError` with near matches for what is wrong."""
+    program = PROGRAMS.get(text.partition(":")[0].strip())
+    return program, made(lambda name: partial(PROGRAMS.get(name).data, instance), "model", text)
+
+
+# --- data of an instance ------------------------------------------------------------------------------------------------
+
+
+def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 4) -> RoundProblem:
+    """So many rounds of ``round`` seconds; 0: twice the longest job after the last arrival, in equal parts."""
+    if rounds < 1:
+        raise InputError("not legal", field="rounds", value=rounds, legal="an integer >= 1")
+    if instance.n == 0:
+        raise InputError("there are no jobs", field="jobs", value=0, legal="at least one")
+    span = float(np.ptp(instance.arrival)) + 2 * float(np.nanmax(seconds_alone(instance)))
+    seconds = round if round else span / rounds
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InputError("not legal", field="round", value=round, legal="seconds > 0, or 0 to be told")
+    return round_problem(instance, seconds, rounds)
+
+
+def packing_of(instance: Instance, round: float = 0.0, rounds: int = 4) -> tuple[RoundProblem, Packing]:
+    """Every schedule in rounds of every job, see `rounds_of`; for small instances."""
+    problem = rounds_of(instance, round, rounds)
+    return problem, problem.packing()
+
+
+def packing_names(
+    data: tuple[RoundProblem, Packing], instance: Instance, price: Floats, payoff: Floats
+) -> dict[str, float]:
+    """Prices k_q by round, node and type, payoffs mu_j by job; what is 0 is left out."""
+    problem, types = data[0], type_speeds(instance).types
+    named = {}
+    for q in np.flatnonzero(price).tolist():
+        (t, h), r = divmod(q // problem.types, problem.machines), q % problem.types
+        named[f"price of {types[r]}, node {h}, round {t}"] = float(price[q])
+    return named | {f"payoff of {instance.ids[j]}": float(payoff[j]) for j in np.flatnonzero(payoff).tolist()}
+
+
+def allocation_of(instance: Instance) -> AllocationProblem:
+    """All jobs at once, as a policy of Gavel would see them when nobody has run yet: rates together on each type."""
+    speeds = type_speeds(instance)
+    whole = instance.gpus[:, None] <= speeds.capacity[None, :]
+    return AllocationProblem(
+        throughputs=np.where(whole, np.maximum(*speeds.reachable), 0.0),
+        scale=instance.gpus,
+        capacity=speeds.capacity.astype(np.float64),
+        weights=instance.weight,
+        elapsed=np.zeros(instance.n),
+        left=instance.work,
+        iso_so_far=np.zeros(instance.n),
+    )
+
+
+def by_type(instance: Instance, price: Floats) -> dict[str, float]:
+    """One price a GPU type."""
+    return {f"price of {name}": float(k) for name, k in zip(type_speeds(instance).types, price.tolist(), strict=True)}

@@ -1,0 +1,229 @@
+"""Every formulation is reachable: by `formulate`, by `solve_program` and ``solve --model``; it agrees with others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from invariance.examples import examples
+
+import optsched as osd
+from optsched.errors import InputError
+from optsched.io.traces.generate import generate
+from optsched.io.traces.random_transfers import random_transfers
+from optsched.models import FORMULATIONS, gavel_max_min, gavel_proportional
+from optsched.models.program import PROGRAMS, allocation_of
+from optsched.problem.instance import Instance
+from optsched.problem.transfer_instance import transfer_instance, transfers_of
+from optsched.solvers.packing import packing_bound
+from optsched.solvers.program import formulate, is_program, solve_program
+from optsched.solvers.transfer_search import transfer_optimum
+from optsched.speeds.solo import solo_times
+
+MODELS = Path(osd.__file__).resolve().parent.parent / "models"
+
+
+def hetero(seed: int) -> Instance:
+    return generate("hetero-small", seed, jobs=4)
+
+
+def of_pairs(seed: int) -> Instance:
+    """Gangs of two on nodes of two: what forks."""
+    rng = np.random.default_rng(seed)
+    jobs = [osd.Job(f"j{k}", gpus=2, duration=float(p)) for k, p in enumerate(rng.integers(2, 9, 3))]
+    return Instance(jobs, "2x2")
+
+
+def sent(seed: int) -> Instance:
+    return transfer_instance(random_transfers(3, seed))
+
+
+EXAMPLES: dict[str, Callable[[int], Instance]] = {
+    "gpu-sharing": lambda seed: generate("sharing-small", seed, jobs=2),
+    "link-contention": sent,
+    "gpu-mapping": lambda seed: examples(seed)["staged"],
+    "hadar-e-forking": of_pairs,
+}
+
+
+def example(name: str, seed: int = 1) -> Instance:
+    return EXAMPLES.get(name, hetero)(seed)
+
+
+@pytest.mark.parametrize("name", PROGRAMS.names())
+def test_every_program_is_solved_on_an_instance(name: str) -> None:
+    found = solve_program(example(name), name)
+    assert found.status == "optimal"
+    assert found.value is not None
+    assert found.size.rows > 0
+    assert found.size.columns > 0
+    assert json.loads(json.dumps(found.to_json()))["model"] == name
+    assert type(formulate(example(name), name)).__name__ in ("ConcreteModel", "Problem")
+
+
+@pytest.mark.parametrize("name", FORMULATIONS.names())
+def test_every_formulation_of_schedules_is_made(name: str) -> None:
+    formulation, instance = FORMULATIONS.get(name), osd.load("single-06-1")
+    objective = sorted(formulation.objectives)[0]
+    if formulation.applies(instance, objective) is None:
+        assert type(formulate(instance, name, objective)).__name__ in ("ConcreteModel", "Problem")
+    else:
+        with pytest.raises(InputError, match="does not apply"):
+            formulate(instance, name, objective)
+
+
+def test_every_file_that_names_a_formulation_has_registered_it() -> None:
+    """But for those of Gavel that need what no instance has: entities, pairs, levels reached."""
+    named = {
+        line.split('"')[1]
+        for path in MODELS.glob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("NAME = ")
+    }
+    lacking = {"gavel-hierarchical", "gavel-space-sharing", "gavel-water-filling", "makespan-modes"}
+    assert named - lacking <= set(PROGRAMS.names()) | set(FORMULATIONS.names())
+    assert len(named) > 12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_primal_and_the_dual_of_hadar_have_one_value(seed: int) -> None:
+    primal, dual = solve_program(hetero(seed), "hadar-primal"), solve_program(hetero(seed), "hadar-dual")
+    assert primal.value == pytest.approx(dual.value, rel=1e-9)
+    assert primal.opposite is not None
+    assert primal.opposite.value == pytest.approx(primal.value, rel=1e-9)
+    assert primal.gap == pytest.approx(0, abs=1e-9)
+    _, packing = PROGRAMS.get("hadar-primal").data(hetero(seed).relative)
+    proved = packing_bound(packing)
+    assert float(proved.shares.value) <= primal.value + 1e-9
+    assert primal.value - 1e-9 <= float(proved.prices.value)
+    for found in (primal, dual):  # every price is that of one device: nodes of this recipe have two
+        nodes = hetero(seed).cluster.node_gpus
+        worth = sum(k * nodes[int(name.split("node ")[1].split(",")[0])] for name, k in prices(found).items())
+        payoffs = sum(value for name, value in found.duals.items() if name.startswith("payoff of "))
+        assert worth + payoffs == pytest.approx(found.value, rel=1e-9)
+
+
+def prices(found: Any) -> dict[str, float]:
+    return {name: value for name, value in found.duals.items() if name.startswith("price of ")}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_formulations_of_the_best_rounds_agree(seed: int) -> None:
+    text = ":rounds=3"
+    packing, cells = (solve_program(hetero(seed), name + text) for name in ("hadar-packing", "hadar-offline"))
+    assert packing.value == pytest.approx(cells.value, rel=1e-7)
+    assert packing.value <= solve_program(hetero(seed), "hadar-primal" + text).value + 1e-9  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shares_that_end_together_end_when_the_fluid_does(seed: int) -> None:
+    fluid, rate = solve_program(hetero(seed), "hadar-makespan"), solve_program(hetero(seed), "gavel-makespan")
+    assert rate.value is not None
+    assert fluid.value is not None
+    assert 1 / rate.value >= fluid.value - 1e-9  # a job has no more than all of the time
+    # a price is the slope of the optimum in what there is
+    value = solve_program(hetero(seed), "gavel-max-min")
+    assert set(value.duals) == {f"price of {name}" for name in ("V100", "K80")}
+    assert min(value.duals.values()) >= -1e-12
+
+
+def test_the_programs_of_gavel_give_what_its_policies_compute() -> None:
+    problem = allocation_of(hetero(2).relative)
+    assert solve_program(hetero(2), "gavel-max-min").value == pytest.approx(
+        gavel_max_min.allocate(problem).value, rel=1e-7
+    )
+    found = solve_program(hetero(2), "gavel-proportional").value
+    assert found == pytest.approx(gavel_proportional.allocate(problem).value, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_transfers_come_back_from_their_instance(seed: int) -> None:
+    problem = transfers_of(sent(seed))
+    assert solve_program(sent(seed), "link-contention").value == pytest.approx(
+        transfer_optimum(problem).value - problem.n * problem.epoch, rel=1e-6
+    )
+
+
+def test_a_mapping_takes_what_a_job_takes_alone() -> None:
+    instance = example("gpu-mapping")
+    job = next(job for j, job in enumerate(instance.jobs) if instance.staged[j])
+    found = solve_program(instance, f"gpu-mapping:job={job.id}")
+    assert found.value is not None
+    assert found.value * float(job.iterations or 0) == pytest.approx(
+        solo_times(instance).seconds[instance.ids.index(job.id)], rel=1e-6
+    )
+
+
+def test_gpu_sharing_is_still_a_method_of_solve() -> None:
+    assert not is_program("gpu-sharing")
+    instance = example("gpu-sharing")
+    best = osd.solve(instance, "total_completion_time", model="gpu-sharing")
+    assert solve_program(instance, "gpu-sharing").value == pytest.approx(
+        float(best.value or 0) - instance.n * instance.epoch, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hadar-prime", "did you mean hadar-primal"),
+        ("hadar-primal:turns=3", "unknown parameter of the model hadar-primal.*rounds"),
+        ("hadar-primal:rounds=0", "rounds = 0.*an integer >= 1"),
+        ("hadar-primal:round=nan", "seconds > 0"),
+        ("gpu-mapping:job=nobody", "no job with stages"),
+        ("link-contention", "no transfer"),
+        ("positional", "does not apply"),
+    ],
+)
+def test_what_cannot_be_formulated_is_said_in_one_line(text: str, message: str) -> None:
+    instance = osd.Instance([osd.Job("a", gpus=2, duration=3.7, arrival=0.123)], "1x2:V100+1x2:K80")
+    with pytest.raises(InputError, match=message) as caught:
+        formulate(instance, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_too_many_schedules_are_refused() -> None:
+    with pytest.raises(InputError, match="too many schedules to enumerate"):
+        solve_program(generate("hadar-60", 0, jobs=20), "hadar-primal:rounds=40")
+
+
+# --- the command line ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "h.json"
+    hetero(1).save(path)
+    return path
+
+
+def test_solve_prints_the_value_the_dual_and_the_prices(file: Path, screen: Callable[..., Any]) -> None:
+    shown = screen(100, "solve", file, "--model", "hadar-primal:rounds=3")
+    assert shown.code == 0
+    assert "its dual hadar-dual" in shown.out
+    assert "price of V100, node 0" in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 100
+    document = json.loads(screen(None, "solve", file, "--model", "hadar-primal:rounds=3", "--json").out)
+    assert document["status"] == "optimal"
+    assert document["dual"]["value"] == pytest.approx(document["value"], rel=1e-9)
+    assert {"rows", "columns", "nonzeros", "solver", "seconds", "bound", "gap"} <= set(document)
+    assert document["duals"]
+
+
+@pytest.mark.parametrize("option", [("--objective", "makespan"), ("-o", "s.json")])
+def test_solve_has_no_schedule_to_write_and_no_objective_to_choose(
+    file: Path, option: tuple[str, str], screen: Callable[..., Any]
+) -> None:
+    refused = screen(None, "solve", file, "--model", "hadar-dual", *option)
+    assert refused.code == 2
+    assert "not with this model" in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_list_models_shows_them_all(screen: Callable[..., Any]) -> None:
+    shown = screen(200, "list", "models").out
+    assert all(f"│{name} " in shown for name in [*PROGRAMS.names(), *FORMULATIONS.names()])
