@@ -133,11 +133,10 @@ def _certificates(instance: Instance) -> list[bytes]:
     for name in BOUNDS.names():
         bound = BOUNDS.get(name)
         for schedule_class in set(bound.classes) & set(classes_of(instance)):
-            if bound.tasks == instance.at_task_level:
-                objective = sorted(bound.objectives)[0]
-                certificate = bound.build(instance, objective, schedule_class)
-                if certificate is not None:
-                    found.append(json.dumps(certificate.to_json()).encode())
+            objective = sorted(bound.objectives)[0]
+            certificate = bound.build(instance, objective, schedule_class)
+            if certificate is not None:
+                found.append(json.dumps(certificate.to_json()).encode())
     data = {"formulation": "any", "origin": "0", "unit": "1/2", "denominator": 8, "jobs": ["0"] * instance.n}
     data |= {
         "rows": [{"width": "gpus", "price": [1, 2, 1]}, {"width": [1] * instance.n, "price": [3]}],
