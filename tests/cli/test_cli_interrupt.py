@@ -122,9 +122,12 @@ def test_work_gives_its_result_or_its_error_and_ctrl_c_leaves_it_behind() -> Non
     with pytest.raises(ZeroDivisionError):
         interruptible(lambda: 1 // 0)
     release = threading.Event()
+    # a shell that runs the tests in the background has them ignore Ctrl-C
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
     try:
         with pytest.raises(KeyboardInterrupt):
             interruptible(lambda: release.wait(60))
     finally:
+        signal.signal(signal.SIGINT, before)
         release.set()
