@@ -29,8 +29,8 @@ from optsched.errors import InfeasibleError, InputError, OptschedError
 
 __all__ = [
     "CAPACITY",
-    "Allocation",
     "AllocationProblem",
+    "TimeShares",
     "base_constraints",
     "effective_throughput",
     "equal_share",
@@ -141,7 +141,7 @@ class AllocationProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation:
+class TimeShares:
     """The answer of a policy.
 
     Fields

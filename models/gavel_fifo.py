@@ -28,10 +28,10 @@ import cvxpy as cp
 import numpy as np
 
 from optsched.models.gavel_allocation import (
-    Allocation,
     AllocationProblem,
     Floats,
     Ints,
+    TimeShares,
     base_constraints,
     effective_throughput,
     prices,
@@ -59,14 +59,14 @@ def build(problem: AllocationProblem) -> Any:
     )
 
 
-def allocate_by_importance(problem: AllocationProblem) -> Allocation:
+def allocate_by_importance(problem: AllocationProblem) -> TimeShares:
     """Gavel's program: value (0), prices d value / d c_r."""
     program = build(problem)
     value = solve_lp(program)
-    return Allocation(shares(program), value, prices(program))
+    return TimeShares(shares(program), value, prices(program))
 
 
-def allocate(problem: AllocationProblem) -> Allocation:
+def allocate(problem: AllocationProblem) -> TimeShares:
     """The strict order, job by job: value (0) of the outcome, no prices."""
     program = build(problem)
     parameters = program.param_dict
@@ -75,12 +75,12 @@ def allocate(problem: AllocationProblem) -> Allocation:
         parameters["importance"].value, parameters["floors"].value = only_m, floors
         floors[m] = max(solve_lp(program), 0.0)
     X = shares(program)
-    return Allocation(X, _value(problem, X), None)
+    return TimeShares(X, _value(problem, X), None)
 
 
 def whole_types(
     problem: AllocationProblem, held: Ints | None = None, rng: np.random.Generator | None = None
-) -> Allocation:
+) -> TimeShares:
     """The queue: each job in turn takes all of its time on one type with room for its gang; the first without room blocks.
 
     ``held`` i64[n]: the type that a running job keeps, -1 for the waiting. The type is the fastest with room, or, with
@@ -99,7 +99,7 @@ def whole_types(
         r = int(room[np.argmax(problem.throughputs[m, room])] if rng is None else rng.choice(room))
         X[m, r] = 1.0
         free[r] -= problem.scale[m]
-    return Allocation(X, _value(problem, X), None)
+    return TimeShares(X, _value(problem, X), None)
 
 
 def _value(problem: AllocationProblem, X: Floats) -> float:

@@ -34,9 +34,9 @@ from scipy.optimize import brentq
 
 from optsched.errors import OptschedError
 from optsched.models.gavel_allocation import (
-    Allocation,
     AllocationProblem,
     Floats,
+    TimeShares,
     base_constraints,
     effective_throughput,
     isolated,
@@ -77,7 +77,7 @@ def build(problem: AllocationProblem) -> Any:
     return cp.Problem(cp.Minimize(cp.max(finish)), base_constraints(problem, X))
 
 
-def allocate(problem: AllocationProblem) -> Allocation:
+def allocate(problem: AllocationProblem) -> TimeShares:
     """The optimum to 1e-8: value rho (>= the true optimum), prices d rho / d c_r <= 0 with X^iso held."""
     D, elapsed = isolated_finish(problem), problem.required("elapsed", POLICY)
     alone = problem.required("left", POLICY) / problem.throughputs.max(axis=1)
@@ -92,7 +92,7 @@ def allocate(problem: AllocationProblem) -> Allocation:
         lower = max(lower, _newton(trial, rho, D, elapsed))
         if upper - lower <= CLOSE * upper:
             slope = trial.s * float((trial.y * D / (rho * D - elapsed)).sum())  # d s / d rho
-            return Allocation(X, upper, -trial.prices / slope)
+            return TimeShares(X, upper, -trial.prices / slope)
         rho = lower
     raise OptschedError(f"{POLICY}: bounds {lower!r} and {upper!r} did not meet in {STEPS} steps")
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.models.gavel_allocation import Allocation, AllocationProblem, Floats
+from optsched.models.gavel_allocation import AllocationProblem, Floats, TimeShares
 from optsched.models.gavel_water_filling import Bools, fill
 
 RULES = ("fairness", "fifo")
@@ -57,7 +57,7 @@ def round_weights(
     return weights
 
 
-def allocate(problem: AllocationProblem, entities: Sequence[Entity], of: npt.NDArray[np.int64]) -> Allocation:
+def allocate(problem: AllocationProblem, entities: Sequence[Entity], of: npt.NDArray[np.int64]) -> TimeShares:
     """Entity ``of[m]`` owns job m. Value: the smallest sum of levels of an entity, divided by its weight; no prices."""
     of = np.asarray(of, dtype=np.int64)
     if of.shape != (problem.n,) or ((of < 0) | (of >= len(entities))).any():
@@ -66,4 +66,4 @@ def allocate(problem: AllocationProblem, entities: Sequence[Entity], of: npt.NDA
     filled = fill(problem, lambda unfixed: round_weights(problem, entities, of, unfixed))
     owned = np.bincount(of, weights=filled.levels, minlength=len(entities))
     value = min(owned[e] / entity.weight for e, entity in enumerate(entities) if (of == e).any())
-    return Allocation(filled.X, float(value), None)
+    return TimeShares(filled.X, float(value), None)

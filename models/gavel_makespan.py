@@ -25,9 +25,9 @@ import numpy as np
 
 from optsched.errors import InfeasibleError
 from optsched.models.gavel_allocation import (
-    Allocation,
     AllocationProblem,
     Floats,
+    TimeShares,
     base_constraints,
     prices,
     shares,
@@ -53,17 +53,17 @@ def build(problem: AllocationProblem) -> Any:
     )
 
 
-def allocate(problem: AllocationProblem) -> Allocation:
+def allocate(problem: AllocationProblem) -> TimeShares:
     """The exact optimum: value T in seconds, prices d T / d c_r <= 0."""
     scaled, unit = _in_units_of_a_bound(problem)
     program = build(scaled)
     T = unit / solve_lp(program)
-    return Allocation(shares(program), T, -(T * T / unit) * prices(program))  # dT = -T^2 d(rate)
+    return TimeShares(shares(program), T, -(T * T / unit) * prices(program))  # dT = -T^2 d(rate)
 
 
 def allocate_by_bisection(
     problem: AllocationProblem, *, low: float = LOW, high: float = HIGH, stop: float = STOP
-) -> Allocation:
+) -> TimeShares:
     """Gavel's rule: halve [low, high] until high <= stop * low; X is any solution of (1)-(3) for T = high.
 
     An upper end that is infeasible grows tenfold. Guarantee: the optimum <= value <= ``stop`` times the optimum, unless
@@ -94,7 +94,7 @@ def allocate_by_bisection(
             low = middle
         else:
             high, found = middle, better
-    return Allocation(found, high, None)
+    return TimeShares(found, high, None)
 
 
 def _in_units_of_a_bound(problem: AllocationProblem) -> tuple[AllocationProblem, float]:

@@ -24,8 +24,8 @@ from typing import Any
 import cvxpy as cp
 
 from optsched.models.gavel_allocation import (
-    Allocation,
     AllocationProblem,
+    TimeShares,
     base_constraints,
     effective_throughput,
     equal_share,
@@ -51,12 +51,12 @@ def build(problem: AllocationProblem) -> Any:
     )
 
 
-def allocate(problem: AllocationProblem) -> Allocation:
+def allocate(problem: AllocationProblem) -> TimeShares:
     """The LP's optimum: value t, prices d t / d c_r with X^equal held."""
     unit = float(problem.w.mean())  # so that t is about 1 whatever the unit of the weights
     program = build(replace(problem, weights=problem.w / unit))
     value = solve_lp(program)
-    return Allocation(shares(program), value / unit, prices(program) / unit)
+    return TimeShares(shares(program), value / unit, prices(program) / unit)
 
 
 PROGRAMS.register("gavel-max-min")(

@@ -26,8 +26,8 @@ import numpy as np
 
 from optsched.errors import InfeasibleError
 from optsched.models.gavel_allocation import (
-    Allocation,
     AllocationProblem,
+    TimeShares,
     base_constraints,
     prices,
     shares,
@@ -54,7 +54,7 @@ def build(problem: AllocationProblem, *, deadlines: bool = True) -> Any:
     )
 
 
-def allocate(problem: AllocationProblem) -> Allocation:
+def allocate(problem: AllocationProblem) -> TimeShares:
     """Max-sum-throughput, or min-cost where ``cost`` is given, with the deadlines of ``time_left`` where that is given.
 
     Value: the objective (0) with costs as given; prices d value / d c_r. Status `WITHOUT_DEADLINES` where they could not
@@ -70,7 +70,7 @@ def allocate(problem: AllocationProblem) -> Allocation:
     except InfeasibleError:
         program, status = build(scaled, deadlines=False), WITHOUT_DEADLINES
         value = solve_lp(program)
-    return Allocation(shares(program), value * unit, prices(program) * unit, status)
+    return TimeShares(shares(program), value * unit, prices(program) * unit, status)
 
 
 def _needed(problem: AllocationProblem) -> Any:

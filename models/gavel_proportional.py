@@ -26,9 +26,9 @@ import numpy as np
 
 from optsched.errors import OptschedError
 from optsched.models.gavel_allocation import (
-    Allocation,
     AllocationProblem,
     Floats,
+    TimeShares,
     base_constraints,
     effective_throughput,
     prices,
@@ -49,7 +49,7 @@ def build(problem: AllocationProblem) -> Any:
     return cp.Problem(cp.Maximize(problem.w @ cp.log(thr)), base_constraints(problem, X))  # (0); (1), (2)
 
 
-def allocate(problem: AllocationProblem) -> Allocation:
+def allocate(problem: AllocationProblem) -> TimeShares:
     """The optimum, certified to 1e-8 sum w: value (0) with thr in steps/s, prices d value / d c_r.
 
     An interior point method for (0) is exact in the value, and so only to the root of that in thr, which the certificate
@@ -71,7 +71,7 @@ def allocate(problem: AllocationProblem) -> Allocation:
         X = np.zeros_like(problem.throughputs)
         X[:, there] = there_only
         value = float(problem.w @ np.log(effective_throughput(problem.throughputs, X)))
-        found = Allocation(X, value, _best_prices(problem, X))
+        found = TimeShares(X, value, _best_prices(problem, X))
         gap = optimality_gap(problem, found)
         if gap <= GAP * problem.w.sum():
             return found
@@ -88,7 +88,7 @@ def _newton(problem: AllocationProblem, near: Floats) -> Any:
     return cp.Problem(cp.Maximize(second), base_constraints(problem, X))
 
 
-def optimality_gap(problem: AllocationProblem, found: Allocation) -> float:
+def optimality_gap(problem: AllocationProblem, found: TimeShares) -> float:
     """How far the value of a feasible X is below the optimum at most, proved by its prices (see the module)."""
     assert found.prices is not None
     slope = problem.throughputs * (problem.w / effective_throughput(problem.throughputs, found.X))[:, None]

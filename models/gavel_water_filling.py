@@ -30,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.models.gavel_allocation import (
-    Allocation,
     AllocationProblem,
     Floats,
+    TimeShares,
     base_constraints,
     effective_throughput,
     equal_share,
@@ -91,7 +91,7 @@ def fill(problem: AllocationProblem, weights: Callable[[Bools], Floats]) -> Fill
     return Filling(X, reached, rounds)
 
 
-def allocate(problem: AllocationProblem) -> Allocation:
+def allocate(problem: AllocationProblem) -> TimeShares:
     """Water filling with the problem's weights: value min_m level_m / w_m, as in `gavel_max_min`; no prices."""
     filled = fill(problem, lambda unfixed: np.where(unfixed, problem.w, 0.0))
-    return Allocation(filled.X, float((filled.levels / problem.w).min()), None)
+    return TimeShares(filled.X, float((filled.levels / problem.w).min()), None)

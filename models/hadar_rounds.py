@@ -26,7 +26,7 @@ from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 
-__all__ = ["ENOUGH", "Allocation", "Mode", "RoundProblem", "round_problem", "stay_utility"]
+__all__ = ["ENOUGH", "Mode", "RoundAllocation", "RoundProblem", "round_problem", "stay_utility"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ class Mode:
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class RoundAllocation:
     """W_j devices for one round: ``cells`` = ((h, r, devices), ...), and the iterations that the job does in it."""
 
     cells: tuple[tuple[int, int, int], ...]
@@ -167,7 +167,7 @@ class RoundProblem:
         """Iterations of job j in a round in that mode: L W_j X."""
         return self.seconds * int(self.tasks[j]) * mode.task
 
-    def allocations(self, j: int, *, single_type: bool = False) -> list[Allocation]:
+    def allocations(self, j: int, *, single_type: bool = False) -> list[RoundAllocation]:
         """All ways to hold W_j devices in a round, exponential in H R; with ``single_type`` only those of one type."""
         cells = [(h, r) for h in range(self.machines) for r in range(self.types) if self.devices[h, r]]
         most = [int(self.devices[cell]) for cell in cells]
@@ -180,7 +180,7 @@ class RoundProblem:
             table = self.together if alone and self.together is not None else self.speed
             task = min(float(table[j, r]) for _, r, _ in used)
             if task > 0:
-                found.append(Allocation(used, self.seconds * int(self.tasks[j]) * task))
+                found.append(RoundAllocation(used, self.seconds * int(self.tasks[j]) * task))
         return found
 
     def job_schedules(
@@ -197,7 +197,7 @@ class RoundProblem:
 
         most = max((one.iterations for one in options), default=0.0)
 
-        def extend(taken: tuple[tuple[int, Allocation], ...], done: float) -> Iterator[JobSchedule]:
+        def extend(taken: tuple[tuple[int, RoundAllocation], ...], done: float) -> Iterator[JobSchedule]:
             if done >= needed:
                 if done - min(one.iterations for _, one in taken) < needed:
                     yield self._schedule(j, taken)
@@ -211,7 +211,7 @@ class RoundProblem:
 
         return extend((), 0.0)
 
-    def _schedule(self, j: int, taken: tuple[tuple[int, Allocation], ...]) -> JobSchedule:
+    def _schedule(self, j: int, taken: tuple[tuple[int, RoundAllocation], ...]) -> JobSchedule:
         last = taken[-1][0]
         demand = [(self.resource(t, h, r), count) for t, one in taken for h, r, count in one.cells]
         return JobSchedule(float(self.utility[j, last]), tuple(sorted(demand)), last + 1)

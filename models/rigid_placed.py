@@ -49,7 +49,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Blocks:
+class NodeBlocks:
     """(job, mode) pairs: job i64[B], the mode itself, GPUs held of every node i64[B, N], first block of a job i64[n + 1]."""
 
     job: Ints
@@ -58,7 +58,7 @@ class Blocks:
     offset: Ints
 
     @classmethod
-    def of(cls, instance: Instance, placement: str) -> Blocks:
+    def of(cls, instance: Instance, placement: str) -> NodeBlocks:
         """The blocks of an instance; `InputError` when the modes explode."""
         modes = modes_of_classes(instance, placement)
         own = [modes[k] for k in instance.job_class.tolist()]
@@ -89,7 +89,7 @@ def applies(instance: Instance, objective: str) -> str | None:
 
 def size(instance: Instance, objective: str, *, placement: str = "any") -> int:
     """Nonzeros: every start of a mode stands in (1), in p_j rows of (2) a node it uses, and for the makespan in one more."""
-    grid, blocks = time_grid(instance), Blocks.of(instance, placement)
+    grid, blocks = time_grid(instance), NodeBlocks.of(instance, placement)
     blocked = blocks.least_blocked(instance.cluster.node_gpus)
     last = latest_starts(grid.release, grid.duration, instance.gpus, blocked)
     starts = (last - grid.release + 1).astype(np.float64)[blocks.job]
@@ -109,7 +109,7 @@ def build(
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.mode`` say what the columns mean."""
     require(objective_reason(instance, objective, REGULAR), NAME)
     require(size_reason(size(instance, objective, placement=placement)), NAME)
-    grid, blocks, nodes = time_grid(instance), Blocks.of(instance, placement), instance.cluster.node_gpus
+    grid, blocks, nodes = time_grid(instance), NodeBlocks.of(instance, placement), instance.cluster.node_gpus
     # any feasible choice of modes serves for the list schedule behind the horizon: take turns
     turn = blocks.offset[:-1] + np.arange(instance.n) % np.diff(blocks.offset)
     last = start_windows(instance, objective, grid, blocks.held[turn], nodes, blocks.least_blocked(nodes), horizon)
@@ -148,7 +148,7 @@ def schedule(model: Any, instance: Instance) -> Schedule:
 def warm_start(model: Any, given: Schedule) -> None:
     """Put a non-preemptive schedule, moved to the left on its own nodes, on all variables."""
     columns: StartColumns = model.columns
-    blocks: Blocks = model.blocks
+    blocks: NodeBlocks = model.blocks
     grid, starts = columns.grid, starts_of(given)
     block = np.empty(starts.size, dtype=np.int64)
     for s, j in enumerate(given.job.tolist()):

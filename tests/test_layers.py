@@ -107,3 +107,13 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     house.remove_edges_from(list(nx.selfloop_edges(house)))
     house.remove_nodes_from([""])
     assert [cycle for cycle in nx.strongly_connected_components(house) if len(cycle) > 1] == []
+
+
+def test_one_name_is_one_thing() -> None:
+    """No two public classes bear one name."""
+    defined: dict[str, list[str]] = {}
+    for path in files():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                defined.setdefault(node.name, []).append(module(path))
+    assert {name: where for name, where in defined.items() if len(where) > 1} == {}

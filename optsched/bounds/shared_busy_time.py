@@ -26,12 +26,12 @@ import numpy as np
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import GPU_SHARING_CLASSES, Certificate, data_integer, register_kind, require_same
 from optsched.bounds.mean_busy_time import bound_with, proved, weights_on_grid
-from optsched.bounds.shared_machine import SharedJobs, best_start, better_charges, shared_jobs
+from optsched.bounds.shared_machine import SharedMachineJobs, best_start, better_charges, shared_jobs
 from optsched.bounds.shared_verifier import charges_of, shared_machine_of
 from optsched.bounds.split_busy_time import OBJECTIVES, SHARE_BITS, stated_multipliers
 from optsched.bounds.sum_costs import sum_costs
 from optsched.bounds.typed_busy_time import rough_gain, shares_on
-from optsched.bounds.typed_machine import Prices, price_data
+from optsched.bounds.typed_machine import TypePrices, price_data
 from optsched.bounds.verifier import MAX_EXPONENT, times_of
 from optsched.problem.instance import Instance
 
@@ -53,7 +53,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     weight, exponent = weights_on_grid(costs.weight, SHARE_BITS)
     part = costs.weight
 
-    def value(some: SharedJobs, prices: Prices) -> float:
+    def value(some: SharedMachineJobs, prices: TypePrices) -> float:
         return rough_gain(costs, some.rough_grid(prices), part)
 
     jobs, prices = best_start(jobs, value)

@@ -49,7 +49,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds.shared_pairs import FEW, SharedPairs, shared_pairs
-from optsched.bounds.typed_machine import Prices, TypedJobs, best_prices, typed_jobs
+from optsched.bounds.typed_machine import TypedJobs, TypePrices, best_prices, typed_jobs
 from optsched.problem.instance import Instance
 from optsched.speeds.gpu_sharing import sharing_rates
 
@@ -63,11 +63,11 @@ _STEPS = (1.0, 0.5, 0.2, 0.05)  # of the way to a corner
 _EVALUATIONS, _EVALUATED_WORK = 150, 1_000_000  # of a search: at most the first, fewer for many jobs
 
 
-Value = Callable[["SharedJobs", Prices], float]
+Value = Callable[["SharedMachineJobs", TypePrices], float]
 
 
 @dataclass(frozen=True, eq=False)
-class SharedJobs(TypedJobs):
+class SharedMachineJobs(TypedJobs):
     """`TypedJobs` in C classes: ``class_of`` i64[n], ``kind_class`` i64[K], ``charge`` f64[C, T]."""
 
     class_of: Ints
@@ -80,7 +80,7 @@ class SharedJobs(TypedJobs):
         """``g c_t`` of every kind on every type, f64[K, T]."""
         return self.gang[:, None] * self.charge[self.kind_class]
 
-    def unit_cost(self, kind: int, prices: Prices, own: int = 0) -> Fraction:
+    def unit_cost(self, kind: int, prices: TypePrices, own: int = 0) -> Fraction:
         """``min_t a_t (own + g c_t omega_t)`` of a kind, exactly."""
         gang, charge = int(self.gang[kind]), self.whole_charges[self.kind_class[kind]]
         row = self.exact_pace[kind].items()
@@ -104,11 +104,11 @@ class SharedJobs(TypedJobs):
         np.logical_or.at(found, self.kind_class, np.isfinite(self.pace))
         return found
 
-    def with_charge(self, charge: Floats) -> SharedJobs:
+    def with_charge(self, charge: Floats) -> SharedMachineJobs:
         """The same jobs at other charges."""
         return replace(self, charge=charge)
 
-    def rounded(self) -> SharedJobs:
+    def rounded(self) -> SharedMachineJobs:
         """The same jobs at charges that are multiples of 1 / UNIT and keep the inequalities exactly."""
         return self.with_charge(self.pairs.rounded(self.charge, UNIT) / UNIT)
 
@@ -118,7 +118,7 @@ class SharedJobs(TypedJobs):
         return {"classes": self.class_of.tolist(), "charges": charges}
 
 
-def shared_jobs(instance: Instance) -> SharedJobs | None:
+def shared_jobs(instance: Instance) -> SharedMachineJobs | None:
     """The jobs at equal charges 1 / S; None where jobs share no GPUs by interference.
 
     O(n log n + C^2 T O) for O sub-batches; `InputError` where a profile or a bandwidth is missing.
@@ -131,7 +131,7 @@ def shared_jobs(instance: Instance) -> SharedJobs | None:
     rows = np.column_stack([typed.kind, pairs.class_of])
     kinds, kind = np.unique(rows, axis=0, return_inverse=True)
     equal = np.repeat(1.0 / pairs.most_work()[None, :], pairs.classes, axis=0)
-    return SharedJobs(
+    return SharedMachineJobs(
         typed.types,
         typed.capacity,
         typed.pace[kinds[:, 0]],
@@ -146,12 +146,12 @@ def shared_jobs(instance: Instance) -> SharedJobs | None:
     )
 
 
-def charged_by_load(jobs: SharedJobs, load: Floats) -> SharedJobs:
+def charged_by_load(jobs: SharedMachineJobs, load: Floats) -> SharedMachineJobs:
     """Charges with the largest ``sum load_k c_kt`` on every type, ``load`` f64[C] >= 0."""
     return jobs.with_charge(jobs.pairs.best_charges(np.where(jobs.may, load[:, None], 0.0)))
 
 
-def best_start(jobs: SharedJobs, value: Value) -> tuple[SharedJobs, Prices]:
+def best_start(jobs: SharedMachineJobs, value: Value) -> tuple[SharedMachineJobs, TypePrices]:
     """(charges, prices) with a large ``value``: equal charges or those that make the load largest; prices by a search."""
     starts = [jobs] if jobs.pairs.plain else [jobs, charged_by_load(jobs, jobs.load)]
     plain = (1,) * len(jobs.types)
@@ -159,7 +159,7 @@ def best_start(jobs: SharedJobs, value: Value) -> tuple[SharedJobs, Prices]:
     return best.rounded(), best_prices(best, lambda some: value(best, some))
 
 
-def better_charges(jobs: SharedJobs, prices: Prices, value: Value) -> SharedJobs:
+def better_charges(jobs: SharedMachineJobs, prices: TypePrices, value: Value) -> SharedMachineJobs:
     """Charges with a larger ``value``: some steps towards the corner to which it rises fastest (Frank and Wolfe).
 
     Any charges give a bound, the search only decides how good it is. Deterministic.
@@ -181,7 +181,7 @@ def better_charges(jobs: SharedJobs, prices: Prices, value: Value) -> SharedJobs
     return best.rounded()
 
 
-def _slopes(jobs: SharedJobs, reached: float, value: Callable[[SharedJobs], float]) -> Floats:
+def _slopes(jobs: SharedMachineJobs, reached: float, value: Callable[[SharedMachineJobs], float]) -> Floats:
     # by how much the value rises with the charges of one class, f64[C]
     slopes = np.zeros(jobs.pairs.classes)
     for k in range(slopes.size):

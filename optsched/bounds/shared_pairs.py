@@ -45,7 +45,7 @@ class JobClass:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PairRows:
     """The inequalities of one GPU type: ``f_a c[a] + f_b c[b] <= 1``, arrays [m]; ``exact`` tells (xi, s) of both sides."""
 
     a: Ints
@@ -61,7 +61,7 @@ class SharedPairs:
 
     class_of: Ints
     classes: int
-    rows: tuple[Rows, ...]
+    rows: tuple[PairRows, ...]
 
     def most_work(self) -> Floats:
         """S: seconds of work that a GPU of every type does at most a second, f64[T] >= 1."""
@@ -76,7 +76,7 @@ class SharedPairs:
         """Charges f64[C, T] with the largest ``sum_k load_kt c_kt`` on every type, up to the solver's tolerance."""
         return np.column_stack([self._best(row, load[:, t]) for t, row in enumerate(self.rows)])
 
-    def _best(self, row: Rows, load: Floats) -> Floats:
+    def _best(self, row: PairRows, load: Floats) -> Floats:
         from scipy.optimize import linprog  # takes a while to import
 
         most = float((row.f_a + row.f_b).max(initial=0.0))
@@ -173,7 +173,7 @@ def _useful(options: set[tuple[float, float]]) -> Options:
     return tuple(kept)
 
 
-def _rows(classes: list[JobClass], rooms: dict[int, float], xi: Floats) -> Rows:
+def _rows(classes: list[JobClass], rooms: dict[int, float], xi: Floats) -> PairRows:
     found: list[tuple[int, int, float, float, float, float]] = []
     for a, one in enumerate(classes):
         for b, other in enumerate(classes[a:], start=a):
@@ -184,7 +184,7 @@ def _rows(classes: list[JobClass], rooms: dict[int, float], xi: Floats) -> Rows:
     sides = np.array([row[2:] for row in found], dtype=np.float64).reshape(len(found), 4)
     place = np.array([row[:2] for row in found], dtype=np.int64).reshape(len(found), 2)
     exact = tuple(row[2:] for row in found)
-    return Rows(place[:, 0], place[:, 1], 1 / (sides[:, 0] * sides[:, 1]), 1 / (sides[:, 2] * sides[:, 3]), exact)
+    return PairRows(place[:, 0], place[:, 1], 1 / (sides[:, 0] * sides[:, 1]), 1 / (sides[:, 2] * sides[:, 3]), exact)
 
 
 def _fitting(one: Options, other: Options, room: float) -> Iterator[tuple[float, float]]:

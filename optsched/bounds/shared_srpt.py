@@ -17,11 +17,11 @@ from fractions import Fraction
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import GPU_SHARING_CLASSES, Certificate, ratio_text, register_kind, require_same
-from optsched.bounds.shared_machine import SharedJobs, best_start, shared_jobs
+from optsched.bounds.shared_machine import SharedMachineJobs, best_start, shared_jobs
 from optsched.bounds.shared_verifier import charges_of, shared_machine_of
 from optsched.bounds.srpt import OBJECTIVES, layered, proved
 from optsched.bounds.sum_costs import sum_costs
-from optsched.bounds.typed_machine import Prices, price_data
+from optsched.bounds.typed_machine import TypePrices, price_data
 from optsched.bounds.typed_srpt import rough_value
 from optsched.bounds.verifier import times_of
 from optsched.bounds.weight_levels import levels_of, stated_levels
@@ -44,7 +44,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     costs = sum_costs(instance, objective)
     levels = levels_of(costs.weight)
 
-    def value(some: SharedJobs, prices: Prices) -> float:
+    def value(some: SharedMachineJobs, prices: TypePrices) -> float:
         return rough_value(costs, some.rough_grid(prices), levels)
 
     jobs, prices = best_start(jobs, value)

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text
-from optsched.bounds.typed_verifier import Speeds, speeds_of, stated_prices
+from optsched.bounds.typed_verifier import ExactSpeeds, speeds_of, stated_prices
 from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times
 from optsched.problem.instance import Instance
 from optsched.speeds.gpu_sharing import sharing_rates
@@ -30,7 +30,7 @@ ROOM = 1 + Fraction(
 class Charges:
     """Proved charges: ``of[j]`` type to c_jt, ``data`` as certificates state them."""
 
-    speeds: Speeds
+    speeds: ExactSpeeds
     of: list[dict[int, Fraction]]
     data: dict[str, Any]
 
@@ -85,7 +85,9 @@ def shared_machine_of(certificate: Certificate, charges: Charges, times: Times) 
     return machine, {**data, "grid_exponent": exponent, "tick": ratio_text(machine.tick), **charges.data}
 
 
-def _stated(certificate: Certificate, instance: Instance, speeds: Speeds) -> tuple[list[int], dict[str, list[int]]]:
+def _stated(
+    certificate: Certificate, instance: Instance, speeds: ExactSpeeds
+) -> tuple[list[int], dict[str, list[int]]]:
     class_of, charges = certificate.data.get("classes"), certificate.data.get("charges")
     if not isinstance(charges, dict) or sorted(charges) != sorted(speeds.types):
         raise CertificateError("dual-feasibility", f"data.charges must name the GPU types {', '.join(speeds.types)}")
@@ -114,7 +116,7 @@ def _stated(certificate: Certificate, instance: Instance, speeds: Speeds) -> tup
     return class_of, charges
 
 
-def _read_classes(instance: Instance, speeds: Speeds, class_of: list[int]) -> dict[int, _Class]:
+def _read_classes(instance: Instance, speeds: ExactSpeeds, class_of: list[int]) -> dict[int, _Class]:
     rates, groups = sharing_rates(instance), instance.cluster.nodes
     names = [name.casefold() for name in speeds.types]
     type_of = [names.index(group.gpu.casefold()) for group in groups]

@@ -40,8 +40,8 @@ from optsched.bounds.split_busy_time import (
 )
 from optsched.bounds.sum_costs import SumCosts
 from optsched.bounds.typed_machine import (
-    Prices,
     TypedJobs,
+    TypePrices,
     best_prices,
     price_data,
     typed_costs,
@@ -84,7 +84,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return Certificate(instance.digest, objective, schedule_class, KIND, value, data)
 
 
-def _rough_gain_at(costs: SumCosts, jobs: TypedJobs, part: Floats, prices: Prices) -> float:
+def _rough_gain_at(costs: SumCosts, jobs: TypedJobs, part: Floats, prices: TypePrices) -> float:
     return rough_gain(costs, jobs.rough_grid(prices), part)
 
 

@@ -46,7 +46,7 @@ from optsched.speeds.type_speeds import type_speeds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Prices = tuple[int, ...]
+TypePrices = tuple[int, ...]
 
 FORKING = "forking"
 FEWEST_BITS, MOST_BITS, FREE_BITS = (
@@ -103,16 +103,16 @@ class TypedJobs:
         speeds = [sum(capacity[t] / seconds for t, seconds in row.items()) for row in self.exact_pace]
         return [gang / speed for gang, speed in zip(self.gang.tolist(), speeds, strict=True)]
 
-    def total(self, prices: Prices) -> int:
+    def total(self, prices: TypePrices) -> int:
         """U, the price of all GPUs."""
         return sum(price * int(count) for price, count in zip(prices, self.capacity, strict=True))
 
-    def unit_cost(self, kind: int, prices: Prices, own: int = 0) -> Fraction:
+    def unit_cost(self, kind: int, prices: TypePrices, own: int = 0) -> Fraction:
         """``min_t a_t (own + g omega_t)`` of a kind, exactly: its GPUs, and its own seconds at the price ``own``."""
         gang = int(self.gang[kind])
         return min(seconds * (own + gang * prices[t]) for t, seconds in self.exact_pace[kind].items())
 
-    def unit_costs(self, prices: Prices) -> list[Fraction]:
+    def unit_costs(self, prices: TypePrices) -> list[Fraction]:
         """``g min_t omega_t a_t`` of every kind, exactly."""
         return [self.unit_cost(kind, prices) for kind in range(self.gang.size)]
 
@@ -121,22 +121,22 @@ class TypedJobs:
         """GPUs that a second of every kind on every type is charged for, f64[K, T]."""
         return np.repeat(self.gang[:, None].astype(np.float64), len(self.types), axis=1)
 
-    def rough_costs(self, prices: Prices) -> Floats:
+    def rough_costs(self, prices: TypePrices) -> Floats:
         """``v_j`` in floats, f64[n]."""
         with np.errstate(invalid="ignore"):
             priced = self.pace * np.array(prices, dtype=np.float64) * self.width
         unit = np.where(np.isfinite(self.pace), priced, np.inf).min(axis=1, initial=np.inf)
         return self.work * unit[self.kind]
 
-    def rough_grid(self, prices: Prices) -> GridJobs:
+    def rough_grid(self, prices: TypePrices) -> GridJobs:
         """The jobs of the machine, works in floats: for searches."""
         return self._grid(prices, self.rough_costs(prices), None)
 
-    def grid(self, prices: Prices) -> GridJobs:
+    def grid(self, prices: TypePrices) -> GridJobs:
         """The jobs of the machine with works rounded down exactly. O(n) with integers of any length."""
         return self._grid(prices, self.rough_costs(prices), self.unit_costs(prices))
 
-    def _grid(self, prices: Prices, cost: Floats, exact: list[Fraction] | None) -> GridJobs:
+    def _grid(self, prices: TypePrices, cost: Floats, exact: list[Fraction] | None) -> GridJobs:
         total = self.total(prices)
         k = grid_exponent(self.release, cost, GangMachine(0, total, np.ones(cost.size, dtype=np.int64)))
         scale = math.ldexp(1.0, k)
@@ -199,13 +199,13 @@ def typed_costs(instance: Instance, objective: str, schedule_class: str, jobs: T
     return replace(costs, duration=seconds, late=late)
 
 
-def price_data(jobs: TypedJobs, prices: Prices, grid: GridJobs) -> dict[str, Any]:
+def price_data(jobs: TypedJobs, prices: TypePrices, grid: GridJobs) -> dict[str, Any]:
     """What a certificate says of prices and grid."""
     named = dict(zip(jobs.types, prices, strict=True))
     return {"prices": named, "capacity": grid.capacity, "grid_exponent": grid.exponent, "tick": ratio_text(grid.tick)}
 
 
-def whole_prices(prices: Floats, bits: int) -> Prices | None:
+def whole_prices(prices: Floats, bits: int) -> TypePrices | None:
     """The prices as integers up to ``2**bits`` without a common divisor; None when there is none above 0."""
     largest = float(prices.max(initial=0.0))
     if not 0 < largest < math.inf:
@@ -215,7 +215,7 @@ def whole_prices(prices: Floats, bits: int) -> Prices | None:
     return tuple(price // divisor for price in whole)
 
 
-def first_prices(jobs: TypedJobs) -> list[Prices]:
+def first_prices(jobs: TypedJobs) -> list[TypePrices]:
     """Where searches start: equal prices, mean speeds, mean relative speeds, fluid prices of all work."""
     from optsched.bounds.fluid_prices import fluid_prices  # scipy.optimize takes a while to import
 
@@ -229,15 +229,15 @@ def first_prices(jobs: TypedJobs) -> list[Prices]:
     return list(dict.fromkeys(start for start in whole if start is not None))
 
 
-def best_prices(jobs: TypedJobs, value: Callable[[Prices], float]) -> Prices:
+def best_prices(jobs: TypedJobs, value: Callable[[TypePrices], float]) -> TypePrices:
     """Prices with a large ``value``: the best start, then one price at a time up and down by smaller and smaller factors.
 
     Any prices give a bound; the search only decides how good it is. Deterministic; at most `_TRIES` evaluations.
     """
     left = max(4, min(_TRIES, _TRIED_WORK // max(1, jobs.work.size)))
-    known: dict[Prices, float] = {}
+    known: dict[TypePrices, float] = {}
 
-    def judged(prices: Prices) -> float:
+    def judged(prices: TypePrices) -> float:
         if prices not in known:
             known[prices] = value(prices)
         return known[prices]

@@ -38,7 +38,7 @@ from optsched.bounds.certificate import (
     require_same,
 )
 from optsched.bounds.exact_dot import exact_sum
-from optsched.bounds.typed_machine import FORKING, Prices, TypedJobs, typed_jobs, worth_pricing
+from optsched.bounds.typed_machine import FORKING, TypedJobs, TypePrices, typed_jobs, worth_pricing
 from optsched.bounds.typed_verifier import LARGEST_PRICE, speeds_of, stated_prices
 from optsched.problem.instance import Instance
 
@@ -56,7 +56,7 @@ class Dual:
     """t0, q, and for some jobs (positions) z_j > 0."""
 
     moment: float
-    prices: Prices
+    prices: TypePrices
     own: dict[int, int]
 
     def data(self, instance: Instance, jobs: TypedJobs) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _dual_at(jobs: TypedJobs, moment: float, forking: bool, pace: Floats) -> Dua
     return Dual(moment, prices, own)
 
 
-def _best_release(jobs: TypedJobs, prices: Prices) -> float:
+def _best_release(jobs: TypedJobs, prices: TypePrices) -> float:
     order = np.argsort(jobs.release, kind="stable")
     cost = jobs.rough_costs(prices)[order] / max(jobs.total(prices), 1)
     release = jobs.release[order]

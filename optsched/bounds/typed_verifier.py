@@ -19,7 +19,7 @@ LARGEST_PRICE = 1 << 64
 
 
 @dataclass(frozen=True)
-class Speeds:
+class ExactSpeeds:
     """``pace[j]``: type to seconds a unit of j's work takes there; ``capacity`` GPUs of every type; gangs and works."""
 
     types: tuple[str, ...]
@@ -36,7 +36,7 @@ class Speeds:
         return self.work[j] * self.gang[j] / all_at_once
 
 
-def speeds_of(instance: Instance) -> Speeds:
+def speeds_of(instance: Instance) -> ExactSpeeds:
     """The speeds of an instance: a float64 rate becomes the float64 seconds of a unit, and these are taken as exact."""
     known = type_speeds(instance)
     pace = []
@@ -44,10 +44,10 @@ def speeds_of(instance: Instance) -> Speeds:
         best = [max(pair) for pair in zip(*rates, strict=True)]
         pace.append({t: Fraction(1.0 / rate) for t, rate in enumerate(best) if rate > 0})
     work = [Fraction(amount) for amount in instance.work.tolist()]
-    return Speeds(known.types, known.capacity.tolist(), pace, instance.gpus.tolist(), work)
+    return ExactSpeeds(known.types, known.capacity.tolist(), pace, instance.gpus.tolist(), work)
 
 
-def typed_times(certificate: Certificate, instance: Instance, speeds: Speeds) -> Times:
+def typed_times(certificate: Certificate, instance: Instance, speeds: ExactSpeeds) -> Times:
     """The data of a sum objective for the class of schedules that the certificate names."""
     if certificate.schedule_class != "forking":
         return times_of(instance, certificate.objective)
@@ -55,7 +55,7 @@ def typed_times(certificate: Certificate, instance: Instance, speeds: Speeds) ->
     return times_of(instance, certificate.objective, seconds)
 
 
-def stated_prices(certificate: Certificate, speeds: Speeds) -> list[int]:
+def stated_prices(certificate: Certificate, speeds: ExactSpeeds) -> list[int]:
     """``data["prices"]``, one integer >= 0 a type: else they are no feasible dual solution."""
     named = certificate.data.get("prices")
     if not isinstance(named, dict) or sorted(named) != sorted(speeds.types):
@@ -66,7 +66,7 @@ def stated_prices(certificate: Certificate, speeds: Speeds) -> list[int]:
     return prices
 
 
-def typed_machine_of(certificate: Certificate, speeds: Speeds, times: Times) -> tuple[Machine, dict[str, Any]]:
+def typed_machine_of(certificate: Certificate, speeds: ExactSpeeds, times: Times) -> tuple[Machine, dict[str, Any]]:
     """(the machine that the prices and the grid of a certificate give, its data as certificates state them)."""
     prices = stated_prices(certificate, speeds)
     exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)

@@ -162,7 +162,7 @@ SUMMARIES = {
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ShownParameter:
     """A parameter that text can set: its default as written, and what it means, where that is said."""
 
     name: str
@@ -176,7 +176,7 @@ class Entry:
 
     name: str
     text: str
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[ShownParameter, ...] = ()
     written: str = ""
     about: str = ""
 
@@ -205,7 +205,7 @@ def _recipe_entry(name: str) -> Entry:
 
     recipe = RECIPES.get(name)
     told = tuple(
-        Parameter(key, _shown(each.default), f"{each.meaning} ({each.legal})")
+        ShownParameter(key, _shown(each.default), f"{each.meaning} ({each.legal})")
         for key, each in recipe.parameters.items()
     )
     first = next(iter(recipe.parameters), "key")
@@ -220,7 +220,7 @@ def _documented_entry(kind: str, name: str) -> Entry:
 
     registries: dict[str, Registry[Any]] = {"policies": POLICIES, "placements": PLACEMENTS, "predictors": PREDICTORS}
     thing = registries[kind].get(name)
-    told = tuple(Parameter(key, _shown(value)) for key, value in parameters_of(thing).items())
+    told = tuple(ShownParameter(key, _shown(value)) for key, value in parameters_of(thing).items())
     sign = {"policies": f"-p {name}:", "placements": f"-p POLICY+{name}:", "predictors": f"predictor={name}/"}[kind]
     written = sign + ",".join(f"{each.name}={each.default}" for each in told) if told else ""
     _, _, about = (inspect.getdoc(thing) or "").partition("\n")

@@ -8,7 +8,7 @@ from rich.text import Text
 from optsched.cli.layout import Column, Sheet
 from optsched.rounding import Side, fixed
 from optsched.studies.estimate import Estimate
-from optsched.studies.experiment import Outcome
+from optsched.studies.experiment import RunOutcome
 from optsched.studies.findings import change_text, findings
 from optsched.studies.study import Reproduction
 
@@ -27,7 +27,7 @@ def reproduction_view(reproduction: Reproduction) -> Group:
     return Group(Text(head), *(part for each in reproduction.outcomes for part in _experiment(each)))
 
 
-def _experiment(outcome: Outcome) -> list[Text | Sheet]:
+def _experiment(outcome: RunOutcome) -> list[Text | Sheet]:
     e = outcome.experiment
     sheet = Sheet([Column(e.across, right=False), *map(Column, e.columns)])
     for name in e.shown:
@@ -57,7 +57,7 @@ def _section(sheet: Sheet, head: str, rows: dict[str, list[str]]) -> None:
     sheet.add(f"  {last}", *rows[last], section=True)
 
 
-def _workload_line(outcome: Outcome) -> str:
+def _workload_line(outcome: RunOutcome) -> str:
     """The parameters that all columns share; what differs is what the columns are."""
     workloads = list(outcome.experiment.columns.values())
     shared = set(workloads[0].parameters).intersection(*(each.parameters for each in workloads))

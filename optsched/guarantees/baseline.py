@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
-from optsched.guarantees.evaluate import Measured, PolicyLike, PolicyRatios, RatioTable, ratios
+from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, PolicyRatios, RatioTable, ratios
 from optsched.guarantees.suites import Suite, suites
 from optsched.io.sources import _instances_folder
 from optsched.policies import POLICIES
@@ -143,8 +143,8 @@ def _worse_in_suite(policy: str, suite: str, part: PolicyRatios, old: Mapping[st
     return found
 
 
-def _grown_most(rows: Sequence[Measured], old: Mapping[str, float | None]) -> str:
-    def growth(each: Measured) -> float:
+def _grown_most(rows: Sequence[MeasuredRatio], old: Mapping[str, float | None]) -> str:
+    def growth(each: MeasuredRatio) -> float:
         then = old[each.instance]
         return -math.inf if each.ratio is None or then is None else each.ratio / then
 

@@ -20,7 +20,7 @@ PolicyLike = str | AnyPolicy | Specification
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRatio:
     """One policy on one instance. ``value`` is nan when a job never finished; ``judged`` the theorems that apply; ``note``
     what there is to say of the optimum that the instance states.
     """
@@ -61,7 +61,7 @@ class PolicyRatios:
     """One policy over a suite. Instances without a ratio (nothing to divide by, or unfinished jobs) count as ``without``."""
 
     policy: str
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredRatio, ...]
 
     @cached_property
     def _ratios(self) -> list[tuple[float, str]]:
@@ -179,7 +179,7 @@ def ratios(
     """
     where = over if isinstance(over, Suite) else suite(over)
     specifications = [specify(each) for each in (policies if isinstance(policies, list | tuple) else [policies])]
-    rows: list[list[Measured]] = [[] for _ in specifications]
+    rows: list[list[MeasuredRatio]] = [[] for _ in specifications]
     instances = where.instances()
     for done, (name, instance) in enumerate(instances, 1):
         fitting = [k for k, each in enumerate(specifications) if serves(each.policy, instance)]
@@ -198,7 +198,7 @@ def ratios(
 
 def measure(
     instance: Instance, specifications: list[Specification], objective: str | None = None, *, name: str = ""
-) -> list[Measured]:
+) -> list[MeasuredRatio]:
     """Every policy on one instance, in order; runs are accepted by the referee and bounds proved again."""
     goal = objective_of(instance, objective).name
     runs = [refereed(instance, specification) for specification in specifications]
@@ -206,7 +206,7 @@ def measure(
     proven.stated_optimum_stands(goal)
     note = proven.note(goal)
     return [
-        Measured(
+        MeasuredRatio(
             name or instance.name,
             goal,
             specification.text,

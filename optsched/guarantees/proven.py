@@ -19,7 +19,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
-from optsched.simulation.engine import Progress
+from optsched.simulation.engine import Advance
 from optsched.simulation.run import Run
 
 KNOWN = "known-optimum"  # the kind of bound: an optimum that the instance states and this installation proved
@@ -236,7 +236,7 @@ class Proven:
             )
 
 
-def refereed(instance: Instance, specification: Specification, progress: Progress | None = None) -> Run:
+def refereed(instance: Instance, specification: Specification, progress: Advance | None = None) -> Run:
     """The run of a policy, accepted by the referee.
 
     Raises `SimulationError` when the schedule is rejected: a defect of optsched, or of a policy of one's own.

@@ -18,7 +18,7 @@ from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.node_image import draw_node_image, image_height
 from optsched.plot.rectangles import draw_rectangles
-from optsched.plot.rows import Rows, draw_floor, label_rows
+from optsched.plot.rows import PlotRows, draw_floor, label_rows
 from optsched.plot.time_axis import time_axis
 from optsched.plot.timeline import Drawn, Timeline
 from optsched.plot.waiting import band_height, draw_waiting
@@ -83,7 +83,7 @@ def gantt(
     shown = timeline.first_jobs(limit)
     if by == "auto":
         by = "node" if too_large(timeline, shown) else "gpu"
-    rows = Rows(timeline)
+    rows = PlotRows(timeline)
     ax = ax if ax is not None else new_axes(_figure_for(timeline, rows, by))
     left, right = timeline.span
     if not shown.all() and timeline.window is None:
@@ -113,7 +113,7 @@ def _title(timeline: Timeline, shown: Bools, by: By) -> str:
     return f"{timeline.name} ({f'{first} in colour' if by == 'gpu' else f'until {first} ended'})"
 
 
-def _figure_for(timeline: Timeline, rows: Rows, by: By) -> Figure:
+def _figure_for(timeline: Timeline, rows: PlotRows, by: By) -> Figure:
     if by == "node":
         return new_figure(WIDTH, image_height(timeline))
     units = rows.height + band_height(timeline, rows.height)
@@ -121,7 +121,7 @@ def _figure_for(timeline: Timeline, rows: Rows, by: By) -> Figure:
     return new_figure(WIDTH, 1.0 + float(np.clip(row * units, 1.2, 8.5)))
 
 
-def _draw_blocks(ax: Axes, rows: Rows, shown: Bools, start: float, end: float) -> None:
+def _draw_blocks(ax: Axes, rows: PlotRows, shown: Bools, start: float, end: float) -> None:
     t = rows.timeline
     band = band_height(t, rows.height)
     ax.set_ylim(rows.height + band, -0.35 if t.arrival is not None else 0.0)

@@ -39,7 +39,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Rows:
+class PlotRows:
     """Where GPUs stand on the y axis (downwards)."""
 
     timeline: Timeline
@@ -105,7 +105,7 @@ class Rows:
         return np.where(other == NOBODY, np.nan, table[kind[t.job[segment]], kind[t.job[other]]])
 
 
-def draw_floor(ax: Axes, rows: Rows, start: float, end: float) -> None:
+def draw_floor(ax: Axes, rows: PlotRows, start: float, end: float) -> None:
     """A grey floor under every node: what stays grey is idle."""
     top, gpus = rows.top, rows.timeline.node_gpus
     span = np.ones(top.size)
@@ -114,7 +114,7 @@ def draw_floor(ax: Axes, rows: Rows, start: float, end: float) -> None:
         ax.hlines(top[1:], start, end, colors="white", linewidths=0.8, zorder=0.5)
 
 
-def label_rows(ax: Axes, rows: Rows, row_points: float) -> None:
+def label_rows(ax: Axes, rows: PlotRows, row_points: float) -> None:
     """Names of nodes, as many as fit, and indices of GPUs where rows are high enough."""
     t = rows.timeline
     middle = rows.top + t.node_gpus / 2

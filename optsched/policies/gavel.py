@@ -11,8 +11,8 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.policies import POLICIES
 from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting, reference_order
-from optsched.policies.gavel_jobs import KnownJobs, costs_in
-from optsched.policies.gavel_rounds import Devices, RoundBook
+from optsched.policies.gavel_jobs import GavelJobs, costs_in
+from optsched.policies.gavel_rounds import RoundBook, RoundDevices
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.round_clock import RoundClock
 from optsched.simulation.policy import Decision, Floats, Ints, Knowledge, Start, Stop, View, Wake
@@ -65,12 +65,12 @@ class Gavel:
     name: ClassVar[str] = "gavel"
     names_nodes: ClassVar[bool] = True
 
-    _jobs: KnownJobs = field(init=False, repr=False)
+    _jobs: GavelJobs = field(init=False, repr=False)
     _pools: GpuPools = field(init=False, repr=False)
     _types: tuple[str, ...] = field(init=False, repr=False)  # of every pool
     _rule: AllocationRule = field(init=False, repr=False)
     _book: RoundBook = field(init=False, repr=False)
-    _devices: Devices = field(init=False, repr=False)
+    _devices: RoundDevices = field(init=False, repr=False)
     _clock: RoundClock = field(init=False, repr=False)
     _running: dict[int, int] = field(init=False, repr=False)  # the type of every running job
     _pauses: list[tuple[float, int]] = field(init=False, repr=False)  # who stops when before the round ends; last first
@@ -102,9 +102,9 @@ class Gavel:
         setting = Setting(types, self._pools.capacity.astype(np.float64), self.seed, costs_in(self.costs))
         length = self.round / FINE if self.ideal else self.round
         self._rule = ALLOCATIONS.get(self.policy)(setting)
-        self._jobs = KnownJobs(n, self._pools)
+        self._jobs = GavelJobs(n, self._pools)
         self._book = RoundBook(n, len(types), length)
-        self._devices = Devices(n, self._pools.pool, self._pools.size)
+        self._devices = RoundDevices(n, self._pools.pool, self._pools.size)
         self._clock = RoundClock(length)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)

@@ -12,7 +12,7 @@ from optsched.policies.gpu_pools import GpuPools
 from optsched.simulation.policy import Floats, Ints, View
 
 
-class KnownJobs:
+class GavelJobs:
     """n jobs, T pools of GPUs: the entries of a job are filled when it arrives.
 
     ``rate`` f64[n, T] units of work a second of the whole gang, on one node where a node can hold it, else over several; 0

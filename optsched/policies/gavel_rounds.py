@@ -107,7 +107,7 @@ def take(chosen: Any, first: Any, urgency: Any, rate: Any, gang: Any, left: int,
     return left
 
 
-class Devices:
+class RoundDevices:
     """Which nodes the jobs of a round hold. N nodes; the gangs of one round lie in flat arrays."""
 
     def __init__(self, n: int, pool: Ints, size: Ints) -> None:

@@ -23,7 +23,7 @@ from optsched.policies.hadar_allocation import (
 from optsched.policies.hadar_round import (
     BY_MACHINE,
     BY_POOL,
-    Devices,
+    FreeDevices,
     Market,
     Room,
     RoundJobs,
@@ -97,7 +97,7 @@ class Auction:
             self._fill(jobs, order, devices, market, room, taken)
         return self._read(taken)
 
-    def _fill(self, jobs: RoundJobs, order: Ints, d: Devices, market: Market, room: Room, taken: Taken) -> None:
+    def _fill(self, jobs: RoundJobs, order: Ints, d: FreeDevices, market: Market, room: Room, taken: Taken) -> None:
         # GPUs that nobody bought at their price: the others in the same order, each where it would finish first.
         got = np.zeros(jobs.gang.size, dtype=bool)
         got[taken.job[: taken.size[0]]] = True
@@ -137,7 +137,7 @@ class Auction:
         rule = np.array([level, ALL_ROUNDS if self.whole_cost else THIS_ROUND, 1], dtype=np.int64)
         return Market(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, rule)
 
-    def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, Devices, Room, Taken]:
+    def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Room, Taken]:
         m, count, nodes, gpus = b.gang.size, pools.type.size, pools.pool.size, int(pools.size.sum())
         terms = np.empty((m, TERMS))
         terms[:, LEFT], terms[:, AGE], terms[:, SCALE], terms[:, SPAN] = b.left, b.age, b.scale, b.span
@@ -155,7 +155,7 @@ class Auction:
         claimed = zeros(nodes)
         np.add.at(claimed, machine, amount)
         priced = nodes if self.by_machine else count
-        devices = Devices(
+        devices = FreeDevices(
             pools.pool, pools.size.copy(), claimed, zeros(count), zeros(count), zeros(count),
             zeros(priced), np.zeros(priced), zeros(priced),
         )  # fmt: skip

@@ -56,7 +56,7 @@ class Market(NamedTuple):
     rule: Ints
 
 
-class Devices(NamedTuple):
+class FreeDevices(NamedTuple):
     """H machines and P pools during a round; ``claimed``: what running jobs hold that were not looked at yet."""
 
     pool: Ints  # i64[H]
@@ -93,7 +93,7 @@ class Taken(NamedTuple):
 
 
 @njit(**KERNEL)
-def _summarise(d: Devices, p: int) -> None:
+def _summarise(d: FreeDevices, p: int) -> None:
     count, largest, machines = 0, 0, 0
     for h in range(d.pool.size):
         if d.pool[h] == p and d.free[h] > 0:
@@ -104,12 +104,12 @@ def _summarise(d: Devices, p: int) -> None:
 
 
 @njit(**KERNEL)
-def _reprice(d: Devices, market: Market, q: int) -> None:
+def _reprice(d: FreeDevices, market: Market, q: int) -> None:
     d.price[q] = market.low[q] * math.exp(market.log_range[q] * min(1.0, d.sold[q] / market.scale[q]))
 
 
 @njit(**KERNEL)
-def _sort(d: Devices) -> None:
+def _sort(d: FreeDevices) -> None:
     # Almost sorted already; ties by number.
     for i in range(1, d.by_price.size):
         q, k = d.by_price[i], i
@@ -123,7 +123,7 @@ def _sort(d: Devices) -> None:
 
 
 @njit(**KERNEL)
-def open_round(d: Devices, market: Market) -> None:
+def open_round(d: FreeDevices, market: Market) -> None:
     """Prices and sums of the free devices in ``d.free``; nothing is sold."""
     for q in range(d.price.size):
         d.sold[q] = 0
@@ -135,7 +135,7 @@ def open_round(d: Devices, market: Market) -> None:
 
 
 @njit(**KERNEL)
-def _sell(d: Devices, market: Market, take: Ints, sign: int) -> None:
+def _sell(d: FreeDevices, market: Market, take: Ints, sign: int) -> None:
     for h in range(take.size):
         if take[h] > 0:
             q = h if market.rule[LEVEL] == BY_MACHINE else d.pool[h]
@@ -151,7 +151,7 @@ def _sell(d: Devices, market: Market, take: Ints, sign: int) -> None:
 
 
 @njit(**KERNEL)
-def _place(d: Devices, gang: int, several: bool, need: Ints, take: Ints) -> None:
+def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> None:
     # Which machines, when all of a pool cost the same: unclaimed devices first; one machine: the fullest that has room;
     # several: as few as possible.
     take[:] = 0
@@ -193,7 +193,7 @@ def _place(d: Devices, gang: int, several: bool, need: Ints, take: Ints) -> None
 
 @njit(**KERNEL)
 def _best(
-    jobs: RoundJobs, j: int, d: Devices, market: Market, room: Room, take: Ints, places: bool
+    jobs: RoundJobs, j: int, d: FreeDevices, market: Market, room: Room, take: Ints, places: bool
 ) -> tuple[float, float, bool]:
     """(payoff, rate, does it keep what it holds) of the best allocation of job j; ``places``: its machines in ``take``."""
     gang, terms = jobs.gang[j], jobs.terms[j]
@@ -232,7 +232,7 @@ def _best(
 
 
 @njit(**KERNEL)
-def value_all(jobs: RoundJobs, d: Devices, market: Market, room: Room, payoff: Floats, density: Floats) -> None:
+def value_all(jobs: RoundJobs, d: FreeDevices, market: Market, room: Room, payoff: Floats, density: Floats) -> None:
     """Payoff of every job alone at the prices of ``d``, f64[m], and payoff per device and round charged; -inf: no place."""
     for j in range(jobs.gang.size):
         value, rate, _ = _best(jobs, j, d, market, room, room.machines[1], False)
@@ -244,7 +244,7 @@ def value_all(jobs: RoundJobs, d: Devices, market: Market, room: Room, payoff: F
 
 
 @njit(**KERNEL)
-def _unclaim(jobs: RoundJobs, j: int, d: Devices) -> None:
+def _unclaim(jobs: RoundJobs, j: int, d: FreeDevices) -> None:
     for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
         d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
 
@@ -263,7 +263,7 @@ def _record(j: int, kept: bool, take: Ints, taken: Taken) -> None:
 
 @njit(**KERNEL)
 def serve(
-    jobs: RoundJobs, order: Ints, hope: Floats, width: int, d: Devices, market: Market, room: Room, taken: Taken
+    jobs: RoundJobs, order: Ints, hope: Floats, width: int, d: FreeDevices, market: Market, room: Room, taken: Taken
 ) -> float:
     """Serve the jobs of ``order`` in windows of ``width``; the total payoff. ``hope`` f64[m]: no job is worth more."""
     total, at = 0.0, 0
@@ -292,7 +292,7 @@ def serve(
 
 
 @njit(**KERNEL)
-def _window(jobs: RoundJobs, width: int, hope: Floats, d: Devices, market: Market, room: Room) -> float:
+def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, market: Market, room: Room) -> float:
     """The best way to take or skip the jobs ``choice[2, :width]`` one after the other: ``choice[1]``, ``best``."""
     state, best = room.choice[0], 0.0
     room.choice[1, :width] = 0

@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class Schedule(Protocol):
+class PricedSchedule(Protocol):
     """A way to run a job; `optsched.models.hadar_packing.JobSchedule` is one."""
 
     @property
@@ -75,7 +75,7 @@ class PrimalDual:
         """D = sum_j mu_j + sum_q c_q k_q."""
         return float(np.dot(self.price_of.capacity, self.prices)) + sum(self.payoff)
 
-    def offer(self, schedules: Sequence[Schedule]) -> int | None:
+    def offer(self, schedules: Sequence[PricedSchedule]) -> int | None:
         """The schedule taken, as its position; None: the job is rejected. Of equal payoffs the first wins."""
         k, best, mu = self.prices, None, 0.0
         for s, schedule in enumerate(schedules):
@@ -91,5 +91,5 @@ class PrimalDual:
                 self.sold[q] += w
         return best
 
-    def _fits(self, schedule: Schedule) -> bool:
+    def _fits(self, schedule: PricedSchedule) -> bool:
         return all(self.sold[q] + w <= self.price_of.capacity[q] for q, w in schedule.demand)

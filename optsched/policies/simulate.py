@@ -10,7 +10,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.simulation.elastic import run_elastic
 from optsched.simulation.elastic_policy import ElasticPolicy
-from optsched.simulation.engine import Progress, run_policy
+from optsched.simulation.engine import Advance, run_policy
 from optsched.simulation.forked import run_forked
 from optsched.simulation.forking_policy import ForkingPolicy
 from optsched.simulation.iterations import run_iterations
@@ -26,7 +26,7 @@ def simulate(
     policy: str | Policy | OrderedPolicy | ForkingPolicy | TaskPolicy | SharingPolicy | ElasticPolicy | Specification,
     placement: str | None = None,
     *,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
 ) -> Run:
     """Replay ``instance`` under a policy.
 
@@ -68,7 +68,7 @@ def simulate(
     return _simulate(instance.relative, chosen, progress).on_clock(instance)
 
 
-def _simulate(instance: Instance, chosen: Specification, progress: Progress | None) -> Run:
+def _simulate(instance: Instance, chosen: Specification, progress: Advance | None) -> Run:
     """The run of an instance whose time counts from its first arrival."""
     if at_task_level(chosen.policy):
         return run_iterations(

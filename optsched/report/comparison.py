@@ -19,7 +19,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.problem.table import Table
-from optsched.simulation.engine import Progress
+from optsched.simulation.engine import Advance
 from optsched.simulation.run import Run
 
 __all__ = ["KNOWN", "BoundShown", "Line", "Report", "compare", "evaluate", "stated_optimum", "verified_bound"]
@@ -155,7 +155,7 @@ def evaluate(
     objective: str | None = None,
     *,
     skipped_rows: int = 0,
-    progress: Callable[[str], Progress] | None = None,
+    progress: Callable[[str], Advance] | None = None,
     finished: Callable[[Run], None] | None = None,
 ) -> Report:
     """Run policies and bound the optimum; everything in the report has been checked twice.

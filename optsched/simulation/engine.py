@@ -39,7 +39,7 @@ from optsched.simulation.state import (
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
 
-Progress = Callable[[int, int], None]
+Advance = Callable[[int, int], None]
 SLICE = 200_000  # events between two reports of progress
 
 
@@ -49,7 +49,7 @@ def run_policy(
     placement: Placement,
     *,
     name: str | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
 ) -> Run:
     """Replay an instance under a policy and a placement rule.
 
@@ -119,7 +119,7 @@ def _legal(order: Order, name: str, n: int) -> Order:
     return order
 
 
-def _run_order(state: State, placement: Placement, name: str, progress: Progress | None) -> State:
+def _run_order(state: State, placement: Placement, name: str, progress: Advance | None) -> State:
     while True:
         status = run_ordered(placement.place, state, slice_of(run_ordered, SLICE))
         if progress is not None:
@@ -144,7 +144,7 @@ def _run_python(
     placement: Placement,
     hooks: PolicyHooks,
     knowledge: Knowledge,
-    progress: Progress | None,
+    progress: Advance | None,
 ) -> State:
     policy, instance = hooks.policy, hooks.instance
     reported = 0

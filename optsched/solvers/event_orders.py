@@ -43,10 +43,10 @@ from optsched.errors import OptschedError
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 
-__all__ = ["EventOrders", "LeastOrder", "Order"]
+__all__ = ["EventOrder", "EventOrders", "LeastOrder"]
 
 Floats = npt.NDArray[np.float64]
-Order = tuple[int, ...]  # the job of every event: first its start, then its end
+EventOrder = tuple[int, ...]  # the job of every event: first its start, then its end
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 SIDE_BY_SIDE = 100  # orders in one call of the solver: five times as fast as one by one
 
@@ -59,7 +59,7 @@ class LeastOrder:
     """
 
     value: float
-    order: Order
+    order: EventOrder
     start: Floats
     orders: int
     bound: Fraction | None
@@ -73,11 +73,11 @@ class EventOrders:
     release: Sequence[Fraction]
     rates: Mapping[int, Sequence[Fraction]]
 
-    def __iter__(self) -> Iterator[Order]:
+    def __iter__(self) -> Iterator[EventOrder]:
         """Every order in which the active jobs are always a set of `rates`; (2n)! / 2^n of them where all sets are."""
         n = len(self.work)
 
-        def grow(order: Order, active: int, coming: frozenset[int]) -> Iterator[Order]:
+        def grow(order: EventOrder, active: int, coming: frozenset[int]) -> Iterator[EventOrder]:
             if len(order) == 2 * n:
                 yield order
             for j in range(n):
@@ -91,7 +91,7 @@ class EventOrders:
         """Solve the program of every order; ``certify``: also prove a bound in fractions. n >= 1."""
         width = 2 * len(self.work)
         unit = max(float(r + e) for r, e in zip(self.release, self.work, strict=True))
-        value, order, times, solved = math.inf, Order(), np.zeros(width), 0
+        value, order, times, solved = math.inf, EventOrder(), np.zeros(width), 0
         bound: Fraction | None = None
         orders = iter(self)
         while batch := list(islice(orders, SIDE_BY_SIDE)):
@@ -112,7 +112,7 @@ class EventOrders:
             solved += len(batch)
         return LeastOrder(value, order, times[[order.index(j) for j in range(width // 2)]], solved, bound)
 
-    def program(self, orders: Sequence[Order], unit: float = 1.0) -> LinearProgram:
+    def program(self, orders: Sequence[EventOrder], unit: float = 1.0) -> LinearProgram:
         """The programs of ``orders`` side by side, times in ``unit`` seconds.
 
         Of every order the columns t, d_0, ..., d_2n-2, then of the next; rows (1) of every j, then (2).
@@ -136,7 +136,7 @@ class EventOrders:
         need = np.tile(np.array([float(x) for x in (*self.work, *self.release)]) / unit, len(orders))
         return LinearProgram.from_arrays(cost.ravel(), matrix, need, np.full(need.size, np.inf))
 
-    def proved(self, order: Order, multipliers: Floats) -> Fraction:
+    def proved(self, order: EventOrder, multipliers: Floats) -> Fraction:
         """The exact bound on the order's value that multipliers (u_j, then w_j) prove once they are made feasible."""
         n, zero = len(self.work), Fraction(0)
         y = [max(Fraction(value), zero) for value in multipliers.tolist()]

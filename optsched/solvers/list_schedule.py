@@ -116,8 +116,8 @@ class ListProblem:
 
 # --- orders ----------------------------------------------------------------------------------------------------------
 
-Order = Callable[[ListProblem, RegularCost], Ints]
-ORDERS: Registry[Order] = Registry("order")
+ListOrder = Callable[[ListProblem, RegularCost], Ints]
+ORDERS: Registry[ListOrder] = Registry("order")
 
 
 def _by(*keys: Floats | Ints) -> Ints:

@@ -23,7 +23,7 @@ from optsched.models.shared_jobs import Gang, SharedJobs, may_be_on, on_events, 
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.event_orders import EventOrders, LeastOrder
-from optsched.solvers.sharing_places import Places
+from optsched.solvers.sharing_places import SharedPlaces
 
 __all__ = ["MOST", "SharedOrderOptimum", "best_shared_order", "choices", "shared_orders"]
 
@@ -96,7 +96,7 @@ def best_shared_order(instance: Instance | SharedJobs, *, certify: bool = False)
 
 def choices(jobs: SharedJobs) -> list[tuple[tuple[Gang, ...], tuple[int, ...]]]:
     """GPUs and options of all jobs, of choices that are alike one; `InputError` for more than `MOST_PROGRAMS` programs."""
-    assignments = [first_gangs(jobs)] if one_gang_set(jobs) is None else Places(jobs).assignments()
+    assignments = [first_gangs(jobs)] if one_gang_set(jobs) is None else SharedPlaces(jobs).assignments()
     most = MOST_PROGRAMS * 2**jobs.n // math.factorial(2 * jobs.n)
     every = ((gangs, options) for gangs in assignments for options in product(*jobs.options))
     found = list(islice(every, most + 1))

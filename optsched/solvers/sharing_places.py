@@ -12,13 +12,13 @@ from itertools import groupby
 
 from optsched.models.shared_jobs import Gang, SharedJobs
 
-__all__ = ["Places", "joined"]
+__all__ = ["SharedPlaces", "joined"]
 
 Residents = tuple[tuple[int, ...], ...]  # jobs on every GPU
 Cells = list[list[list[int]]]  # of every node, its sets of alike GPUs
 
 
-class Places:
+class SharedPlaces:
     """The choices in one instance."""
 
     def __init__(self, jobs: SharedJobs) -> None:

@@ -37,7 +37,7 @@ from optsched.models.shared_jobs import Gang, SharedJobs
 from optsched.models.sharing_least import least_stay, work_rate
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
-from optsched.solvers.sharing_places import Places, joined
+from optsched.solvers.sharing_places import SharedPlaces, joined
 
 __all__ = ["MOST", "SharingOptimum", "sharing_optimum"]
 
@@ -135,7 +135,7 @@ class _Search:
         self, jobs: SharedJobs, number: Callable[[float], Number], node_limit: int | None, stop: Callable[[], bool]
     ) -> None:
         self.jobs, self.n, self.number = jobs, jobs.n, number
-        self.places, self.twin = Places(jobs), _twins(jobs)
+        self.places, self.twin = SharedPlaces(jobs), _twins(jobs)
         self.release = [number(r) - number(jobs.instance.epoch) for r in jobs.release]
         self.alone = [number(e) for e in jobs.least_seconds]
         self.xi = [[number(x) if math.isfinite(x) else x for x in row] for row in jobs.xi]

@@ -117,7 +117,7 @@ class Steps:
                     yield seconds_of(placed, self.scaling, size, steps, replicas, len(digits) > 1)
 
 
-class Goodput:
+class JobGoodput:
     """The rates of all jobs with one profile, batch, gang and memory. Rates in own iterations a second."""
 
     def __init__(self, steps: Steps, batch: int, gang: int) -> None:
@@ -168,21 +168,21 @@ class Goodputs:
         self._fastest = paces(instance)[0]
         columns = (instance.table[name].to_list() for name in ("profile", "batch_size", "gpus"))
         steps: dict[tuple[str, float], Steps] = {}
-        known: dict[tuple[str, float, int, int], Goodput] = {}
-        self._of: list[Goodput | None] = [None] * instance.n
+        known: dict[tuple[str, float, int, int], JobGoodput] = {}
+        self._of: list[JobGoodput | None] = [None] * instance.n
         for j, (profile, batch, gang) in enumerate(zip(*columns, strict=True)):
             if self.elastic[j]:
                 key = profile, float(instance.gpu_memory[j])
                 if key not in steps:
                     steps[key] = Steps(instance.scalings[profile], key[1])
                 if (*key, batch, gang) not in known:
-                    known[*key, batch, gang] = Goodput(steps[key], batch, gang)
+                    known[*key, batch, gang] = JobGoodput(steps[key], batch, gang)
                 self._of[j] = known[*key, batch, gang]
         self._tables: dict[tuple[int, int], Floats] = {}
         self._limits: dict[tuple[int, int], Floats] = {}
         self._rigid: dict[tuple[int, Places], float] = {}
 
-    def of(self, job: int) -> Goodput | None:
+    def of(self, job: int) -> JobGoodput | None:
         """The rates of an elastic job; None for a rigid one."""
         return self._of[job]
 

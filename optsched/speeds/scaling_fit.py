@@ -59,7 +59,7 @@ def step_rows(measured: MeasuredSteps, *, scalability: bool = True) -> StepRows:
 
 
 @dataclass(frozen=True)
-class Line:
+class FittedLine:
     """C = ``alpha`` + ``beta`` m seconds; ``r_squared`` the share of the variance that the line explains."""
 
     alpha: float
@@ -67,7 +67,7 @@ class Line:
     r_squared: float
 
 
-def one_gpu_line(rows: StepRows) -> Line:
+def one_gpu_line(rows: StepRows) -> FittedLine:
     """The line of computing on one GPU; `InputError` where fewer than two local batches were measured there."""
     alone = rows.replicas == 1
     m, computing = rows.local[alone], rows.computing[alone]
@@ -75,7 +75,7 @@ def one_gpu_line(rows: StepRows) -> Line:
         raise InputError("no line through fewer than two local batches on one GPU", field="local_bsz")
     beta, alpha = np.polyfit(m, computing, 1)
     left, spread = computing - alpha - beta * m, computing - computing.mean()
-    return Line(float(alpha), float(beta), float(1 - (left @ left) / (spread @ spread)))
+    return FittedLine(float(alpha), float(beta), float(1 - (left @ left) / (spread @ spread)))
 
 
 class JointFit:

@@ -54,7 +54,7 @@ PLACED = ("utilization", "slowdown", "consolidated")
 
 
 @dataclass(frozen=True)
-class Size:
+class ASrptSize:
     """How much is run. ``predicted_jobs`` fill the tables on predictors, which need a history to learn from."""
 
     nodes: tuple[int, ...]
@@ -81,7 +81,7 @@ class Size:
         )
 
 
-DEFAULT = Size(
+DEFAULT = ASrptSize(
     nodes=(4, 8, 16, 32),
     usual_nodes=8,
     loads=(0.5, 0.7, 0.9, 1.1),
@@ -91,7 +91,7 @@ DEFAULT = Size(
     jobs_per_gpu=10,
     predicted_jobs=2000,
 )
-SMALL = Size(
+SMALL = ASrptSize(
     nodes=(2,),
     usual_nodes=2,
     loads=(0.9,),
@@ -109,11 +109,11 @@ def declare(small: bool = False) -> tuple[Experiment, ...]:
     return (*_against_baselines(size), *_predictions(size), *_ablations(size))
 
 
-def _loads(size: Size, loads: Iterable[float], nodes: int | None = None, jobs: int = 0) -> dict[str, Workload]:
+def _loads(size: ASrptSize, loads: Iterable[float], nodes: int | None = None, jobs: int = 0) -> dict[str, Workload]:
     return {f"load {load:g}": size.workload(nodes, load, jobs=jobs) for load in loads}
 
 
-def _nics(size: Size) -> dict[str, Workload]:
+def _nics(size: ASrptSize) -> dict[str, Workload]:
     return {f"{nic / 1e9:g} GB/s": size.workload(nic=nic) for nic in size.nics}
 
 
@@ -123,11 +123,11 @@ def _with(key: str, value: float | str) -> str:
     return "a-srpt" if usual else f"a-srpt:{key}={value if isinstance(value, str) else f'{value:g}'}"
 
 
-def _usual(size: Size) -> str:
+def _usual(size: ASrptSize) -> str:
     return f"{size.usual_nodes * GPUS_PER_NODE} GPUs, load {size.usual_load:g}"
 
 
-def _against_baselines(size: Size) -> Iterable[Experiment]:
+def _against_baselines(size: ASrptSize) -> Iterable[Experiment]:
     for nodes in size.nodes:
         gpus = nodes * GPUS_PER_NODE
         yield Experiment(
@@ -159,7 +159,7 @@ def _against_baselines(size: Size) -> Iterable[Experiment]:
     )
 
 
-def _predictions(size: Size) -> Iterable[Experiment]:
+def _predictions(size: ASrptSize) -> Iterable[Experiment]:
     yield Experiment(
         "prediction-error",
         f"What do predictions cost that are wrong by a known factor, log-uniform in [1/error, error]? "
@@ -182,7 +182,7 @@ def _predictions(size: Size) -> Iterable[Experiment]:
     )
 
 
-def _ablations(size: Size) -> Iterable[Experiment]:
+def _ablations(size: ASrptSize) -> Iterable[Experiment]:
     usual = _usual(size)
     placed: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
         ("mapper", f"What is the mapper worth? {usual}", MAPPERS, "heavy-edge (auto)"),

@@ -94,7 +94,7 @@ def _over_first_fit(row: str, note: str) -> Published:
 
 
 @dataclass(frozen=True)
-class Size:
+class AdaSrsfSize:
     """How much is run: the workload, ``seeds`` of the comparison of the rules, and ``full``, the scale of the large one."""
 
     jobs: int
@@ -104,8 +104,8 @@ class Size:
     full: int | None
 
 
-DEFAULT = Size(160, "16x4", 10, 20, 1000)
-SMALL = Size(40, "4x4", 4, None, None)
+DEFAULT = AdaSrsfSize(160, "16x4", 10, 20, 1000)
+SMALL = AdaSrsfSize(40, "4x4", 4, None, None)
 
 
 def declare(small: bool = False) -> tuple[Experiment, ...]:
@@ -114,12 +114,12 @@ def declare(small: bool = False) -> tuple[Experiment, ...]:
     return (*_placements(size), *_rules(size), *_networks(size), *_full(size))
 
 
-def _workload(size: Size, **parameters: float) -> Workload:
+def _workload(size: AdaSrsfSize, **parameters: float) -> Workload:
     return Workload.of("ada-srsf", jobs=size.jobs, cluster=size.cluster, **{"scale": size.scale, **parameters})
 
 
 def _experiment(
-    size: Size,
+    size: AdaSrsfSize,
     name: str,
     question: str,
     across: str,
@@ -135,7 +135,7 @@ def _experiment(
     return Experiment(name, question, across, where, rows, reference, shown, ITERATIONS, published, columns, seeds)
 
 
-def _placements(size: Size) -> Iterable[Experiment]:
+def _placements(size: AdaSrsfSize) -> Iterable[Experiment]:
     """Every placement with every rule, read both ways."""
     rules = {rule: f"{policy}+{{}}" for rule, policy in RULES.items()}
     yield _experiment(
@@ -164,7 +164,7 @@ def _placements(size: Size) -> Iterable[Experiment]:
     )
 
 
-def _rules(size: Size) -> Iterable[Experiment]:
+def _rules(size: AdaSrsfSize) -> Iterable[Experiment]:
     """The published gains, with as many workloads as a difference of a few per cent needs."""
     yield _experiment(
         size,
@@ -192,7 +192,7 @@ def _rules(size: Size) -> Iterable[Experiment]:
     )
 
 
-def _networks(size: Size) -> Iterable[Experiment]:
+def _networks(size: AdaSrsfSize) -> Iterable[Experiment]:
     b = ETHERNET_10G.seconds_per_byte
     for name, question, across, columns in (
         (
@@ -220,7 +220,7 @@ def _faster(times: int) -> dict[str, float]:
     return {"seconds_per_byte": usual.seconds_per_byte / times, "penalty": usual.penalty / times}
 
 
-def _full(size: Size) -> Iterable[Experiment]:
+def _full(size: AdaSrsfSize) -> Iterable[Experiment]:
     if size.full is None:
         return
     rows = {name: ON_BEST[name] for name in RULES if name != "srsf:k=3"} | {"first-fit": "ada-srsf+first-fit"}

@@ -13,7 +13,7 @@ from optsched.studies.experiment import Experiment, Numbers, Workload
 from optsched.studies.measures import Measurement
 
 Task = tuple[Workload, int, tuple[str, ...], Measurement]
-Progress = Callable[[int, int], None]
+Advance = Callable[[int, int], None]
 
 
 def tasks(experiments: Iterable[Experiment], seeds: Iterable[int]) -> list[Task]:
@@ -46,7 +46,7 @@ def run_all(
     seeds: Iterable[int],
     *,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
 ) -> Numbers:
     """All numbers of a study, over ``seeds`` where an experiment has no number of its own.
 

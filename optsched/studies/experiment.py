@@ -1,4 +1,4 @@
-"""`Experiment`: policies on workloads, declared as a table; `Outcome`: the same table with its numbers."""
+"""`Experiment`: policies on workloads, declared as a table; `RunOutcome`: the same table with its numbers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Experiment:
     published: tuple[Published, ...] = ()
     within: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None
-    remarks: tuple[Callable[[Outcome], list[str]], ...] = ()
+    remarks: tuple[Callable[[RunOutcome], list[str]], ...] = ()
 
     def __post_init__(self) -> None:
         if self.reference not in self.rows:
@@ -87,7 +87,7 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """An experiment with its numbers, over ``seeds``."""
 
     experiment: Experiment

@@ -7,20 +7,20 @@ from collections.abc import Iterable
 
 from optsched.rounding import significant
 from optsched.studies.estimate import Change, Estimate
-from optsched.studies.experiment import Outcome
+from optsched.studies.experiment import RunOutcome
 from optsched.studies.measures import OPEN, VIOLATED
 from optsched.studies.published import beside_published
 
 FIVEFOLD = 4.0
 
 
-def findings(outcome: Outcome) -> list[str]:
+def findings(outcome: RunOutcome) -> list[str]:
     """Who is lowest where, how the rows compare with the reference, theorems, published results and remarks."""
     remarks = [sentence for remark in outcome.experiment.remarks for sentence in remark(outcome)]
     return [*_winners(outcome), *_comparisons(outcome), *_guarantee(outcome), *beside_published(outcome), *remarks]
 
 
-def best(outcome: Outcome, column: str) -> tuple[list[str], list[str]]:
+def best(outcome: RunOutcome, column: str) -> tuple[list[str], list[str]]:
     """(rows of the lowest mean JCT: one, and those equal to it; other rows that paired intervals do not tell from it).
 
     Or of whatever the experiment compares by.
@@ -41,7 +41,7 @@ def _mean(value: Estimate | None) -> float:
     return math.inf if value is None else value.mean
 
 
-def _winners(outcome: Outcome) -> list[str]:
+def _winners(outcome: RunOutcome) -> list[str]:
     said: dict[str, list[str]] = {}
     for column in outcome.experiment.columns:
         first, beside = best(outcome, column)
@@ -55,7 +55,7 @@ def _winners(outcome: Outcome) -> list[str]:
     return [f"lowest {outcome.compared} at {_listed(columns)}: {text}" for text, columns in said.items()]
 
 
-def _comparisons(outcome: Outcome) -> list[str]:
+def _comparisons(outcome: RunOutcome) -> list[str]:
     """One sentence a row; rows of which the same is said share one."""
     reference = outcome.experiment.reference
     said: dict[str, list[str]] = {}
@@ -65,7 +65,7 @@ def _comparisons(outcome: Outcome) -> list[str]:
     return [f"{' | '.join(rows)} against {reference}: {text}" for text, rows in said.items()]
 
 
-def _comparison(outcome: Outcome, row: str) -> str:
+def _comparison(outcome: RunOutcome, row: str) -> str:
     at: dict[str, list[str]] = {}
     for column in outcome.experiment.columns:
         change = outcome.changes[row, column]
@@ -90,7 +90,7 @@ def _percent(change: float) -> str:
     return f"{100 * change:+.1f} %" if change < FIVEFOLD else f"x {1 + change:.3g}"
 
 
-def _guarantee(outcome: Outcome) -> list[str]:
+def _guarantee(outcome: RunOutcome) -> list[str]:
     cells = [(row, column) for row in outcome.experiment.rows for column in outcome.experiment.columns]
     every = [
         (v, row, column) for row, column in cells for v in outcome.values(row, column, "kept") if not math.isnan(v)
@@ -113,7 +113,7 @@ def _guarantee(outcome: Outcome) -> list[str]:
     ]
 
 
-def _margins(outcome: Outcome, cells: Iterable[tuple[str, str]]) -> list[tuple[float, float, float, str, str]]:
+def _margins(outcome: RunOutcome, cells: Iterable[tuple[str, str]]) -> list[tuple[float, float, float, str, str]]:
     found = []
     for row, column in cells:
         ratios, factors = outcome.values(row, column, "ratio"), outcome.values(row, column, "guarantee")

@@ -98,7 +98,7 @@ FORKING = ("forking itself", "most")  # the rest is what the baseline loses
 
 
 @dataclass(frozen=True)
-class Size:
+class HadarSize:
     """How much is run."""
 
     jobs: int
@@ -108,8 +108,8 @@ class Size:
     ablations: bool
 
 
-DEFAULT = Size(480, CLUSTER, ("philly", "even"), (1, 3, 4, 5, 8, 10, 12), True)
-SMALL = Size(24, "1x4:V100+1x4:P100+1x4:K80", ("philly",), (1, 5), False)
+DEFAULT = HadarSize(480, CLUSTER, ("philly", "even"), (1, 3, 4, 5, 8, 10, 12), True)
+SMALL = HadarSize(24, "1x4:V100+1x4:P100+1x4:K80", ("philly",), (1, 5), False)
 
 
 def declare(small: bool = False) -> tuple[Experiment, ...]:
@@ -118,7 +118,7 @@ def declare(small: bool = False) -> tuple[Experiment, ...]:
     return (*_trace(size, real=not small and philly_file() is not None), *_mixes(size))
 
 
-def _trace(size: Size, real: bool) -> Iterable[Experiment]:
+def _trace(size: HadarSize, real: bool) -> Iterable[Experiment]:
     source = "busiest hours of the Philly trace" if real else "a generated stand-in for the Philly trace"
     columns = {_label(classes, real): _workload(size, classes, real) for classes in size.classes}
     gpus = f"{size.jobs} jobs, {size.cluster}; {source}"
@@ -145,7 +145,7 @@ def _trace(size: Size, real: bool) -> Iterable[Experiment]:
             )
 
 
-def _workload(size: Size, classes: str, real: bool) -> Workload:
+def _workload(size: HadarSize, classes: str, real: bool) -> Workload:
     if real:
         return PhillyHours.of(jobs=size.jobs, cluster=size.cluster, classes=classes)
     return Workload.of("hadar-60", jobs=size.jobs, cluster=size.cluster, classes=classes, hours=8.0 * size.jobs / 480)
@@ -155,7 +155,7 @@ def _label(classes: str, real: bool) -> str:
     return {"philly": "as in the trace" if real else "as often as in the trace", "even": "a quarter each"}[classes]
 
 
-def _mixes(size: Size) -> Iterable[Experiment]:
+def _mixes(size: HadarSize) -> Iterable[Experiment]:
     for name, cluster, order, ratio, less in (
         ("lab", LAB, "rtx 3090/titan rtx/t4/rtx a2000/t400", 5.0, "-80 %"),
         ("aws", AWS, "v100/t4/k80", 2.0, "-50 %"),

@@ -37,8 +37,8 @@ class Published:
             raise ValueError(f"experiment {experiment}: what was published needs {missing}")
 
 
-class Measured(Protocol):
-    """What this module needs of an `optsched.studies.experiment.Outcome`."""
+class MeasuredValue(Protocol):
+    """What this module needs of an `optsched.studies.experiment.RunOutcome`."""
 
     @property
     def experiment(self) -> Any:
@@ -48,12 +48,12 @@ class Measured(Protocol):
         """One number a seed."""
 
 
-def beside_published(outcome: Measured) -> list[str]:
+def beside_published(outcome: MeasuredValue) -> list[str]:
     """A sentence for every published result and row that it was measured against: the ratio here, column by column."""
     return [_sentence(outcome, each, other) for each in outcome.experiment.published for other in each.against]
 
 
-def ratio_to(outcome: Measured, published: Published, other: str, column: str) -> Change | None:
+def ratio_to(outcome: MeasuredValue, published: Published, other: str, column: str) -> Change | None:
     """The measured ratio less 1, over the seeds; None where it is not defined."""
     ours, theirs = (outcome.values(row, column, published.measure) for row in (published.row, other))
     return relative(ours, theirs) if published.gain else relative(theirs, ours)
@@ -71,7 +71,7 @@ def verdict(change: Change, ratio: float) -> str:
     return "as published" if 1 + high >= ratio else "the same way, by less"
 
 
-def _sentence(outcome: Measured, published: Published, other: str) -> str:
+def _sentence(outcome: MeasuredValue, published: Published, other: str) -> str:
     said: dict[str, list[str]] = {}
     for column in outcome.experiment.columns:
         change = ratio_to(outcome, published, other, column)
@@ -86,7 +86,7 @@ def _sentence(outcome: Measured, published: Published, other: str) -> str:
     return f"published {published.what}{note}: {pair} = {published.ratio:.4g}; here {shown}"
 
 
-def _limit(outcome: Measured, published: Published, column: str) -> str:
+def _limit(outcome: MeasuredValue, published: Published, column: str) -> str:
     if published.most is None:
         return ""
     words, name = published.most

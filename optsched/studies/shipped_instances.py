@@ -24,7 +24,7 @@ MINUTES = 10.0  # a method that needs longer does not count as one
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ShippedRecipe:
     """One shipped instance before it is made: name, recipe, seed, parameters, objective, methods that prove it."""
 
     name: str
@@ -41,14 +41,14 @@ class Recipe:
         return instance.replace(name=self.name, objective=self.objective or instance.objective)
 
 
-def recipes() -> Iterator[Recipe]:
+def recipes() -> Iterator[ShippedRecipe]:
     """Every small instance that is shipped: 70, in families."""
     for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1), (15, 1), (20, 1)):
-        yield Recipe(
+        yield ShippedRecipe(
             f"single-{n:02d}-{seed}", "1|r_j|sum C_j", "machines", seed, {"jobs": n}, ("time-indexed", "positional")
         )
     for n, seed in ((6, 1), (7, 1), (8, 1), (8, 2), (9, 1), (10, 1), (12, 1)):
-        yield Recipe(
+        yield ShippedRecipe(
             f"single-weighted-{n:02d}-{seed}",
             "1|r_j|sum w_j C_j",
             "machines",
@@ -57,7 +57,7 @@ def recipes() -> Iterator[Recipe]:
             ("time-indexed", "cp-sat"),
         )
     for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1)):
-        yield Recipe(
+        yield ShippedRecipe(
             f"tardiness-{n:02d}-{seed}",
             "1||sum w_j T_j",
             "tardiness",
@@ -75,7 +75,7 @@ def recipes() -> Iterator[Recipe]:
         (3, 12, 1),
         (4, 12, 1),
     ):
-        yield Recipe(
+        yield ShippedRecipe(
             f"machines-{machines}-{n:02d}-{seed}",
             f"P{machines}|r_j|sum w_j C_j",
             "machines",
@@ -84,7 +84,7 @@ def recipes() -> Iterator[Recipe]:
             ("time-indexed", "cp-sat"),
         )
     for n, seed in ((6, 1), (6, 2), (8, 1), (8, 2), (8, 3), (10, 1), (10, 2), (12, 1), (12, 2), (15, 1)):
-        yield Recipe(
+        yield ShippedRecipe(
             f"rigid-{n:02d}-{seed}",
             "P8|r_j,size_j|sum C_j",
             "rigid",
@@ -93,7 +93,7 @@ def recipes() -> Iterator[Recipe]:
             ("rigid-time-indexed", "cp-sat"),
         )
     for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1)):
-        yield Recipe(
+        yield ShippedRecipe(
             f"rigid-weighted-{n:02d}-{seed}",
             "P8|r_j,size_j|sum w_j C_j",
             "rigid",
@@ -102,7 +102,7 @@ def recipes() -> Iterator[Recipe]:
             ("rigid-time-indexed", "cp-sat"),
         )
     for n, seed in ((6, 1), (8, 1), (10, 1), (12, 1)):
-        yield Recipe(
+        yield ShippedRecipe(
             f"rigid-makespan-{n:02d}-{seed}",
             "P8|r_j,size_j|C_max",
             "rigid",
@@ -112,7 +112,7 @@ def recipes() -> Iterator[Recipe]:
             "makespan",
         )
     for seed in (1, 2, 3):
-        yield Recipe(
+        yield ShippedRecipe(
             f"wide-gangs-08-{seed}",
             "P8|size_j|sum C_j",
             "rigid",
@@ -121,7 +121,7 @@ def recipes() -> Iterator[Recipe]:
             ("rigid-time-indexed", "cp-sat"),
         )
     for n, seed, nodes, gpus in DDL:
-        yield Recipe(
+        yield ShippedRecipe(
             f"ddl-{n:02d}-{seed}",
             f"P{nodes * gpus}|r_j,size_j,p_j(placement)|sum C_j",
             "ddl-small",
@@ -158,7 +158,7 @@ DDL = (
 )
 
 # The instance of `make run`: a week of a 64-GPU cluster near its capacity.
-CLUSTER_WEEK = Recipe(
+CLUSTER_WEEK = ShippedRecipe(
     "cluster-week",
     "P64|r_j,size_j,(pmtn)|sum C_j - r_j",
     "poisson",
@@ -177,7 +177,7 @@ CLUSTER_WEEK = Recipe(
 
 
 # Distributed training of well-known networks on 64 GPUs: NVLink inside a node, 10 Gbit/s between nodes.
-DDL_CLUSTER = Recipe(
+DDL_CLUSTER = ShippedRecipe(
     "ddl-cluster",
     "P64|r_j,size_j,p_j(placement)|sum C_j",
     "ddl-cluster",
@@ -187,11 +187,11 @@ DDL_CLUSTER = Recipe(
     "total_completion_time",
 )
 # Iterations task by task: all-reduces of 160 jobs on the network interfaces of 16 nodes of four GPUs, 10 GbE.
-CONTENTION_CLUSTER = Recipe(
+CONTENTION_CLUSTER = ShippedRecipe(
     "contention-cluster", "P64|r_j,size_j,tasks,contention|sum C_j - r_j", "ada-srsf", 1, {}, (), "total_flow_time"
 )
 # Training jobs with batch sizes on 16 GPUs of 11 GB that two jobs may share, each then 1.3 times as long.
-SHARING_CLUSTER = Recipe(
+SHARING_CLUSTER = ShippedRecipe(
     "sharing-cluster",
     "P16|r_j,size_j,two a GPU|sum C_j - r_j",
     "sharing-cluster",
@@ -241,7 +241,7 @@ def build(folder: Path) -> None:
     write_atomic(folder / "index.toml", header + "\n".join(entries))
 
 
-def _entry(recipe: Recipe, instance: Instance) -> str:
+def _entry(recipe: ShippedRecipe, instance: Instance) -> str:
     lines = {
         "name": recipe.name,
         "file": f"{recipe.name}.json",

@@ -111,7 +111,7 @@ REMARKS: tuple[Remark, ...] = (against(BSBF, FFS), against(JOINT, BSBF), by_work
 
 
 @dataclass(frozen=True)
-class Size:
+class SjfBsbfSize:
     """How much is run: parameters of the two clusters and of Gavel's job types, interference, loads, jobs of the
     heavy workload.
 
@@ -131,7 +131,7 @@ class Size:
     many: int | None = None
 
 
-DEFAULT = Size(
+DEFAULT = SjfBsbfSize(
     {"jobs": 240, "nodes": 16},
     {"jobs": 30, "nodes": 4, "mix": "testbed", "memory": 11e9, "load": 2.0},
     {"jobs": 240, "nodes": 16},
@@ -143,7 +143,7 @@ DEFAULT = Size(
     few=5,
     many=40,
 )
-SMALL = Size(
+SMALL = SjfBsbfSize(
     {"jobs": 24, "nodes": 4},
     {"jobs": 12, "nodes": 4, "mix": "testbed", "memory": 11e9, "load": 2.0},
     {"jobs": 24, "nodes": 4},
@@ -174,7 +174,7 @@ def _cluster(parameters: Mapping[str, Any], **more: Any) -> Workload:
     return Workload.of("sharing-cluster", **{**parameters, **more})
 
 
-def _sweeps(size: Size) -> Iterable[Experiment]:
+def _sweeps(size: SjfBsbfSize) -> Iterable[Experiment]:
     """Uniform interference: the lower and the upper half of the sweep are tables of their own, to be read on a screen."""
     middle = (len(size.sweep) + 1) // 2
     for cluster, parameters in (("64-gpus", size.large), ("16-gpus", size.testbed)):
@@ -204,13 +204,13 @@ def _sweep(
     )
 
 
-def _narrow(size: Size) -> Iterable[Experiment]:
+def _narrow(size: SjfBsbfSize) -> Iterable[Experiment]:
     """The same 64 GPUs without the jobs that hold up to half of them for hours."""
     question = "Does it depend on the widest gangs? No job of more than 16 GPUs"
     yield _sweep("no-wide-gangs", size.large, size.some_of_sweep, question, widest=16)
 
 
-def _parts(size: Size) -> Iterable[Experiment]:
+def _parts(size: SjfBsbfSize) -> Iterable[Experiment]:
     """Each part of SJF-BSBF taken away or given to its rival: the test, smaller sub-batches, the order of partners."""
     for name, parameters in (("parts-64-gpus", size.large), ("parts-16-gpus", size.testbed)):
         yield Experiment(
@@ -227,7 +227,7 @@ def _parts(size: Size) -> Iterable[Experiment]:
         )
 
 
-def _loads(size: Size) -> Iterable[Experiment]:
+def _loads(size: SjfBsbfSize) -> Iterable[Experiment]:
     for name, parameters in (("loads-64-gpus", size.large), ("loads-16-gpus", size.testbed)):
         yield Experiment(
             name,
@@ -244,7 +244,7 @@ def _loads(size: Size) -> Iterable[Experiment]:
         )
 
 
-def _restarts(size: Size) -> Iterable[Experiment]:
+def _restarts(size: SjfBsbfSize) -> Iterable[Experiment]:
     yield Experiment(
         "restarts",
         "How much of the distance to preemptive schedulers is their restart cost?",
@@ -258,7 +258,7 @@ def _restarts(size: Size) -> Iterable[Experiment]:
     )
 
 
-def _elastic(size: Size) -> Iterable[Experiment]:
+def _elastic(size: SjfBsbfSize) -> Iterable[Experiment]:
     rows = {row: ROWS[row] for row in (BSBF, "sjf", TIRESIAS, SRTF)} | {"goodput": "goodput:restart=30"}
     yield Experiment(
         "elastic",
@@ -273,7 +273,7 @@ def _elastic(size: Size) -> Iterable[Experiment]:
     )
 
 
-def _other_interference(size: Size) -> Iterable[Experiment]:
+def _other_interference(size: SjfBsbfSize) -> Iterable[Experiment]:
     """Ratios that differ from pair to pair: measured ones, drawn ones, and those of a formula."""
     measured = {gpu: Workload.of("sharing-gavel", **size.gavel, gpu=gpu) for gpu in ("P100", "V100", "K80")}
     drawn = Workload.of("sharing-gavel", **size.gavel, gpu="P100", xi="exp")
@@ -312,7 +312,7 @@ def _other_interference(size: Size) -> Iterable[Experiment]:
         )
 
 
-def _optima(size: Size) -> Iterable[Experiment]:
+def _optima(size: SjfBsbfSize) -> Iterable[Experiment]:
     """Ratios to the optimum of a few jobs, found by an exact search."""
     for gpus, jobs in ((1, 4), (2, 4), (4, 4)):
         yield Experiment(
@@ -329,7 +329,7 @@ def _optima(size: Size) -> Iterable[Experiment]:
         )
 
 
-def _partners(size: Size) -> Iterable[Experiment]:
+def _partners(size: SjfBsbfSize) -> Iterable[Experiment]:
     """The limit of the pair test: a gang with P partners, whose sum of completions a test of pairs does not see."""
     laws = dict.fromkeys(("running", "gang"), "log-uniform:low=0.1,high=10")
     for name, question, across, columns in (

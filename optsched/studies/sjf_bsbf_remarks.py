@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from optsched.rounding import significant
-from optsched.studies.experiment import Outcome
+from optsched.studies.experiment import RunOutcome
 from optsched.studies.findings import change_text
 
-Remark = Callable[[Outcome], list[str]]
+Remark = Callable[[RunOutcome], list[str]]
 
 
 def against(row: str, other: str) -> Remark:
     """How ``row`` compares with ``other``, which need not be the reference, in every column."""
 
-    def remark(outcome: Outcome) -> list[str]:
+    def remark(outcome: RunOutcome) -> list[str]:
         parts = []
         for column in outcome.experiment.columns:
             change = outcome.change(row, other, column)
@@ -29,7 +29,7 @@ def against(row: str, other: str) -> Remark:
 def by_workload(row: str, other: str) -> Remark:
     """On how many of the workloads ``row`` is below, equal to, above ``other``."""
 
-    def remark(outcome: Outcome) -> list[str]:
+    def remark(outcome: RunOutcome) -> list[str]:
         name = outcome.experiment.measurement.compared
         said: dict[str, list[str]] = {}
         for column in outcome.experiment.columns:
@@ -46,7 +46,7 @@ def by_workload(row: str, other: str) -> Remark:
 def worst(*rows: str) -> Remark:
     """The largest value of the compared measure over the workloads of every column."""
 
-    def remark(outcome: Outcome) -> list[str]:
+    def remark(outcome: RunOutcome) -> list[str]:
         name, columns = outcome.experiment.measurement.compared, list(outcome.experiment.columns)
         most = {
             row: [f"{significant(max(outcome.values(row, c, name)), 3, 'up')} at {c}" for c in columns] for row in rows

@@ -8,9 +8,9 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.registry import Registry
-from optsched.studies.campaign import Progress, run_all
+from optsched.studies.campaign import Advance, run_all
 from optsched.studies.estimate import CONFIDENCE
-from optsched.studies.experiment import Experiment, Outcome
+from optsched.studies.experiment import Experiment, RunOutcome
 from optsched.studies.findings import findings
 from optsched.studies.measures import OBJECTIVE, Measure
 
@@ -41,7 +41,7 @@ class Study:
         *,
         small: bool = False,
         workers: int | None = None,
-        progress: Progress | None = None,
+        progress: Advance | None = None,
     ) -> Reproduction:
         """Run all experiments on the seeds 1..``seeds`` (default: the usual number, or that of the experiment).
 
@@ -57,7 +57,7 @@ class Study:
         named = tuple(range(1, (self.seeds if seeds is None else seeds) + 1))
         numbers = run_all(experiments, named, workers=workers, progress=progress)
         return Reproduction(
-            self, small, named, tuple(Outcome(each, each.seeds_of(named), numbers) for each in experiments)
+            self, small, named, tuple(RunOutcome(each, each.seeds_of(named), numbers) for each in experiments)
         )
 
 
@@ -68,7 +68,7 @@ class Reproduction:
     study: Study
     small: bool
     seeds: tuple[int, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[RunOutcome, ...]
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
 from optsched.bounds.shared_machine import UNIT, charged_by_load, shared_jobs
-from optsched.bounds.shared_pairs import Rows, SharedPairs
+from optsched.bounds.shared_pairs import PairRows, SharedPairs
 from optsched.bounds.verifier import busy_pieces
 from optsched.errors import InputError
 from optsched.guarantees.proven import Proven
@@ -271,7 +271,7 @@ def test_rounded_charges_keep_every_inequality(seed: int, classes: int) -> None:
     pairs = SharedPairs(
         np.zeros(0, dtype=np.int64),
         classes,
-        (Rows(a, b, 1 / (sides[:, 0] * sides[:, 1]), 1 / (sides[:, 2] * sides[:, 3]), exact),),
+        (PairRows(a, b, 1 / (sides[:, 0] * sides[:, 1]), 1 / (sides[:, 2] * sides[:, 3]), exact),),
     )
     best = pairs.best_charges(rng.random((classes, 1)))
     whole = pairs.rounded(best, UNIT)[:, 0].tolist()

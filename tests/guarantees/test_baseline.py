@@ -12,7 +12,7 @@ import pytest
 from guarantees.theorems import false_theorem, filed
 from optsched.errors import InputError
 from optsched.guarantees import baseline
-from optsched.guarantees.evaluate import Measured, PolicyRatios, RatioTable, ratios
+from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, RatioTable, ratios
 from optsched.guarantees.proven import BoundShown
 from optsched.guarantees.suites import Suite
 
@@ -33,7 +33,7 @@ def table(**values: float) -> RatioTable:
     """``first`` on three instances of optimum 100 with these values."""
     given = {"one-1": 110.0, "one-2": 120.0, "two-1": 150.0, **{k.replace("_", "-"): v for k, v in values.items()}}
     bound = BoundShown(100.0, "known-optimum", "gang-nonpreemptive", True)
-    rows = tuple(Measured(name, "makespan", "first", value, bound) for name, value in given.items())
+    rows = tuple(MeasuredRatio(name, "makespan", "first", value, bound) for name, value in given.items())
     return RatioTable("all", (PolicyRatios("first", rows),))
 
 

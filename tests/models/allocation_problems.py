@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from optsched.models.gavel_allocation import Allocation, AllocationProblem
+from optsched.models.gavel_allocation import AllocationProblem, TimeShares
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def problems(draw: st.DrawFn, *, most: int = 5, runs_everywhere: bool = False) -
     )
 
 
-def is_feasible(problem: AllocationProblem, allocation: Allocation) -> bool:
+def is_feasible(problem: AllocationProblem, allocation: TimeShares) -> bool:
     """(1)-(3) of the base constraints, to 1e-7."""
     X = allocation.X
     in_time = X.sum(axis=1) <= 1 + 1e-7

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.models import gavel_proportional
-from optsched.models.gavel_allocation import Allocation, AllocationProblem, effective_throughput
+from optsched.models.gavel_allocation import AllocationProblem, TimeShares, effective_throughput
 
 
 def test_by_hand() -> None:
@@ -67,6 +67,6 @@ def test_equal_jobs_get_equal_throughputs(problem: AllocationProblem) -> None:
 def test_a_worse_allocation_has_a_gap() -> None:
     problem = AllocationProblem(np.array([[1.0], [1.0]]), np.array([1, 1]), np.array([1.0]))
     best = gavel_proportional.allocate(problem)
-    worse = Allocation(np.array([[0.4], [0.6]]), 2 * math.log(0.24**0.5), best.prices)
+    worse = TimeShares(np.array([[0.4], [0.6]]), 2 * math.log(0.24**0.5), best.prices)
     gap = gavel_proportional.optimality_gap(problem, worse)
     assert gap >= best.value - worse.value > 0.01

@@ -10,7 +10,7 @@ import pytest
 
 from optsched.plot import gantt, occupancy, plot_file
 from optsched.plot.node_image import busy_share
-from optsched.plot.rows import Rows
+from optsched.plot.rows import PlotRows
 from optsched.plot.shared_cells import NOBODY, shared_cells
 from optsched.plot.timeline import Timeline
 from optsched.problem.instance import Instance, Job
@@ -59,7 +59,7 @@ def test_whoever_starts_takes_the_first_free_lane() -> None:
 
 
 def test_blocks_are_half_as_high_where_gpus_are_shared(pair: SharedSchedule) -> None:
-    blocks = Rows(Timeline.of(pair)).blocks
+    blocks = PlotRows(Timeline.of(pair)).blocks
     rows = zip(blocks.segment, blocks.left, blocks.right, blocks.upper, blocks.lower, blocks.xi, strict=True)
     found = {tuple(round(float(x), 3) for x in row) for row in rows}
     nan = {row for row in found if np.isnan(row[-1])}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.policies.gavel_rounds import Devices, RoundBook
+from optsched.policies.gavel_rounds import RoundBook, RoundDevices
 
 
 def book(share: list[list[float]], length: float = 100.0) -> RoundBook:
@@ -86,7 +86,7 @@ def test_the_selection_among_many_is_that_of_a_plain_sort(seed: int) -> None:
 def test_devices_suffice_and_are_kept_where_they_are_free(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size, pool = rng.integers(1, 5, 8), rng.integers(0, 3, 8)
-    devices = Devices(10, pool, size)
+    devices = RoundDevices(10, pool, size)
     capacity = np.bincount(pool, weights=size, minlength=3).astype(int)
     gangs, before = rng.integers(1, 5, 10), {}
     for _ in range(6):
@@ -117,6 +117,6 @@ def test_devices_suffice_and_are_kept_where_they_are_free(seed: int) -> None:
 
 
 def test_a_gang_goes_to_one_node_where_one_can_hold_it_larger_gangs_first() -> None:
-    devices = Devices(3, np.zeros(3, dtype=int), np.array([2, 4, 2]))
+    devices = RoundDevices(3, np.zeros(3, dtype=int), np.array([2, 4, 2]))
     devices.give(np.array([0, 1, 2]), np.zeros(3, dtype=int), np.array([1, 4, 3]))
     assert devices.of(np.array([0, 1, 2])) == [((2, 1),), ((1, 4),), ((0, 2), (2, 1))]

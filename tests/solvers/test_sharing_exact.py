@@ -23,7 +23,7 @@ from optsched.models.shared_jobs import SharedJobs, on_events, shared_completion
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
-from optsched.solvers.event_orders import EventOrders, Order
+from optsched.solvers.event_orders import EventOrder, EventOrders
 from optsched.solvers.sharing_orders import best_shared_order
 from optsched.solvers.sharing_search import SharingOptimum, sharing_optimum
 from optsched.speeds.sharing_pair import sharing_pair
@@ -193,7 +193,7 @@ def test_multipliers_prove_the_optimum_exactly(n: int, xi: str) -> None:
     assert optimum.value * (1 - Fraction(1, 10**9)) <= found.bound <= optimum.value
 
 
-def orders_of(n: int, sets: Iterable[int]) -> list[Order]:
+def orders_of(n: int, sets: Iterable[int]) -> list[EventOrder]:
     return list(EventOrders([Fraction(1)] * n, [Fraction(0)] * n, dict.fromkeys([0, *sets], ())))
 
 

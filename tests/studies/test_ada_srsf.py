@@ -176,10 +176,10 @@ def test_a_column_may_change_the_policy_and_an_experiment_has_its_own_seeds() ->
 def test_the_comparison_of_rules_on_twenty_workloads() -> None:
     (experiment,) = (each for each in STUDIES.get("ada-srsf").declare(False) if each.name == "rules")
     from optsched.studies.campaign import run_all
-    from optsched.studies.experiment import Outcome
+    from optsched.studies.experiment import RunOutcome
 
     seeds = experiment.seeds_of(())
-    outcome = Outcome(experiment, seeds, run_all([experiment], seeds))
+    outcome = RunOutcome(experiment, seeds, run_all([experiment], seeds))
     for column in experiment.columns:
         two, three, ada = (outcome.change(rule, "srsf:k=1", column) for rule in ("srsf:k=2", "srsf:k=3", "ada-srsf"))
         assert two is not None

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from optsched.studies.experiment import Experiment, Outcome, Workload
+from optsched.studies.experiment import Experiment, RunOutcome, Workload
 from optsched.studies.findings import best, findings
 
 AT = {"low": Workload.of("machines", jobs=5), "high": Workload.of("machines", jobs=6)}
@@ -14,7 +14,7 @@ ROWS = {"A": "fifo", "B": "sjf", "C": "srtf"}
 SEEDS = (1, 2, 3)
 
 
-def outcome(jct: dict[str, list[list[float]]], **more: dict[str, list[list[float]]]) -> Outcome:
+def outcome(jct: dict[str, list[list[float]]], **more: dict[str, list[list[float]]]) -> RunOutcome:
     """``jct[row][column]`` = one number a seed; other measures, ``kept`` among them, in the same form."""
     numbers = {}
     for row, policy in ROWS.items():
@@ -23,7 +23,7 @@ def outcome(jct: dict[str, list[list[float]]], **more: dict[str, list[list[float
                 cell = {name: table[row][c][k] for name, table in more.items() if row in table}
                 defaults = {"mean_jct": jct[row][c][k], "kept": math.nan, "ratio": 1.0, "guarantee": math.nan}
                 numbers[workload, seed, policy] = defaults | cell
-    return Outcome(Experiment("e", "?", "load", AT, ROWS, "A", ("mean_jct",)), SEEDS, numbers)
+    return RunOutcome(Experiment("e", "?", "load", AT, ROWS, "A", ("mean_jct",)), SEEDS, numbers)
 
 
 CLEAR = {
@@ -60,7 +60,7 @@ def test_the_sentences_turn_round_with_the_numbers() -> None:
 
 def test_one_number_a_cell_shows_no_difference() -> None:
     found = outcome(CLEAR)
-    single = Outcome(found.experiment, (1,), found.numbers)
+    single = RunOutcome(found.experiment, (1,), found.numbers)
     assert [s for s in findings(single) if "against" in s] == [
         "B against A: no difference shown at low, high",
         "C against A: equal at low, high",

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from optsched.studies.estimate import Change
-from optsched.studies.experiment import Experiment, Outcome, Workload
+from optsched.studies.experiment import Experiment, RunOutcome, Workload
 from optsched.studies.findings import findings
 from optsched.studies.measures import Measure, Measurement
 from optsched.studies.published import Published, verdict
@@ -25,7 +25,7 @@ MEASUREMENT = Measurement(
 )
 
 
-def outcome(published: Published, numbers: dict[str, dict[str, list[list[float]]]], seeds: int = 3) -> Outcome:
+def outcome(published: Published, numbers: dict[str, dict[str, list[list[float]]]], seeds: int = 3) -> RunOutcome:
     """``numbers[measure][row][column]`` = one number a seed."""
     cells = {
         (workload, k + 1, policy): {name: table[row][c][k] for name, table in numbers.items()} | {"kept": math.nan}
@@ -34,7 +34,7 @@ def outcome(published: Published, numbers: dict[str, dict[str, list[list[float]]
         for k in range(seeds)
     }
     made = Experiment("e", "?", "jobs", AT, ROWS, "ours", ("time",), MEASUREMENT, (published,))
-    return Outcome(made, tuple(range(1, seeds + 1)), cells)
+    return RunOutcome(made, tuple(range(1, seeds + 1)), cells)
 
 
 TIMES = {"time": {"ours": [[10, 11, 12], [10, 11, 12]], "theirs": [[20, 22.2, 24.1], [8, 8.7, 9.6]]}}

@@ -21,7 +21,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
-from optsched.studies.experiment import Experiment, Outcome, Workload
+from optsched.studies.experiment import Experiment, RunOutcome, Workload
 from optsched.studies.findings import findings
 from optsched.studies.sjf_bsbf import ALL_ROWS, DEFAULT, PARTS, RESTARTS, ROWS, SWEEP
 from optsched.studies.sjf_bsbf_measures import (
@@ -208,7 +208,7 @@ def test_where_the_test_of_pairs_loses(partners: int, pairwise: float, waiting: 
     assert sums["sjf-bsbf:joint=true"] == pytest.approx(min(pairwise, waiting))
 
 
-def told(**values: list[float]) -> Outcome:
+def told(**values: list[float]) -> RunOutcome:
     """An outcome of three columns with these mean JCTs, those of a column after each other."""
     columns = {name: Workload.of("sharing-cluster", xi=1.0 + k) for k, name in enumerate(("low", "mid", "high"))}
     rows = {row: row for row in values}
@@ -220,7 +220,7 @@ def told(**values: list[float]) -> Outcome:
         for s, seed in enumerate(seeds)
         for row in rows
     }
-    return Outcome(experiment, seeds, numbers)
+    return RunOutcome(experiment, seeds, numbers)
 
 
 def test_remarks_are_computed() -> None:
@@ -239,7 +239,7 @@ def test_remarks_are_computed() -> None:
 
 def test_an_experiment_says_its_remarks_last() -> None:
     plain = told(one=[1.0] * 3, two=[2.0] * 3)
-    marked = Outcome(replace(plain.experiment, remarks=(lambda _: ["last"],)), plain.seeds, plain.numbers)
+    marked = RunOutcome(replace(plain.experiment, remarks=(lambda _: ["last"],)), plain.seeds, plain.numbers)
     assert findings(marked) == [*findings(plain), "last"]
 
 

@@ -8,7 +8,7 @@ from optsched.simulation.policy import Floats
 
 
 @ALLOCATIONS.register("fifo")
-class Fifo(AllocationRule):
+class FifoShares(AllocationRule):
     """Jobs in order of arrival; each has all of its time on one type drawn among those with room, and keeps it.
 
     The head of the queue inherits the type of a job that ended where it fits, else draws; it blocks those behind it.
