@@ -116,6 +116,11 @@ def solve_program(instance: Source, model: str, time_limit: float | None = None)
     """Solve the program that ``NAME[:key=value,...]`` names on an instance, and its dual where it has one.
 
     Raises `InputError` as `formulate`; `OptschedError` where a solver gives up.
+
+    >>> import optsched as osd
+    >>> found = osd.solve_program(osd.generate("hetero-small", seed=1), "hadar-primal:rounds=3")
+    >>> found.status, round(found.value, 3), round(found.opposite.value, 3)
+    ('optimal', 6.216, 6.216)
     """
     given = instance_of(instance).relative
     program, data = data_of(given, model)
