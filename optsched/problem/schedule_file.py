@@ -54,22 +54,11 @@ def write_segments(
     """Write segments to ``.json`` or ``.parquet``, whole or not at all; ``steps`` i64[S] where jobs share GPUs."""
     header = {"format": FORMAT, "instance": digest, "policy": policy, **stated}
     suffix = suffix_of(path)
-    names = [ids[j] for j in job.tolist()]
     if suffix == ".parquet":
-        spans = zip(gpu_offset[:-1].tolist(), gpu_offset[1:].tolist(), strict=True)
-        spans_list = list(spans)
-        nodes, indexes = gpu_node.tolist(), gpu_index.tolist()
-        table = pl.DataFrame(
-            {
-                "job": names,
-                "node": [nodes[a:b] for a, b in spans_list],
-                "index": [indexes[a:b] for a, b in spans_list],
-                "start": start,
-                "end": end,
-                "work": work,
-            },
-            schema=_COLUMNS,
-        )
+        names = pl.Series(list(ids), dtype=pl.String).gather(job)
+        table = pl.DataFrame({"job": names, "start": start, "end": end, "work": work})
+        gangs = _lists(np.diff(gpu_offset), node=gpu_node, index=gpu_index)
+        table = pl.concat([table, gangs], how="horizontal").select(list(_COLUMNS)).cast(_COLUMNS)  # type: ignore[arg-type]
         if steps is not None:
             table = table.with_columns(pl.Series("steps", steps, dtype=pl.Int64))
         with atomic_path(path) as temporary:
@@ -77,9 +66,10 @@ def write_segments(
         return
     if suffix != ".json":
         raise InputError("cannot tell the format of a schedule from its name", file=path, legal=".json or .parquet")
+    called = [ids[j] for j in job.tolist()]
     pairs = np.stack([gpu_node, gpu_index], axis=1).tolist() if gpu_node.size else []
     rows = []
-    for s, name in enumerate(names):
+    for s, name in enumerate(called):
         row = {"job": name, "gpus": pairs[gpu_offset[s] : gpu_offset[s + 1]]}
         for field, column in (("start", start), ("end", end), ("work", work)):
             row[field] = short_number(float(column[s]))
@@ -89,6 +79,18 @@ def write_segments(
     head = json.dumps(header, indent=1)[:-2]
     body = ",\n".join(rows)
     write_atomic(path, f'{head},\n "segments": [\n{body}\n ]\n}}\n')
+
+
+def _lists(length: Array, **columns: Array) -> pl.DataFrame:
+    """Columns of lists: row s has the next ``length[s]`` entries of each; O(entries), in numpy and polars alone."""
+    row = np.repeat(np.arange(length.size), length)
+    some = pl.DataFrame({"row": row, **columns}).group_by("row", maintain_order=True).agg(pl.all()).drop("row")
+    if some.height == length.size:
+        return some
+    place = np.where(length > 0, np.cumsum(length > 0) - 1, some.height)  # behind the last one: a list of nothing
+    return some.vstack(some.clear().select(pl.lit([], dtype=kind).alias(name) for name, kind in some.schema.items()))[
+        place
+    ]
 
 
 def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> tuple[Any, ...]:

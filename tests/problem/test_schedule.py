@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.gpu_names import assign_gpus
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment, node_first
+from optsched.problem.schedule_file import _lists
 
 TWO = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2", "two")
 SEGMENTS = [
@@ -287,3 +289,13 @@ def test_the_name_says_the_format(tmp_path: Path, name: str) -> None:
 def test_a_missing_file_is_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=f"{name}: no such file$"):
         Schedule.load(tmp_path / name, TWO)
+
+
+@given(st.lists(st.integers(0, 3), max_size=30))
+def test_lists_are_cut_where_the_segments_end(length: list[int]) -> None:
+    """Also where a segment has no GPU, at the ends, and where none has any."""
+    node = np.arange(sum(length)) * 3
+    ends = np.cumsum([0, *length])
+    made = _lists(np.array(length, dtype=np.int64), node=node, index=node + 1)
+    assert made["node"].to_list() == [node[a:b].tolist() for a, b in pairwise(ends)]
+    assert made["index"].to_list() == [(node[a:b] + 1).tolist() for a, b in pairwise(ends)]
