@@ -11,10 +11,12 @@ from simulation.instances import MIXED, random_instance
 from simulation.shared_world import random_shared_instance
 from simulation.task_instances import random_task_instance
 
+from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.predictors import PREDICTORS
+from optsched.policies.simulate import simulate
 from optsched.policies.specification import names_nodes, serves, specify
 from optsched.problem.instance import Instance
 
@@ -57,6 +59,18 @@ def specifications() -> list[str]:
     return found + [f"spjf:predictor={name}" for name in PREDICTORS.names()]
 
 
+def refuses(spec: str, instance: Instance) -> bool:
+    """Is a policy without theory for how transfers contend here, measured, or on a link that contention speeds up?"""
+    contention = instance.contention
+    if contention is None or not (contention.measured or contention.penalty < 0):
+        return False
+    try:
+        simulate(instance, spec)
+    except InputError:
+        return True
+    return False
+
+
 def cases(seed: int = 0) -> list[tuple[str, str]]:
     """(policy, example) of all that serve each other."""
     found = []
@@ -66,6 +80,8 @@ def cases(seed: int = 0) -> list[tuple[str, str]]:
             if not serves(chosen.policy, instance):
                 continue
             if instance.at_task_level and chosen.placement.shared is None and not names_nodes(chosen.policy):
+                continue
+            if instance.contention is not None and refuses(spec, instance):
                 continue
             found.append((spec, name))
     return found
