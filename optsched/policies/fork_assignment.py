@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from optsched.policies.ties import leading
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -47,7 +49,7 @@ class Assignment:
         relative = self.rates / mean_rates(self.rates, count)[:, None]
         can = np.maximum((self.rates > 0).sum(axis=0), 1)
         speed = relative.sum(axis=0) / can
-        return np.argsort(-speed[self.node_group], kind="stable")
+        return np.argsort(-leading(speed)[self.node_group], kind="stable")
 
 
 def mean_rates(rates: Floats, count: Ints) -> Floats:
@@ -68,7 +70,7 @@ def by_work(round_: Assignment, left: Floats, seconds: float) -> None:
         rate = round_.rates[:, round_.node_group[node]]
         may = (rate > 0) & (round_.spare > 0)
         while (may := may & (round_.gang <= round_.free[node])).any():
-            j = int(np.argmax(np.where(may, plan / mean, -np.inf)))
+            j = int(np.argmax(leading(np.where(may, plan / mean, -np.inf))))
             round_.give(j, node)
             plan[j] -= rate[j] * seconds
             may[j] = False
@@ -82,7 +84,7 @@ def by_payoff(round_: Assignment, left: Floats, weight: Floats) -> None:
     """
     slope = np.where(round_.rates > 0, weight[:, None] * round_.rates / left[:, None], -1.0)
     members = [np.flatnonzero(round_.node_group == m) for m in range(slope.shape[1])]
-    for pair in np.argsort(-slope, axis=None, kind="stable").tolist():
+    for pair in np.argsort(-leading(slope), axis=None, kind="stable").tolist():
         j, m = divmod(pair, slope.shape[1])
         if slope[j, m] < 0:
             return

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
+from optsched.policies.ties import leading
 from optsched.simulation.policy import Floats, Ints
 
 MORE = 4  # times as many jobs as GPUs are looked at first: some run elsewhere already, some do not fit
@@ -61,10 +62,12 @@ class RoundBook:
         priority = self.priorities(active)
         chosen = np.full(active.size, -1, dtype=np.int64)
         for t in order.tolist():
-            urgency, left = np.ascontiguousarray(priority[:, t]), int(capacity[t])
+            urgency, left = np.ascontiguousarray(leading(priority[:, t])), int(capacity[t])
             for some in likely(urgency, left):
                 jobs = active[some]
-                first = some[np.lexsort((-self.share[jobs, t], -self.deficit[jobs, t], -urgency[some]))]
+                first = some[
+                    np.lexsort((-leading(self.share[jobs, t]), -leading(self.deficit[jobs, t]), -urgency[some]))
+                ]
                 left = take(chosen, first, urgency, rate, gang, left, t, strict)
                 if left == 0:
                     break

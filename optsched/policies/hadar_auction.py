@@ -32,6 +32,7 @@ from optsched.policies.hadar_round import (
     serve,
     value_all,
 )
+from optsched.policies.ties import leading
 from optsched.simulation.policy import Floats, Ints
 
 Where = tuple[tuple[int, int], ...]  # (node, GPUs there)
@@ -90,7 +91,7 @@ class Auction:
         density = np.empty(m)
         open_round(devices, market)
         value_all(jobs, devices, market, room, payoff, density)
-        order = np.lexsort((np.arange(m), jobs.gang, -density))
+        order = np.lexsort((np.arange(m), jobs.gang, -leading(density)))
         worth = order[payoff[order] > 0]
         serve(jobs, worth, payoff, self.width, devices, market, room, taken)
         if self.fill and devices.free.any():

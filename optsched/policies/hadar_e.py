@@ -14,6 +14,7 @@ from optsched.policies import POLICIES
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.job_tracker import JobTracker
 from optsched.policies.throughput_estimates import KINDS, ThroughputEstimates
+from optsched.policies.ties import leading
 from optsched.simulation.forking_policy import Copy, CopyDone, Floats, ForkingView, Ints
 from optsched.simulation.policy import Knowledge
 
@@ -116,7 +117,7 @@ class HadarE:
         on: list[tuple[int, int]] = []
         missing = int(view.gpus[j])
         may = np.flatnonzero(view.eligible(j) & (free > 0))
-        for node in may[np.lexsort((-free[may], -speed[may]))].tolist():
+        for node in may[np.lexsort((-free[may], -leading(speed[may])))].tolist():
             count = min(missing, int(free[node]))
             on, missing = [*on, (node, count)], missing - count
             if missing == 0:

@@ -77,3 +77,17 @@ def test_another_unit_changes_no_run(spec: str, name: str) -> None:
 def test_no_other_unit_changes_any_run(seed: int, unit: float) -> None:
     for spec, name in cases(seed):
         assert_the_same(spec, name, unit, seed, exact=unit in BINARY)
+
+
+# what decided differently in another unit before ties were compared by their leading bits
+TIES = [
+    ("gavel", "elastic", 1e3, 1),
+    ("hadar", "alike", 1e-3, 3),
+    ("hadar-e", "sharing", 1e3, 3),
+    ("hadar-e", "sharing", 1e6, 3),
+]
+
+
+@pytest.mark.parametrize(("spec", "name", "unit", "seed"), TIES)
+def test_no_unit_breaks_a_tie(spec: str, name: str, unit: float, seed: int) -> None:
+    assert_the_same(spec, name, unit, seed, exact=False)
