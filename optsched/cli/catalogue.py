@@ -5,10 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.registry import Registry, near_matches
+
+if TYPE_CHECKING:
+    from optsched.solvers.method import Method
 
 
 def _first_line(thing: Any) -> str:
@@ -60,7 +63,7 @@ def _models() -> list[tuple[str, str]]:
         for name, f in FORMULATIONS.items()
     }
     others = {
-        name: f"{_first_line(inspect.getmodule(method.run))}; exact, class {method.schedule_class}"
+        name: f"{method.statement or _own_line(method)}; exact, class {method.schedule_class}"
         for name, method in METHODS.items()
         if name not in rows
     }
@@ -70,6 +73,11 @@ def _models() -> list[tuple[str, str]]:
         if name not in others
     }
     return sorted((rows | others | programs).items())
+
+
+def _own_line(method: Method) -> str:
+    # "The method cp-sat: OR-Tools' ..." says its name once more than a table of names needs.
+    return _first_line(inspect.getmodule(method.run)).removeprefix(f"The method {method.name}: ").rstrip(".")
 
 
 def _bounds() -> list[tuple[str, str]]:

@@ -34,12 +34,14 @@ class Method:
     """One way to solve. ``applies(state)`` is None, or one sentence why not; ``run(state)`` brings the bounds together.
 
     ``schedule_class``: over which schedules it minimises; a state has the class of the method that was asked for.
+    ``statement``: one line for people; "": the first line of its module.
     """
 
     name: str
     applies: Callable[[SolveState], str | None]
     run: Callable[[SolveState], MethodReport]
     schedule_class: str = EXCLUSIVE
+    statement: str = ""
 
 
 METHODS: Registry[Method] = Registry("model", package="optsched.solvers.methods")

@@ -12,6 +12,7 @@ import pytest
 from invariance.examples import examples
 
 import optsched as osd
+from optsched.cli.catalogue import KINDS
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.random_transfers import random_transfers
@@ -227,3 +228,11 @@ def test_solve_has_no_schedule_to_write_and_no_objective_to_choose(
 def test_list_models_shows_them_all(screen: Callable[..., Any]) -> None:
     shown = screen(200, "list", "models").out
     assert all(f"│{name} " in shown for name in [*PROGRAMS.names(), *FORMULATIONS.names()])
+
+
+def test_every_model_has_a_line_of_its_own() -> None:
+    lines: dict[str, list[str]] = {}
+    for name, line in KINDS["models"]():
+        lines.setdefault(line, []).append(name.removesuffix("-cvxpy"))  # one program in two languages
+    assert [each for each in lines.values() if len(set(each)) > 1] == []
+    assert not any(".;" in line for line in lines)

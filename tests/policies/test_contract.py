@@ -158,7 +158,7 @@ def test_only_a_preemptive_policy_preempts_and_counts_how_often(spec: str) -> No
 def test_policies_that_may_stop_jobs_do_so_somewhere() -> None:
     """The instances are crowded enough for that: what is said of preemption above is said of something."""
     stopped = {spec.partition(":")[0].partition("+")[0] for spec in PAIRS if sum(r.preemptions for r in base(spec))}
-    assert stopped == {"srtf", "srtf-gpu", "tiresias", "hadar", "hadar-commit", "gavel"}
+    assert stopped >= {"srtf", "srtf-gpu", "tiresias", "hadar", "hadar-commit", "gavel"}
 
 
 @pytest.mark.parametrize("spec", PAIRS)

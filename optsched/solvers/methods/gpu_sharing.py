@@ -110,6 +110,18 @@ def _solve_branching(state: SolveState) -> MethodReport:
     return MethodReport("branch and bound", nodes=found.nodes, note=note, status="feasible" if found.complete else None)
 
 
-METHODS.register(PROGRAM)(Method(PROGRAM, _program_reason, _solve_program, SHARING))
-METHODS.register(ORDERS)(Method(ORDERS, _orders_reason, _solve_orders, SHARING))
-METHODS.register(BRANCHING)(Method(BRANCHING, lambda state: _reason(state, MOST), _solve_branching, SHARING))
+METHODS.register(PROGRAM)(
+    Method(PROGRAM, _program_reason, _solve_program, SHARING, "two jobs a GPU: one mixed-integer program over events")
+)
+METHODS.register(ORDERS)(
+    Method(ORDERS, _orders_reason, _solve_orders, SHARING, "two jobs a GPU: a linear program for every order of events")
+)
+METHODS.register(BRANCHING)(
+    Method(
+        BRANCHING,
+        lambda state: _reason(state, MOST),
+        _solve_branching,
+        SHARING,
+        "two jobs a GPU: branch and bound over starts at events",
+    )
+)

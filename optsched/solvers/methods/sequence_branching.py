@@ -1,4 +1,4 @@
-"""The method ``sequence-branching``: clusters on which no two gangs fit together are one machine (`single_machine`)."""
+"""The method ``sequence-branching``: clusters on which no two gangs fit together are one machine."""
 
 from __future__ import annotations
 
