@@ -62,7 +62,13 @@ class _Reader:
         """The table as Arrow, or None where the file cannot be read within a minute."""
         with self._lock:
             process = self._running()
-            clock = threading.Timer(LONGEST, process.kill)
+            late = threading.Event()
+
+            def too_late() -> None:
+                late.set()
+                process.kill()
+
+            clock = threading.Timer(LONGEST, too_late)
             clock.start()
             try:
                 return _answer(process, content) or None
@@ -71,6 +77,9 @@ class _Reader:
                 return None
             finally:
                 clock.cancel()
+                clock.join()
+                if late.is_set():  # perhaps after it had answered: it is not for the next file to notice
+                    self.close()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._of != os.getpid() or self._process.poll() is not None:
