@@ -111,7 +111,11 @@ def packing_names(
 
 
 def allocation_of(instance: Instance) -> AllocationProblem:
-    """All jobs at once, as a policy of Gavel would see them when nobody has run yet: rates together on each type."""
+    """All jobs at once, as a policy of Gavel would see them when nobody has run yet: n jobs, R types.
+
+    Rates f64[n, R] in units of work a second of the whole gang, on the best placement it can have on each type; 0 where the
+    type has fewer GPUs than the gang. `InputError` as of `AllocationProblem`, e.g. for a weight of 0. O(n R).
+    """
     speeds = type_speeds(instance)
     whole = instance.gpus[:, None] <= speeds.capacity[None, :]
     return AllocationProblem(

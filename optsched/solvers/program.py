@@ -69,7 +69,11 @@ def formulate(instance: Source, model: str, objective: str | None = None, *, rel
 
 @dataclass(frozen=True)
 class ProgramSolution:
-    """The optimum of a program: ``value`` is what ``meaning`` says, ``duals`` by name, ``opposite`` is that of its dual."""
+    """The optimum of a program: ``value`` is what ``meaning`` says, ``opposite`` is the same of its dual.
+
+    ``bound``: what the solver proved, on the other side of ``value`` (None: nothing); ``seconds`` of the clock, with
+    building; ``duals``: d value / d what there is, in units of ``value`` a device or job.
+    """
 
     model: str
     meaning: str
@@ -115,7 +119,9 @@ class ProgramSolution:
 def solve_program(instance: Source, model: str, time_limit: float | None = None) -> ProgramSolution:
     """Solve the program that ``NAME[:key=value,...]`` names on an instance, and its dual where it has one.
 
-    Raises `InputError` as `formulate`; `OptschedError` where a solver gives up.
+    ``time_limit``: seconds for each of the two solves; None: until the end. An LP or MIP is ``optimal`` with a bound that
+    HiGHS proved; a convex program is so to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: time
+    was up. Raises `InputError` as `formulate`; `OptschedError` where a solver gives up.
 
     >>> import optsched as osd
     >>> found = osd.solve_program(osd.generate("hetero-small", seed=1), "hadar-primal:rounds=3")
@@ -139,7 +145,7 @@ def _solved(program: Program, data: Any, instance: Instance, time_limit: float |
     except InputError:
         if not hasattr(model, "is_dcp"):
             raise
-        return _convex(program, model, data, instance, began)
+        return _convex(program, model, data, instance, began, time_limit)
     session = Session(linear)
     outcome = session.solve(time_limit=time_limit)
     duals: dict[str, float] = {}
@@ -165,15 +171,19 @@ def _size(linear: LinearProgram) -> Size:
     return Size(rows, columns, linear.A.nnz)
 
 
-def _convex(program: Program, model: Any, data: Any, instance: Instance, began: float) -> ProgramSolution:
+def _convex(
+    program: Program, model: Any, data: Any, instance: Instance, began: float, time_limit: float | None
+) -> ProgramSolution:
     import cvxpy as cp
 
-    model.solve(solver=cp.CLARABEL)
-    if model.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+    model.solve(solver=cp.CLARABEL, **({} if time_limit is None else {"time_limit": time_limit}))
+    # optimal to the solver's tolerances; where it did not reach them, what it has is no more than a solution
+    status = {cp.OPTIMAL: "optimal", cp.OPTIMAL_INACCURATE: "feasible", cp.USER_LIMIT: "limit"}.get(model.status)
+    if status is None:
         raise OptschedError(f"Clarabel: {program.name} ended {model.status}")
-    value = float(model.value)
-    duals = dict(program.duals(model, data, instance)) if program.duals else {}
+    value = None if status == "limit" else float(model.value)
+    duals = dict(program.duals(model, data, instance)) if program.duals and status == "optimal" else {}
     rows = sum(constraint.size for constraint in model.constraints)
     columns = sum(variable.size for variable in model.variables())
     size, seconds = Size(rows, columns), time.perf_counter() - began
-    return ProgramSolution(program.name, program.value, "optimal", value, None, "Clarabel", size, seconds, duals)
+    return ProgramSolution(program.name, program.value, status, value, None, "Clarabel", size, seconds, duals)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from invariance.examples import examples
@@ -228,6 +229,27 @@ def test_solve_has_no_schedule_to_write_and_no_objective_to_choose(
 def test_list_models_shows_them_all(screen: Callable[..., Any]) -> None:
     shown = screen(200, "list", "models").out
     assert all(f"│{name} " in shown for name in [*PROGRAMS.names(), *FORMULATIONS.names()])
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"), [("optimal_inaccurate", "feasible"), ("user_limit", "limit"), ("optimal", "optimal")]
+)
+def test_a_convex_program_is_optimal_only_where_the_solver_says_so(
+    ended: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve, asked = cp.Problem.solve, dict[str, Any]()
+
+    def ends(self: Any, **options: Any) -> Any:
+        asked.update(options)
+        value = solve(self, solver=options["solver"])
+        self._status = ended
+        return value
+
+    monkeypatch.setattr(cp.Problem, "solve", ends)
+    found = solve_program(hetero(1), "gavel-proportional", time_limit=60)
+    assert (found.status, found.value is None, bool(found.duals)) == (said, said == "limit", said == "optimal")
+    assert found.bound is None  # nothing was proved
+    assert asked["time_limit"] == 60
 
 
 def test_every_model_has_a_line_of_its_own() -> None:
