@@ -1,7 +1,8 @@
 """Binary heaps in preallocated arrays, compiled by numba: no objects on a hot path.
 
-Two kinds. `push` / `pop`: a heap of integers by value. `insert` / `remove`: an indexed heap of items ordered by
-(level, key, item), where ``slot[item]`` is an item's place, so that any item can leave or move in O(log n).
+Two kinds. `push` / `pop`: a heap of integers by value. `insert` / `remove`: an indexed heap of `ENTRY` records in order of
+(level, key, item), where ``slot[item]`` is an item's place, so that any item can leave or move in O(log n). For the reverse
+order enter (-level, -key, ~item): its place is ``slot[item]``, too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ Floats = npt.NDArray[np.float64]
 # allocated in them and the caller's arrays outlive the call, while counting every look at an array, atomically, took
 # seven eighths of the engine's time.
 KERNEL: dict[str, Any] = {"cache": True, "_nrt": False}
+# Of small functions that only compiled ones call: no entry for Python, and inlined, since a state is many words to hand on.
+INNER: dict[str, Any] = {**KERNEL, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+ENTRY = np.dtype((np.record, [("key", np.float64), ("level", np.int32), ("number", np.int32)]), align=True)
 
 
 @njit(**KERNEL)
@@ -58,67 +63,87 @@ def pop(heap: Ints, base: int, size: int) -> int:
     return top
 
 
-@njit(inline="always", **KERNEL)
-def before(a: int, b: int, level: Ints, key: Floats) -> bool:
-    """Is item ``a`` served before item ``b``: smaller (level, key, item)?"""
-    if level[a] != level[b]:
-        return bool(level[a] < level[b])
-    if key[a] != key[b]:
-        return bool(key[a] < key[b])
-    return a < b
-
-
 @njit(**KERNEL)
-def _sift_up(items: Ints, base: int, i: int, slot: Ints, level: Ints, key: Floats) -> int:
-    item = items[base + i]
+def before(level: int, key: float, item: int, other: Any) -> bool:
+    """Is (level, key, item) served before the entry ``other`` of an indexed heap?"""
+    if level != other.level:
+        return bool(level < other.level)
+    if key != other.key:
+        return bool(key < other.key)
+    return bool(item < other.number)
+
+
+@njit(**INNER)
+def _put(heap: Any, i: int, level: int, key: float, item: int) -> None:
+    entry = heap[i]
+    entry.level = level
+    entry.key = key
+    entry.number = item
+
+
+@njit(**INNER)
+def _rise(heap: Any, base: int, i: int, level: int, key: float, item: int, slot: Ints) -> int:
+    # Where an entry that is at most at place i belongs; those that it passes move down.
     while i > 0:
         parent = (i - 1) >> 1
-        other = items[base + parent]
-        if not before(item, other, level, key):
+        over = heap[base + parent]
+        if not before(level, key, item, over):
             break
-        items[base + i] = other
-        slot[other] = i
+        _put(heap, base + i, over.level, over.key, over.number)
+        slot[max(over.number, ~over.number)] = i
         i = parent
-    items[base + i] = item
-    slot[item] = i
     return i
 
 
-@njit(**KERNEL)
-def _sift_down(items: Ints, base: int, size: int, i: int, slot: Ints, level: Ints, key: Floats) -> None:
-    item = items[base + i]
+@njit(**INNER)
+def _sink(heap: Any, base: int, size: int, i: int, level: int, key: float, item: int, slot: Ints) -> int:
+    # Where an entry that is at least at place i belongs; those that pass it move up.
     while True:
         child = 2 * i + 1
         if child >= size:
             break
-        if child + 1 < size and before(items[base + child + 1], items[base + child], level, key):
+        under = heap[base + child]
+        if child + 1 < size and before(
+            heap[base + child + 1].level, heap[base + child + 1].key, heap[base + child + 1].number, under
+        ):
             child += 1
-        other = items[base + child]
-        if not before(other, item, level, key):
+            under = heap[base + child]
+        if before(level, key, item, under):
             break
-        items[base + i] = other
-        slot[other] = i
+        _put(heap, base + i, under.level, under.key, under.number)
+        slot[max(under.number, ~under.number)] = i
         i = child
-    items[base + i] = item
-    slot[item] = i
+    return i
 
 
 @njit(**KERNEL)
-def insert(items: Ints, base: int, size: int, item: int, slot: Ints, level: Ints, key: Floats) -> int:
-    """Add ``item`` to the indexed heap in ``items[base : base + size]``; the new size. O(log size)."""
-    items[base + size] = item
-    _sift_up(items, base, size, slot, level, key)
+def insert(heap: Any, base: int, size: int, level: int, key: float, item: int, slot: Ints) -> int:
+    """Add (level, key, item) to the indexed heap in ``heap[base : base + size]``; the new size. O(log size)."""
+    i = _rise(heap, base, size, level, key, item, slot)
+    _put(heap, base + i, level, key, item)
+    slot[max(item, ~item)] = i
     return size + 1
 
 
 @njit(**KERNEL)
-def remove(items: Ints, base: int, size: int, item: int, slot: Ints, level: Ints, key: Floats) -> int:
+def remove(heap: Any, base: int, size: int, item: int, slot: Ints) -> int:
     """Take ``item`` out of the indexed heap that holds it; the new size. O(log size)."""
-    i = slot[item]
-    last = items[base + size - 1]
-    slot[item] = -1
-    if last != item:
-        items[base + i] = last
-        slot[last] = i
-        _sift_down(items, base, size - 1, _sift_up(items, base, i, slot, level, key), slot, level, key)
+    i = slot[max(item, ~item)]
+    slot[max(item, ~item)] = -1
+    last = heap[base + size - 1]
+    level, key, moved = last.level, last.key, last.number
+    if moved != item:
+        i = _rise(heap, base, i, level, key, moved, slot)
+        i = _sink(heap, base, size - 1, i, level, key, moved, slot)
+        _put(heap, base + i, level, key, moved)
+        slot[max(moved, ~moved)] = i
     return size - 1
+
+
+@njit(**KERNEL)
+def lower(heap: Any, base: int, size: int, level: int, key: float, slot: Ints) -> None:
+    """Give the first entry of an indexed heap another (level, key), with which it is served later. O(log size)."""
+    item = heap[base].number
+    i = _sink(heap, base, size, 0, level, key, item, slot)
+    _put(heap, base + i, level, key, item)
+    slot[max(item, ~item)] = i

@@ -12,16 +12,17 @@ from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import apply_moves, place, start, stop
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Start, Stop, Wake
-from optsched.simulation.state import FREE, NOW, RUNNING, WAITING, State
+from optsched.simulation.records import RUNNING, WAITING
+from optsched.simulation.state import COUNT, FREE, POOL, Site, State
 from optsched.simulation.wakes import Wakes
 
 
 class Decisions:
     """Carries decisions out; ``wakes`` keeps the times at which the policy wants to be asked."""
 
-    def __init__(self, placement: Placement, instance: Instance, name: str, *, names_nodes: bool) -> None:
+    def __init__(self, placement: Placement, instance: Instance, site: Site, name: str, *, names_nodes: bool) -> None:
         self._placement, self._instance, self._name = placement, instance, name
-        self._names_nodes = names_nodes
+        self._site, self._names_nodes = site, names_nodes
         self.wakes = Wakes(name)
 
     def apply(self, decisions: Any, state: State) -> None:
@@ -63,11 +64,11 @@ class Decisions:
         if pairs.dtype != np.int64 or moved.dtype != np.int64 or pairs.shape[1:] != (2,) or moved.ndim != 1:
             return 0  # one by one, to say what is wrong
         node, count = np.ascontiguousarray(pairs.T)
-        return apply_moves(state, moved, np.array(first, dtype=np.int64), node, count)
+        return apply_moves(state, self._site, moved, np.array(first, dtype=np.int64), node, count)
 
     def _one(self, decision: Any, state: State) -> None:
         if isinstance(decision, Wake):
-            now = float(state.clock[NOW])
+            now = float(state.world[0].now)
             if not (_is_real(decision.time) and decision.time > now):
                 raise self._wrong(state, f"{decision!r} is not later than now")
             self.wakes.add(float(decision.time))
@@ -78,32 +79,32 @@ class Decisions:
         if not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
             raise self._wrong(state, f"there is no job {j!r}")
         if isinstance(decision, Stop):
-            if state.status[j] != RUNNING:
+            if state.jobs[j].status != RUNNING:
                 raise self._wrong(state, f"job {self._instance.ids[j]!r} is stopped but does not run")
-            stop(state, j)
+            stop(state, self._site, j)
         else:
             self._start(decision, state)
 
     def _start(self, decision: Start, state: State) -> None:
         j, job = decision.job, self._instance.ids[decision.job]
-        if state.status[j] != WAITING:
+        if state.jobs[j].status != WAITING:
             raise self._wrong(state, f"job {job!r} is started but does not wait")
         if decision.on is not None:
             entries = self._named(decision.on, state, j)
         else:
-            fits = state.gpus[j] <= state.counters[FREE]
-            entries = place(self._placement.place, state, j, state.free) if fits else 0
+            fits = state.jobs[j].gpus <= state.world[0].free
+            entries = place(self._placement.place, state, self._site, j) if fits else 0
         if entries == 0:
-            gang = state.gpus[j]
+            gang = state.jobs[j].gpus
             raise self._wrong(state, f"job {job!r} is started but its {gang} GPUs do not fit (ask view.fits first)")
-        start(state, j, entries)
+        start(state, self._site, j, entries)
 
     def _named(self, on: Any, state: State, j: int) -> int:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
         if not self._names_nodes:  # then the engine may count alike nodes together
             raise self._wrong(state, f"{on!r}: a policy that names nodes says so (names_nodes = True)")
-        eligible, free, job = state.eligible[state.kind[j]], state.free, self._instance.ids[j]
-        most, total = state.out_pool.size, 0
+        eligible, free, job = self._site.eligible[state.jobs[j].kind], state.pools[FREE], self._instance.ids[j]
+        most, total = int(state.world[0].width), 0
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
             legal = f"(node, GPUs) for 1 to {most} nodes"
             raise self._wrong(state, f"{on!r} names no GPUs for job {job!r} (legal: {legal})")
@@ -116,14 +117,16 @@ class Decisions:
             given = count + sum(other for name, other in on[:k] if name == node)
             if given > free[node]:
                 raise self._wrong(state, f"{where}, {given} in all: {free[node]} are free")
-            state.out_pool[k], state.out_count[k] = node, count
+            state.out[POOL, k], state.out[COUNT, k] = node, count
             total += count
-        if total != state.gpus[j]:
-            raise self._wrong(state, f"job {job!r} is started on {total} GPUs; its gang has {state.gpus[j]}")
+        if total != state.jobs[j].gpus:
+            raise self._wrong(state, f"job {job!r} is started on {total} GPUs; its gang has {state.jobs[j].gpus}")
         return len(on)
 
     def _wrong(self, state: State, what: str) -> SimulationError:
-        return SimulationError(f"policy {self._name} at {float(state.clock[NOW]) + self._instance.zero:.12g} s: {what}")
+        return SimulationError(
+            f"policy {self._name} at {float(state.world[0].now) + self._instance.zero:.12g} s: {what}"
+        )
 
 
 def _is_part(part: Any) -> bool:

@@ -19,23 +19,7 @@ from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
 from optsched.simulation.policy_hooks import PolicyHooks
 from optsched.simulation.run import Run, result
-from optsched.simulation.state import (
-    EVENTS,
-    FINISHED,
-    FRUITLESS,
-    LOGGED,
-    NEXT,
-    NOW,
-    SEGMENTS,
-    STARTS,
-    STOPS,
-    THRASHING,
-    TICK,
-    State,
-    grown,
-    log_room,
-    new_state,
-)
+from optsched.simulation.state import THRASHING, Site, State, grown, log_room, new_state
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
 
@@ -86,13 +70,14 @@ def run_policy(
     if callable(getattr(policy, "order", None)):
         jobs = KnownJobs(instance, knowledge, seconds_alone(instance))
         order = _legal(cast("OrderedPolicy", policy).order(jobs), name, instance.n)
-        state = _run_order(new_state(instance, order, placement), placement, name, progress)
+        state, site = new_state(instance, order, placement)
+        state = _run_order(state, site, placement, name, progress)
         preemptive = order.preemptive
     else:
         order = _legal(Order(key=instance.arrival, restart=getattr(policy, "restart", 0.0)), name, instance.n)
         hooks = PolicyHooks(policy, instance)
-        state = new_state(instance, order, placement, pooled=pooled)
-        state = _run_python(state, placement, hooks, knowledge, progress)
+        state, site = new_state(instance, order, placement, pooled=pooled)
+        state = _run_python(state, site, placement, hooks, knowledge, progress)
         preemptive = False
         told = hooks.told()
     return result(state, instance, pooled, name, knowledge, preemptive, clock.seconds, **told)
@@ -119,11 +104,11 @@ def _legal(order: Order, name: str, n: int) -> Order:
     return order
 
 
-def _run_order(state: State, placement: Placement, name: str, progress: Advance | None) -> State:
+def _run_order(state: State, site: Site, placement: Placement, name: str, progress: Advance | None) -> State:
     while True:
-        status = run_ordered(placement.place, state, slice_of(run_ordered, SLICE))
+        status = run_ordered(placement.place, state, site, slice_of(run_ordered, SLICE))
         if progress is not None:
-            progress(int(state.counters[FINISHED]), state.arrival.size)
+            progress(int(state.world[0].finished), state.jobs.size)
         if status == NEEDS_ROOM:
             state = grown(state)
         elif status == THRASHES:
@@ -134,49 +119,46 @@ def _run_order(state: State, placement: Placement, name: str, progress: Advance 
 
 def _thrashes(state: State, name: str) -> SimulationError:
     return SimulationError(
-        f"policy {name} at {state.clock[NOW]:g} s after the first arrival: {THRASHING} segments in a row did no work, "
+        f"policy {name} at {state.world[0].now:g} s after the first arrival: {THRASHING} segments in a row did no work, "
         "jobs are stopped before their restart is over"
     )
 
 
 def _run_python(
     state: State,
+    site: Site,
     placement: Placement,
     hooks: PolicyHooks,
     knowledge: Knowledge,
     progress: Advance | None,
 ) -> State:
     policy, instance = hooks.policy, hooks.instance
-    reported = 0
     names_nodes = bool(getattr(policy, "names_nodes", False))
-    decisions = Decisions(placement, instance, policy.name, names_nodes=names_nodes)
-    view = EngineView(state, placement, instance, knowledge, hooks.predicted)
+    decisions = Decisions(placement, instance, site, policy.name, names_nodes=names_nodes)
+    view = EngineView(state, site, placement, instance, knowledge, hooks.predicted)
     hooks.begin(view)
-    room, n = log_room(instance.cluster.gpus), instance.n
+    room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.world[0], 0
     while True:
-        if state.seg_job.size - state.counters[SEGMENTS] < room or state.log_pool.size - state.counters[LOGGED] < room:
+        if state.segments.size - w.segments < room or state.parts.size - w.logged < room:
             state = grown(state)
         t = next_time(state)
-        if t == math.inf or state.counters[FINISHED] == n:
+        if t == math.inf or w.finished == n:
             return state
-        if state.counters[FRUITLESS] >= THRASHING:
+        if w.fruitless >= THRASHING:
             raise _thrashes(state, policy.name)
-        came, ended = int(state.counters[NEXT]), int(state.counters[SEGMENTS])
-        moves = int(state.counters[STARTS] + state.counters[STOPS])
-        state.clock[TICK] = decisions.wakes.of_instant(last_of_instant(t))
-        apply_events(state, t)
-        arrived = state.by_arrival[came : state.counters[NEXT]].tolist()
-        finished = state.seg_job[
-            ended : state.counters[SEGMENTS]
-        ].tolist()  # only completions end a segment at an event
-        hooks.hear(float(state.clock[NOW]), arrived, finished)
+        came, ended, moves = int(w.next), int(w.segments), int(w.starts + w.stops)
+        w.tick = decisions.wakes.of_instant(last_of_instant(t))
+        apply_events(state, site, t)
+        arrived = state.jobs["nth"][came : w.next].tolist()
+        finished = state.segments["job"][ended : w.segments].tolist()  # only completions end a segment at an event
+        now = float(w.now)
+        hooks.hear(now, arrived, finished)
         view.refresh(state, arrived, finished)
         decisions.apply(policy.decide(view), state)
-        now, quiet = float(state.clock[NOW]), not (arrived or finished)
-        state.clock[TICK] = math.inf
-        acted = int(state.counters[STARTS] + state.counters[STOPS]) != moves
+        quiet, acted = not (arrived or finished), int(w.starts + w.stops) != moves
+        w.tick = math.inf
         event = next_time(state) if quiet else math.inf
-        state.clock[TICK] = decisions.wakes.due(now, event, quiet=quiet, acted=acted)
-        if progress is not None and state.counters[EVENTS] - reported > 1000:
-            reported = int(state.counters[EVENTS])
-            progress(int(state.counters[FINISHED]), state.arrival.size)
+        w.tick = decisions.wakes.due(now, event, quiet=quiet, acted=acted)
+        if progress is not None and w.events - reported > 1000:
+            reported = int(w.events)
+            progress(int(w.finished), n)

@@ -9,6 +9,10 @@ Preemptive: active jobs are walked in that order. A running job keeps its GPUs u
 waiting job takes idle GPUs; where these do not hold it, less important running jobs are evicted, the least important
 first, until it fits; evicted jobs whose GPUs turn out not to be needed keep running, the most important first. If evicting
 all of them would not do, nobody is evicted and the job waits.
+Running jobs stand in a heap, the least important first, by keys that may be out of date: a key that falls with work was
+never smaller than it is, so that the first one, brought up to date until it stays first, is the least important.
+
+Rules (`optsched.simulation.sharing_rule`): everybody who waits is asked about, in order.
 """
 
 from __future__ import annotations
@@ -19,225 +23,256 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, types
-from optsched.heap import KERNEL, before
+from optsched.heap import INNER, KERNEL, before, insert, lower, remove
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.simulation.executions import start, stop
 from optsched.simulation.instant import end_of_instant, next_tick, shortened
-from optsched.simulation.kernel import apply_events, next_time, start, stop
+from optsched.simulation.kernel import apply_events, next_time
 from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.simulation.policy import Order
-from optsched.simulation.state import (
-    ACTIVE,
-    EVENTS,
-    FADING,
-    FIRST_ROUND,
-    FREE,
-    FRUITLESS,
-    LOGGED,
-    NOW,
-    ORDERED,
-    PREEMPTIVE,
-    QUEUED,
-    ROUND,
-    RUNNING,
-    SEGMENTS,
-    SKIP,
-    THRASHING,
-    TICK,
-    State,
-    new_state,
-)
+from optsched.simulation.queues import forget_started
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, THRASHING, TRIAL, Sharing, Site, State, new_state
+from optsched.speeds.gpu_sharing import sharing_rates
 
-FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES = 0, 1, 2, 3
+FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES, ASKED = range(5)
 
 
-def _state_type() -> Any:
-    # The type of a state, taken from a real one: explicit types let any placement be passed as a function value.
-    instance = Instance([Job("a", duration=1)], Cluster.machines(1))
+def _types() -> Any:
+    # Those of a real state and its site: explicit types let any placement be passed as a function value.
+    instance = Instance([Job("a", duration=1)], Cluster.machines(1), interference=Interference())
     order = Order(key=instance.arrival)
-    return numba.typeof(new_state(instance, order, Placement("none", lambda *_: 0)))
+    none, sharing = Placement("none", lambda *_: 0), Sharing(sharing_rates(instance))
+    state, site = new_state(instance, order, none)
+    return [numba.typeof(each) for each in (state, site, new_state(instance, order, none, sharing=sharing)[1])]
 
 
 PLACE_TYPE = types.FunctionType(SIGNATURE)
-STATE_TYPE = _state_type()
+STATE_TYPE, SITE_TYPE, SHARED_SITE_TYPE = _types()
+RULE_SIGNATURE = types.int64(STATE_TYPE, SHARED_SITE_TYPE, types.int64)
+RULE_TYPE = types.FunctionType(RULE_SIGNATURE)
 
 
-@njit(cache=True, inline="always")
-def _place(place: Any, s: State, j: int, free: Any) -> int:
-    return place(j, s.gpus[j], free, s.size, s.eligible[s.kind[j]], s.random, s.tables, s.out_pool, s.out_count)
+@njit(**INNER)
+def _place(place: Any, s: State, site: Site, j: int, free: Any) -> int:
+    job = s.jobs[j]
+    eligible = site.eligible[job.kind]
+    return place(j, job.gpus, free, s.pools[SIZE], eligible, site.random, site.tables, s.out[POOL], s.out[COUNT])
 
 
-@njit(cache=True, inline="always")
+@njit(**INNER)
 def _head(s: State) -> int:
     # The most important waiting job of a kind that is not known not to fit; -1 when there is none.
     best = -1
-    for q in range(s.queue_size.size):
-        if s.queue_size[q] > 0 and s.blocked[q] == 0:
-            j = s.waiting[s.queue_first[q]]
-            if best < 0 or before(j, best, s.level, s.key):
-                best = j
-    return best
+    for q in range(s.queues.size):
+        queue = s.queues[q]
+        if queue.jobs > 0 and queue.blocked == 0:
+            first = s.heap[queue.first]
+            if best < 0 or before(first.level, first.key, first.number, s.heap[best]):
+                best = queue.first
+    return s.heap[best].number if best >= 0 else -1
 
 
-@njit(cache=True, inline="always")
-def _decide(place: Any, s: State) -> None:
-    skip = s.rule[SKIP] != 0
-    while s.counters[QUEUED] > 0:
+@njit(**INNER)
+def _decide(place: Any, s: State, site: Site) -> None:
+    w = s.world[0]
+    while w.queued > 0:
         j = _head(s)
         if j < 0:
             return
+        job = s.jobs[j]
         entries = 0
-        if s.gpus[j] <= s.counters[FREE]:
-            entries = _place(place, s, j, s.free)
+        if job.gpus <= w.free:
+            entries = _place(place, s, site, j, s.pools[FREE])
         if entries > 0:
-            start(s, j, entries)
-        elif skip:
-            s.blocked[s.queue[j]] = 1
+            start(s, site, j, entries, 0)
+        elif w.skip != 0:
+            s.queues[job.queue].blocked = 1
         else:
             return
 
 
-@njit(cache=True, inline="always")
-def _sort_running(s: State) -> int:
-    # Running jobs in the order in which they are served. The old order is nearly right: insertion sort is linear.
-    kept = 0
-    for i in range(s.counters[ORDERED]):
-        j = s.order[i]
-        if s.status[j] == RUNNING and s.in_order[j] == 1:
-            s.order[kept] = j
-            kept += 1
-    now = s.clock[NOW]
-    for i in range(s.counters[ACTIVE]):
-        j = s.active[i]
-        if s.rule[FADING] != 0:
-            s.key[j] = shortened(s.base[j] + s.slope[j] * (max(0.0, now - s.paid[j]) / s.pace[j]))
-        if s.in_order[j] == 0:
-            s.in_order[j] = 1
-            s.order[kept] = j
-            kept += 1
-    s.counters[ORDERED] = kept
-    for i in range(1, kept):
-        j = s.order[i]
-        k = i
-        while k > 0 and before(j, s.order[k - 1], s.level, s.key):
-            s.order[k] = s.order[k - 1]
-            k -= 1
-        s.order[k] = j
-    return kept
+@njit(**INNER)
+def _present_key(s: State, j: int) -> float:
+    # What the key of a running job has become with its work.
+    job = s.jobs[j]
+    run = s.executions[job.execution]
+    return shortened(job.origin + job.slope * (max(0.0, s.world[0].now - run.paid) / run.pace))
 
 
 @njit(**KERNEL)
+def _bring_up_to_date(s: State) -> None:
+    # All running jobs: where keys grow, any of them may have become the least important.
+    w = s.world[0]
+    for i in range(w.ranked):
+        j = ~s.heap[w.runner + i].number
+        s.jobs[j].key = _present_key(s, j)
+        insert(s.heap, w.runner, i, s.heap[w.runner + i].level, -s.jobs[j].key, ~j, s.jobs["runs"])
+
+
+@njit(**INNER)
+def _least_important(s: State) -> int:
+    # The least important running job, -1: none runs. It stands first in the heap, its key up to date.
+    w = s.world[0]
+    while w.ranked > 0:
+        j = ~s.heap[w.runner].number
+        if w.fading == 0 or w.growing != 0:
+            return j
+        key = _present_key(s, j)
+        if key == s.jobs[j].key:
+            return j
+        s.jobs[j].key = key
+        lower(s.heap, w.runner, w.ranked, s.heap[w.runner].level, -key, s.jobs["runs"])
+        if ~s.heap[w.runner].number == j:
+            return j
+    return -1
+
+
+@njit(**INNER)
 def _hold(s: State, j: int, sign: int) -> None:
-    at = s.holding[j] * s.out_pool.size
-    for k in range(s.span[s.holding[j]]):
-        s.trial[s.held_pool[at + k]] += sign * s.held_count[at + k]
+    run, at = s.executions[s.jobs[j].execution], s.jobs[j].execution * s.world[0].width
+    for k in range(run.entries):
+        s.pools[TRIAL, s.parts[at + k].pool] += sign * s.parts[at + k].count
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _kept(s: State, j: int) -> bool:
     # Take the GPUs of j off the trial if they are all still there.
     _hold(s, j, -1)
-    at = s.holding[j] * s.out_pool.size
-    for k in range(s.span[s.holding[j]]):
-        if s.trial[s.held_pool[at + k]] < 0:
+    run, at = s.executions[s.jobs[j].execution], s.jobs[j].execution * s.world[0].width
+    for k in range(run.entries):
+        if s.pools[TRIAL, s.parts[at + k].pool] < 0:
             _hold(s, j, 1)
             return False
     return True
 
 
+@njit(**INNER)
+def _outranks(s: State, j: int, other: int) -> bool:
+    one, two = s.jobs[j], s.jobs[other]
+    if one.level != two.level:
+        return bool(one.level < two.level)
+    return bool(one.key < two.key or (one.key == two.key and j < other))
+
+
 @njit(**KERNEL)
-def _evict_for(place: Any, s: State, j: int, first: int, kept: int) -> int:
-    # Make room for j among order[first:kept]; the entries of its placement, 0 when evicting everybody would not do.
-    for p in range(s.free.size):
-        s.trial[p] = s.free[p]
-    free = s.counters[FREE]
-    entries, low = 0, kept
-    while low > first and entries == 0:
-        low -= 1
-        victim = s.order[low]
-        if s.status[victim] != RUNNING or s.in_order[victim] == 0:
-            continue
+def _evict_for(place: Any, s: State, site: Site, j: int) -> int:
+    # Make room for j; the entries of its placement, 0 when evicting everybody who is less important would not do.
+    w, gang = s.world[0], s.jobs[j].gpus
+    running, free, entries = w.ranked, w.free, 0
+    while entries == 0:
+        victim = _least_important(s)
+        if victim < 0 or not _outranks(s, j, victim):
+            break
+        if w.ranked == running:
+            for p in range(s.pools.shape[1]):
+                s.pools[TRIAL, p] = s.pools[FREE, p]
+        level, key = s.heap[w.runner].level, s.heap[w.runner].key
+        w.ranked = remove(s.heap, w.runner, w.ranked, ~victim, s.jobs["runs"])
+        off = s.heap[w.runner + w.ranked]  # behind the heap
+        off.level, off.key, off.number = level, key, ~victim
         _hold(s, victim, 1)
-        free += s.gpus[victim]
-        if free >= s.gpus[j]:
-            entries = _place(place, s, j, s.trial)
-    if entries == 0:
-        return 0
+        free += s.jobs[victim].gpus
+        if free >= gang:
+            entries = _place(place, s, site, j, s.pools[TRIAL])
     for k in range(entries):
-        s.trial[s.out_pool[k]] -= s.out_count[k]
-    for i in range(low, kept):  # the most important victim first
-        victim = s.order[i]
-        if s.status[victim] != RUNNING or s.in_order[victim] == 0:
-            continue
-        if not _kept(s, victim):
-            stop(s, victim)
+        s.pools[TRIAL, s.out[POOL, k]] -= s.out[COUNT, k]
+    for i in range(w.ranked, running):  # the most important victim first
+        level, key, victim = s.heap[w.runner + i].level, s.heap[w.runner + i].key, ~s.heap[w.runner + i].number
+        w.ranked = insert(s.heap, w.runner, w.ranked, level, key, ~victim, s.jobs["runs"])
+        if entries > 0 and not _kept(s, victim):
+            stop(s, site, victim)
     return entries
 
 
-@njit(cache=True, inline="always")
-def _decide_preemptive(place: Any, s: State) -> None:
-    if s.counters[QUEUED] == 0:
+@njit(**INNER)
+def _decide_preemptive(place: Any, s: State, site: Site) -> None:
+    w = s.world[0]
+    if w.queued == 0:
         return
-    kept = _sort_running(s)
-    s.blocked[:] = 0
-    evictable = 0  # GPUs of running jobs not yet walked past
-    for i in range(kept):
-        evictable += s.gpus[s.order[i]]
-    at = 0
+    if w.growing != 0:
+        _bring_up_to_date(s)
+    for q in range(s.queues.size):
+        s.queues[q].blocked = 0
     while True:
         j = _head(s)
         if j < 0:
             return
-        while at < kept:
-            r = s.order[at]
-            if s.status[r] != RUNNING or s.in_order[r] == 0:
-                at += 1  # evicted a moment ago: its GPUs left `evictable` then
-            elif before(r, j, s.level, s.key):
-                evictable -= s.gpus[r]
-                at += 1
-            else:
-                break
         entries = 0
-        if s.gpus[j] <= s.counters[FREE]:
-            entries = _place(place, s, j, s.free)
-        if entries == 0 and s.gpus[j] <= s.counters[FREE] + evictable:
-            free = s.counters[FREE]
-            entries = _evict_for(place, s, j, at, kept)
-            evictable -= s.counters[FREE] - free
+        if s.jobs[j].gpus <= w.free:
+            entries = _place(place, s, site, j, s.pools[FREE])
+        if entries == 0:
+            entries = _evict_for(place, s, site, j)
         if entries > 0:
-            start(s, j, entries)
+            start(s, site, j, entries, 0)
         else:
-            s.blocked[s.queue[j]] = 1
+            s.queues[s.jobs[j].queue].blocked = 1
 
 
-@njit(types.int64(PLACE_TYPE, STATE_TYPE, types.int64), **KERNEL)
-def run_ordered(place: Any, s: State, events: int) -> int:
-    """Run for about ``events`` events.
-
-    Returns `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
-    """
-    room = s.seg_job.size - 2 * s.active.size - 2
-    log = s.log_pool.size - 2 * s.size.sum() - 2
-    pause = s.counters[EVENTS] + events
+@njit(**INNER)
+def _next_decision(s: State, site: Site, pause: int) -> int:
+    # Events until something is to be decided; else why not.
+    w = s.world[0]
+    segments, parts = s.segments.size - s.executions.size - 2, s.parts.size - 4 * s.pools[SIZE].sum() - 2
     while True:
-        if s.counters[SEGMENTS] > room or s.counters[LOGGED] > log:
+        if w.segments > segments or w.logged > parts:
             return NEEDS_ROOM
-        if s.counters[FRUITLESS] >= THRASHING:
+        if w.fruitless >= THRASHING:
             return THRASHES
-        if s.counters[EVENTS] >= pause:
+        if w.events >= pause:
             return PAUSED
         t = next_time(s)
         if t == np.inf:
             return FINISHED_RUN
-        end_of_round = s.clock[TICK] <= end_of_instant(t)
-        apply_events(s, t)
-        if s.cost[ROUND] > 0.0 and not end_of_round:
-            tick = next_tick(s.clock[NOW], s.cost[FIRST_ROUND], s.cost[ROUND])
-            if tick > s.clock[NOW]:  # decisions only at the end of a round
-                if s.counters[QUEUED] > 0:
-                    s.clock[TICK] = tick
+        end_of_round = w.tick <= end_of_instant(t)
+        apply_events(s, site, t)
+        if w.period > 0.0 and not end_of_round:
+            tick = next_tick(w.now, w.first_round, w.period)
+            if tick > w.now:  # decisions only at the end of a round
+                if w.queued > 0:
+                    w.tick = tick
                 continue
-        if s.rule[PREEMPTIVE] != 0:
-            _decide_preemptive(place, s)
+        return ASKED
+
+
+@njit(types.int64(PLACE_TYPE, STATE_TYPE, SITE_TYPE, types.int64), **KERNEL)
+def run_ordered(place: Any, s: State, site: Site, events: int) -> int:
+    """Run for about ``events`` events.
+
+    Returns `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
+    """
+    w = s.world[0]
+    pause = w.events + events
+    while True:
+        status = _next_decision(s, site, pause)
+        if status != ASKED:
+            return status
+        if w.preemptive != 0:
+            _decide_preemptive(place, s, site)
         else:
-            _decide(place, s)
+            _decide(place, s, site)
+
+
+@njit(types.int64(RULE_TYPE, STATE_TYPE, SHARED_SITE_TYPE, types.int64, types.boolean), **KERNEL)
+def run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int:
+    """The same where a rule chooses; ``strict``: the first job that has to wait blocks the others."""
+    pause = s.world[0].events + events
+    while True:
+        status = _next_decision(s, site, pause)
+        if status != ASKED:
+            return status
+        for i in range(s.world[0].queued):
+            j = s.heap[i].number
+            option = rule(s, site, j)
+            if option >= 0:
+                start(s, site, j, 0, option)
+            elif strict:
+                break
+        forget_started(s)
+
+
+@njit(types.int64(STATE_TYPE, SHARED_SITE_TYPE, types.int64), **KERNEL)
+def run_until_asked(s: State, site: Site, events: int) -> int:
+    """The same where a policy in plain Python chooses: `ASKED` when it is to be asked."""
+    return _next_decision(s, site, s.world[0].events + events)

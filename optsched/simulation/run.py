@@ -17,8 +17,9 @@ from optsched.problem.schedule import Schedule
 from optsched.problem.table import Table
 from optsched.simulation.metrics import metrics
 from optsched.simulation.policy import Floats, Knowledge
+from optsched.simulation.records import NOBODY
 from optsched.simulation.schedule_tables import jobs_table, segments_table
-from optsched.simulation.state import ACTIVE, EVENTS, FREE, LOGGED, NOBODY, SEGMENTS, STOPS, State, pools
+from optsched.simulation.state import FREE, SIZE, State, pools
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
 
@@ -111,23 +112,16 @@ class Run:
 
 def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> Schedule:
     """The schedule that the log of a state describes, its GPUs named."""
-    e, k = int(state.counters[SEGMENTS]), int(state.counters[LOGGED])
     first, _ = pools(instance, pooled)
-    rows = state.seg_job[:e] != NOBODY
-    width = np.diff(state.seg_offset[: e + 1])
-    entries = np.repeat(rows, width)
-    return Schedule.from_counts(
-        instance,
-        state.seg_job[:e][rows],
-        state.seg_start[:e][rows],
-        state.seg_end[:e][rows],
-        state.seg_work[:e][rows],
-        np.concatenate([[0], np.cumsum(width[rows])]).astype(np.int64),
-        state.log_pool[:k][entries],
-        state.log_count[:k][entries],
-        first,
-        policy,
-    )
+    log = state.segments[: state.world[0].segments]
+    if (log["job"] == NOBODY).any():
+        log = log[log["job"] != NOBODY]
+    offset = np.concatenate([[0], np.cumsum(log["entries"])]).astype(np.int64)
+    # the parts of what was taken back stand between the others
+    at = np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])
+    job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
+    pool, count = (state.parts[name][at] for name in ("pool", "count"))
+    return Schedule.from_counts(instance, job, start, end, work, offset, pool, count, first, policy)
 
 
 def check_conservation(state: State, schedule: Schedule) -> None:
@@ -137,12 +131,13 @@ def check_conservation(state: State, schedule: Schedule) -> None:
     GPU is given twice was shown when they were named.) The referee, `optsched.check.referee`, is a second opinion.
     """
     instance = schedule.instance
-    missing = np.abs(schedule.received + state.remaining - instance.work)
+    missing = np.abs(schedule.received + state.jobs["left"] - instance.work)
     wrong = np.flatnonzero(missing > CONSERVED * np.maximum(1.0, instance.work))
     if wrong.size:
         j = int(wrong[0])
         raise SimulationError(f"job {instance.ids[j]!r}: {missing[j]:g} units of work were lost or invented")
-    if state.counters[ACTIVE] != 0 or state.counters[FREE] != instance.cluster.gpus or (state.free != state.size).any():
+    w = state.world[0]
+    if w.active != 0 or w.free != instance.cluster.gpus or (state.pools[FREE] != state.pools[SIZE]).any():
         raise SimulationError("GPUs are still held after the last event")
 
 
@@ -159,5 +154,5 @@ def result(
     """The `Run` of a finished state, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
     schedule = schedule_of(state, instance, pooled, name)
     check_conservation(state, schedule)
-    events, stops = int(state.counters[EVENTS]), int(state.counters[STOPS])
+    events, stops = int(state.world[0].events), int(state.world[0].stops)
     return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, seconds, **told)

@@ -17,18 +17,21 @@ from optsched.compiled import Function, Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule, node_first
-from optsched.simulation import sharing_state as at
+from optsched.simulation.entry_points import forget_started, start
 from optsched.simulation.metrics import sharing_metrics
-from optsched.simulation.policy import Knowledge
+from optsched.simulation.ordered import ASKED, NEEDS_ROOM, PAUSED, run_rule, run_until_asked
+from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Knowledge, Order
+from optsched.simulation.records import RUNNING, WAITING
 from optsched.simulation.run import Run
-from optsched.simulation.sharing_kernel import ASKED, OVER, forget_started, run_sharing, start
 from optsched.simulation.sharing_policy import Choosing, Share, SharingJobs, SharingOrder, SharingPolicy
-from optsched.simulation.sharing_rule import SIGNATURE, nobody
-from optsched.simulation.sharing_state import RUNS, WAITS, SharingState, new_sharing_state
+from optsched.simulation.sharing_rule import SIGNATURE
+from optsched.simulation.state import NUMBER, Neighbours, Sharing, Site, State, grown, new_state
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 from optsched.speeds.interference_sources import unmeasured_note
 
 SLICE = 20_000  # events between two reports of progress
+_NAMED = Placement("named", lambda *_: 0)  # who shares names its GPUs: no placement is asked
 
 Gpu = tuple[int, int]
 Ints = npt.NDArray[np.int64]
@@ -67,7 +70,7 @@ def run_sharing_policy(
     SimulationError
         The policy chose GPUs that are not possible, or lets a job wait for ever.
 
-    Complexity: see `optsched.simulation.sharing_kernel`.
+    Complexity: see `optsched.simulation.executions`; plus the rule for every waiting job and event.
     """
     name = name or policy.name
     instance.require_whole_jobs(name)
@@ -79,18 +82,22 @@ def run_sharing_policy(
     clock = Stopwatch()
     rates = sharing_rates(instance)
     order = _legal(policy.sharing(SharingJobs(instance, knowledge, rates.alone)), name, instance.n, policy)
-    state = new_sharing_state(instance, rates, order, python=order.rule is None)
-    view = _View(state, instance, knowledge, name)
-    rule = nobody if order.rule is None else order.rule
+    sharing = Sharing(rates, order.numbers)
+    state, site = new_state(instance, Order(order.key, round=order.interval), _NAMED, sharing=sharing)
+    view = _View(state, site, instance, knowledge, name)
     while True:
-        status = run_sharing(rule, state, slice_of(run_sharing, SLICE))
-        if status == OVER:
-            break
+        if order.rule is None:
+            status = run_until_asked(state, site, slice_of(run_until_asked, SLICE))
+        else:
+            status = run_rule(order.rule, state, site, slice_of(run_rule, SLICE), order.strict)
         if status == ASKED:
             view.ask(cast(Choosing, policy), order.strict)
-        elif progress is not None:
-            progress(int(state.counters[at.FINISHED]), instance.n)
-    return _result(state, instance, rates, name, knowledge, clock.seconds)
+        elif status == NEEDS_ROOM:
+            state = view.state = grown(state)
+        elif status != PAUSED:
+            return _result(state, site, instance, rates, name, knowledge, clock.seconds)
+        if progress is not None and status == PAUSED:
+            progress(int(state.world[0].finished), instance.n)
 
 
 def _say_unmeasured(instance: Instance) -> None:
@@ -121,13 +128,14 @@ def _legal(order: SharingOrder, name: str, n: int, policy: SharingPolicy) -> Sha
 class _View:
     """See `optsched.simulation.sharing_policy.SharingView`."""
 
-    def __init__(self, state: SharingState, instance: Instance, knowledge: Knowledge, name: str) -> None:
-        self.state, self._instance, self._name = state, instance, name
+    def __init__(self, state: State, site: Site, instance: Instance, knowledge: Knowledge, name: str) -> None:
+        self.state, self._site, self._instance, self._name = state, site, instance, name
+        self._beside = cast(Neighbours, site.neighbours)
         self._clairvoyant = knowledge is Knowledge.CLAIRVOYANT
 
     @property
     def now(self) -> float:
-        return float(self.state.clock[at.NOW])
+        return float(self.state.world[0].now)
 
     @property
     def epoch(self) -> float:
@@ -136,21 +144,22 @@ class _View:
 
     @property
     def waiting(self) -> tuple[int, ...]:
-        listed = self.state.waiting[: self.state.counters[at.WAITING]].tolist()
-        return tuple(j for j in listed if self.state.status[j] == WAITS)
+        listed = self.state.heap["number"][: self.state.world[0].queued].tolist()
+        return tuple(j for j in listed if self.state.jobs[j].status == WAITING)
 
     @property
     def running(self) -> tuple[int, ...]:
-        return tuple(sorted(self.state.running[: self.state.counters[at.RUNNING]].tolist()))
+        return tuple(np.flatnonzero(self.state.jobs["status"] == RUNNING).tolist())
 
     def residents(self, gpu: Gpu) -> tuple[int, ...]:
-        return tuple(sorted(j for j in self.state.resident[self._number(gpu)].tolist() if j >= 0))
+        return self._on(self._number(gpu))
 
     def held(self, job: int) -> tuple[Gpu, ...]:
-        s = self.state
-        if s.status[job] != RUNS:
+        s, x = self.state, int(self.state.jobs[job].execution)
+        if x < 0:
             return ()
-        return tuple(self._name_of(g) for g in s.gang[s.first[job] : s.first[job + 1]].tolist())
+        at = x * int(s.world[0].width)
+        return tuple(self._name_of(g) for g in s.parts["pool"][at : at + s.executions[x].entries].tolist())
 
     def free(self, job: int) -> list[Gpu]:
         return self._with(job, 0, 0)
@@ -159,41 +168,47 @@ class _View:
         return self._with(job, option, 1)
 
     def _with(self, job: int, option: int, jobs: int) -> list[Gpu]:
-        s = self.state
-        suits = s.eligible[s.suits[job]][s.gpu_node]
-        rows = np.flatnonzero(suits & (s.jobs_on == jobs) & (s.room >= s.memory[job, option]))
+        gpus = self._beside.gpus
+        suits = self._instance.eligible(job)[gpus["node"]]
+        rows = np.flatnonzero(suits & (gpus["jobs"] == jobs) & (gpus["room"] >= self._beside.memory[job, option]))
         return [self._name_of(g) for g in rows.tolist() if self._stands(job, g)]
 
     def _stands(self, job: int, g: int) -> bool:
         # beside whoever is there
-        others = [j for j in self.state.resident[g].tolist() if j >= 0]
-        return all(np.isfinite(self.slowdown(job, other)) for other in others)
+        return all(np.isfinite(self.slowdown(job, other)) for other in self._on(g))
+
+    def _on(self, g: int) -> tuple[int, ...]:
+        gpu = self._beside.gpus[g]
+        return tuple(sorted(int(j) for j in (gpu.one, gpu.other) if j >= 0))
 
     def options(self, job: int) -> int:
-        return int(self.state.options[job])
+        return int(self._beside.sharers[job].options)
 
     def alone(self, job: int, option: int = 0) -> float:
         if not self._clairvoyant:
             raise KnowledgeError(f"policy {self._name} is not clairvoyant and asked how long a job takes alone")
-        s = self.state
-        if s.status[job] == RUNS:
-            done = (s.clock[at.NOW] - s.paid[job]) / (s.pace[job] * s.slow[job])
-            return float(max(s.left[job] - done, 0.0) * s.pace[job])
-        return float(s.alone[job] * s.stretch[job, option, s.spans[job]])
+        x = int(self.state.jobs[job].execution)
+        if x >= 0:
+            run = self.state.executions[x]
+            done = max(0.0, self.now - run.paid) / (run.pace * run.slow)
+            return float(max(run.left - done, 0.0) * run.pace)
+        sharer = self._beside.sharers[job]
+        return float(sharer.alone * self._beside.stretch[job, option, sharer.spans])
 
     def slowdown(self, job: int, other: int) -> float:
-        return float(self.state.xi[self.state.kind[job], self.state.kind[other]])
+        sharers = self._beside.sharers
+        return float(self._beside.slowdown[sharers[job].model, sharers[other].model])
 
     def _number(self, gpu: Gpu) -> int:
         node, index = gpu
-        first = self.state.node_gpu
-        if not (0 <= node < first.size - 1 and 0 <= index < first[node + 1] - first[node]):
+        size = self._instance.cluster.node_gpus
+        if not (0 <= node < size.size and 0 <= index < size[node]):
             raise self._wrong(f"names GPU {gpu}", f"GPUs of {self._instance.cluster.spec}")
-        return int(first[node] + index)
+        return int(self._beside.nodes[node].first + index)
 
     def _name_of(self, g: int) -> Gpu:
-        node = int(self.state.gpu_node[g])
-        return node, int(g - self.state.node_gpu[node])
+        node = int(self._beside.gpus[g].node)
+        return node, int(g - self._beside.nodes[node].first)
 
     def _wrong(self, message: str, legal: str) -> SimulationError:
         return SimulationError(f"policy {self._name} at {self.now + self.epoch:.12g} s: {message} (legal: {legal})")
@@ -209,49 +224,46 @@ class _View:
         forget_started(self.state)
 
     def _start(self, job: int, share: Share) -> None:
-        s, named = self.state, f"job {self._instance.ids[job]!r}"
+        s, beside, named = self.state, self._beside, f"job {self._instance.ids[job]!r}"
         if not isinstance(share, Share):
             raise self._wrong(f"chooses {share!r} for {named}", "optsched.Share(gpus, option), or None")
-        if not 0 <= share.option < s.options[job]:
-            raise self._wrong(f"chooses sub-batch {share.option} for {named}", f"0..{s.options[job] - 1}")
+        if not 0 <= share.option < self.options(job):
+            raise self._wrong(f"chooses sub-batch {share.option} for {named}", f"0..{self.options(job) - 1}")
         numbers = [self._number(gpu) for gpu in share.gpus]
-        if len(set(numbers)) != len(numbers) or len(numbers) != s.gpus[job]:
-            raise self._wrong(f"chooses {len(set(numbers))} GPUs for {named}", f"{s.gpus[job]} different ones")
+        if len(set(numbers)) != len(numbers) or len(numbers) != self._instance.gpus[job]:
+            legal = f"{self._instance.gpus[job]} different ones"
+            raise self._wrong(f"chooses {len(set(numbers))} GPUs for {named}", legal)
         for g in numbers:
-            suits = s.eligible[s.suits[job], s.gpu_node[g]] and s.jobs_on[g] <= 1 and self._stands(job, g)
-            if not suits or s.room[g] < s.memory[job, share.option]:
+            gpu = beside.gpus[g]
+            suits = self._instance.eligible(job)[gpu.node] and gpu.jobs <= 1 and self._stands(job, g)
+            if not suits or gpu.room < beside.memory[job, share.option]:
                 legal = "GPUs that suit it, with at most one job that it may run beside, and room for it"
                 raise self._wrong(f"puts {named} on GPU {self._name_of(g)}", legal)
-        s.out_gpu[: len(numbers)] = numbers
-        start(s, job, share.option)
+        s.out[NUMBER, : len(numbers)] = numbers
+        start(s, self._site, job, 0, share.option)
 
 
 def _result(
-    state: SharingState, instance: Instance, rates: SharingRates, name: str, knowledge: Knowledge, seconds: float
+    state: State, site: Site, instance: Instance, rates: SharingRates, name: str, knowledge: Knowledge, seconds: float
 ) -> SharedRun:
-    waits = np.flatnonzero(state.status == WAITS)
+    waits = np.flatnonzero(state.jobs["status"] == WAITING)
     if waits.size:
         raise SimulationError(f"policy {name}: job {instance.ids[int(waits[0])]!r} waits for ever")
-    if (state.jobs_on != 0).any() or (state.resident >= 0).any():
+    gpus = cast(Neighbours, site.neighbours).gpus
+    if state.world[0].active != 0 or gpus["jobs"].any() or (gpus["one"] >= 0).any() or (gpus["other"] >= 0).any():
         raise SimulationError("GPUs are still held after the last event")
-    order = np.lexsort((np.arange(instance.n), state.begun)).astype(np.int64)
-    schedule = _schedule(state, instance, rates, order, name)
-    return SharedRun(schedule, name, knowledge, False, int(state.counters[at.EVENTS]), 0, seconds)
+    schedule = _schedule(state, instance, rates, name)
+    return SharedRun(schedule, name, knowledge, False, int(state.world[0].events), 0, seconds)
 
 
-def _schedule(state: SharingState, instance: Instance, rates: SharingRates, order: Ints, name: str) -> SharedSchedule:
-    gangs = [state.gang[state.first[j] : state.first[j + 1]] for j in order.tolist()]
-    gpu = np.concatenate(gangs) if gangs else np.zeros(0, dtype=np.int64)
-    node = state.gpu_node[gpu]
-    return SharedSchedule(
-        instance,
-        order,
-        state.begun[order],
-        state.ended[order],
-        instance.work[order].astype(np.float64),
-        np.concatenate([[0], np.cumsum(instance.gpus[order])]).astype(np.int64),
-        node,
-        gpu - node_first(instance)[node],
-        name,
-        rates.steps[order, state.option[order]],
-    )
+def _schedule(state: State, instance: Instance, rates: SharingRates, name: str) -> SharedSchedule:
+    log = state.segments[: state.world[0].segments]
+    log = log[np.lexsort((log["job"], log["start"]))]
+    job = np.ascontiguousarray(log["job"])
+    offset = np.concatenate([[0], np.cumsum(log["entries"])]).astype(np.int64)
+    gpu = state.parts["pool"][np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])]
+    first = node_first(instance)
+    node = np.searchsorted(first, gpu, side="right") - 1
+    start, end, work = (np.ascontiguousarray(log[field]) for field in ("start", "end", "work"))
+    steps = rates.steps[job, log["option"]]
+    return SharedSchedule(instance, job, start, end, work, offset, node, gpu - first[node], name, steps)

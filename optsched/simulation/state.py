@@ -1,113 +1,89 @@
-"""The engine's state: one array a field, so that compiled loops touch no Python object and memory is dense."""
+"""The state of a run of whole jobs: a few arrays of records (`optsched.simulation.records`), which compiled loops change."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from optsched.heap import ENTRY
 from optsched.problem.instance import Instance
+from optsched.problem.schedule import node_first
 from optsched.simulation.instant import shortened_keys
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Order
+from optsched.simulation.records import (
+    CANDIDATE,
+    EXECUTION,
+    GPU,
+    JOB,
+    NODE,
+    PART,
+    QUEUE,
+    SEGMENT,
+    SHARER,
+    WORLD,
+)
 from optsched.speeds.duration import seconds_alone
+from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.speed_tables import SpeedTables, speed_tables
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# These numbers are frozen into compiled code (see `optsched.compiled`).
-FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3
-# State.counters
-NEXT, WAKES, ACTIVE, FREE, FINISHED, SEGMENTS, LOGGED, EVENTS, STARTS, STOPS, ORDERED, QUEUED, FRUITLESS = range(13)
-NOBODY = -1  # State.seg_job of a segment that was taken back
-# FRUITLESS counts segments in a row that did no work, only overhead; so many mean that jobs stop each other for ever.
-THRASHING = 1_000_000
-# State.clock
-NOW, TICK, BEGAN = 0, 1, 2  # BEGAN: the first event of the present instant
-# State.rule
-SKIP, PREEMPTIVE, BY_TIME, REQUEUE, FADING = range(5)  # FADING: keys grow or fall with work
-# State.cost
-RESTART, ROUND, STARVATION, FIRST_START, FIRST_ROUND = range(5)  # FIRST_ROUND: when rounds begin, the first arrival
-# State.stood: the running segment of a job as it was before its last stop
-STOOD_BEGUN, STOOD_PAID, STOOD_FINISH, STOOD_REMAINING, STOOD_BASE = range(5)
+THRASHING = 1_000_000  # fruitless segments in a row: jobs stop each other for ever
+FREE, TRIAL, SIZE = range(3)  # rows of State.pools
+POOL, COUNT, NUMBER = range(3)  # rows of State.out
 
 
 class State(NamedTuple):
-    """n jobs, Q queues, P pools of GPUs, K kinds of jobs, R jobs that can run at once, W pools a gang may span."""
+    """What a run changes: n jobs, P pools of GPUs, R executions at once at most, W parts that a gang may have."""
 
-    # jobs, what they ask for
-    arrival: Floats
-    gpus: Ints
-    kind: Ints  # what a placement may see of a job: its gang size and its eligible nodes
-    queue: Ints
-    by_arrival: Ints
-    # jobs, how far they are
-    status: Ints
-    remaining: Floats  # units of work: seconds at full speed, or iterations
-    pace: Floats  # seconds that a unit of work takes on the GPUs held
-    attained: Floats  # GPU-seconds held, or seconds where service is time alone, up to `mark`
-    mark: Floats
-    begun: Floats  # start of the running segment
-    paid: Floats  # when its overhead is over
-    finish: Floats
-    ran: Ints  # segments begun so far
-    ceased: Floats  # when it last stopped
-    stood: Floats  # f64[n, 5]: what it goes on with if it starts again at that instant where it was
-    log_row: Ints  # the segment that its last stop logged, -1: none
-    # jobs, in which order they are served
-    level: Ints
-    key: Floats
-    base: Floats  # the key when the segment began
-    slope: Floats
-    thresholds: Floats
-    # waiting: an indexed heap a queue
-    queue_first: Ints
-    queue_size: Ints
-    blocked: Ints
-    waiting: Ints
-    waiting_slot: Ints
-    # running jobs in no order, and in the order in which they are served
-    active: Ints
-    active_slot: Ints
-    order: Ints
-    in_order: Ints
-    victim: Ints
-    # what every running job holds, by slot
-    holding: Ints
-    vacant: Ints
-    span: Ints
-    held_pool: Ints
-    held_count: Ints
-    # pools of GPUs
-    free: Ints
-    trial: Ints
-    size: Ints
-    eligible: npt.NDArray[np.bool_]
-    random: npt.NDArray[np.uint64]
-    out_pool: Ints
-    out_count: Ints
-    # when a job's state changes next: an indexed heap
-    wake: Floats
-    waker: Ints
-    waker_slot: Ints
-    no_level: Ints
-    # the log, grown between calls
-    seg_job: Ints
-    seg_start: Floats
-    seg_end: Floats
-    seg_work: Floats
-    seg_offset: Ints
-    log_pool: Ints
-    log_count: Ints
-    # speeds
+    world: Any  # WORLD[1]
+    jobs: Any  # JOB[n]
+    executions: Any  # EXECUTION[2 R]: those that run, and behind them those that stopped at this instant
+    parts: Any  # PART[]: R W of those that run, then those of the log, grown between calls
+    segments: Any  # SEGMENT[]: the log, grown between calls
+    queues: Any  # QUEUE[Q]
+    heap: Any  # ENTRY[]: n that wait, a heap a queue (where a rule chooses one sorted list), wakes, and R that run
+    pools: Ints  # i64[3, P]
+    out: Ints  # i64[3, W]: what a placement, or a rule, chose
+    numbers: Floats  # thresholds of an order, numbers of a rule
+
+
+class Site(NamedTuple):
+    """Where a run takes place."""
+
+    eligible: npt.NDArray[np.bool_]  # bool[kinds of jobs, P]
+    random: npt.NDArray[np.uint64]  # of the placement
     tables: SpeedTables
-    # scalars
-    counters: Ints
-    clock: Floats
-    rule: Ints
-    cost: Floats
+    neighbours: Neighbours | None
+
+
+class Neighbours(NamedTuple):
+    """Who is beside whom, where two jobs may be on a GPU: n jobs, O options at most, K kinds."""
+
+    gpus: Any  # GPU[G]
+    nodes: Any  # NODE[P]
+    sharers: Any  # SHARER[n]
+    candidates: Any  # CANDIDATE[2 G]
+    memory: Floats  # f64[n, O] bytes on each GPU
+    stretch: Floats  # f64[n, O, 2]: together, spread
+    slowdown: Floats  # f64[K, K]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What a run needs in which jobs share GPUs: their ``rates``; where a rule chooses its ``numbers``.
+
+    ``listed``: everybody who waits is asked about, in order.
+    """
+
+    rates: SharingRates
+    numbers: tuple[float, ...] = ()
+    listed: bool = True
 
 
 def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
@@ -132,103 +108,127 @@ def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
     return np.append(first[node], first[-1]).astype(np.int64), node
 
 
-def new_state(instance: Instance, order: Order, placement: Placement, *, pooled: bool | None = None) -> State:
-    """The state before the first event. ``pooled``: may alike nodes be one pool? Default: as the placement says."""
-    n = instance.n
-    alone = seconds_alone(instance)
-    first, node = pools(instance, placement.pooled if pooled is None else pooled)
+def new_state(
+    instance: Instance,
+    order: Order,
+    placement: Placement,
+    *,
+    pooled: bool | None = None,
+    sharing: Sharing | None = None,
+) -> tuple[State, Site]:
+    """State and site before the first event.
+
+    ``pooled``: may alike nodes be one pool? Default: as the placement says. ``sharing``: two jobs may be on a GPU.
+    """
+    n, total = instance.n, instance.cluster.gpus
+    by_node = sharing is not None or not (placement.pooled if pooled is None else pooled)
+    first, node = pools(instance, not by_node)
     size = np.diff(first)
-    queue = instance.job_class if order.skip or order.preemptive else np.zeros(n, dtype=np.int64)
-    queues = int(queue.max()) + 1 if n else 1
-    queue_size = np.bincount(queue, minlength=queues)
     widest = int(instance.gpus.max(initial=1))
-    width = widest if instance.staged.any() else min(widest, size.size)  # an entry holds replicas of one stage
-    at_once = min(n, instance.cluster.gpus)
+    # an entry holds replicas of one stage, or one GPU
+    width = widest if sharing is not None or instance.staged.any() else min(widest, size.size)
+    at_once = min(n, total if sharing is None else 2 * total)
+    jobs, world = _jobs(instance, order), _world(instance, order)
+    w = world[0]
+    w.listed = sharing is not None and sharing.listed
+    w.width, w.waker = width, n
+    w.runner = n + (n if order.starvation > 0 else at_once)
+    if w.listed or not (order.skip or order.preemptive):
+        jobs["queue"] = 0
+    queues = np.zeros(int(jobs["queue"].max(initial=0)) + 1, dtype=QUEUE)
+    queues["first"][1:] = np.cumsum(np.bincount(jobs["queue"], minlength=queues.size))[:-1]
+    executions = np.zeros(2 * at_once, dtype=EXECUTION)
+    executions["vacant"] = np.arange(executions.size)
+    capacity = log_room(total) + n
+    w.logged = at_once * width
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
+    state = State(
+        world=world,
+        jobs=jobs,
+        executions=executions,
+        parts=np.zeros(int(w.logged) + capacity, dtype=PART),
+        segments=np.zeros(capacity, dtype=SEGMENT),
+        queues=queues,
+        heap=np.zeros(int(w.runner) + at_once, dtype=ENTRY),
+        pools=np.array([size, size, size], dtype=np.int64),
+        out=np.zeros((3, width), dtype=np.int64),
+        numbers=np.array(order.thresholds if sharing is None else sharing.numbers, dtype=np.float64),
+    )
+    site = Site(
+        eligible=np.ascontiguousarray(eligible),
+        random=placement.random_state(),
+        tables=speed_tables(instance, node),
+        neighbours=None if sharing is None else _neighbours(instance, sharing.rates),
+    )
+    return state, site
 
-    def ints(k: int, value: int = 0) -> Ints:
-        return np.full(k, value, dtype=np.int64) if value else np.zeros(k, dtype=np.int64)
 
-    def floats(k: int, value: float = 0.0) -> Floats:
-        return np.full(k, value, dtype=np.float64) if value else np.zeros(k, dtype=np.float64)
-
-    capacity = log_room(instance.cluster.gpus) + n
+def _jobs(instance: Instance, order: Order) -> Any:
+    jobs = np.zeros(instance.n, dtype=JOB)
     key = np.array(order.key, dtype=np.float64)
-    first_arrival = float(instance.arrival.min()) if n else 0.0
-    fading = order.slope is not None and bool(np.any(order.slope))
-    counters = ints(13)
-    counters[FREE] = instance.cluster.gpus
-    fields: dict[str, Any] = {
-        "arrival": instance.arrival.copy(),
-        "gpus": instance.gpus.copy(),
-        "kind": instance.job_class.copy(),
-        "queue": queue.copy(),
-        "by_arrival": np.argsort(instance.arrival, kind="stable").astype(np.int64),
-        "status": ints(n),
-        "remaining": instance.work.copy(),
-        "pace": np.ones(n),
-        "tables": speed_tables(instance, node),
-        "key": shortened_keys(key) if fading else key,
-        "base": key.copy(),
-        # a slope is given per second alone
-        "slope": floats(n) if order.slope is None else np.array(order.slope * alone / instance.work, dtype=np.float64),
-        "thresholds": np.array(order.thresholds, dtype=np.float64),
-        "queue_first": np.concatenate([[0], np.cumsum(queue_size)]).astype(np.int64),
-        "queue_size": ints(queues),
-        "blocked": ints(queues),
-        "waiting": ints(n),
-        "active": ints(at_once),
-        "order": ints(at_once),
-        "victim": ints(at_once),
-        "vacant": np.arange(at_once, dtype=np.int64),
-        "span": ints(at_once),
-        "held_pool": ints(at_once * width),
-        "held_count": ints(at_once * width),
-        "free": size.copy(),
-        "trial": size.copy(),
-        "size": size.copy(),
-        "eligible": np.ascontiguousarray(eligible),
-        "random": placement.random_state(),
-        "out_pool": ints(width),
-        "out_count": ints(width),
-        "waker": ints(n),
-        "seg_job": ints(capacity),
-        "seg_start": floats(capacity),
-        "seg_end": floats(capacity),
-        "seg_work": floats(capacity),
-        "seg_offset": ints(capacity + 1),
-        "log_pool": ints(capacity),
-        "log_count": ints(capacity),
-        "counters": counters,
-        "clock": np.array([0.0, np.inf, 0.0]),
-        "rule": np.array([order.skip, order.preemptive, order.by_time, order.requeue, fading], dtype=np.int64),
-        "cost": np.array(
-            [order.restart, order.round, order.starvation, order.restart if order.first else 0.0, first_arrival]
-        ),
-    }
-    for name in ("attained", "mark", "begun", "paid", "ceased"):
-        fields[name] = floats(n)
-    for name in ("finish", "wake"):
-        fields[name] = floats(n, np.inf)
-    for name in ("ran", "level", "in_order", "no_level"):
-        fields[name] = ints(n)
-    for name in ("waiting_slot", "active_slot", "waker_slot", "holding", "log_row"):
-        fields[name] = ints(n, -1)
-    fields["stood"] = np.zeros((n, 5))
-    return State(**fields)
+    jobs["arrival"], jobs["gpus"], jobs["left"] = instance.arrival, instance.gpus, instance.work
+    jobs["kind"] = jobs["queue"] = instance.job_class
+    jobs["origin"] = key
+    jobs["key"] = shortened_keys(key) if _fading(order) else key
+    if order.slope is not None:  # given per second alone
+        jobs["slope"] = np.asarray(order.slope) * seconds_alone(instance) / instance.work
+    jobs["nth"] = np.argsort(instance.arrival, kind="stable")
+    jobs["wake"] = np.inf
+    for name in ("execution", "stood", "waits", "wakes", "runs"):
+        jobs[name] = -1
+    return jobs
+
+
+def _fading(order: Order) -> bool:
+    return order.slope is not None and bool(np.any(order.slope))
+
+
+def _world(instance: Instance, order: Order) -> Any:
+    world = np.zeros(1, dtype=WORLD)
+    w = world[0]
+    w.tick, w.last = np.inf, -np.inf
+    w.restart, w.first_start = order.restart, order.restart if order.first else 0.0
+    w.period, w.first_round = order.round, float(instance.arrival.min()) if instance.n else 0.0
+    w.starvation, w.levels = order.starvation, len(order.thresholds)
+    w.skip, w.preemptive, w.by_time, w.requeue = order.skip, order.preemptive, order.by_time, order.requeue
+    w.fading = _fading(order)
+    w.growing = order.slope is not None and bool(np.any(np.asarray(order.slope) > 0))
+    w.free = instance.cluster.gpus
+    return world
+
+
+def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:
+    cluster = instance.cluster
+    gpus, nodes = np.zeros(cluster.gpus, dtype=GPU), np.zeros(cluster.node_count, dtype=NODE)
+    gpus["one"] = gpus["other"] = -1
+    gpus["node"] = np.repeat(np.arange(nodes.size), cluster.node_gpus)
+    gpus["room"] = gpus["capacity"] = np.repeat(cluster.node_memory, cluster.node_gpus)
+    nodes["first"], nodes["order"] = node_first(instance)[:-1], np.arange(nodes.size)
+    sharers = np.zeros(instance.n, dtype=SHARER)
+    sharers["model"], sharers["options"], sharers["spans"] = rates.kind, rates.options, rates.spans
+    sharers["alone"], sharers["mark"] = rates.alone, -1
+    return Neighbours(
+        gpus,
+        nodes,
+        sharers,
+        np.zeros(2 * gpus.size, dtype=CANDIDATE),
+        np.ascontiguousarray(rates.memory),
+        np.ascontiguousarray(rates.stretch),
+        np.ascontiguousarray(rates.xi),
+    )
 
 
 def log_room(gpus: int) -> int:
-    """Entries that one event time may add to the log: every running job ends and has at most one entry a GPU."""
-    return 2 * gpus + 16
+    """Entries that one event time may add to the log: every running job ends, at most two a GPU."""
+    return 4 * gpus + 16
 
 
 def grown(state: State) -> State:
     """The same state with twice the room in the log."""
-    changes: dict[str, Any] = {}
-    for name in ("seg_job", "seg_start", "seg_end", "seg_work", "seg_offset", "log_pool", "log_count"):
-        old = getattr(state, name)
-        new = np.zeros(2 * old.size, dtype=old.dtype)
-        new[: old.size] = old
-        changes[name] = new
-    return state._replace(**changes)
+    return state._replace(segments=_twice(state.segments), parts=_twice(state.parts))
+
+
+def _twice(log: Any) -> Any:
+    larger = np.zeros(2 * log.size, dtype=log.dtype)
+    larger[: log.size] = log
+    return larger

@@ -12,7 +12,8 @@ from optsched.problem.instance import Bools, Instance
 from optsched.simulation.entry_points import pace, place
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Floats, Ints, Knowledge
-from optsched.simulation.state import ACTIVE, FREE, FUTURE, NOW, RUNNING, WAITING, State
+from optsched.simulation.records import FUTURE, RUNNING, WAITING
+from optsched.simulation.state import FREE, SIZE, Site, State
 from optsched.speeds.duration import paces
 from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
 
@@ -23,12 +24,14 @@ class EngineView:
     def __init__(
         self,
         state: State,
+        site: Site,
         placement: Placement,
         instance: Instance,
         knowledge: Knowledge,
         predicted: Floats | None = None,
     ) -> None:
-        self._state = state
+        self._state, self._site = state, site
+        self._world, self._status = state.world[0], state.jobs["status"]
         self._placement = placement
         self._instance = instance
         self._knowledge = knowledge
@@ -44,7 +47,7 @@ class EngineView:
     @property
     def now(self) -> float:
         """The present."""
-        return float(self._state.clock[NOW])
+        return float(self._world.now)
 
     @property
     def epoch(self) -> float:
@@ -52,8 +55,9 @@ class EngineView:
         return self._instance.zero
 
     def _with_status(self, status: int) -> list[int]:
-        jobs = np.flatnonzero(self._state.status == status)
-        return [int(j) for j in jobs[np.argsort(self._state.arrival[jobs], kind="stable")]]
+        jobs = np.flatnonzero(self._status == status)
+        found: list[int] = jobs[np.argsort(self._instance.arrival[jobs], kind="stable")].tolist()
+        return found
 
     @property
     def waiting(self) -> list[int]:
@@ -68,24 +72,23 @@ class EngineView:
     @property
     def active(self) -> Ints:
         """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
-        status = self._state.status
-        jobs = np.flatnonzero((status == WAITING) | (status == RUNNING))
-        return jobs[np.argsort(self._state.arrival[jobs], kind="stable")]
+        jobs = np.flatnonzero((self._status == WAITING) | (self._status == RUNNING))
+        return jobs[np.argsort(self._instance.arrival[jobs], kind="stable")]
 
     @property
     def left(self) -> Floats:
         """Units of work left of every job now, f64[n]; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("remaining work")
-        s = self._state
-        left = s.remaining.copy()
-        running = s.active[: s.counters[ACTIVE]]
-        left[running] -= np.maximum(0.0, self.now - s.paid[running]) / s.pace[running]
+        left = self._state.jobs["left"].copy()
+        running = np.flatnonzero(self._status == RUNNING)
+        run = self._state.executions[self._state.jobs["execution"][running]]
+        left[running] = run["left"] - np.maximum(0.0, self.now - run["paid"]) / (run["pace"] * run["slow"])
         return np.maximum(left, 0.0)
 
     @property
     def free(self) -> Ints:
         """Free GPUs of every node, i64[N]: a copy."""
-        return self._state.free.copy()
+        return self._state.pools[FREE].copy()
 
     @cached_property
     def speeds(self) -> TypeSpeeds:
@@ -106,17 +109,16 @@ class EngineView:
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
         """(node, GPUs there) of the running job; () while it does not run."""
         s = self._state
-        slot = int(s.holding[self._arrived(job)])
-        if slot < 0:
+        x = int(s.jobs["execution"][self._arrived(job)])
+        if x < 0:
             return ()
-        at = slot * s.out_pool.size
-        pool, count = s.held_pool[at : at + s.span[slot]], s.held_count[at : at + s.span[slot]]
-        return tuple(zip(pool.tolist(), count.tolist(), strict=True))
+        at = x * int(self._world.width)
+        return tuple(s.parts[at : at + s.executions["entries"][x]].tolist())
 
     @property
     def free_gpus(self) -> int:
         """GPUs that no job holds."""
-        return int(self._state.counters[FREE])
+        return int(self._world.free)
 
     def fits(self, job: int) -> bool:
         """Would the placement find a place for ``job`` now?"""
@@ -124,26 +126,24 @@ class EngineView:
 
     def kind(self, job: int) -> int:
         """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
-        return int(self._state.kind[self._arrived(job)])
+        return int(self._instance.job_class[self._arrived(job)])
 
     def offer(self, job: int) -> float | None:
         """Seconds a unit of the job's work would take on the GPUs that the placement would give it now; None: no room."""
-        s = self._state
-        if s.gpus[self._arrived(job)] > s.counters[FREE]:
+        if self._instance.gpus[self._arrived(job)] > self._world.free:
             return None
-        return self._pace_on(job, s.free)
+        return self._pace_on(job, FREE)
 
     def pace_on_idle(self, job: int) -> float:
         """The same on the GPUs that the placement would choose in an idle cluster; inf where it would find none."""
-        found = self._pace_on(self._arrived(job), self._state.size)
+        found = self._pace_on(self._arrived(job), SIZE)
         return math.inf if found is None else found
 
-    def _pace_on(self, job: int, free: Ints) -> float | None:
-        s = self._state
-        random = s.random.copy()  # a question must not change what a random placement does next
-        entries = place(self._placement.place, s, job, free)
-        s.random[:] = random
-        return pace(s, job) if entries > 0 else None
+    def _pace_on(self, job: int, row: int) -> float | None:
+        random = self._site.random[0]  # a question must not change what a random placement does next
+        entries = place(self._placement.place, self._state, self._site, job, row)
+        self._site.random[0] = random
+        return pace(self._state, self._site, job) if entries > 0 else None
 
     def pace_range(self, job: int) -> tuple[float, float]:
         """alpha_min and alpha_max of a job with a profile, 1 and 1 for a job with a duration."""
@@ -162,11 +162,11 @@ class EngineView:
 
     def arrival(self, job: int) -> float:
         """r_j."""
-        return float(self._state.arrival[self._arrived(job)])
+        return float(self._instance.arrival[self._arrived(job)])
 
     def gpus(self, job: int) -> int:
         """g_j."""
-        return int(self._state.gpus[self._arrived(job)])
+        return int(self._instance.gpus[self._arrived(job)])
 
     def weight(self, job: int) -> float:
         """w_j."""
@@ -178,9 +178,9 @@ class EngineView:
 
     def attained(self, job: int) -> float:
         """GPU-seconds that the job has held so far."""
-        s = self._state
-        held = float(s.attained[self._arrived(job)])
-        return held + float(s.gpus[job] * (self.now - s.mark[job])) if s.status[job] == RUNNING else held
+        known = self._state.jobs[self._arrived(job)]
+        held = float(known.attained)
+        return held + float(known.gpus * (self.now - known.mark)) if known.status == RUNNING else held
 
     def duration(self, job: int) -> float:
         """Seconds alone at full speed; `KnowledgeError` for a non-clairvoyant policy."""
@@ -190,16 +190,17 @@ class EngineView:
     def remaining(self, job: int) -> float:
         """Units of work left; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("remaining work")
-        s = self._state
-        left = float(s.remaining[self._arrived(job)])
-        done = max(0.0, self.now - float(s.paid[job])) / float(s.pace[job])
-        return left - done if s.status[job] == RUNNING else left
+        known = self._state.jobs[self._arrived(job)]
+        if known.status != RUNNING:
+            return float(known.left)
+        run = self._state.executions[known.execution]
+        return float(run.left - max(0.0, self.now - float(run.paid)) / (run.pace * run.slow))
 
     def _reveals(self, what: str) -> None:
         if self._knowledge is not Knowledge.CLAIRVOYANT:
             raise KnowledgeError(f"a {self._knowledge} policy asked for the {what} of a job")
 
     def _arrived(self, job: int) -> int:
-        if not 0 <= job < self._instance.n or self._state.status[job] == FUTURE:
+        if not 0 <= job < self._instance.n or self._status[job] == FUTURE:
             raise KnowledgeError(f"there is no job {job} at {self.now + self.epoch:.12g} s: not arrived yet, or never")
         return job

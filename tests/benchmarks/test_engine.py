@@ -22,7 +22,7 @@ from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import FINISHED_RUN, NEEDS_ROOM, run_ordered
 from optsched.simulation.policy import KnownJobs
-from optsched.simulation.state import EVENTS, FINISHED, State, grown, new_state
+from optsched.simulation.state import State, grown, new_state
 
 ROUNDS, LOAD = 5, 0.9
 Ints = npt.NDArray[np.int64]
@@ -61,8 +61,9 @@ def heap_loop(arrival: Ints, duration: Ints, heap: Ints) -> int:
 def engine(instance: Instance, chosen: Specification) -> State:
     """The compiled loop and nothing else."""
     policy: Any = chosen.policy
-    state = new_state(instance, policy.order(KnownJobs(instance, policy.knowledge)), chosen.placement)
-    while (status := run_ordered(chosen.placement.place, state, 10**12)) == NEEDS_ROOM:
+    state, site = new_state(instance, policy.order(KnownJobs(instance, policy.knowledge)), chosen.placement)
+    run_ordered.prepare()
+    while (status := run_ordered(chosen.placement.place, state, site, 10**12)) == NEEDS_ROOM:
         state = grown(state)
     assert status == FINISHED_RUN
     return state
@@ -90,12 +91,12 @@ def test_events_per_cpu_second(benchmark: Any, jobs: int, policy: str, placement
     assert heap_loop(arrival, duration, heap) == 2 * jobs
     floor = cpu_seconds(lambda: heap_loop(arrival, duration, heap)) / (2 * jobs)
     state = benchmark.pedantic(engine, (instance, chosen), rounds=1, warmup_rounds=1)
-    events = int(state.counters[EVENTS])
+    events = int(state.world[0].events)
     alone = cpu_seconds(lambda: engine(instance, chosen))
     whole = cpu_seconds(lambda: run_policy(instance, chosen.policy, chosen.placement))
     benchmark.extra_info["events_per_second"] = events / alone
     benchmark.extra_info["with_names"] = events / whole
     benchmark.extra_info["heap_events_per_second"] = 1 / floor
     benchmark.extra_info["ratio"] = alone / events / floor
-    assert state.counters[FINISHED] == jobs
+    assert state.world[0].finished == jobs
     assert events >= 2 * jobs

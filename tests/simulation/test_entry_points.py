@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
 
+from optsched.compiled import without_interpreting
 from optsched.io.traces.generate import generate
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.specification import specify
-from optsched.simulation import entry_points, kernel
+from optsched.simulation import entry_points, executions, kernel
 from optsched.simulation.policy import Order
-from optsched.simulation.state import FREE, NOW, RUNNING, WAITING, State, new_state
+from optsched.simulation.records import RUNNING, WAITING
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State, new_state
 from optsched.speeds import speed_tables
 from simulation.instances import MIXED, random_instance
 
@@ -24,64 +25,65 @@ CASES = [
 ]
 
 
-def copied(state: State) -> State:
-    tables = type(state.tables)(*(np.array(a) for a in state.tables))
-    return State(*(tables if field is state.tables else field.copy() for field in state))
+def copied(state: State, site: Site) -> tuple[State, Site]:
+    tables = type(site.tables)(*(np.array(a) for a in site.tables))
+    copy = site._replace(eligible=site.eligible.copy(), random=site.random.copy(), tables=tables)
+    return State(*(field.copy() for field in state)), copy
 
 
 def same(one: State, other: State) -> bool:
-    flat = [(*(f for f in s if f is not s.tables), *s.tables) for s in (one, other)]
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(*flat, strict=True))
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize("name", PLACEMENTS.names())
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
+    """The machine code and, beside it, the Python that it was made of."""
     instance, rule = CASES[case], specify(f"fifo+{name}").placement
-    direct = new_state(instance, Order(key=instance.arrival, restart=1.0), rule)
-    usual = copied(direct)
+    direct, site = new_state(instance, Order(key=instance.arrival, restart=1.0), rule)
+    usual, at = copied(direct, site)
     rng, seen, alphas = random.Random(case), set(), 0
     while True:
         t = entry_points.next_time(direct)
-        assert t == kernel.next_time(usual)
+        assert t == kernel.next_time.py_func(usual)
         if t == np.inf:
             break
-        entry_points.apply_events(direct, t)
-        kernel.apply_events(usual, t)
-        assert direct.clock[NOW] == t
-        for j in np.flatnonzero(direct.status == RUNNING).tolist():
+        with without_interpreting():
+            entry_points.apply_events(direct, site, t)
+        kernel.apply_events.py_func(usual, at, t)
+        assert direct.world[0].now == t
+        for j in np.flatnonzero(direct.jobs["status"] == RUNNING).tolist():
             if rng.random() < 0.4 and len(seen) < 60:
-                entry_points.stop(direct, j)
-                kernel.stop(usual, j)
+                entry_points.stop(direct, site, j)
+                executions.stop.py_func(usual, at, j)
                 seen.add(("stop", j, t))
-        for j in np.flatnonzero(direct.status == WAITING).tolist():
-            if direct.gpus[j] > direct.counters[FREE]:
+        for j in np.flatnonzero(direct.jobs["status"] == WAITING).tolist():
+            if direct.jobs[j].gpus > direct.world[0].free:
                 continue
-            entries = entry_points.place(rule.place, direct, j, direct.free)
-            s: Any = usual
-            kind = s.kind[j]
-            found = rule.place(
-                j, s.gpus[j], s.free, s.size, s.eligible[kind], s.random, s.tables, s.out_pool, s.out_count
-            )
+            entries = entry_points.place(rule.place, direct, site, j)
+            eligible = at.eligible[usual.jobs[j].kind]
+            gang, pools, out = usual.jobs[j].gpus, usual.pools, usual.out
+            found = rule.place(j, gang, pools[FREE], pools[SIZE], eligible, at.random, at.tables, out[POOL], out[COUNT])
             assert entries == found
             assert same(direct, usual)
             if entries == 0:
                 continue
-            assert direct.out_count[:entries].sum() == direct.gpus[j]
-            pace = entry_points.pace(direct, j)
-            if direct.tables.profile[j] < 0:
+            assert direct.out[COUNT, :entries].sum() == direct.jobs[j].gpus
+            pace = entry_points.pace(direct, site, j)
+            if site.tables.profile[j] < 0:
                 assert pace == 1
             else:
-                assert pace == speed_tables.pace(s.tables, j, s.gpus[j], s.out_pool, s.out_count)
+                assert pace == speed_tables.pace(at.tables, j, gang, out[POOL], out[COUNT])
                 alphas += 1
-            entry_points.start(direct, j, entries)
-            kernel.start(usual, j, entries)
+            entry_points.start(direct, site, j, entries)
+            executions.start.py_func(usual, at, j, entries, 0)
         assert same(direct, usual)
-    assert (direct.remaining == 0).all()
+    assert (direct.jobs["left"] == 0).all()
     assert seen
     assert (alphas > 0) == bool(instance.profiled.any())
 
 
 def test_an_entry_point_is_looked_up_once() -> None:
-    assert entry_points._entry(kernel.stop) is entry_points._entry(kernel.stop)
-    assert entry_points._entry(kernel.stop) is not entry_points._entry(kernel.start)
+    alone, shared = entry_points._STOP
+    assert entry_points._entry(alone) is entry_points._entry(alone)
+    assert entry_points._entry(alone) is not entry_points._entry(shared)

@@ -14,7 +14,7 @@ from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import FINISHED_RUN, run_ordered
 from optsched.simulation.policy import Knowledge, Order
 from optsched.simulation.run import Run, result
-from optsched.simulation.state import ACTIVE, FREE, State, grown, new_state
+from optsched.simulation.state import FREE, State, grown, new_state
 from simulation.instances import HOMOGENEOUS, random_instance
 
 
@@ -56,8 +56,8 @@ def test_changes_of_level_and_ends_of_rounds_are_events() -> None:
 def finished_state() -> tuple[State, Instance]:
     instance = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2")
     chosen = specify("fifo+first-fit")
-    state = new_state(instance, Order(key=instance.arrival), chosen.placement)
-    assert run_ordered(chosen.placement.place, state, 1000) == FINISHED_RUN
+    state, site = new_state(instance, Order(key=instance.arrival), chosen.placement)
+    assert run_ordered(chosen.placement.place, state, site, 1000) == FINISHED_RUN
     return state, instance
 
 
@@ -69,11 +69,11 @@ def test_an_untouched_state_passes() -> None:
 @pytest.mark.parametrize(
     ("tamper", "what"),
     [
-        (lambda s: s.seg_work.__setitem__(0, 2.5), "job 'a': 0.5 units of work were lost or invented"),
-        (lambda s: s.remaining.__setitem__(1, 1.0), "job 'b': 1 units of work were lost or invented"),
-        (lambda s: s.free.__setitem__(0, 1), "GPUs are still held"),
-        (lambda s: s.counters.__setitem__(FREE, 3), "GPUs are still held"),
-        (lambda s: s.counters.__setitem__(ACTIVE, 1), "GPUs are still held"),
+        (lambda s: s.segments["work"].__setitem__(0, 2.5), "job 'a': 0.5 units of work were lost or invented"),
+        (lambda s: s.jobs["left"].__setitem__(1, 1.0), "job 'b': 1 units of work were lost or invented"),
+        (lambda s: s.pools.__setitem__((FREE, 0), 1), "GPUs are still held"),
+        (lambda s: s.world["free"].__setitem__(0, 3), "GPUs are still held"),
+        (lambda s: s.world["active"].__setitem__(0, 1), "GPUs are still held"),
     ],
 )
 def test_lost_work_and_lost_gpus_are_noticed(tamper: Callable[[State], None], what: str) -> None:
@@ -85,8 +85,8 @@ def test_lost_work_and_lost_gpus_are_noticed(tamper: Callable[[State], None], wh
 
 def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
     state, instance = finished_state()
-    state.log_count[:2] = 2
-    state.log_pool[:2] = 0
+    state.parts["count"][:] = 2
+    state.parts["pool"][:] = 0
     with pytest.raises(Exception, match="does not fit at 1 s: more GPUs in use than there are"):
         result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False, 0.0)
 
@@ -94,8 +94,7 @@ def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
 def test_a_grown_log_keeps_what_it_held() -> None:
     state, _ = finished_state()
     larger = grown(state)
-    for name in ("seg_job", "seg_start", "seg_end", "seg_work", "seg_offset", "log_pool", "log_count"):
-        old, new = getattr(state, name), getattr(larger, name)
+    for old, new in ((state.segments, larger.segments), (state.parts, larger.parts)):
         assert new.size == 2 * old.size
         assert np.array_equal(new[: old.size], old)
-    assert larger.counters is state.counters
+    assert larger.world is state.world

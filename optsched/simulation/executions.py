@@ -1,0 +1,332 @@
+"""What runs, compiled: start, stop, settle, complete. The same functions serve compiled orders, rules and plain Python.
+
+An execution is a gang at work. Alone on its GPUs a unit of work takes it ``pace`` seconds; beside others ``slow`` times as
+long, as its slowest neighbour makes it. When a neighbour comes or goes it is *settled*: its work is brought up to date at
+the old speed, and its completion set anew. Nobody else is touched.
+
+Work is integrated: a job's segments add up to the work it asks for, because every segment but the last takes away exactly
+what it logs and the last one logs what is left.
+
+Standing still costs nothing: a job that is stopped and started again at one instant on the GPUs that it had (as many of
+each pool, where the engine counts them) was never stopped. It goes on with its segment, pays no restart, and is not counted
+as preempted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.heap import INNER, KERNEL
+from optsched.simulation.instant import shortened
+from optsched.simulation.queues import (
+    begin_running,
+    dequeue,
+    end_running,
+    enqueue,
+    running_wake,
+    service,
+    set_wake,
+    waiting_wake,
+)
+from optsched.simulation.records import DONE, NOBODY, RUNNING
+from optsched.simulation.state import COUNT, FREE, NUMBER, POOL, Site, State
+from optsched.speeds.speed_tables import pace
+
+
+@njit(**INNER)
+def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
+    """Start the waiting job ``j`` on ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``; or let it go on.
+
+    Where jobs share GPUs: on the first g_j of ``out[NUMBER]``, with sub-batch ``option``.
+    """
+    w, job = s.world[0], s.jobs[j]
+    dequeue(s, j)
+    job.status = RUNNING
+    x = s.executions[w.active].vacant
+    job.execution = x
+    w.active += 1
+    begin_running(s, j)
+    w.starts += 1
+    run = s.executions[x]
+    run.job, run.begun, run.left, run.option, run.slow = j, w.now, job.left, option, 1.0
+    run.paid = w.now + (w.restart if job.ran > 0 else w.first_start)
+    job.mark = w.now
+    job.ran += 1
+    _take(s, site, site.neighbours, j, entries)
+    if _stands_still(s, j, x):
+        _go_on(s, j, x)
+    set_wake(s, j, running_wake(s, j))
+
+
+@njit(**INNER)
+def _take(s: State, site: Site, neighbours: Any, j: int, entries: int) -> None:
+    # The GPUs chosen, and how fast it runs there.
+    x = s.jobs[j].execution
+    run = s.executions[x]
+    # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
+    timed = site.tables.profile[j] < 0 and site.tables.row[j] == -1
+    if neighbours is None:
+        _take_counted(s, j, x, entries)
+        run.pace = 1.0 if timed else pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
+    else:
+        apart = _take_named(s, neighbours, j, x)
+        alone = 1.0 if timed else pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
+        run.pace = alone * neighbours.stretch[j, run.option, apart]
+        run.slow = _slowest(s, neighbours, x)
+        _settle_neighbours(s, neighbours, x)
+    _set_finish(s, x)
+
+
+@njit(**INNER)
+def _set_finish(s: State, x: int) -> None:
+    run = s.executions[x]
+    least = np.nextafter(s.world[0].now, np.inf)  # work that is shorter than the rounding of time still takes time
+    run.finish = max(run.paid + run.left * (run.pace * run.slow), least)
+
+
+@njit(**INNER)
+def _take_counted(s: State, j: int, x: int, entries: int) -> None:
+    w, at = s.world[0], x * s.world[0].width
+    s.executions[x].entries = entries
+    for k in range(entries):
+        part = s.parts[at + k]
+        part.pool, part.count = s.out[POOL, k], s.out[COUNT, k]
+        s.pools[FREE, part.pool] -= part.count
+    w.free -= s.jobs[j].gpus
+
+
+@njit(**INNER)
+def _give_counted(s: State, j: int, x: int) -> None:
+    w, at = s.world[0], x * s.world[0].width
+    for k in range(s.executions[x].entries):
+        s.pools[FREE, s.parts[at + k].pool] += s.parts[at + k].count
+    w.free += s.jobs[j].gpus
+
+
+@njit(**KERNEL)
+def _take_named(s: State, neighbours: Any, j: int, x: int) -> int:
+    # GPUs by their numbers, and their nodes in the order of the replicas; 1 where they are on several nodes.
+    w, at, gang = s.world[0], x * s.world[0].width, s.jobs[j].gpus
+    s.executions[x].entries = gang
+    entries, apart = 0, 0
+    for i in range(gang):
+        g = s.out[NUMBER, i]
+        s.parts[at + i].pool, s.parts[at + i].count = g, 1
+        gpu = neighbours.gpus[g]
+        if gpu.one < 0:
+            gpu.one = j
+        else:
+            gpu.other = j
+        if gpu.jobs == 0:
+            s.pools[FREE, gpu.node] -= 1
+            w.free -= 1
+        gpu.jobs += 1
+        gpu.room = _room(s, neighbours, g)
+        if entries > 0 and s.out[POOL, entries - 1] == gpu.node:
+            s.out[COUNT, entries - 1] += 1
+        else:
+            s.out[POOL, entries], s.out[COUNT, entries] = gpu.node, 1
+            entries += 1
+        if gpu.node != s.out[POOL, 0]:
+            apart = 1
+    _count_on_nodes(s, neighbours, x, 1)
+    return apart
+
+
+@njit(**KERNEL)
+def _give_named(s: State, neighbours: Any, j: int, x: int) -> None:
+    w, at = s.world[0], x * s.world[0].width
+    for i in range(s.executions[x].entries):
+        g = s.parts[at + i].pool
+        gpu = neighbours.gpus[g]
+        if gpu.one == j:
+            gpu.one = -1
+        else:
+            gpu.other = -1
+        gpu.jobs -= 1
+        gpu.room = _room(s, neighbours, g)
+        if gpu.jobs == 0:
+            s.pools[FREE, gpu.node] += 1
+            w.free += 1
+    _count_on_nodes(s, neighbours, x, -1)
+    _settle_neighbours(s, neighbours, x)
+
+
+@njit(**KERNEL)
+def _room(s: State, neighbours: Any, g: int) -> float:
+    # Anew from who is there: a running sum would drift, and a job that needs all memory would wait for ever.
+    gpu = neighbours.gpus[g]
+    room = gpu.capacity
+    if gpu.one >= 0:
+        room -= neighbours.memory[gpu.one, s.executions[s.jobs[gpu.one].execution].option]
+    if gpu.other >= 0:
+        room -= neighbours.memory[gpu.other, s.executions[s.jobs[gpu.other].execution].option]
+    return float(room)
+
+
+@njit(**KERNEL)
+def _count_on_nodes(s: State, neighbours: Any, x: int, sign: int) -> None:
+    # Different jobs on every node of the gang.
+    at = x * s.world[0].width
+    for i in range(s.executions[x].entries):
+        node, seen = neighbours.gpus[s.parts[at + i].pool].node, False
+        for k in range(i):
+            seen = seen or neighbours.gpus[s.parts[at + k].pool].node == node
+        if not seen:
+            neighbours.nodes[node].jobs += sign
+
+
+@njit(**KERNEL)
+def _slowest(s: State, neighbours: Any, x: int) -> float:
+    # The slowest neighbour rules.
+    j, at, worst = s.executions[x].job, x * s.world[0].width, 1.0
+    for i in range(s.executions[x].entries):
+        gpu = neighbours.gpus[s.parts[at + i].pool]
+        other = gpu.other if gpu.one == j else gpu.one
+        if other >= 0:
+            worst = max(worst, neighbours.slowdown[neighbours.sharers[j].model, neighbours.sharers[other].model])
+    return worst
+
+
+@njit(**KERNEL)
+def _settle_neighbours(s: State, neighbours: Any, x: int) -> None:
+    # Who is beside it has another neighbour now: work up to date at the old speed, completion at the new one.
+    w, j, at = s.world[0], s.executions[x].job, x * s.world[0].width
+    for i in range(s.executions[x].entries):
+        gpu = neighbours.gpus[s.parts[at + i].pool]
+        other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
+        if other < 0 or other == j or s.executions[s.jobs[other].execution].finish <= w.last:
+            continue  # nobody, or one who ends at this instant
+        y = s.jobs[other].execution
+        run, slow = s.executions[y], _slowest(s, neighbours, y)
+        if slow != run.slow:
+            if w.now > run.paid:
+                run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * run.slow))
+                run.paid = w.now
+            run.slow = slow
+            _set_finish(s, y)
+            set_wake(s, other, running_wake(s, other))
+
+
+@njit(**INNER)
+def _stopped_now(s: State, j: int) -> bool:
+    # Is the stop that it remembers one of this instant?
+    k, first = s.jobs[j].stood, s.executions.size // 2
+    return bool(first <= k < first + s.world[0].stood and s.executions[k].job == j)
+
+
+@njit(**INNER)
+def _stands_still(s: State, j: int, x: int) -> bool:
+    # Was it stopped at this instant, where it starts now?
+    if not _stopped_now(s, j):
+        return False
+    run, stood = s.executions[x], s.executions[s.jobs[j].stood]
+    if stood.segment < 0:
+        return False
+    segment, at = s.segments[stood.segment], x * s.world[0].width
+    if segment.entries != run.entries or stood.option != run.option:
+        return False
+    for i in range(run.entries):
+        was, part = s.parts[segment.first + i], s.parts[at + i]
+        if was.pool != part.pool or was.count != part.count:
+            return False
+    return True
+
+
+@njit(**KERNEL)
+def _go_on(s: State, j: int, x: int) -> None:
+    # Take the stop back: the segment that it logged, its count, and what it changed of the job.
+    w, job, run, stood = s.world[0], s.jobs[j], s.executions[x], s.executions[s.jobs[j].stood]
+    e = stood.segment
+    stood.segment = -1
+    if w.fruitless > 0 and s.segments[e].work == 0.0:
+        w.fruitless -= 1
+    if e == w.segments - 1:
+        w.segments = e
+        w.logged = s.segments[e].first
+    else:
+        s.segments[e].job = NOBODY  # left out of the schedule
+    w.stops -= 1
+    w.starts -= 1
+    job.ran -= 1
+    job.left, job.origin = stood.left_then, stood.origin
+    run.begun = stood.begun
+    run.left, run.paid, run.finish = stood.left, stood.paid, stood.finish
+    if run.slow != stood.slow:  # the neighbours are others
+        if w.now > run.paid:
+            run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * stood.slow))
+            run.paid = w.now
+        _set_finish(s, x)
+
+
+@njit(**INNER)
+def _release(s: State, site: Site, neighbours: Any, j: int, work: float) -> None:
+    # End the segment of j: log it, and give its GPUs back.
+    w, job = s.world[0], s.jobs[j]
+    x = job.execution
+    run, at = s.executions[x], x * w.width
+    if w.now > run.begun:
+        segment = s.segments[w.segments]
+        segment.job, segment.start, segment.end, segment.work = j, run.begun, w.now, work
+        segment.first, segment.entries, segment.option = w.logged, run.entries, run.option
+        for k in range(run.entries):
+            part = s.parts[w.logged + k]
+            part.pool, part.count = s.parts[at + k].pool, s.parts[at + k].count
+        w.logged += run.entries
+        w.segments += 1
+        w.fruitless = 0 if work > 0.0 else w.fruitless + 1
+    if neighbours is None:
+        _give_counted(s, j, x)
+    else:
+        _give_named(s, neighbours, j, x)
+    end_running(s, j)
+    w.active -= 1
+    s.executions[w.active].vacant = x
+    job.execution = -1
+    job.attained += service(s, j) * (w.now - job.mark)
+    job.mark = w.now
+
+
+@njit(**INNER)
+def complete(s: State, site: Site, j: int) -> None:
+    """The running job ``j`` has done its work."""
+    w, job = s.world[0], s.jobs[j]
+    _release(s, site, site.neighbours, j, job.left)
+    for q in range(s.queues.size):
+        s.queues[q].blocked = 0
+    job.left = 0.0
+    job.status = DONE
+    w.finished += 1
+    set_wake(s, j, np.inf)
+
+
+@njit(**KERNEL)
+def stop(s: State, site: Site, j: int) -> None:
+    """Preempt the running job ``j``: it waits again with the work that is left."""
+    w, job = s.world[0], s.jobs[j]
+    run = s.executions[job.execution]
+    done = max(0.0, w.now - run.paid) / (run.pace * run.slow)
+    # what it did before it was last settled, too
+    work = done if run.left == job.left else job.left - max(0.0, run.left - done)
+    if w.now <= run.begun:
+        job.ran -= 1  # started and stopped at one instant: nothing happened
+        w.starts -= 1
+    else:
+        w.stops += 1
+        if not _stopped_now(s, j):
+            job.stood = s.executions.size // 2 + w.stood
+            w.stood += 1
+        stood = s.executions[job.stood]
+        stood.job, stood.segment, stood.option = j, w.segments, run.option
+        stood.begun, stood.paid, stood.finish, stood.left = run.begun, run.paid, run.finish, run.left
+        stood.slow, stood.left_then, stood.origin = run.slow, job.left, job.origin
+    _release(s, site, site.neighbours, j, work)
+    job.left -= work
+    job.origin += job.slope * work
+    job.key = shortened(job.origin) if w.fading != 0 else job.origin
+    job.ceased = w.now
+    enqueue(s, j)
+    set_wake(s, j, waiting_wake(s, j))
