@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from optsched.simulation.iterations import TaskRun
     from optsched.simulation.policy import Knowledge, Order, Policy, Predictor, Start, Stop, Wake
     from optsched.simulation.run import Run
-    from optsched.simulation.sharing import SharedRun
+    from optsched.simulation.shared_run import SharedRun
     from optsched.simulation.sharing_policy import Share, SharingOrder
     from optsched.simulation.task_policy import Countdown, TaskOrder
     from optsched.solvers.program import ProgramSolution, formulate, solve_program
@@ -100,7 +100,7 @@ _HOMES = {
     "Schedule": "problem.schedule",
     "Segment": "problem.schedule",
     "Share": "simulation.sharing_policy",
-    "SharedRun": "simulation.sharing",
+    "SharedRun": "simulation.shared_run",
     "SharedSchedule": "problem.schedule",
     "SharingOrder": "simulation.sharing_policy",
     "SimulationError": "errors",

@@ -139,9 +139,9 @@ class Schedule:
         if failed >= 0:
             name = instance.ids[int(job[failed])]
             raise InputError(f"job {name!r} does not fit at {start[failed]:g} s: more GPUs in use than there are")
-        first = node_first(instance)
-        node = np.searchsorted(first, gpu, side="right") - 1
-        return cls(instance, job, start, end, work, gpu_offset, node, gpu - first[node], policy)
+        nodes = instance.cluster.node_gpus
+        node = np.repeat(np.arange(nodes.size), nodes)[gpu]
+        return cls(instance, job, start, end, work, gpu_offset, node, gpu - node_first(instance)[node], policy)
 
     def __len__(self) -> int:
         return self.job.size

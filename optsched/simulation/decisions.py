@@ -10,6 +10,7 @@ import numpy as np
 from optsched.errors import SimulationError
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import apply_moves, place, start, stop
+from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Start, Stop, Wake
 from optsched.simulation.records import RUNNING, WAITING
@@ -20,9 +21,18 @@ from optsched.simulation.wakes import Wakes
 class Decisions:
     """Carries decisions out; ``wakes`` keeps the times at which the policy wants to be asked."""
 
-    def __init__(self, placement: Placement, instance: Instance, site: Site, name: str, *, names_nodes: bool) -> None:
+    def __init__(
+        self,
+        placement: Placement,
+        instance: Instance,
+        site: Site,
+        name: str,
+        beside: Neighbourhood | None,
+        *,
+        names_nodes: bool,
+    ) -> None:
         self._placement, self._instance, self._name = placement, instance, name
-        self._site, self._names_nodes = site, names_nodes
+        self._site, self._names_nodes, self._beside = site, names_nodes, beside
         self.wakes = Wakes(name)
 
     def apply(self, decisions: Any, state: State) -> None:
@@ -49,9 +59,9 @@ class Decisions:
         first, named = [0], list[Any]()
         for decision in decisions:
             kind = type(decision)
-            if kind is Start and decision.on and self._names_nodes:
+            if kind is Start and decision.on and decision.gpus is None and self._names_nodes and self._beside is None:
                 named.extend(decision.on)
-            elif kind is not Stop:
+            elif kind is not Stop or self._beside is not None:
                 break
             jobs.append(decision.job)
             first.append(len(named))
@@ -89,6 +99,9 @@ class Decisions:
         j, job = decision.job, self._instance.ids[decision.job]
         if state.jobs[j].status != WAITING:
             raise self._wrong(state, f"job {job!r} is started but does not wait")
+        if decision.gpus is not None or decision.option != 0:
+            self._share(decision, state)
+            return
         if decision.on is not None:
             entries = self._named(decision.on, state, j)
         else:
@@ -97,7 +110,20 @@ class Decisions:
         if entries == 0:
             gang = state.jobs[j].gpus
             raise self._wrong(state, f"job {job!r} is started but its {gang} GPUs do not fit (ask view.fits first)")
+        if self._beside is not None:  # where GPUs have names
+            places = zip(state.out[POOL, :entries].tolist(), state.out[COUNT, :entries].tolist(), strict=True)
+            self._beside.choose(j, self._beside.lowest_idle(places), 0)
         start(state, self._site, j, entries)
+
+    def _share(self, decision: Start, state: State) -> None:
+        job = f"job {self._instance.ids[decision.job]!r}"
+        if self._beside is None:
+            raise self._wrong(state, f"{job} is put on GPUs by name; a policy that shares GPUs says so (shares = True)")
+        try:
+            self._beside.choose(decision.job, decision.gpus or (), decision.option)
+        except ValueError as error:
+            raise self._wrong(state, str(error).replace("%s", job)) from None
+        start(state, self._site, decision.job, 0, decision.option)
 
     def _named(self, on: Any, state: State, j: int) -> int:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.

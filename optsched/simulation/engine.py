@@ -14,12 +14,14 @@ from optsched.problem.instance import Instance
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import apply_events, next_time
 from optsched.simulation.instant import last_of_instant
+from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
 from optsched.simulation.policy_hooks import PolicyHooks
 from optsched.simulation.run import Run, result
-from optsched.simulation.state import THRASHING, Site, State, grown, log_room, new_state
+from optsched.simulation.shared_run import rates_of, shared_result
+from optsched.simulation.state import THRASHING, Sharing, Site, State, grown, log_room, new_state
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
 
@@ -66,6 +68,8 @@ def run_policy(
     knowledge = Knowledge(policy.knowledge)
     clock = Stopwatch()
     told: dict[str, Any] = {}
+    shares = bool(getattr(policy, "shares", False))
+    rates = rates_of(instance, name) if shares else None
     pooled = placement.pooled and not getattr(policy, "names_nodes", False)
     if callable(getattr(policy, "order", None)):
         jobs = KnownJobs(instance, knowledge, seconds_alone(instance))
@@ -76,10 +80,13 @@ def run_policy(
     else:
         order = _legal(Order(key=instance.arrival, restart=getattr(policy, "restart", 0.0)), name, instance.n)
         hooks = PolicyHooks(policy, instance)
-        state, site = new_state(instance, order, placement, pooled=pooled)
+        sharing = None if rates is None else Sharing(rates, listed=False)
+        state, site = new_state(instance, order, placement, pooled=pooled, sharing=sharing)
         state = _run_python(state, site, placement, hooks, knowledge, progress)
         preemptive = False
         told = hooks.told()
+        if rates is not None:
+            return shared_result(state, site, instance, rates, name, knowledge, clock.seconds, **told)
     return result(state, instance, pooled, name, knowledge, preemptive, clock.seconds, **told)
 
 
@@ -134,8 +141,9 @@ def _run_python(
 ) -> State:
     policy, instance = hooks.policy, hooks.instance
     names_nodes = bool(getattr(policy, "names_nodes", False))
-    decisions = Decisions(placement, instance, site, policy.name, names_nodes=names_nodes)
-    view = EngineView(state, site, placement, instance, knowledge, hooks.predicted)
+    beside = None if site.neighbours is None else Neighbourhood(state, site.neighbours, instance)
+    decisions = Decisions(placement, instance, site, policy.name, beside, names_nodes=names_nodes)
+    view = EngineView(state, site, placement, instance, knowledge, hooks.predicted, beside)
     hooks.begin(view)
     room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.world[0], 0
     while True:

@@ -9,7 +9,7 @@ A policy sees only what has been revealed to it. Two ways to write one:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -37,10 +37,15 @@ class Start:
     """Start (or resume) job ``job`` on the GPUs that the placement chooses, or on those that the policy names.
 
     ``on``: (node, GPUs there) for every node used, g_j GPUs in all; a policy that names nodes says so (``names_nodes``).
+    ``gpus``: g_j GPUs by name, (node, index), each with at most one other job, and ``option``, which of the job's
+    sub-batches it runs with there; for a policy that shares GPUs (``shares``). Without either the placement chooses among
+    idle GPUs.
     """
 
     job: int
     on: tuple[tuple[int, int], ...] | None = None
+    gpus: Sequence[tuple[int, int]] | None = None
+    option: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,21 @@ class View(Protocol):
     def pace_range(self, job: int) -> tuple[float, float]:
         """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min, alpha_max."""
 
+    def idle(self, job: int) -> list[tuple[int, int]]:
+        """Idle GPUs that ``job`` may use, (node, index). This and the next four: for policies that share GPUs."""
+
+    def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
+        """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
+
+    def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
+        """Jobs on a GPU: none, one or two."""
+
+    def options(self, job: int) -> int:
+        """How many sub-batches it may choose from; the first is the largest."""
+
+    def slowdown(self, job: int, other: int) -> float:
+        """xi of ``job`` beside ``other``; inf: they never share."""
+
     def predicted(self, job: int) -> float:
         """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
 
@@ -211,8 +231,9 @@ class Policy(Protocol):
     A policy may have more. ``begin(view)`` is called once before a run; ``make_predictor()`` gives the `Predictor` of a
     run; ``notes()`` is called after it, and what it returns (names to arrays over all jobs) is kept as `Run.notes`, for
     audits (``noted_times`` names those that are times: the run puts them on the log's clock); ``default_placement`` names
-    the placement where none is asked for; ``restart`` is the cost of resuming a job; ``names_nodes = True``: its starts say
-    on which nodes (see `Start`).
+    the placement where none is asked for; ``restart`` is the cost of resuming a job; ``names_nodes = True``: its starts may
+    say on which nodes; ``shares = True``: they may say on which GPUs, beside another job (see `Start`), where the instance
+    has interference.
     """
 
     @property

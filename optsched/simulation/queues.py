@@ -88,7 +88,6 @@ def set_wake(s: State, j: int, t: float) -> None:
     w = s.world[0]
     if s.jobs[j].wakes >= 0:
         w.wakes = remove(s.heap, w.waker, w.wakes, j, s.jobs["wakes"])
-    s.jobs[j].wake = t
     if t < np.inf:
         w.wakes = insert(s.heap, w.waker, w.wakes, 0, t, j, s.jobs["wakes"])
 

@@ -31,15 +31,14 @@ JOB = _record(
         "key": "real",  # smaller (level, key, index) is served first
         "origin": "real",  # the key when the segment began
         "slope": "real",  # growth of the key with a unit of work
-        "wake": "real",  # when its state changes next by itself
         "gpus": "int",
-        "kind": "int",  # what a placement may see of a job: its gang size and its eligible nodes
-        "execution": "int",  # -1: it does not run
-        "stood": "int",  # which of `State.executions` remembers its stop at this instant, -1: none
-        "nth": "int",  # not of this job: the job that arrives as the nth
-        "waits": "int",  # its place among those that wait, -1: nowhere
-        "wakes": "int",  # its place in the heap of wakes
-        "runs": "int",  # its place among those that run
+        "kind": "short",  # what a placement may see of a job: its gang size and its eligible nodes
+        "execution": "short",  # -1: it does not run
+        "stood": "short",  # which of `State.executions` remembers its stop at this instant, -1: none
+        "nth": "short",  # not of this job: the job that arrives as the nth
+        "waits": "short",  # its place among those that wait, -1: nowhere
+        "wakes": "short",  # its place in the heap of wakes
+        "runs": "short",  # its place among those that run
         "queue": "short",
         "status": "short",
         "level": "short",

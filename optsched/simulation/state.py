@@ -164,7 +164,10 @@ def new_state(
 
 
 def _jobs(instance: Instance, order: Order) -> Any:
-    jobs = np.zeros(instance.n, dtype=JOB)
+    one = np.zeros(1, dtype=JOB)
+    for name in ("execution", "stood", "waits", "wakes", "runs"):
+        one[name] = -1
+    jobs = np.repeat(one, instance.n)
     key = np.array(order.key, dtype=np.float64)
     jobs["arrival"], jobs["gpus"], jobs["left"] = instance.arrival, instance.gpus, instance.work
     jobs["kind"] = jobs["queue"] = instance.job_class
@@ -173,9 +176,6 @@ def _jobs(instance: Instance, order: Order) -> Any:
     if order.slope is not None:  # given per second alone
         jobs["slope"] = np.asarray(order.slope) * seconds_alone(instance) / instance.work
     jobs["nth"] = np.argsort(instance.arrival, kind="stable")
-    jobs["wake"] = np.inf
-    for name in ("execution", "stood", "waits", "wakes", "runs"):
-        jobs[name] = -1
     return jobs
 
 

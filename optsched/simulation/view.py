@@ -10,6 +10,7 @@ import numpy as np
 from optsched.errors import KnowledgeError
 from optsched.problem.instance import Bools, Instance
 from optsched.simulation.entry_points import pace, place
+from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Floats, Ints, Knowledge
 from optsched.simulation.records import FUTURE, RUNNING, WAITING
@@ -29,6 +30,7 @@ class EngineView:
         instance: Instance,
         knowledge: Knowledge,
         predicted: Floats | None = None,
+        beside: Neighbourhood | None = None,
     ) -> None:
         self._state, self._site = state, site
         self._world, self._status = state.world[0], state.jobs["status"]
@@ -36,6 +38,7 @@ class EngineView:
         self._instance = instance
         self._knowledge = knowledge
         self._predicted = predicted
+        self._beside = beside
         self.arrived: list[int] = []
         self.finished: list[int] = []
         self.cluster_gpus = instance.cluster.gpus
@@ -112,6 +115,9 @@ class EngineView:
         x = int(s.jobs["execution"][self._arrived(job)])
         if x < 0:
             return ()
+        if self._beside is not None:
+            nodes, counts = np.unique([node for node, _ in self._beside.held(s, job)], return_counts=True)
+            return tuple(zip(nodes.tolist(), counts.tolist(), strict=True))
         at = x * int(self._world.width)
         return tuple(s.parts[at : at + s.executions["entries"][x]].tolist())
 
@@ -153,6 +159,32 @@ class EngineView:
     @cached_property
     def _paces(self) -> tuple[Floats, Floats]:
         return paces(self._instance)
+
+    def idle(self, job: int) -> list[tuple[int, int]]:
+        """Idle GPUs that ``job`` may use."""
+        return self._shared.idle(self._arrived(job))
+
+    def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
+        """GPUs with one job, which ``job`` may share."""
+        return self._shared.open(self._arrived(job), option)
+
+    def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
+        """Jobs on a GPU."""
+        return self._shared.residents(gpu)
+
+    def options(self, job: int) -> int:
+        """How many sub-batches it may choose from."""
+        return self._shared.options(self._arrived(job))
+
+    def slowdown(self, job: int, other: int) -> float:
+        """xi of ``job`` beside ``other``."""
+        return self._shared.slowdown(self._arrived(job), self._arrived(other))
+
+    @property
+    def _shared(self) -> Neighbourhood:
+        if self._beside is None:
+            raise KnowledgeError("a policy asked who shares GPUs, and does not say that it does (shares = True)")
+        return self._beside
 
     def predicted(self, job: int) -> float:
         """What the predictor said at the job's arrival; `KnowledgeError` for a policy without one."""

@@ -16,7 +16,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
-from optsched.simulation.sharing import SharedRun
+from optsched.simulation.shared_run import SharedRun
 from optsched.simulation.sharing_policy import Share, SharingOrder
 from simulation.exact_sharing import ExactSharing, Rules
 

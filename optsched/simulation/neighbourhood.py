@@ -1,0 +1,112 @@
+"""Who is beside whom where jobs share GPUs, in the names that policies use: jobs by position, GPUs (node, index)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from optsched.problem.instance import Instance
+from optsched.simulation.state import NUMBER, Neighbours, State
+
+Gpu = tuple[int, int]
+
+
+class Neighbourhood:
+    """The GPUs of a run and the jobs on them; always current."""
+
+    def __init__(self, state: State, neighbours: Neighbours, instance: Instance) -> None:
+        self._jobs, self._executions, self._out = state.jobs, state.executions, state.out
+        self._width = int(state.world[0].width)
+        self._beside, self._instance = neighbours, instance
+
+    def residents(self, gpu: Gpu) -> tuple[int, ...]:
+        """Jobs on a GPU: none, one or two. `ValueError` for a GPU that is not there."""
+        return self._on(self._number(gpu))
+
+    def held(self, state: State, job: int) -> tuple[Gpu, ...]:
+        """GPUs of a running job, in the order of its replicas; () while it does not run."""
+        x = int(self._jobs[job].execution)
+        if x < 0:
+            return ()
+        at = x * self._width
+        return tuple(self._name_of(g) for g in state.parts["pool"][at : at + self._executions[x].entries].tolist())
+
+    def idle(self, job: int) -> list[Gpu]:
+        """Idle GPUs that ``job`` may use, where its first sub-batch fits."""
+        return self._with(job, 0, 0)
+
+    def open(self, job: int, option: int = 0) -> list[Gpu]:
+        """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
+        return self._with(job, option, 1)
+
+    def options(self, job: int) -> int:
+        """How many sub-batches it may choose from; the first is the largest."""
+        return int(self._beside.sharers[job].options)
+
+    def slowdown(self, job: int, other: int) -> float:
+        """xi of ``job`` beside ``other``; inf: they never share."""
+        sharers = self._beside.sharers
+        return float(self._beside.slowdown[sharers[job].model, sharers[other].model])
+
+    def alone(self, job: int, option: int, now: float) -> float:
+        """Seconds alone with that sub-batch at best; of a running job, those that are left where it is."""
+        x = int(self._jobs[job].execution)
+        if x >= 0:
+            run = self._executions[x]
+            done = max(0.0, now - run.paid) / (run.pace * run.slow)
+            return float(max(run.left - done, 0.0) * run.pace)
+        sharer = self._beside.sharers[job]
+        return float(sharer.alone * self._beside.stretch[job, option, sharer.spans])
+
+    def choose(self, job: int, gpus: Sequence[Gpu], option: int) -> None:
+        """Let ``job`` start there next. `ValueError` says what is wrong and what is legal."""
+        if not 0 <= option < self.options(job):
+            raise ValueError(f"chooses sub-batch {option} for %s (legal: 0..{self.options(job) - 1})")
+        numbers = [self._number(gpu) for gpu in gpus]
+        gang, different = int(self._instance.gpus[job]), len(set(numbers))
+        if different != len(numbers) or different != gang:
+            raise ValueError(f"chooses {different} GPUs for %s (legal: {gang} different ones)")
+        suits, need = self._instance.eligible(job), self._beside.memory[job, option]
+        for g in numbers:
+            gpu = self._beside.gpus[g]
+            if not (suits[gpu.node] and gpu.jobs <= 1 and self._stands(job, g)) or gpu.room < need:
+                legal = "GPUs that suit it, with at most one job that it may run beside, and room for it"
+                raise ValueError(f"puts %s on GPU {self._name_of(g)} (legal: {legal})")
+        self._out[NUMBER, : len(numbers)] = numbers
+
+    def lowest_idle(self, places: Iterable[tuple[int, int]]) -> list[Gpu]:
+        """The first idle GPUs, so many of each node: ``places`` (node, GPUs there)."""
+        found: list[Gpu] = []
+        for node, count in places:
+            first = int(self._beside.nodes[node].first)
+            jobs = self._beside.gpus["jobs"][first : first + int(self._instance.cluster.node_gpus[node])]
+            taken = {index for there, index in found if there == node}
+            idle = [index for index in np.flatnonzero(jobs == 0).tolist() if index not in taken]
+            found += [(int(node), index) for index in idle[:count]]
+        return found
+
+    def _with(self, job: int, option: int, jobs: int) -> list[Gpu]:
+        gpus = self._beside.gpus
+        suits = self._instance.eligible(job)[gpus["node"]]
+        rows = np.flatnonzero(suits & (gpus["jobs"] == jobs) & (gpus["room"] >= self._beside.memory[job, option]))
+        return [self._name_of(g) for g in rows.tolist() if self._stands(job, g)]
+
+    def _stands(self, job: int, g: int) -> bool:
+        # beside whoever is there
+        return all(np.isfinite(self.slowdown(job, other)) for other in self._on(g))
+
+    def _on(self, g: int) -> tuple[int, ...]:
+        gpu = self._beside.gpus[g]
+        return tuple(sorted(int(j) for j in (gpu.one, gpu.other) if j >= 0))
+
+    def _number(self, gpu: Gpu) -> int:
+        node, index = gpu
+        size = self._instance.cluster.node_gpus
+        if not (0 <= node < size.size and 0 <= index < size[node]):
+            raise ValueError(f"names GPU {gpu} (legal: GPUs of {self._instance.cluster.spec})")
+        return int(self._beside.nodes[node].first + index)
+
+    def _name_of(self, g: int) -> Gpu:
+        node = int(self._beside.gpus[g].node)
+        return node, int(g - self._beside.nodes[node].first)
