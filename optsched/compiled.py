@@ -161,10 +161,12 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     given): these are weighed by themselves, however deep they are called.
 
     ``declared``: the one signature it is compiled for; (): whatever it is called with. ``interpreted``: may it run as Python
-    (a test of its arguments where that depends on them)?
+    (a test of its arguments where that depends on them)? ``inner``: only compiled code calls its machine code, Python runs
+    it as it is.
     """
 
     declared: tuple[Any, ...] = ()
+    inner = False
     interpreted: bool | Callable[..., bool] = True
     _paid = 0.0
 
@@ -186,6 +188,8 @@ class Function(CPUDispatcher):  # type: ignore[misc]
 
     def runs_compiled(self, *arguments: Any) -> bool:
         """Will the next call (with these arguments) run as machine code?"""
+        if self.inner:
+            return False
         if self.overloads or not self.interpreted:
             return True
         if arguments and callable(self.interpreted) and not self.interpreted(*arguments):
@@ -292,6 +296,7 @@ def njit(*arguments: Any, **options: Any) -> Any:
             return function
         made = Function(function, targetoptions={"nopython": True, "boundscheck": None, **options})
         made.declared, made.interpreted = arguments, interpreted
+        made.inner = bool(options.get("no_cpython_wrapper", False))
         FUNCTIONS.append(made)
         return made
 
