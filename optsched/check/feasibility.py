@@ -54,11 +54,14 @@ __all__ = [
     "CheckContext",
     "Violation",
     "Violations",
+    "in_sum",
     "judge",
     "judge_exclusive",
     "judge_gangs",
     "number",
+    "one_place",
     "slack",
+    "tolerance_of_jobs",
     "whole",
 ]
 
@@ -78,7 +81,7 @@ def judge(context: CheckContext, *, preemptive: bool, forking: bool = False) -> 
         judge_exclusive(context, found)
         rate(context, found)
         if not forking:
-            _one_place(context, found)
+            one_place(context, found)
         if not preemptive:
             _preemption(context, found)
     return found
@@ -124,15 +127,16 @@ def _arrival(context: CheckContext, found: Violations) -> None:
             "arrival", int(rows[i]), "starts too early", f"from the job's arrival, {number(arrival[i])}"
         ),
     )
-    found.add("arrival", over, lambda j: _in_sum(context, "arrival", j, "starts too early again and again"))
+    found.add("arrival", over, lambda j: in_sum(context, "arrival", j, "starts too early again and again"))
 
 
-def _in_sum(context: CheckContext, rule: str, j: int, message: str) -> Violation:
+def in_sum(context: CheckContext, rule: str, j: int, message: str) -> Violation:
+    """Job ``j`` breaks a rule by more than rounding with all its segments together."""
     job = context.instance.ids[j]
     return Violation(rule, f"job {job!r} {message} (legal: one tolerance for rounding, however many segments)", job)
 
 
-def _tolerance(context: CheckContext) -> Floats:
+def tolerance_of_jobs(context: CheckContext) -> Floats:
     """What the segments of a job may be together with others', or apart from each other, in all; f64[n] seconds."""
     document, n = context.document, context.instance.n
     rows = np.flatnonzero(context.sound)
@@ -151,11 +155,12 @@ def _gang(context: CheckContext, found: Violations) -> None:
     )
 
 
-def _one_place(context: CheckContext, found: Violations) -> None:
+def one_place(context: CheckContext, found: Violations) -> None:
+    """The rule gang where a job does not run in copies: it is never in two places at once."""
     document, rule = context.document, "gang"
     rows = np.flatnonzero(context.sound)
     later, earlier, both, each = _overlaps(document.job[rows], document.start[rows], document.end[rows])
-    alone, over = overspent(document.job[rows[later]], both, each, _tolerance(context))
+    alone, over = overspent(document.job[rows[later]], both, each, tolerance_of_jobs(context))
     found.add(
         rule,
         alone,
@@ -163,7 +168,7 @@ def _one_place(context: CheckContext, found: Violations) -> None:
             rule, int(rows[later[i]]), f"overlaps {context.name(int(rows[earlier[i]]))}", "one place at a time"
         ),
     )
-    found.add(rule, over, lambda j: _in_sum(context, rule, j, "overlaps itself again and again"))
+    found.add(rule, over, lambda j: in_sum(context, rule, j, "overlaps itself again and again"))
 
 
 def _existing_gpus(context: CheckContext, found: Violations) -> None:
@@ -192,7 +197,7 @@ def judge_exclusive(context: CheckContext, found: Violations) -> None:
     # It counts for either of the two jobs; n: no job of the instance.
     job = np.where(document.job < 0, n, document.job)
     blamed = np.concatenate([job[rows[later]], job[rows[earlier]]])
-    allowed = np.append(_tolerance(context), np.inf)
+    allowed = np.append(tolerance_of_jobs(context), np.inf)
     alone, over = overspent(blamed, np.tile(both, 2), np.tile(each, 2), allowed)
     found.add(
         rule,
@@ -204,7 +209,7 @@ def judge_exclusive(context: CheckContext, found: Violations) -> None:
             "one segment at a time",
         ),
     )
-    found.add(rule, over, lambda j: _in_sum(context, rule, j, "uses GPUs beside other jobs again and again"))
+    found.add(rule, over, lambda j: in_sum(context, rule, j, "uses GPUs beside other jobs again and again"))
 
 
 def _type_and_memory(context: CheckContext, found: Violations) -> None:
@@ -279,7 +284,9 @@ def _preemption(context: CheckContext, found: Violations) -> None:
     before, after = before[same], after[same]
     stop, resume = document.end[before], document.start[after]
     length = np.minimum(stop - document.start[before], document.end[after] - resume)
-    gaps, over = overspent(document.job[after], np.abs(resume - stop), slack(length, stop, resume), _tolerance(context))
+    gaps, over = overspent(
+        document.job[after], np.abs(resume - stop), slack(length, stop, resume), tolerance_of_jobs(context)
+    )
     gap = np.zeros(after.size, dtype=np.bool_)
     gap[gaps] = True
     cut = np.flatnonzero(gap | _moved(context, before, after))
@@ -293,7 +300,7 @@ def _preemption(context: CheckContext, found: Violations) -> None:
             "one run without gaps on the same GPUs",
         ),
     )
-    found.add(rule, over, lambda j: _in_sum(context, rule, j, "stops again and again"))
+    found.add(rule, over, lambda j: in_sum(context, rule, j, "stops again and again"))
 
 
 def _moved(context: CheckContext, before: Ints, after: Ints) -> Bools:

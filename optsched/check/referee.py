@@ -88,7 +88,7 @@ def check_schedule(
 
     Jobs with tasks share GPUs and are never preempted: a `TaskSchedule` with its log is judged task by task, and any other
     schedule of theirs by the necessary conditions of `optsched.check.residency.check_residency`. A `SharedSchedule` is
-    judged by `optsched.check.sharing`: without preemption or copies, whatever is allowed here.
+    judged by `optsched.check.sharing`: without copies, whatever is allowed here.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def check_schedule(
     if instance.at_task_level or isinstance(schedule, TaskSchedule):
         found = judge_residency(context)
     elif isinstance(schedule, SharedSchedule) and instance.interference is not None:
-        found = judge_sharing(context)
+        found = judge_sharing(context, preemptive=preemptive)
     elif elastic:
         found = judge_elastic(context, preemptive=preemptive)
     else:
@@ -201,7 +201,7 @@ def _judge(context: CheckContext, tasks: TaskDocument | None, preemptive: bool, 
     if not context.instance.at_task_level:
         # Without interference jobs cannot share, whatever a file says: they are alone on their GPUs.
         if context.document.sharing is True and context.instance.interference is not None:
-            return judge_sharing(context)
+            return judge_sharing(context, preemptive=preemptive)
         if context.document.elastic is True:
             return judge_elastic(context, preemptive=preemptive)
         found = judge(context, preemptive=preemptive, forking=forking)

@@ -10,13 +10,15 @@ memory         a GPU has what the job needs at its largest sub-batch (that is wh
 rate           a segment does no more work than its partners leave it: at every moment a unit of work takes
                pace(placement) x stretch(sub-steps) x the largest xi of the partners on any of its GPUs. Less is legal: a
                job may idle on GPUs that it holds, and slows its partners meanwhile (bounds of the class hold for that)
-preemption     a job is one segment, from start to completion
+gang           a job is never in two places at once
+preemption     (where it is forbidden) a job is one segment, from start to completion
 ============== =======================================================================================================
 
 instance (digest), completeness, arrival, gang, type and work: as in `optsched.check.feasibility`, with its tolerances:
 exact where all numbers compared are whole, else 1e-9 of the seconds compared and 8 units in the last place of the
-clock. Two segments that overlap by no more than that do not meet, but slow each other down for as long. Written apart
-from the engine: the integral of every job's speed is taken over its own stay, from the starts and ends of its partners.
+clock, and once for a job, however many segments it has. Two segments that overlap by no more than that do not meet, but
+slow each other down for as long. Written apart from the engine: the integral of every job's speed is taken over its own
+stay, from the starts and ends of its partners.
 
 **Complexity** O(K log K) for K (segment, GPU) pairs.
 """
@@ -25,7 +27,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,17 +35,20 @@ import numpy.typing as npt
 
 from optsched.check.feasibility import (
     RELATIVE,
-    ULPS,
     CheckContext,
     Violation,
     Violations,
+    in_sum,
     judge_gangs,
     number,
+    one_place,
     slack,
+    tolerance_of_jobs,
     whole,
 )
 from optsched.check.schedule_document import document_of
 from optsched.check.speed_rules import backwards, within_worth
+from optsched.check.tolerance import overspent
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.speeds.sub_steps import SubSteps, segment_sub_steps
@@ -59,18 +64,20 @@ Bools = npt.NDArray[np.bool_]
 Meeting = tuple[float, float, float]
 
 
-def check_sharing(instance: Instance, schedule: Schedule) -> list[Violation]:
+def check_sharing(instance: Instance, schedule: Schedule, *, preemptive: bool = True) -> list[Violation]:
     """Every rule of this module that a schedule breaks; an empty list when it is feasible.
+
+    ``preemptive``: may a job be stopped and resumed?
 
     Raises
     ------
     InputError
         When the schedule's arrays do not fit together.
     """
-    return judge_sharing(CheckContext(instance, document_of(schedule, instance))).violations()
+    return judge_sharing(CheckContext(instance, document_of(schedule, instance)), preemptive=preemptive).violations()
 
 
-def judge_sharing(context: CheckContext) -> Violations:
+def judge_sharing(context: CheckContext, *, preemptive: bool) -> Violations:
     """Apply the rules of this module, and those of `optsched.check.feasibility` that hold whether or not GPUs are shared."""
     found = Violations()
     if context.instance.interference is None or context.instance.at_task_level:
@@ -85,7 +92,9 @@ def judge_sharing(context: CheckContext) -> Violations:
         _apart(context, together, found)
         _memory(context, together, sub_steps, found)
         _rate(context, together, sub_steps, found)
-        _one_run(context, found)
+        one_place(context, found)
+        if not preemptive:
+            _one_run(context, found)
     return found
 
 
@@ -120,7 +129,7 @@ def _batch(context: CheckContext, sub_steps: SubSteps, found: Violations, legal:
 @dataclass(frozen=True, eq=False)
 class _Together:
     """M times that two segments are on a GPU at once: ``one``, and ``other`` i64[M] which starts later, its (segment, GPU)
-    ``pair`` i64[M]; from ``since`` to ``until`` f64[M]; ``real`` bool[M]: for longer than rounding.
+    ``pair`` i64[M]; from ``since`` to ``until`` f64[M]; ``each`` f64[M]: seconds of it that may be rounding.
     """
 
     one: Ints
@@ -128,7 +137,7 @@ class _Together:
     pair: Ints
     since: Floats
     until: Floats
-    real: Bools
+    each: Floats
 
 
 def _together(context: CheckContext, found: Violations) -> _Together:
@@ -137,28 +146,24 @@ def _together(context: CheckContext, found: Violations) -> _Together:
     pairs = np.flatnonzero(context.first & (context.sound & (document.end > document.start))[row])
     pairs = pairs[np.lexsort((pairs, document.start[row[pairs]], context.gpu[pairs]))]
     meetings, thirds = _meetings(context, pairs)
-    if thirds:
-        # A gang may be the third on many GPUs; that is one violation, told of the first of them.
-        first = {int(row[k]): (k, present) for k, present in reversed(thirds)}
-        rows = list(first.values())
-
-        def crowded(i: int) -> Violation:
-            k, present = rows[i]
-            names = " and ".join(context.name(int(row[other])) for other in present)
-            message = f"uses {context.place(k)}, and so do {names}"
-            return context.of_segment("capacity", int(row[k]), message, f"at most {MOST} jobs on a GPU")
-
-        found.add("capacity", np.arange(len(rows)), crowded)
+    _crowded(context, thirds, found)
     one, other, pair = np.array(meetings, dtype=np.int64).reshape(-1, 3).T
     since, until = document.start[other], np.minimum(document.end[one], document.end[other])
-    length = np.minimum(document.end[one] - document.start[one], document.end[other] - document.start[other])
-    return _Together(one, other, pair, since, until, until - since > slack(length, since, until))
+    return _Together(one, other, pair, since, until, slack(_shorter(context, one, other), since, until))
 
 
-def _meetings(context: CheckContext, pairs: Ints) -> tuple[list[tuple[int, int, int]], list[tuple[int, list[int]]]]:
-    """Of (segment, GPU) pairs by GPU and start: (segment, later segment, its pair), and (pair, the two before it)."""
+def _shorter(context: CheckContext, one: Ints, other: Ints) -> Floats:
+    length = context.document.end - context.document.start
+    return np.minimum(length[one], length[other])
+
+
+def _meetings(context: CheckContext, pairs: Ints) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+    """Of (segment, GPU) pairs by GPU and start: (segment, later segment, its pair), and (pair, the two there before it).
+
+    Of those two the second leaves first.
+    """
     meetings: list[tuple[int, int, int]] = []
-    thirds: list[tuple[int, list[int]]] = []
+    thirds: list[tuple[int, int, int]] = []
     present: list[tuple[float, float, int, int]] = []  # end, start, pair, segment
     last = -1
     segment = context.segment[pairs]
@@ -168,21 +173,42 @@ def _meetings(context: CheckContext, pairs: Ints) -> tuple[list[tuple[int, int, 
         last = gpu
         meetings += [(each[3], s, k) for each in present]
         if len(present) >= MOST:
-            beside = [each[2] for each in present if _meet(each[1], each[0], start, end)]
-            if len(beside) >= MOST:
-                thirds.append((k, beside[:MOST]))
+            first, second = sorted(present, reverse=True)[:MOST]
+            thirds.append((k, first[3], second[3]))
         present.append((end, start, k, s))
         if len(present) > FOLLOWED:
             present.remove(min(present))
     return meetings, thirds
 
 
-def _meet(start: float, end: float, later: float, later_end: float) -> bool:
-    until, shorter = min(end, later_end), min(end - start, later_end - later)
-    if until - later > RELATIVE * shorter + ULPS * math.ulp(until):
-        return True  # whatever the numbers: most cases, without arrays
-    length, since, most = np.array([[shorter], [later], [until]])
-    return bool((most - since > slack(length, since, most)).all())
+def _crowded(context: CheckContext, thirds: list[tuple[int, int, int]], found: Violations) -> None:
+    """The rule capacity: no third on a GPU, for longer than rounding, of one segment and of a job in all."""
+    document = context.document
+    # A gang may be the third on many GPUs; that is one violation, told of the first of them.
+    told = {(int(context.segment[k]), first, second): k for k, first, second in reversed(thirds)}
+    third, first, second = np.array(list(told), dtype=np.int64).reshape(-1, 3).T
+    pair = np.array(list(told.values()), dtype=np.int64)
+    since, until = document.start[third], np.minimum(document.end[second], document.end[third])
+    each = slack(np.minimum(_shorter(context, first, second), _shorter(context, third, third)), since, until)
+
+    def crowded(i: int) -> Violation:
+        names = f"{context.name(int(first[i]))} and {context.name(int(second[i]))}"
+        message = f"uses {context.place(int(pair[i]))}, and so do {names}"
+        return context.of_segment("capacity", int(third[i]), message, f"at most {MOST} jobs on a GPU")
+
+    blamed = np.array([third, first, second])
+    alone, over = _overspent(context, blamed, until - since, each)
+    found.add("capacity", alone[np.unique(third[alone], return_index=True)[1]], crowded)
+    found.add("capacity", over, lambda j: in_sum(context, "capacity", j, "uses GPUs beside two others again and again"))
+
+
+def _overspent(context: CheckContext, segments: Ints, seconds: Floats, each: Floats) -> tuple[Ints, Ints]:
+    """(times that are too long by themselves, jobs with too many of them): each counts for the jobs of its ``segments``."""
+    n, ways = context.instance.n, len(segments)
+    job = np.where(context.document.job < 0, n, context.document.job)[segments].ravel()
+    allowed = np.append(tolerance_of_jobs(context), np.inf)
+    alone, over = overspent(job, np.tile(seconds, ways), np.tile(each, ways), allowed)
+    return alone[alone < seconds.size], over
 
 
 def _xi(context: CheckContext, one: Ints, other: Ints) -> Floats:
@@ -201,7 +227,6 @@ def _xi(context: CheckContext, one: Ints, other: Ints) -> Floats:
 
 def _apart(context: CheckContext, together: _Together, found: Violations) -> None:
     never = np.isinf(_xi(context, together.one, together.other)) | np.isinf(_xi(context, together.other, together.one))
-    rows = _once(context, together, np.flatnonzero(never & together.real))
 
     def forbidden(i: int) -> Violation:
         s, other, kinds = int(together.other[i]), int(together.one[i]), context.instance.kinds
@@ -209,7 +234,18 @@ def _apart(context: CheckContext, together: _Together, found: Violations) -> Non
         message = f"shares {context.place(int(together.pair[i]))} with {context.name(other)}"
         return context.of_segment("memory", s, message, f"not {here} beside {there}, which does not run")
 
-    found.add("memory", rows, forbidden)
+    _refuse(context, together, never, found, forbidden)
+
+
+def _refuse(
+    context: CheckContext, together: _Together, wrong: Bools, found: Violations, tell: Callable[[int], Violation]
+) -> None:
+    """The rule memory for the meetings that are ``wrong``: for longer than rounding, of two segments and of a job in all."""
+    rows = _once(context, together, np.flatnonzero(wrong))
+    blamed = np.array([together.one[rows], together.other[rows]])
+    alone, over = _overspent(context, blamed, (together.until - together.since)[rows], together.each[rows])
+    found.add("memory", rows[alone], tell)
+    found.add("memory", over, lambda j: in_sum(context, "memory", j, "is beside whom it may not be again and again"))
 
 
 def _once(context: CheckContext, together: _Together, rows: Ints) -> Ints:
@@ -228,7 +264,7 @@ def _memory(context: CheckContext, together: _Together, sub_steps: SubSteps, fou
         message += f" on {context.place(int(together.pair[i]))}"
         return context.of_segment("memory", int(together.other[i]), message, f"at most its {number(offer[i])} bytes")
 
-    found.add("memory", _once(context, together, np.flatnonzero(together.real & (both > allowed))), too_much)
+    _refuse(context, together, both > allowed, found, too_much)
 
 
 def _rate(context: CheckContext, together: _Together, sub_steps: SubSteps, found: Violations) -> None:

@@ -235,7 +235,7 @@ class Schedule:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SharedSchedule(Schedule):
-    """One segment a job; segments of different jobs may overlap on a GPU, at most two at a time.
+    """Segments of different jobs may overlap on a GPU, at most two at a time.
 
     ``steps`` i64[S]: sub-steps of gradient accumulation in an iteration of the segment (1: the whole batch at once). They
     decide memory and speed (`optsched.problem.scaling`), together with the partners of every moment

@@ -96,7 +96,7 @@ def truth(world: World, jobs: list[dict[str, Any]], models: list[Model], documen
         _work(world, job, models[j], own, elastic, found, j)
         if not forking:
             _apart(own, found)
-        if sharing and len(own) > 1:
+        if sharing and len(own) > 1 and document.get("preemptive") is False:
             found.broken.add("preemption")
         if document.get("preemptive") is False and not sharing:
             _one_run(own, found, j)

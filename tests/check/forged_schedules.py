@@ -22,7 +22,7 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 
 Document = dict[str, Any]
-CLASSES = ("gang", "gang-nonpreemptive", "forking", "sharing", "elastic")
+CLASSES = ("gang", "gang-nonpreemptive", "forking", "sharing", "sharing-nonpreemptive", "elastic")
 KINDS = ("duration", "table", "stage", "scaling")
 EPOCHS = (0.0, 0.0, 1e6, 1.7e9, 1e12)
 NODES = [("V100", 2, 32.0), ("V100", 2, 32.0), ("K80", 2, 12.0), ("T4", 1, 16.0)]
@@ -49,7 +49,7 @@ class Case:
     """An instance, its jobs as plain dicts with their models, and a schedule document that holds."""
 
     def __init__(self, rng: np.random.Generator, schedule_class: str) -> None:
-        self.schedule_class = schedule_class
+        self.schedule_class, self.shares = schedule_class, schedule_class.startswith("sharing")
         self.epoch = float(rng.choice(EPOCHS))
         self.models = [_model(rng) for _ in range(int(rng.integers(2, 5)))]
         self.jobs: list[Document] = []
@@ -61,7 +61,7 @@ class Case:
             self.jobs.append(job)
             segments += own
         rng.shuffle(segments)  # type: ignore[arg-type]
-        if schedule_class == "sharing":
+        if self.shares:
             _fill_shared(self.jobs, self.models, segments)
         self.instance = _instance(self.jobs, self.models)
         self.document: Document = {
@@ -69,14 +69,15 @@ class Case:
             "instance": self.instance.digest,
             "policy": "drawn",
             "segments": segments,
-            **({"preemptive": False} if schedule_class == "gang-nonpreemptive" else {}),
-            **({schedule_class: True} if schedule_class in ("forking", "sharing", "elastic") else {}),
+            **({"preemptive": False} if schedule_class.endswith("nonpreemptive") else {}),
+            **({schedule_class: True} if schedule_class in ("forking", "elastic") else {}),
+            **({"sharing": True} if self.shares else {}),
         }
 
     def _run(
         self, rng: np.random.Generator, j: int, model: Model, free: dict[tuple[int, int], float], grid: float
     ) -> tuple[Document, list[Document]]:
-        pieces = 1 if self.schedule_class in ("gang-nonpreemptive", "sharing") else int(rng.integers(1, 4))
+        pieces = 1 if self.schedule_class.endswith("nonpreemptive") else int(rng.integers(1, 4))
         segments: list[Document] = []
         need = Fraction(0)
         arrival = self.epoch + grid * int(rng.integers(0, 20))
@@ -85,7 +86,7 @@ class Case:
         for _ in range(pieces):
             gpus = _gang(rng, model, memory, self.schedule_class == "elastic")
             begin = max([now, *(free[tuple(gpu)] for gpu in gpus)])
-            if self.schedule_class == "sharing" and rng.random() < 0.5:
+            if self.shares and rng.random() < 0.5:
                 begin = now  # perhaps beside another
             start = begin + grid * int(rng.integers(0, 3))
             end = start + grid * int(rng.integers(1, 40))
@@ -134,13 +135,16 @@ def _fill_shared(jobs: list[Document], models: list[Model], segments: list[Docum
             row["start"], row["end"] = last, last + length
             last = row["end"]
         kept.append(row)
+    for job in jobs:
+        job["need"] = 0.0
     for row in segments:
         both = sum((_seconds_together(o, row) for o in segments if o is not row), Fraction(0))
         seconds = Fraction(row["end"]) - Fraction(row["start"]) - both + both / XI
         j = int(row["job"][1:])
         pace = WORLD.pace(models[j], row["gpus"], False)
         assert pace is not None
-        row["work"] = jobs[j]["need"] = float(seconds / pace)
+        row["work"] = float(seconds / pace)
+        jobs[j]["need"] = float(Fraction(jobs[j]["need"]) + Fraction(row["work"]))
 
 
 def _held(row: Document) -> set[tuple[int, ...]]:

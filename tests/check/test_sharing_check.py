@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -193,12 +195,58 @@ FORGERIES: dict[str, tuple[Tamper, set[str]]] = {
     ),
     "two copies at once": (
         several(set_field(FAST, end=21, work=1), repeat(FAST, gpus=[[2, 0]], end=21)),
-        {"preemption", "type"},
+        {"preemption", "type", "gang"},
     ),
     "an empty second run": (repeat(FAST, end=20, work=0), {"preemption"}),
     "sharing unsaid": (unsay("sharing"), {"capacity", "batch"}),
     "a wrong value": (header(value=FLOW - 1), {"value"}),
 }
+
+
+PREEMPTED = {
+    "two runs": (several(set_field(FAST, end=21, work=1), repeat(FAST, start=30, end=31)), set()),
+    "an empty second run": (repeat(FAST, end=20, work=0), set()),
+    "two copies at once": (
+        several(set_field(FAST, end=21, work=1), repeat(FAST, gpus=[[2, 0]], end=21)),
+        {"type", "gang"},
+    ),
+    "more in two runs than they are worth": (
+        several(set_field(FAST, end=21, work=1), repeat(FAST, start=30, end=30.5)),
+        {"rate"},
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", PREEMPTED)
+def test_where_preemption_is_not_forbidden_a_job_may_run_in_pieces(
+    forgery: str, document: Document, tmp_path: Path
+) -> None:
+    tamper, rules = PREEMPTED[forgery]
+    tamper(document)
+    for stated in ("preemptive", "value"):
+        document.pop(stated, None)
+    assert {v.rule for v in check_file(write(document, tmp_path), INSTANCE).violations} == rules
+    assert "preemption" in {
+        v.rule for v in check_file(write(document, tmp_path), INSTANCE, preemptive=False).violations
+    }
+
+
+@pytest.mark.parametrize("pieces", [1, 20_000])
+def test_one_tolerance_however_many_times_a_third_is_on_the_gpu(pieces: int) -> None:
+    """c runs beside a and b for so little at a time that it may be rounding, 20,000 times: that is no rounding."""
+    crumb, zero = 2.0**-30, 2.0**20
+    jobs = [Job(name, arrival=zero, duration=1.0, model="A") for name in "ab"] + [
+        Job("c", arrival=zero, duration=0.5, model="A")
+    ]
+    instance = Instance(jobs, "1x2", interference=1.0)
+    rows = [Segment(0, ((0, 0),), zero, zero + 2.0, 1.0), Segment(1, ((0, 0),), zero, zero + 2.0, 1.0)]
+    starts = [zero + k * 2.0**-14 + 2.0**-16 for k in range(pieces)]
+    rows += [Segment(2, ((0, 0),), t, t + crumb, crumb) for t in starts]
+    rest = 0.5 - pieces * crumb
+    rows.append(Segment(2, ((0, 1),), zero + 4.0, zero + 4.0 + rest, rest))
+    schedule = SharedSchedule.from_segments(instance, rows)
+    schedule = dataclasses.replace(schedule, steps=np.ones(len(rows), dtype=np.int64))
+    assert {v.rule for v in check_schedule(instance, schedule)} == ({"capacity"} if pieces > 1 else set())
 
 
 def test_the_schedule_by_hand_is_exact(document: Document, tmp_path: Path) -> None:
