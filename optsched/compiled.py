@@ -39,6 +39,7 @@ __all__ = [
     "Function",
     "Stopwatch",
     "njit",
+    "record",
     "runs_compiled",
     "seconds_waited",
     "slice_of",
@@ -301,6 +302,20 @@ def njit(*arguments: Any, **options: Any) -> Any:
         return made
 
     return decorate
+
+
+def record(**fields: str) -> Any:
+    """The dtype of a record with these fields (``real``, ``int``, ``short``), read and set by name, compiled or not.
+
+    As `numpy.record` does, which takes three times as long about it in Python, and hides fields named like its methods.
+    """
+    kinds = {"real": np.float64, "int": np.int64, "short": np.int32}
+    layout = np.dtype([(name, kinds[kind]) for name, kind in fields.items()], align=True)
+
+    def field(name: str) -> property:
+        return property(lambda row: row[name], lambda row, value: row.__setitem__(name, value))
+
+    return np.dtype((type("Row", (np.void,), {name: field(name) for name in fields}), layout))
 
 
 def seconds_waited() -> float:

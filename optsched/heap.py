@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.compiled import njit
+from optsched.compiled import njit, record
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -24,7 +24,7 @@ KERNEL: dict[str, Any] = {"cache": True, "_nrt": False}
 # Of small functions that only compiled ones call: no entry for Python, and inlined, since a state is many words to hand on.
 INNER: dict[str, Any] = {**KERNEL, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-ENTRY = np.dtype((np.record, [("key", np.float64), ("level", np.int32), ("number", np.int32)]), align=True)
+ENTRY = record(key="real", level="short", number="short")
 
 
 @njit(**KERNEL)

@@ -66,13 +66,13 @@ def run_policy(
     name = name or policy.name
     instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
-    clock = Stopwatch()
+    clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds
     told: dict[str, Any] = {}
     shares = bool(getattr(policy, "shares", False))
     rates = rates_of(instance, name) if shares else None
     pooled = placement.pooled and not getattr(policy, "names_nodes", False)
     if callable(getattr(policy, "order", None)):
-        jobs = KnownJobs(instance, knowledge, seconds_alone(instance))
+        jobs = KnownJobs(instance, knowledge, alone)
         order = _legal(cast("OrderedPolicy", policy).order(jobs), name, instance.n)
         state, site = new_state(instance, order, placement)
         state = _run_order(state, site, placement, name, progress)

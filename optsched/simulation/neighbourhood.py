@@ -19,6 +19,8 @@ class Neighbourhood:
         self._jobs, self._executions, self._out = state.jobs, state.executions, state.out
         self._width = int(state.world[0].width)
         self._beside, self._instance = neighbours, instance
+        self._node = neighbours.gpus["node"].copy()
+        self._index = np.arange(self._node.size) - neighbours.nodes["first"][self._node]
 
     def residents(self, gpu: Gpu) -> tuple[int, ...]:
         """Jobs on a GPU: none, one or two. `ValueError` for a GPU that is not there."""
@@ -88,9 +90,12 @@ class Neighbourhood:
 
     def _with(self, job: int, option: int, jobs: int) -> list[Gpu]:
         gpus = self._beside.gpus
-        suits = self._instance.eligible(job)[gpus["node"]]
+        suits = self._instance.eligible(job)[self._node]
         rows = np.flatnonzero(suits & (gpus["jobs"] == jobs) & (gpus["room"] >= self._beside.memory[job, option]))
-        return [self._name_of(g) for g in rows.tolist() if self._stands(job, g)]
+        if jobs:
+            model, resident = self._beside.sharers["model"], np.maximum(gpus["one"], gpus["other"])[rows]
+            rows = rows[np.isfinite(self._beside.slowdown[model[job], model[resident]])]
+        return list(zip(self._node[rows].tolist(), self._index[rows].tolist(), strict=True))
 
     def _stands(self, job: int, g: int) -> bool:
         # beside whoever is there
@@ -105,8 +110,7 @@ class Neighbourhood:
         size = self._instance.cluster.node_gpus
         if not (0 <= node < size.size and 0 <= index < size[node]):
             raise ValueError(f"names GPU {gpu} (legal: GPUs of {self._instance.cluster.spec})")
-        return int(self._beside.nodes[node].first + index)
+        return int(np.searchsorted(self._node, node)) + int(index)
 
     def _name_of(self, g: int) -> Gpu:
-        node = int(self._beside.gpus[g].node)
-        return node, int(g - self._beside.nodes[node].first)
+        return int(self._node[g]), int(self._index[g])

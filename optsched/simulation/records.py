@@ -6,155 +6,132 @@ thirty, is compiled in a tenth of the time, and finds what belongs to a job on t
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from optsched.compiled import njit  # noqa: F401  (the constants below are frozen into compiled code)
+from optsched.compiled import record
 
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3  # Job.status
 NOBODY = -1  # Segment.job of a segment that was taken back
 
 
-def _record(fields: dict[str, str]) -> Any:
-    kinds = {"real": np.float64, "int": np.int64, "short": np.int32}
-    return np.dtype((np.record, [(name, kinds[kind]) for name, kind in fields.items()]), align=True)
-
-
-JOB = _record(
-    {
-        "arrival": "real",
-        "left": "real",  # units of work when its segment began, or now where it does not run
-        "attained": "real",  # GPU-seconds held, or seconds where service is time alone, up to `mark`
-        "mark": "real",
-        "ceased": "real",  # when it last stopped
-        "key": "real",  # smaller (level, key, index) is served first
-        "origin": "real",  # the key when the segment began
-        "slope": "real",  # growth of the key with a unit of work
-        "gpus": "int",
-        "kind": "short",  # what a placement may see of a job: its gang size and its eligible nodes
-        "execution": "short",  # -1: it does not run
-        "stood": "short",  # which of `State.executions` remembers its stop at this instant, -1: none
-        "nth": "short",  # not of this job: the job that arrives as the nth
-        "waits": "short",  # its place among those that wait, -1: nowhere
-        "wakes": "short",  # its place in the heap of wakes
-        "runs": "short",  # its place among those that run
-        "queue": "short",
-        "status": "short",
-        "level": "short",
-        "ran": "short",  # segments begun so far
-    }
+JOB = record(
+    arrival="real",
+    left="real",  # units of work when its segment began, or now where it does not run
+    attained="real",  # GPU-seconds held, or seconds where service is time alone, up to `mark`
+    mark="real",
+    ceased="real",  # when it last stopped
+    key="real",  # smaller (level, key, index) is served first
+    origin="real",  # the key when the segment began
+    slope="real",  # growth of the key with a unit of work
+    gpus="int",
+    kind="short",  # what a placement may see of a job: its gang size and its eligible nodes
+    execution="short",  # -1: it does not run
+    stood="short",  # which of `State.executions` remembers its stop at this instant, -1: none
+    nth="short",  # not of this job: the job that arrives as the nth
+    waits="short",  # its place among those that wait, -1: nowhere
+    wakes="short",  # its place in the heap of wakes
+    runs="short",  # its place among those that run
+    queue="short",
+    status="short",
+    level="short",
+    ran="short",  # segments begun so far
 )
 
 # What runs: a gang at work. All its times are in seconds, its work in units of the job.
-EXECUTION = _record(
-    {
-        "job": "int",
-        "begun": "real",
-        "paid": "real",  # when its overhead is over; afterwards when it was last settled
-        "left": "real",  # units of work at `paid`
-        "pace": "real",  # seconds a unit takes there alone
-        "slow": "real",  # times as long beside its present partners
-        "finish": "real",
-        "entries": "int",  # of `State.parts`, from execution x width on
-        "option": "int",  # its sub-batch
-        "vacant": "int",  # not of this execution: the nth that is not in use
-        # of one that was stopped at this instant, which goes on with it if it starts again where it stood
-        "segment": "int",
-        "left_then": "real",  # units of work when its segment began
-        "origin": "real",
-    }
+EXECUTION = record(
+    job="int",
+    begun="real",
+    paid="real",  # when its overhead is over; afterwards when it was last settled
+    left="real",  # units of work at `paid`
+    pace="real",  # seconds a unit takes there alone
+    slow="real",  # times as long beside its present partners
+    finish="real",
+    entries="int",  # of `State.parts`, from execution x width on
+    option="int",  # its sub-batch
+    vacant="int",  # not of this execution: the nth that is not in use
+    # of one that was stopped at this instant, which goes on with it if it starts again where it stood
+    segment="int",
+    left_then="real",  # units of work when its segment began
+    origin="real",
 )
 
 # Some GPUs of a pool, or one GPU by its number where jobs share GPUs.
-PART = _record({"pool": "int", "count": "int"})
+PART = record(pool="int", count="int")
 
-SEGMENT = _record(
-    {
-        "job": "int",
-        "start": "real",
-        "end": "real",
-        "work": "real",
-        "first": "int",  # of its `State.parts`
-        "entries": "short",
-        "option": "short",
-    }
+SEGMENT = record(
+    job="int",
+    start="real",
+    end="real",
+    work="real",
+    first="int",  # of its `State.parts`
+    entries="short",
+    option="short",
 )
 
-QUEUE = _record({"first": "int", "jobs": "int", "blocked": "int"})
+QUEUE = record(first="int", jobs="int", blocked="int")
 
 # The clock, the rules of the run, and counts.
-WORLD = _record(
-    {
-        "now": "real",
-        "tick": "real",  # when the policy wants to be asked
-        "began": "real",  # the first event of the present instant
-        "last": "real",  # the end of the instant whose events are being applied, else -inf
-        "restart": "real",
-        "first_start": "real",  # overhead of a job's first start
-        "period": "real",  # of rounds; 0: none
-        "first_round": "real",  # when rounds begin, the first arrival
-        "starvation": "real",
-        "skip": "int",
-        "preemptive": "int",
-        "by_time": "int",
-        "requeue": "int",
-        "fading": "int",  # keys fall with work
-        "growing": "int",  # keys grow with work
-        "levels": "int",  # below which service has a threshold
-        "listed": "int",  # those that wait are one sorted list, everybody is asked about
-        "width": "int",  # W: parts that a gang may have
-        "waker": "int",  # where in `State.heap` the wakes begin
-        "runner": "int",  # and those that run
-        "next": "int",  # arrivals so far
-        "wakes": "int",  # jobs in the heap of wakes
-        "active": "int",  # executions
-        "ranked": "int",  # of these in the heap: those that may be evicted are taken off it for a moment
-        "free": "int",  # idle GPUs
-        "finished": "int",
-        "segments": "int",
-        "logged": "int",
-        "events": "int",
-        "starts": "int",
-        "stops": "int",
-        "queued": "int",
-        "stood": "int",  # stops at this instant
-        "fruitless": "int",  # segments in a row that did no work, only overhead
-    }
+WORLD = record(
+    now="real",
+    tick="real",  # when the policy wants to be asked
+    began="real",  # the first event of the present instant
+    last="real",  # the end of the instant whose events are being applied, else -inf
+    restart="real",
+    first_start="real",  # overhead of a job's first start
+    period="real",  # of rounds; 0: none
+    first_round="real",  # when rounds begin, the first arrival
+    starvation="real",
+    skip="int",
+    preemptive="int",
+    by_time="int",
+    requeue="int",
+    fading="int",  # keys fall with work
+    growing="int",  # keys grow with work
+    levels="int",  # below which service has a threshold
+    listed="int",  # those that wait are one sorted list, everybody is asked about
+    width="int",  # W: parts that a gang may have
+    waker="int",  # where in `State.heap` the wakes begin
+    runner="int",  # and those that run
+    next="int",  # arrivals so far
+    wakes="int",  # jobs in the heap of wakes
+    active="int",  # executions
+    ranked="int",  # of these in the heap: those that may be evicted are taken off it for a moment
+    free="int",  # idle GPUs
+    finished="int",
+    segments="int",
+    logged="int",
+    events="int",
+    starts="int",
+    stops="int",
+    queued="int",
+    stood="int",  # stops at this instant
+    fruitless="int",  # segments in a row that did no work, only overhead
 )
 
 # Where two jobs may be on a GPU.
-GPU = _record(
-    {
-        "one": "int",  # jobs there, -1: none
-        "other": "int",
-        "jobs": "int",
-        "node": "int",
-        "room": "real",  # bytes that are free
-        "capacity": "real",
-        "use": "int",  # scratch of rules
-        "levels": "int",  # below which service has a threshold
-        "listed": "int",  # scratch of rules
-    }
+GPU = record(
+    one="int",  # jobs there, -1: none
+    other="int",
+    jobs="int",
+    node="int",
+    room="real",  # bytes that are free
+    capacity="real",
+    use="int",  # scratch of rules
+    levels="int",  # below which service has a threshold
+    listed="int",  # scratch of rules
 )
 
-NODE = _record(
-    {
-        "first": "int",  # its first GPU
-        "jobs": "int",  # different jobs on it
-        "order": "int",  # scratch of rules: some order of all nodes
-    }
+NODE = record(
+    first="int",  # its first GPU
+    jobs="int",  # different jobs on it
+    order="int",  # scratch of rules: some order of all nodes
 )
 
 # What a job is to others on its GPUs.
-SHARER = _record(
-    {
-        "model": "int",  # row and column of the table of slow-downs
-        "options": "int",
-        "spans": "int",  # 1: the gang is wider than every node that suits it
-        "alone": "real",  # seconds with the first option at best
-        "mark": "int",  # scratch of rules, -1
-    }
+SHARER = record(
+    model="int",  # row and column of the table of slow-downs
+    options="int",
+    spans="int",  # 1: the gang is wider than every node that suits it
+    alone="real",  # seconds with the first option at best
+    mark="int",  # scratch of rules, -1
 )
 
-CANDIDATE = _record({"job": "int", "value": "real", "other": "real"})  # scratch of rules
+CANDIDATE = record(job="int", value="real", other="real")  # scratch of rules

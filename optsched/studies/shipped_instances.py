@@ -200,8 +200,18 @@ SHARING_CLUSTER = ShippedRecipe(
     (),
     "total_flow_time",
 )
+# All speed models together: stage graphs, table speeds, scalings and durations on 64 GPUs of three types, two jobs a GPU.
+ALL_FOUR = ShippedRecipe(
+    "all-four",
+    "P64|r_j,size_j,p_j(placement,type,batch),two a GPU|sum C_j - r_j",
+    "all-four",
+    1,
+    {},
+    (),
+    "total_flow_time",
+)
 # Shipped without a proof: too large for one.
-UNPROVED = (CLUSTER_WEEK, DDL_CLUSTER, CONTENTION_CLUSTER, SHARING_CLUSTER)
+UNPROVED = (CLUSTER_WEEK, DDL_CLUSTER, CONTENTION_CLUSTER, SHARING_CLUSTER, ALL_FOUR)
 
 
 def prove(instance: Instance, methods: tuple[str, ...]) -> dict[str, float]:

@@ -1,4 +1,7 @@
-"""``python -m frozen.freeze`` with tests/ on the path: makes digests.json anew, on as many processes as are asked for."""
+"""``python -m frozen.freeze`` with tests/ on the path: adds to digests.json what is new, on as many processes as asked for.
+
+``python -m frozen.freeze 2 all`` makes it anew.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,17 @@ def frozen(name: str) -> tuple[dict[str, str], dict[str, str]]:
     return runs, dict(bounds_of(name))
 
 
-def main(processes: int = 2) -> None:
-    every = names()
+def main(processes: int = 2, anew: bool = False) -> None:
+    known = {} if anew else json.loads(FILE.read_text())
+    every = [name for name in names() if name not in known.get("runs", {})]
     found = Parallel(n_jobs=processes)(delayed(frozen)(name) for name in every)
     document = {
         "placements": placements(),
-        "runs": {name: runs for name, (runs, _) in zip(every, found, strict=True)},
-        "bounds": {name: bounds for name, (_, bounds) in zip(every, found, strict=True)},
+        "runs": known.get("runs", {}) | {name: runs for name, (runs, _) in zip(every, found, strict=True)},
+        "bounds": known.get("bounds", {}) | {name: bounds for name, (_, bounds) in zip(every, found, strict=True)},
     }
     FILE.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:2]), anew="all" in sys.argv[2:])

@@ -34,6 +34,7 @@ SEEDS = 2
 # sizes of recipes that keep every run below a second or so; the others are asked for as they come
 SMALL = {
     "ada-srsf": {"jobs": 24},
+    "all-four": {"jobs": 24},
     "ddl-cluster": {"jobs": 60},
     "gavel-continuous": {"jobs": 40},
     "gavel-static": {"jobs": 24},
@@ -67,7 +68,7 @@ VARIANTS = (
     "spjf:predictor=global-mean",
 )
 LONG = 600.0  # seconds
-HEAVY = frozenset({"cluster-week", "ddl-cluster", "contention-cluster", "sharing-cluster"})
+HEAVY = frozenset({"all-four", "cluster-week", "ddl-cluster", "contention-cluster", "sharing-cluster"})
 
 
 def names() -> list[str]:

@@ -60,7 +60,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
     names, every = [], list(MODELS)
     for model, gpus, kind in zip((every[m] for m in models), size.tolist(), kinds.tolist(), strict=True):
         if (model, gpus) not in known:
-            made = _profiles(model, gpus)
+            made = profiles_of(model, gpus)
             known[model, gpus] = list(made)
             profiles.update(made)
             seconds.update({name: alpha_min(profile, network) for name, profile in made.items()})
@@ -84,7 +84,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
     return Draw(table, cluster, derived={"gap": gap}, profiles=used)
 
 
-def _profiles(model: str, gpus: int) -> dict[str, Profile]:
+def profiles_of(model: str, gpus: int) -> dict[str, Profile]:
     """The kinds of parallelism that a model has on so many GPUs, by the name of the profile."""
     if gpus == 1:
         return {f"{model}-1": zoo_profile(model, 1)}

@@ -95,7 +95,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
     of_jobs, of_arrivals, of_xi = rng.spawn(3)
     group = NodeGroup(gpus=GPUS, count=values["nodes"], gpu_memory=values["memory"])
     cluster, jobs = Cluster((group,)), values["jobs"]
-    scalings = _with_memory(built_in_scalings())
+    scalings = with_memory(built_in_scalings())
     drawn = {"pollux": _pollux, "testbed": _testbed}[values["mix"]]
     model, gpus, batch, iterations = drawn(of_jobs, jobs, cluster.gpus, values["widest"], scalings)
     seconds = _seconds(model, gpus, batch, scalings)
@@ -129,7 +129,8 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
     )
 
 
-def _with_memory(scalings: Mapping[str, Scaling]) -> dict[str, Scaling]:
+def with_memory(scalings: Mapping[str, Scaling]) -> dict[str, Scaling]:
+    """The models of the mix with what a sub-batch takes on a GPU."""
     return {
         name: replace(each, memory=FIXED, memory_per_sample=(LARGEST - FIXED) / (each.most_local or 1))
         for name, each in scalings.items()
@@ -182,12 +183,13 @@ def _testbed(rng: Random, jobs: int, most: int, widest: int | None, scalings: Ma
     model = [list(MODELS)[k] for k in rng.integers(len(MODELS), size=jobs)]
     u = rng.random(jobs).tolist()
     rows = zip(model, gpus.tolist(), u, strict=True)
-    batch = np.array([_some_batch(name, g, x, scalings[name]) for name, g, x in rows], dtype=np.int64)
+    batch = np.array([some_batch(name, g, x, scalings[name]) for name, g, x in rows], dtype=np.int64)
     low, high = ITERATIONS
     return model, gpus, batch, rng.integers(low, high, jobs, endpoint=True).astype(np.float64)
 
 
-def _some_batch(model: str, gpus: int, u: float, scaling: Scaling) -> int:
+def some_batch(model: str, gpus: int, u: float, scaling: Scaling) -> int:
+    """A measured batch size for so many GPUs, by a number ``u`` from 0 to 1."""
     largest = scaling.iterations[-1][0]
     sizes = [FIRST_BATCH[model] << k for k in range(40) if FIRST_BATCH[model] << k <= largest]
     least, most = MEASURED_FROM[model], scaling.most_local or largest

@@ -1,0 +1,113 @@
+"""One instance with all speed models, GPU types, memory and sharing: policies of all kinds beside bounds of their class."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optsched as osd
+from optsched.bounds import bound
+from optsched.check.referee import check_schedule
+from optsched.io.sources import load
+from optsched.policies.simulate import simulate
+from optsched.problem.throughputs import Throughputs
+from optsched.simulation.run import Run
+from optsched.speeds.type_speeds import type_speeds
+
+README = Path(__file__).parents[2] / "README.md"
+POLICIES = [
+    "fifo",
+    "fifo:skip=true",
+    "srtf",
+    "tiresias",
+    "a-srpt",
+    "hadar",
+    "hadar-e",
+    "sjf-ffs",
+    "sjf-bsbf",
+    "goodput",
+]
+OBJECTIVE = "total_flow_time"
+
+
+@cache
+def instance() -> osd.Instance:
+    return load("all-four")
+
+
+@cache
+def run(policy: str) -> Run:
+    return simulate(instance(), own_policy() if policy == "packed" else policy)
+
+
+def _mean_rate(found: Run) -> float:
+    """Work a GPU-second of jobs at the speeds of a table, beside what one V100 does, mean over their segments."""
+    rows = [row for row in found.schedule.segments() if instance().tabled[row.job]]
+    rate = type_speeds(instance()).together
+    return float(np.mean([row.work / (row.end - row.start) / rate[row.job, 0] for row in rows]))
+
+
+def own_policy(*replaced: str) -> Any:
+    """The policy that the README shows, a part of its text perhaps ``replaced`` by another."""
+    (block,) = (text for text in re.findall(r"```python\n(.*?)```", README.read_text(), re.S) if "class Packed" in text)
+    names: dict[str, Any] = {}
+    text = block.partition("\ntable =")[0]
+    exec(text.replace(*replaced) if replaced else text, names)
+    return names["Packed"]()
+
+
+def test_all_speed_models_are_there() -> None:
+    made = instance()
+    assert (made.n, made.cluster.gpus, len(made.cluster.gpu_types)) == (160, 64, 3)
+    assert [int(each.sum()) for each in (made.staged, made.tabled, made.scaled, ~made.profiled)] == [40] * 4
+    assert made.interference is not None
+    assert set(made.gpu_memory.tolist()) >= {4e9, 6e9, 10e9}
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, "packed"])
+def test_the_referee_accepts_every_run_and_a_bound_of_its_class_holds(policy: str) -> None:
+    found = run(policy)
+    kind = found.schedule_class
+    assert found.unfinished == []
+    said = check_schedule(
+        instance(), found, preemptive=found.preemptive, forking=kind == "forking", elastic=kind == "elastic"
+    )
+    assert said == []
+    proof = bound(instance(), OBJECTIVE, kind)
+    proof.verify(instance())
+    assert 1 <= found.value(OBJECTIVE) / float(proof.value) < 30
+
+
+def test_policies_of_all_kinds_were_there() -> None:
+    kinds = {run(policy).schedule_class for policy in [*POLICIES, "packed"]}
+    assert kinds == {"gang", "gang-nonpreemptive", "forking", "gpu-sharing", "elastic"}
+
+
+def test_fifteen_lines_preempt_share_and_choose_types() -> None:
+    found, made = run("packed"), instance()
+    assert found.preemptions > 100
+    assert found.metrics["shared_jobs"] > 0.5
+    slowest = simulate(made, own_policy("(-speed", "(speed"))  # takes the slowest types first
+    assert _mean_rate(found) > 1.1 * _mean_rate(slowest)
+    assert found.value(OBJECTIVE) < min(
+        run(policy).value(OBJECTIVE) for policy in ("fifo:skip=true", "srtf", "sjf-bsbf")
+    )
+
+
+@pytest.mark.parametrize("policy", ["hadar", "a-srpt", "sjf-bsbf", "packed"])
+def test_reversed_speeds_of_types_change_the_outcome(policy: str) -> None:
+    made = instance()
+    assert made.throughputs is not None
+    other = {"V100": "K80", "K80": "V100"}
+    rows = {(job, other.get(gpu, gpu), gang): rate for (job, gpu, gang), rate in made.throughputs.entries.items()}
+    reverse = made.replace(throughputs=Throughputs(rows))
+    found = simulate(reverse, own_policy() if policy == "packed" else policy)
+    assert check_schedule(reverse, found) == []
+    assert found.value(OBJECTIVE) != run(policy).value(OBJECTIVE)
+    tabled = made.tabled.nonzero()[0]
+    assert (found.schedule.completion[tabled] != run(policy).schedule.completion[tabled]).any()
