@@ -9,12 +9,12 @@ import numpy as np
 
 from optsched.errors import SimulationError
 from optsched.problem.instance import Instance
-from optsched.simulation.entry_points import apply_moves, place, start, stop
+from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Start, Stop, Wake
 from optsched.simulation.records import RUNNING, WAITING
-from optsched.simulation.state import COUNT, FREE, POOL, Site, State
+from optsched.simulation.state import COUNT, FREE, POOL
 from optsched.simulation.wakes import Wakes
 
 
@@ -23,37 +23,39 @@ class Decisions:
 
     def __init__(
         self,
+        engine: EntryPoints,
         placement: Placement,
         instance: Instance,
-        site: Site,
         name: str,
         beside: Neighbourhood | None,
         *,
         names_nodes: bool,
     ) -> None:
         self._placement, self._instance, self._name = placement, instance, name
-        self._site, self._names_nodes, self._beside = site, names_nodes, beside
+        self._engine, self._names_nodes, self._beside = engine, names_nodes, beside
+        self._status, self._free = engine.state.jobs["status"], engine.state.world["free"]
+        self._now, self._out = engine.state.world["now"], engine.state.out
         self.wakes = Wakes(name)
 
-    def apply(self, decisions: Any, state: State) -> None:
+    def apply(self, decisions: Any) -> None:
         """All of them in order; `SimulationError` names policy, time and reason of one that is not possible.
 
         Of a list the stops, and the starts that name their GPUs, are done many at a time.
         """
         if not isinstance(decisions, Iterable):
-            raise self._wrong(state, f"decide returned {decisions!r} (legal: an iterable of decisions)")
+            raise self._wrong(f"decide returned {decisions!r} (legal: an iterable of decisions)")
         if not isinstance(decisions, list):  # a generator may look at the view between two decisions
             for decision in decisions:
-                self._one(decision, state)
+                self._one(decision)
             return
         at = 0
         while at < len(decisions):
-            at += self._many(decisions[at:] if at else decisions, state)
+            at += self._many(decisions[at:] if at else decisions)
             if at < len(decisions):
-                self._one(decisions[at], state)
+                self._one(decisions[at])
                 at += 1
 
-    def _many(self, decisions: list[Any], state: State) -> int:
+    def _many(self, decisions: list[Any]) -> int:
         # The first so many of them, done in one call.
         jobs: list[Any] = []
         first, named = [0], list[Any]()
@@ -74,85 +76,91 @@ class Decisions:
         if pairs.dtype != np.int64 or moved.dtype != np.int64 or pairs.shape[1:] != (2,) or moved.ndim != 1:
             return 0  # one by one, to say what is wrong
         node, count = np.ascontiguousarray(pairs.T)
-        return apply_moves(state, self._site, moved, np.array(first, dtype=np.int64), node, count)
+        return self._engine.apply_moves(moved, np.array(first, dtype=np.int64), node, count)
 
-    def _one(self, decision: Any, state: State) -> None:
+    def _one(self, decision: Any) -> None:
         if isinstance(decision, Wake):
-            now = float(state.world[0].now)
+            now = float(self._now[0])
             if not (_is_real(decision.time) and decision.time > now):
-                raise self._wrong(state, f"{decision!r} is not later than now")
+                raise self._wrong(f"{decision!r} is not later than now")
             self.wakes.add(float(decision.time))
             return
         if not isinstance(decision, Start | Stop):
-            raise self._wrong(state, f"{decision!r} is not a decision (legal: Start, Stop, Wake)")
+            raise self._wrong(f"{decision!r} is not a decision (legal: Start, Stop, Wake)")
         j = decision.job
         if not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
-            raise self._wrong(state, f"there is no job {j!r}")
+            raise self._wrong(f"there is no job {j!r}")
         if isinstance(decision, Stop):
-            if state.jobs[j].status != RUNNING:
-                raise self._wrong(state, f"job {self._instance.ids[j]!r} is stopped but does not run")
-            stop(state, self._site, j)
+            if self._status[j] != RUNNING:
+                raise self._wrong(f"job {self._instance.ids[j]!r} is stopped but does not run")
+            self._engine.stop(j)
         else:
-            self._start(decision, state)
+            self._start(decision)
 
-    def _start(self, decision: Start, state: State) -> None:
+    def _start(self, decision: Start) -> None:
         j, job = decision.job, self._instance.ids[decision.job]
-        if state.jobs[j].status != WAITING:
-            raise self._wrong(state, f"job {job!r} is started but does not wait")
+        if self._status[j] != WAITING:
+            raise self._wrong(f"job {job!r} is started but does not wait")
         if decision.gpus is not None or decision.option != 0:
-            self._share(decision, state)
+            self._share(decision)
             return
         if decision.on is not None:
-            entries = self._named(decision.on, state, j)
+            entries = self._named(decision.on, j)
         else:
-            fits = state.jobs[j].gpus <= state.world[0].free
-            entries = place(self._placement.place, state, self._site, j) if fits else 0
+            fits = self._instance.gpus[j] <= self._free[0]
+            entries = self._engine.place(self._placement.place, j) if fits else 0
         if entries == 0:
-            gang = state.jobs[j].gpus
-            raise self._wrong(state, f"job {job!r} is started but its {gang} GPUs do not fit (ask view.fits first)")
+            gang = self._instance.gpus[j]
+            raise self._wrong(f"job {job!r} is started but its {gang} GPUs do not fit (ask view.fits first)")
         if self._beside is not None:  # where GPUs have names
-            places = zip(state.out[POOL, :entries].tolist(), state.out[COUNT, :entries].tolist(), strict=True)
+            places = zip(
+                self._out[POOL, :entries].tolist(),
+                self._out[COUNT, :entries].tolist(),
+                strict=True,
+            )
             self._beside.choose(j, self._beside.lowest_idle(places), 0)
-        start(state, self._site, j, entries)
+        self._engine.start(j, entries)
 
-    def _share(self, decision: Start, state: State) -> None:
+    def _share(self, decision: Start) -> None:
         job = f"job {self._instance.ids[decision.job]!r}"
         if self._beside is None:
-            raise self._wrong(state, f"{job} is put on GPUs by name; a policy that shares GPUs says so (shares = True)")
+            raise self._wrong(f"{job} is put on GPUs by name; a policy that shares GPUs says so (shares = True)")
         try:
             self._beside.choose(decision.job, decision.gpus or (), decision.option)
         except ValueError as error:
-            raise self._wrong(state, str(error).replace("%s", job)) from None
-        start(state, self._site, decision.job, 0, decision.option)
+            raise self._wrong(str(error).replace("%s", job)) from None
+        self._engine.start(decision.job, 0, decision.option)
 
-    def _named(self, on: Any, state: State, j: int) -> int:
+    def _named(self, on: Any, j: int) -> int:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
         if not self._names_nodes:  # then the engine may count alike nodes together
-            raise self._wrong(state, f"{on!r}: a policy that names nodes says so (names_nodes = True)")
-        eligible, free, job = self._site.eligible[state.jobs[j].kind], state.pools[FREE], self._instance.ids[j]
-        most, total = int(state.world[0].width), 0
+            raise self._wrong(f"{on!r}: a policy that names nodes says so (names_nodes = True)")
+        eligible, free, job = (
+            self._engine.site.eligible[self._instance.job_class[j]],
+            self._engine.state.pools[FREE],
+            self._instance.ids[j],
+        )
+        most, total = int(self._engine.state.world[0].width), 0
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
             legal = f"(node, GPUs) for 1 to {most} nodes"
-            raise self._wrong(state, f"{on!r} names no GPUs for job {job!r} (legal: {legal})")
+            raise self._wrong(f"{on!r} names no GPUs for job {job!r} (legal: {legal})")
         for k, (node, count) in enumerate(on):
             where = f"job {job!r} is started on {count} GPUs of node {node}"
             if not (0 <= node < free.size and count >= 1):
-                raise self._wrong(state, f"{where}: there is no such node, or no GPU is meant")
+                raise self._wrong(f"{where}: there is no such node, or no GPU is meant")
             if not eligible[node]:
-                raise self._wrong(state, f"{where}, whose GPUs it may not use")
+                raise self._wrong(f"{where}, whose GPUs it may not use")
             given = count + sum(other for name, other in on[:k] if name == node)
             if given > free[node]:
-                raise self._wrong(state, f"{where}, {given} in all: {free[node]} are free")
-            state.out[POOL, k], state.out[COUNT, k] = node, count
+                raise self._wrong(f"{where}, {given} in all: {free[node]} are free")
+            self._out[POOL, k], self._out[COUNT, k] = node, count
             total += count
-        if total != state.jobs[j].gpus:
-            raise self._wrong(state, f"job {job!r} is started on {total} GPUs; its gang has {state.jobs[j].gpus}")
+        if total != self._instance.gpus[j]:
+            raise self._wrong(f"job {job!r} is started on {total} GPUs; its gang has {self._instance.gpus[j]}")
         return len(on)
 
-    def _wrong(self, state: State, what: str) -> SimulationError:
-        return SimulationError(
-            f"policy {self._name} at {float(state.world[0].now) + self._instance.zero:.12g} s: {what}"
-        )
+    def _wrong(self, what: str) -> SimulationError:
+        return SimulationError(f"policy {self._name} at {float(self._now[0]) + self._instance.zero:.12g} s: {what}")
 
 
 def _is_part(part: Any) -> bool:

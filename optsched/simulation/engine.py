@@ -12,7 +12,7 @@ from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, SimulationError
 from optsched.problem.instance import Instance
 from optsched.simulation.decisions import Decisions
-from optsched.simulation.entry_points import apply_events, next_time
+from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
@@ -142,31 +142,39 @@ def _run_python(
     policy, instance = hooks.policy, hooks.instance
     names_nodes = bool(getattr(policy, "names_nodes", False))
     beside = None if site.neighbours is None else Neighbourhood(state, site.neighbours, instance)
-    decisions = Decisions(placement, instance, site, policy.name, beside, names_nodes=names_nodes)
-    view = EngineView(state, site, placement, instance, knowledge, hooks.predicted, beside)
+    engine = EntryPoints(state, site)
+    decisions = Decisions(engine, placement, instance, policy.name, beside, names_nodes=names_nodes)
+    view = EngineView(engine, placement, instance, knowledge, hooks.predicted, beside)
     hooks.begin(view)
-    room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.world[0], 0
+    room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.world, 0
+    arrivals, segment_job = state.jobs["nth"], state.segments["job"]
+    # the world's fields, to be read at every event
+    now, tick, came, ended, logged = (w[name] for name in ("now", "tick", "next", "segments", "logged"))
+    starts, stops, finished, fruitless, events = (
+        w[name] for name in ("starts", "stops", "finished", "fruitless", "events")
+    )
     while True:
-        if state.segments.size - w.segments < room or state.parts.size - w.logged < room:
-            state = grown(state)
-        t = next_time(state)
-        if t == math.inf or w.finished == n:
-            return state
-        if w.fruitless >= THRASHING:
+        if segment_job.size - ended[0] < room or engine.state.parts.size - logged[0] < room:
+            engine.grow()
+            segment_job = engine.state.segments["job"]
+        t = engine.next_time()
+        if t == math.inf or finished[0] == n:
+            return engine.state
+        if fruitless[0] >= THRASHING:
             raise _thrashes(state, policy.name)
-        came, ended, moves = int(w.next), int(w.segments), int(w.starts + w.stops)
-        w.tick = decisions.wakes.of_instant(last_of_instant(t))
-        apply_events(state, site, t)
-        arrived = state.jobs["nth"][came : w.next].tolist()
-        finished = state.segments["job"][ended : w.segments].tolist()  # only completions end a segment at an event
-        now = float(w.now)
-        hooks.hear(now, arrived, finished)
-        view.refresh(state, arrived, finished)
-        decisions.apply(policy.decide(view), state)
-        quiet, acted = not (arrived or finished), int(w.starts + w.stops) != moves
-        w.tick = math.inf
-        event = next_time(state) if quiet else math.inf
-        w.tick = decisions.wakes.due(now, event, quiet=quiet, acted=acted)
-        if progress is not None and w.events - reported > 1000:
-            reported = int(w.events)
-            progress(int(w.finished), n)
+        first, last, moves = int(came[0]), int(ended[0]), int(starts[0] + stops[0])
+        tick[0] = decisions.wakes.of_instant(last_of_instant(t))
+        engine.apply_events(t)
+        arrived = arrivals[first : came[0]].tolist()
+        done = segment_job[last : ended[0]].tolist()  # only completions end a segment at an event
+        present = float(now[0])
+        hooks.hear(present, arrived, done)
+        view.refresh(arrived, done)
+        decisions.apply(policy.decide(view))
+        quiet, acted = not (arrived or done), int(starts[0] + stops[0]) != moves
+        tick[0] = math.inf
+        event = engine.next_time() if quiet else math.inf
+        tick[0] = decisions.wakes.due(present, event, quiet=quiet, acted=acted)
+        if progress is not None and events[0] - reported > 1000:
+            reported = int(events[0])
+            progress(int(finished[0]), n)

@@ -7,15 +7,17 @@ are known here, so the machine code is called directly. Arguments must have exac
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from optsched.compiled import njit, runs_compiled, types
 from optsched.heap import KERNEL
 from optsched.simulation import executions, kernel, moves, queues
 from optsched.simulation.ordered import SHARED_SITE_TYPE, SITE_TYPE, STATE_TYPE
 from optsched.simulation.placing import SIGNATURE, TABLES
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Ints, Site, State
+from optsched.simulation.roster import Roster
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Ints, Site, State, grown
 from optsched.speeds import speed_tables
 
 INDEX, TIME, ARRAY = types.int64, types.float64, types.int64[::1]
@@ -69,82 +71,88 @@ _STOP = _of_both(types.void, INDEX)(_stop)
 _MOVES = _of_both(types.int64, ARRAY, ARRAY, ARRAY, ARRAY)(_apply_moves)
 
 
+_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled
+
+
 def _entry(function: Any) -> Callable[..., Any]:
-    found: Callable[..., Any] = _machine_code(function) if runs_compiled(function) else function
-    return found
+    found = _CODE.get(function)
+    if found is not None:
+        return found
+    return _machine_code(function) if runs_compiled(function) else cast("Callable[..., Any]", function)
 
 
-@cache
 def _machine_code(function: Any) -> Callable[..., Any]:
-    function.prepare()
+    if function.declared:
+        function.prepare()
+    elif SIGNATURE.args not in function.overloads:  # a placement rule under a plain njit
+        function.compile(SIGNATURE.args)
     found: Callable[..., Any] = function.get_overload(function.signatures[0])
+    _CODE[function] = found
     return found
 
 
 def compile_all() -> None:
     """Compile them now rather than when a policy first asks."""
     for function in (_next_time, _forget_started, _pace, *_EVENTS, *_START, *_STOP, *_MOVES):
-        _entry(function)
+        _machine_code(function)
 
 
-def _of(both: tuple[Any, Any], site: Site) -> Callable[..., Any]:
-    return _entry(both[site.neighbours is not None])
+class EntryPoints:
+    """The functions of the engine for one run; what they need again and again is looked up once."""
 
+    def __init__(self, state: State, site: Site) -> None:
+        self.state, self.site = state, site
+        self._shared = site.neighbours is not None
+        self._pools, self._size = list(state.pools), state.pools[SIZE]
+        self._pool, self._count = state.out[POOL], state.out[COUNT]
+        self._gpus: list[int] = state.jobs["gpus"].tolist()
+        self._kind: list[int] = state.jobs["kind"].tolist()
+        self._eligible = list(site.eligible)
+        self.roster = Roster(state.jobs["nth"], state.jobs["status"])
 
-def next_time(state: State) -> float:
-    """See `optsched.simulation.kernel.next_time`."""
-    return float(_entry(_next_time)(state))
+    def next_time(self) -> float:
+        """See `optsched.simulation.kernel.next_time`."""
+        return float(_entry(_next_time)(self.state))
 
+    def forget_started(self) -> None:
+        """See `optsched.simulation.queues.forget_started`."""
+        _entry(_forget_started)(self.state)
 
-def forget_started(state: State) -> None:
-    """See `optsched.simulation.queues.forget_started`."""
-    _entry(_forget_started)(state)
+    def apply_events(self, t: float) -> None:
+        """See `optsched.simulation.kernel.apply_events`."""
+        _entry(_EVENTS[self._shared])(self.state, self.site, t)
 
+    def start(self, job: int, entries: int, option: int = 0) -> None:
+        """See `optsched.simulation.executions.start`."""
+        _entry(_START[self._shared])(self.state, self.site, job, entries, option)
+        self.roster.started(job)
 
-def apply_events(state: State, site: Site, t: float) -> None:
-    """See `optsched.simulation.kernel.apply_events`."""
-    _of(_EVENTS, site)(state, site, t)
+    def stop(self, job: int) -> None:
+        """See `optsched.simulation.executions.stop`."""
+        _entry(_STOP[self._shared])(self.state, self.site, job)
+        self.roster.stopped(job)
 
+    def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints) -> int:
+        """See `optsched.simulation.moves.apply_moves`."""
+        moved = int(_entry(_MOVES[self._shared])(self.state, self.site, jobs, first, node, count))
+        stops = np.diff(first) == 0
+        for job, stopped in zip(jobs[:moved].tolist(), stops[:moved].tolist(), strict=True):
+            (self.roster.stopped if stopped else self.roster.started)(job)
+        return moved
 
-def start(state: State, site: Site, job: int, entries: int, option: int = 0) -> None:
-    """See `optsched.simulation.executions.start`."""
-    _of(_START, site)(state, site, job, entries, option)
+    def place(self, rule: Any, job: int, row: int = FREE) -> int:
+        """Ask a placement for ``job`` on the GPUs ``pools[row]``; the number of entries in ``out``, 0: it does not fit."""
+        eligible, free, tables = self._eligible[self._kind[job]], self._pools[row], self.site.tables
+        gang, random = self._gpus[job], self.site.random
+        return int(_entry(rule)(job, gang, free, self._size, eligible, random, tables, self._pool, self._count))
 
+    def pace(self, job: int) -> float:
+        """Seconds that a unit of work of ``job`` takes on the entries in ``out``."""
+        tables = self.site.tables
+        if tables.profile[job] < 0 and tables.row[job] == -1:
+            return 1.0
+        return float(_entry(_pace)(tables, job, self._gpus[job], self._pool, self._count))
 
-def stop(state: State, site: Site, job: int) -> None:
-    """See `optsched.simulation.executions.stop`."""
-    _of(_STOP, site)(state, site, job)
-
-
-def apply_moves(state: State, site: Site, jobs: Ints, first: Ints, node: Ints, count: Ints) -> int:
-    """See `optsched.simulation.moves.apply_moves`."""
-    return int(_of(_MOVES, site)(state, site, jobs, first, node, count))
-
-
-def place(rule: Any, state: State, site: Site, job: int, row: int = FREE) -> int:
-    """Ask a placement for ``job`` on the GPUs ``pools[row]``; the number of entries in ``out``, 0: it does not fit."""
-    known = state.jobs[job]
-    eligible, free, size = site.eligible[known.kind], state.pools[row], state.pools[SIZE]
-    pool, count = state.out[POOL], state.out[COUNT]
-    return int(_entry_of_rule(rule)(job, known.gpus, free, size, eligible, site.random, site.tables, pool, count))
-
-
-def _entry_of_rule(rule: Any) -> Callable[..., Any]:
-    found: Callable[..., Any] = _code_of_rule(rule) if runs_compiled(rule) else rule
-    return found
-
-
-@cache
-def _code_of_rule(rule: Any) -> Callable[..., Any]:
-    if SIGNATURE.args not in rule.overloads:
-        rule.compile(SIGNATURE.args)
-    found: Callable[..., Any] = rule.get_overload(SIGNATURE.args)
-    return found
-
-
-def pace(state: State, site: Site, job: int) -> float:
-    """Seconds that a unit of work of ``job`` takes on the entries in ``out``."""
-    tables = site.tables
-    if tables.profile[job] < 0 and tables.row[job] == -1:
-        return 1.0
-    return float(_entry(_pace)(tables, job, state.jobs[job].gpus, state.out[POOL], state.out[COUNT]))
+    def grow(self) -> None:
+        """Twice the room in the log."""
+        self.state = grown(self.state)

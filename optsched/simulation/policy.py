@@ -104,8 +104,8 @@ class View(Protocol):
     """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
 
     ``remaining`` and ``duration`` raise `KnowledgeError` for a policy that is not clairvoyant, ``predicted`` for one without
-    a predictor. A policy that keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` look at
-    all jobs each time.
+    a predictor. A policy that keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` are kept
+    up to date once they have been asked for, and copied each time.
     """
 
     @property

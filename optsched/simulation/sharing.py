@@ -12,7 +12,7 @@ import numpy as np
 from optsched.compiled import Function, Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.problem.instance import Instance
-from optsched.simulation.entry_points import forget_started, start
+from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Gpu, Neighbourhood
 from optsched.simulation.ordered import ASKED, NEEDS_ROOM, PAUSED, run_rule, run_until_asked
 from optsched.simulation.placing import Placement
@@ -21,7 +21,7 @@ from optsched.simulation.records import RUNNING, WAITING
 from optsched.simulation.shared_run import SharedRun, rates_of, shared_result
 from optsched.simulation.sharing_policy import Choosing, Share, SharingJobs, SharingOrder, SharingPolicy
 from optsched.simulation.sharing_rule import SIGNATURE
-from optsched.simulation.state import Neighbours, Sharing, Site, State, grown, new_state
+from optsched.simulation.state import Neighbours, Sharing, Site, State, new_state
 
 SLICE = 20_000  # events between two reports of progress
 _NAMED = Placement("named", lambda *_: 0)  # who shares names its GPUs: no placement is asked
@@ -64,7 +64,7 @@ def run_sharing_policy(
         if status == ASKED:
             view.ask(cast(Choosing, policy), order.strict)
         elif status == NEEDS_ROOM:
-            state = view.state = grown(state)
+            state = view.grow()
         elif status != PAUSED:
             waits = np.flatnonzero(state.jobs["status"] == WAITING)
             if waits.size:
@@ -97,7 +97,7 @@ class _View:
     """See `optsched.simulation.sharing_policy.SharingView`."""
 
     def __init__(self, state: State, site: Site, instance: Instance, knowledge: Knowledge, name: str) -> None:
-        self.state, self._site, self._instance, self._name = state, site, instance, name
+        self.state, self._engine, self._instance, self._name = state, EntryPoints(state, site), instance, name
         self._beside = Neighbourhood(state, cast(Neighbours, site.neighbours), instance)
         self._clairvoyant = knowledge is Knowledge.CLAIRVOYANT
         self.open, self.options, self.slowdown = self._beside.open, self._beside.options, self._beside.slowdown
@@ -120,6 +120,12 @@ class _View:
     @property
     def running(self) -> tuple[int, ...]:
         return tuple(np.flatnonzero(self.state.jobs["status"] == RUNNING).tolist())
+
+    def grow(self) -> State:
+        """Twice the room in the log."""
+        self._engine.grow()
+        self.state = self._engine.state
+        return self.state
 
     def residents(self, gpu: Gpu) -> tuple[int, ...]:
         try:
@@ -146,7 +152,7 @@ class _View:
                 self._start(job, share)
             elif strict:
                 break
-        forget_started(self.state)
+        self._engine.forget_started()
 
     def _start(self, job: int, share: Any) -> None:
         named = f"job {self._instance.ids[job]!r}"
@@ -157,4 +163,4 @@ class _View:
             self._beside.choose(job, share.gpus, share.option)
         except ValueError as error:
             raise self._wrong(str(error).replace("%s", named)) from None
-        start(self.state, self._site, job, 0, share.option)
+        self._engine.start(job, 0, share.option)

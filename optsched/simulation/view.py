@@ -9,12 +9,12 @@ import numpy as np
 
 from optsched.errors import KnowledgeError
 from optsched.problem.instance import Bools, Instance
-from optsched.simulation.entry_points import pace, place
+from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Floats, Ints, Knowledge
-from optsched.simulation.records import FUTURE, RUNNING, WAITING
-from optsched.simulation.state import FREE, SIZE, Site, State
+from optsched.simulation.records import FUTURE, RUNNING
+from optsched.simulation.state import FREE, SIZE
 from optsched.speeds.duration import paces
 from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
 
@@ -24,16 +24,17 @@ class EngineView:
 
     def __init__(
         self,
-        state: State,
-        site: Site,
+        engine: EntryPoints,
         placement: Placement,
         instance: Instance,
         knowledge: Knowledge,
         predicted: Floats | None = None,
         beside: Neighbourhood | None = None,
     ) -> None:
-        self._state, self._site = state, site
+        state = engine.state
+        self._engine, self._jobs, self._executions = engine, state.jobs, state.executions
         self._world, self._status = state.world[0], state.jobs["status"]
+        self._now, self._free = state.world["now"], state.world["free"]
         self._placement = placement
         self._instance = instance
         self._knowledge = knowledge
@@ -43,55 +44,50 @@ class EngineView:
         self.finished: list[int] = []
         self.cluster_gpus = instance.cluster.gpus
 
-    def refresh(self, state: State, arrived: list[int], finished: list[int]) -> None:
-        """Look at ``state`` from now on; what is new since the policy was last asked."""
-        self._state, self.arrived, self.finished = state, arrived, finished
+    def refresh(self, arrived: list[int], finished: list[int]) -> None:
+        """What is new since the policy was last asked."""
+        self.arrived, self.finished = arrived, finished
+        self._engine.roster.refresh(arrived, finished)
 
     @property
     def now(self) -> float:
         """The present."""
-        return float(self._world.now)
+        return float(self._now[0])
 
     @property
     def epoch(self) -> float:
         """What the log's clock says at time 0."""
         return self._instance.zero
 
-    def _with_status(self, status: int) -> list[int]:
-        jobs = np.flatnonzero(self._status == status)
-        found: list[int] = jobs[np.argsort(self._instance.arrival[jobs], kind="stable")].tolist()
-        return found
-
     @property
     def waiting(self) -> list[int]:
         """Arrived jobs that are not running and not finished, in order of (arrival, index)."""
-        return self._with_status(WAITING)
+        return self._engine.roster.waiting
 
     @property
     def running(self) -> list[int]:
         """Running jobs in order of (arrival, index)."""
-        return self._with_status(RUNNING)
+        return self._engine.roster.running
 
     @property
     def active(self) -> Ints:
         """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
-        jobs = np.flatnonzero((self._status == WAITING) | (self._status == RUNNING))
-        return jobs[np.argsort(self._instance.arrival[jobs], kind="stable")]
+        return np.array(self._engine.roster.active, dtype=np.int64)
 
     @property
     def left(self) -> Floats:
         """Units of work left of every job now, f64[n]; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("remaining work")
-        left = self._state.jobs["left"].copy()
-        running = np.flatnonzero(self._status == RUNNING)
-        run = self._state.executions[self._state.jobs["execution"][running]]
+        left = self._jobs["left"].copy()
+        running = np.array(self._engine.roster.running, dtype=np.int64)
+        run = self._executions[self._jobs["execution"][running]]
         left[running] = run["left"] - np.maximum(0.0, self.now - run["paid"]) / (run["pace"] * run["slow"])
         return np.maximum(left, 0.0)
 
     @property
     def free(self) -> Ints:
         """Free GPUs of every node, i64[N]: a copy."""
-        return self._state.pools[FREE].copy()
+        return self._engine.state.pools[FREE].copy()
 
     @cached_property
     def speeds(self) -> TypeSpeeds:
@@ -111,7 +107,7 @@ class EngineView:
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
         """(node, GPUs there) of the running job; () while it does not run."""
-        s = self._state
+        s = self._engine.state
         x = int(s.jobs["execution"][self._arrived(job)])
         if x < 0:
             return ()
@@ -124,7 +120,7 @@ class EngineView:
     @property
     def free_gpus(self) -> int:
         """GPUs that no job holds."""
-        return int(self._world.free)
+        return int(self._free[0])
 
     def fits(self, job: int) -> bool:
         """Would the placement find a place for ``job`` now?"""
@@ -136,7 +132,7 @@ class EngineView:
 
     def offer(self, job: int) -> float | None:
         """Seconds a unit of the job's work would take on the GPUs that the placement would give it now; None: no room."""
-        if self._instance.gpus[self._arrived(job)] > self._world.free:
+        if self._instance.gpus[self._arrived(job)] > self._free[0]:
             return None
         return self._pace_on(job, FREE)
 
@@ -146,10 +142,11 @@ class EngineView:
         return math.inf if found is None else found
 
     def _pace_on(self, job: int, row: int) -> float | None:
-        random = self._site.random[0]  # a question must not change what a random placement does next
-        entries = place(self._placement.place, self._state, self._site, job, row)
-        self._site.random[0] = random
-        return pace(self._state, self._site, job) if entries > 0 else None
+        random = self._engine.site.random
+        before = random[0]  # a question must not change what a random placement does next
+        entries = self._engine.place(self._placement.place, job, row)
+        random[0] = before
+        return self._engine.pace(job) if entries > 0 else None
 
     def pace_range(self, job: int) -> tuple[float, float]:
         """alpha_min and alpha_max of a job with a profile, 1 and 1 for a job with a duration."""
@@ -210,7 +207,7 @@ class EngineView:
 
     def attained(self, job: int) -> float:
         """GPU-seconds that the job has held so far."""
-        known = self._state.jobs[self._arrived(job)]
+        known = self._jobs[self._arrived(job)]
         held = float(known.attained)
         return held + float(known.gpus * (self.now - known.mark)) if known.status == RUNNING else held
 
@@ -222,10 +219,10 @@ class EngineView:
     def remaining(self, job: int) -> float:
         """Units of work left; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("remaining work")
-        known = self._state.jobs[self._arrived(job)]
+        known = self._jobs[self._arrived(job)]
         if known.status != RUNNING:
             return float(known.left)
-        run = self._state.executions[known.execution]
+        run = self._executions[known.execution]
         return float(run.left - max(0.0, self.now - float(run.paid)) / (run.pace * run.slow))
 
     def _reveals(self, what: str) -> None:

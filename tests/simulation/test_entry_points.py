@@ -32,7 +32,9 @@ def copied(state: State, site: Site) -> tuple[State, Site]:
 
 
 def same(one: State, other: State) -> bool:
-    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+    fields = [(a, b) for a, b in zip(one, other, strict=True) if a.dtype.names is None]
+    fields += [(a[name], b[name]) for a, b in zip(one, other, strict=True) for name in a.dtype.names or ()]
+    return all(a.tobytes() == b.tobytes() for a, b in fields)
 
 
 @pytest.mark.parametrize("name", PLACEMENTS.names())
@@ -42,25 +44,26 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
     instance, rule = CASES[case], specify(f"fifo+{name}").placement
     direct, site = new_state(instance, Order(key=instance.arrival, restart=1.0), rule)
     usual, at = copied(direct, site)
+    points = entry_points.EntryPoints(direct, site)
     rng, seen, alphas = random.Random(case), set(), 0
     while True:
-        t = entry_points.next_time(direct)
+        t = points.next_time()
         assert t == kernel.next_time.py_func(usual)
         if t == np.inf:
             break
         with without_interpreting():
-            entry_points.apply_events(direct, site, t)
+            points.apply_events(t)
         kernel.apply_events.py_func(usual, at, t)
         assert direct.world[0].now == t
         for j in np.flatnonzero(direct.jobs["status"] == RUNNING).tolist():
             if rng.random() < 0.4 and len(seen) < 60:
-                entry_points.stop(direct, site, j)
+                points.stop(j)
                 executions.stop.py_func(usual, at, j)
                 seen.add(("stop", j, t))
         for j in np.flatnonzero(direct.jobs["status"] == WAITING).tolist():
             if direct.jobs[j].gpus > direct.world[0].free:
                 continue
-            entries = entry_points.place(rule.place, direct, site, j)
+            entries = points.place(rule.place, j)
             eligible = at.eligible[usual.jobs[j].kind]
             gang, pools, out = usual.jobs[j].gpus, usual.pools, usual.out
             found = rule.place(j, gang, pools[FREE], pools[SIZE], eligible, at.random, at.tables, out[POOL], out[COUNT])
@@ -69,13 +72,13 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
             if entries == 0:
                 continue
             assert direct.out[COUNT, :entries].sum() == direct.jobs[j].gpus
-            pace = entry_points.pace(direct, site, j)
+            pace = points.pace(j)
             if site.tables.profile[j] < 0:
                 assert pace == 1
             else:
                 assert pace == speed_tables.pace(at.tables, j, gang, out[POOL], out[COUNT])
                 alphas += 1
-            entry_points.start(direct, site, j, entries)
+            points.start(j, entries)
             executions.start.py_func(usual, at, j, entries, 0)
         assert same(direct, usual)
     assert (direct.jobs["left"] == 0).all()

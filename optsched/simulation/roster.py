@@ -1,0 +1,76 @@
+"""Who waits and who runs, in order of (arrival, index), kept up to date instead of looked for among all jobs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.simulation.records import RUNNING, WAITING
+
+Ints = npt.NDArray[np.int64]
+
+
+class Roster:
+    """The jobs of a run by what they do. Nothing is kept before somebody asks.
+
+    ``order``: all jobs in order of (arrival, index); ``status``: of every job, as the engine keeps it.
+    """
+
+    def __init__(self, order: Ints, status: Ints) -> None:
+        self._order, self._status = order, status
+        self._jobs: list[int] = []  # by rank
+        self._rank: list[int] = []
+        self._waiting: list[int] = []  # ranks, ascending
+        self._running: list[int] = []
+
+    @property
+    def waiting(self) -> list[int]:
+        """Arrived jobs that neither run nor are finished."""
+        self._begin()
+        return [self._jobs[rank] for rank in self._waiting]
+
+    @property
+    def running(self) -> list[int]:
+        """Jobs that run."""
+        self._begin()
+        return [self._jobs[rank] for rank in self._running]
+
+    @property
+    def active(self) -> list[int]:
+        """Jobs that wait or run."""
+        self._begin()
+        return [self._jobs[rank] for rank in sorted(self._waiting + self._running)]
+
+    def _begin(self) -> None:
+        if not self._jobs and self._order.size:
+            self._jobs = self._order.tolist()
+            self._rank = np.argsort(self._order).tolist()
+            status = self._status[self._order]
+            self._waiting = np.flatnonzero(status == WAITING).tolist()
+            self._running = np.flatnonzero(status == RUNNING).tolist()
+
+    def refresh(self, arrived: Iterable[int], finished: Iterable[int]) -> None:
+        """These have arrived, in order, and these have finished since."""
+        if self._jobs:
+            self._waiting.extend(self._rank[job] for job in arrived)
+            for job in finished:
+                _leave(self._running, self._rank[job])
+
+    def started(self, job: int) -> None:
+        """It runs now."""
+        if self._jobs:
+            _leave(self._waiting, self._rank[job])
+            insort(self._running, self._rank[job])
+
+    def stopped(self, job: int) -> None:
+        """It waits again."""
+        if self._jobs:
+            _leave(self._running, self._rank[job])
+            insort(self._waiting, self._rank[job])
+
+
+def _leave(ranks: list[int], rank: int) -> None:
+    del ranks[bisect_left(ranks, rank)]
