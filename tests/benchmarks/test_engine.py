@@ -6,7 +6,7 @@ The engine alone: from the queue order to the last event, without naming GPUs (`
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -16,12 +16,13 @@ import polars as pl
 import pytest
 from numba import njit
 
+from optsched.compiled import without_interpreting
 from optsched.heap import pop, push
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import FINISHED_RUN, NEEDS_ROOM, run_ordered
-from optsched.simulation.policy import KnownJobs
+from optsched.simulation.policy import KnownJobs, Start
 from optsched.simulation.state import State, grown, new_state
 
 ROUNDS, LOAD = 5, 0.9
@@ -29,13 +30,13 @@ Ints = npt.NDArray[np.int64]
 
 
 @cache
-def trace(jobs: int) -> Instance:
-    """Poisson arrivals at load 0.9 on 64 x 8 GPUs, log-normal durations, gangs of 1, 2, 4, 8; whole seconds."""
+def trace(jobs: int, nodes: int = 64) -> Instance:
+    """Poisson arrivals at load 0.9 on nodes of 8 GPUs, log-normal durations, gangs of 1, 2, 4, 8; whole seconds."""
     rng = np.random.default_rng(0)
     gpus, duration = rng.choice([1, 2, 4, 8], jobs), np.ceil(rng.lognormal(7.0, 1.5, jobs))
-    gaps = rng.exponential(float(gpus @ duration) / jobs / 512 / LOAD, jobs)
+    gaps = rng.exponential(float(gpus @ duration) / jobs / (8 * nodes) / LOAD, jobs)
     table = pl.DataFrame({"arrival": np.floor(np.cumsum(gaps)), "gpus": gpus, "duration": duration})
-    instance = Instance(table, "64x8", name=f"{jobs} jobs")
+    instance = Instance(table, f"{nodes}x8", name=f"{jobs} jobs")
     assert instance.job_class.size == jobs  # arrays are computed once an instance, not once a run
     return instance
 
@@ -79,11 +80,65 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
     return min(found)
 
 
+class PlainFifo:
+    """Strict first come, first served in plain Python, from its own queue."""
+
+    name, knowledge = "plain-fifo", "non-clairvoyant"
+
+    def begin(self, view: Any) -> None:
+        self._queue: list[int] = []
+        self._head = 0
+
+    def decide(self, view: Any) -> Iterator[Start]:
+        self._queue += view.arrived
+        while self._head < len(self._queue) and view.fits(self._queue[self._head]):
+            self._head += 1
+            yield Start(self._queue[self._head - 1])
+
+
+class PlainScan(PlainFifo):
+    """The same from what the view says who waits."""
+
+    name = "plain-scan"
+
+    def decide(self, view: Any) -> Iterator[Start]:
+        for job in view.waiting:
+            if not view.fits(job):
+                return
+            yield Start(job)
+
+
+@pytest.mark.bench
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("policy", [PlainFifo, PlainScan])
+@pytest.mark.parametrize("jobs", [1_000, 10_000, 100_000])
+def test_events_per_cpu_second_of_plain_python(benchmark: Any, jobs: int, policy: type[PlainFifo]) -> None:
+    instance, count = trace(jobs), specify("fifo").placement
+    with without_interpreting():
+        run_policy(trace(1_000), policy(), count)
+        run = benchmark.pedantic(run_policy, (instance, policy(), count), rounds=1)
+        alone = cpu_seconds(lambda: run_policy(instance, policy(), count))
+    benchmark.extra_info["events_per_second"] = run.events / alone
+    assert run.value() == run_policy(instance, specify("fifo").policy, count).value()
+
+
+@pytest.mark.bench
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("policy", ["srtf", "tiresias"])
+@pytest.mark.parametrize("nodes", [128, 1024])
+def test_events_per_cpu_second_where_many_jobs_run(benchmark: Any, nodes: int, policy: str) -> None:
+    instance, chosen = trace(100_000, nodes), specify(policy)
+    state = benchmark.pedantic(engine, (instance, chosen), rounds=1, warmup_rounds=1)
+    alone = cpu_seconds(lambda: engine(instance, chosen))
+    benchmark.extra_info["events_per_second"] = int(state.world[0].events) / alone
+    assert state.world[0].finished == instance.n
+
+
 @pytest.mark.bench
 @pytest.mark.benchmark(timer=time.process_time)
 @pytest.mark.parametrize("placement", ["count", "consolidated"])
 @pytest.mark.parametrize("policy", ["fifo", "fifo:skip=true", "srtf", "tiresias"])
-@pytest.mark.parametrize("jobs", [2_000, 100_000])
+@pytest.mark.parametrize("jobs", [2_000, 100_000, 1_000_000])
 def test_events_per_cpu_second(benchmark: Any, jobs: int, policy: str, placement: str) -> None:
     instance, chosen = trace(jobs), specify(f"{policy}+{placement}")
     arrival, duration = instance.arrival.astype(np.int64), instance.duration.astype(np.int64)
