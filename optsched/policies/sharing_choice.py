@@ -19,6 +19,7 @@ from optsched.simulation.state import FREE, NUMBER, Neighbours, Site, State
 TEST, CONSOLIDATED, JOINT, SAVING, ACCUMULATE = range(5)
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
 WHOLE_CLUSTER = -1
+FEW = 8  # nodes out of order
 
 
 @njit(**KERNEL)
@@ -93,8 +94,13 @@ def _before(s: State, b: Neighbours, one: int, two: int, n: int, consolidated: b
 @njit(**KERNEL)
 def _order_nodes(s: State, b: Neighbours, n: int, consolidated: bool) -> None:
     # Fewest jobs first; consolidated: the tightest fit first, nodes that do not fit last. Then the node's number. Shell's
-    # sort of the order that was last asked for, which is often right still: then O(N).
+    # sort of the order that was last asked for; where few nodes have moved its last pass, which then takes O(N).
+    wrong = 0
+    for i in range(1, b.nodes.size):
+        wrong += _before(s, b, b.nodes[i].order, b.nodes[i - 1].order, n, consolidated)
     for gap in (701, 301, 132, 57, 23, 10, 4, 1):
+        if (gap > 1 and wrong <= FEW) or wrong == 0:
+            continue
         for i in range(gap, b.nodes.size):
             node, k = b.nodes[i].order, i
             while k >= gap and _before(s, b, node, b.nodes[k - gap].order, n, consolidated):
@@ -325,18 +331,42 @@ def _on_nodes(s: State, site: Site, b: Neighbours, j: int, node: int, last: int,
     return _largest_batch(s, b, j) if found == n else -1
 
 
+@njit(**KERNEL)
+def _takes_idle(s: State, site: Site, b: Neighbours, j: int) -> bool:
+    # Step 1 alone: n idle GPUs that suit j, on the nodes in their order. An idle GPU that suits it has room for its batch.
+    n, kind, found = s.jobs[j].gpus, s.jobs[j].kind, 0
+    for i in range(b.nodes.size):
+        node = b.nodes[i].order
+        if s.pools[FREE, node] > 0 and site.eligible[kind, node]:
+            for g in range(b.nodes[node].first, _end(b, node)):
+                if found < n and b.gpus[g].jobs == 0:
+                    s.out[NUMBER, found] = g
+                    found += 1
+            if found == n:
+                return True
+    return False
+
+
 @sharing_rule
 def best_sharing(s: Any, site: Any, j: Any) -> int:
     """See the module; the rule that `optsched.simulation.sharing_rule` describes."""
-    b = site.neighbours
+    b, n = site.neighbours, s.jobs[j].gpus
     last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
-    if not _look(s, site, b, j, last):
-        return -1
     if s.numbers[CONSOLIDATED] != 0.0:
-        _order_nodes(s, b, s.jobs[j].gpus, True)
+        if not _look(s, site, b, j, last):
+            return -1
+        _order_nodes(s, b, n, True)
         for i in range(b.nodes.size):
             option = _on_nodes(s, site, b, j, b.nodes[i].order, last, (i, i + 1))
             if option >= 0:
                 return option
-    _order_nodes(s, b, s.jobs[j].gpus, False)
+        _order_nodes(s, b, n, False)
+        return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last, (0, b.nodes.size))
+    if s.world[0].free >= n:
+        _order_nodes(s, b, n, False)
+        if _takes_idle(s, site, b, j):
+            return 0
+    if not _look(s, site, b, j, last):
+        return -1
+    _order_nodes(s, b, n, False)
     return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last, (0, b.nodes.size))
