@@ -50,6 +50,8 @@ __all__ = [
 
 # CPU seconds that a function may run interpreted before it is compiled: about what that costs, from nothing and from disk.
 PRICE, PRICE_ON_DISK = 4.0, 0.5
+# Asking for CPU time takes longer than a short call: the next ones are taken to be as long.
+SHORT, UNASKED = 0.005, 7
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
 INTERPRETED_SLICE = 1_000  # events: a tenth of a second
 TOLD = 2.0  # seconds of compiling after which it is said
@@ -170,6 +172,8 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     inner = False
     interpreted: bool | Callable[..., bool] = True
     _paid = 0.0
+    _lately = 0.0  # seconds of the last call whose time was asked for
+    _unasked = 0  # calls that are taken to be as long
 
     def __call__(self, *arguments: Any) -> Any:
         if self.interpreted and _spent.depth and not self.declared:
@@ -200,7 +204,8 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         return sum(a.size for a in arguments if isinstance(a, np.ndarray)) > LARGE
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
-        begun, outer = time.thread_time(), _spent.depth
+        outer, timed = _spent.depth, self._unasked == 0
+        begun = time.thread_time() if timed else 0.0
         _spent.depth = outer + 1
         try:
             if outer:
@@ -209,7 +214,12 @@ class Function(CPUDispatcher):  # type: ignore[misc]
                 return self.py_func(*arguments)
         finally:
             _spent.depth = outer
-            self._paid += time.thread_time() - begun
+            if timed:
+                self._lately = time.thread_time() - begun
+                self._unasked = UNASKED if self._lately < SHORT else 0
+            else:
+                self._unasked -= 1
+            self._paid += self._lately
 
     def _on_disk(self) -> bool:
         # Asked until it is compiled, so the answer is kept; what another process compiles meanwhile is found by loading it.
