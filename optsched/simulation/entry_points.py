@@ -14,9 +14,9 @@ import numpy as np
 from optsched.compiled import njit, runs_compiled, types
 from optsched.heap import KERNEL
 from optsched.simulation import executions, kernel, moves, queues
+from optsched.simulation.job_lists import JobLists
 from optsched.simulation.ordered import SHARED_SITE_TYPE, SITE_TYPE, STATE_TYPE
 from optsched.simulation.placing import SIGNATURE, TABLES
-from optsched.simulation.roster import Roster
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Ints, Site, State, grown
 from optsched.speeds import speed_tables
 
@@ -108,7 +108,7 @@ class EntryPoints:
         self._gpus: list[int] = state.jobs["gpus"].tolist()
         self._kind: list[int] = state.jobs["kind"].tolist()
         self._eligible = list(site.eligible)
-        self.roster = Roster(state.jobs["nth"], state.jobs["status"])
+        self.lists = JobLists(state.jobs["nth"], state.jobs["status"])
 
     def next_time(self) -> float:
         """See `optsched.simulation.kernel.next_time`."""
@@ -125,19 +125,19 @@ class EntryPoints:
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.executions.start`."""
         _entry(_START[self._shared])(self.state, self.site, job, entries, option)
-        self.roster.started(job)
+        self.lists.started(job)
 
     def stop(self, job: int) -> None:
         """See `optsched.simulation.executions.stop`."""
         _entry(_STOP[self._shared])(self.state, self.site, job)
-        self.roster.stopped(job)
+        self.lists.stopped(job)
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints) -> int:
         """See `optsched.simulation.moves.apply_moves`."""
         moved = int(_entry(_MOVES[self._shared])(self.state, self.site, jobs, first, node, count))
         stops = np.diff(first) == 0
         for job, stopped in zip(jobs[:moved].tolist(), stops[:moved].tolist(), strict=True):
-            (self.roster.stopped if stopped else self.roster.started)(job)
+            (self.lists.stopped if stopped else self.lists.started)(job)
         return moved
 
     def place(self, rule: Any, job: int, row: int = FREE) -> int:

@@ -47,7 +47,7 @@ class EngineView:
     def refresh(self, arrived: list[int], finished: list[int]) -> None:
         """What is new since the policy was last asked."""
         self.arrived, self.finished = arrived, finished
-        self._engine.roster.refresh(arrived, finished)
+        self._engine.lists.refresh(arrived, finished)
 
     @property
     def now(self) -> float:
@@ -62,24 +62,24 @@ class EngineView:
     @property
     def waiting(self) -> list[int]:
         """Arrived jobs that are not running and not finished, in order of (arrival, index)."""
-        return self._engine.roster.waiting
+        return self._engine.lists.waiting
 
     @property
     def running(self) -> list[int]:
         """Running jobs in order of (arrival, index)."""
-        return self._engine.roster.running
+        return self._engine.lists.running
 
     @property
     def active(self) -> Ints:
         """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
-        return np.array(self._engine.roster.active, dtype=np.int64)
+        return np.array(self._engine.lists.active, dtype=np.int64)
 
     @property
     def left(self) -> Floats:
         """Units of work left of every job now, f64[n]; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("remaining work")
         left = self._jobs["left"].copy()
-        running = np.array(self._engine.roster.running, dtype=np.int64)
+        running = np.array(self._engine.lists.running, dtype=np.int64)
         run = self._executions[self._jobs["execution"][running]]
         left[running] = run["left"] - np.maximum(0.0, self.now - run["paid"]) / (run["pace"] * run["slow"])
         return np.maximum(left, 0.0)

@@ -13,7 +13,7 @@ from optsched.simulation.records import RUNNING, WAITING
 Ints = npt.NDArray[np.int64]
 
 
-class Roster:
+class JobLists:
     """The jobs of a run by what they do. Nothing is kept before somebody asks.
 
     ``order``: all jobs in order of (arrival, index); ``status``: of every job, as the engine keeps it.

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
+from optsched.simulation.job_lists import JobLists
 from optsched.simulation.records import DONE, FUTURE, RUNNING, WAITING
-from optsched.simulation.roster import Roster
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -17,7 +17,7 @@ def test_lists_kept_up_to_date_are_what_a_look_at_all_jobs_finds(seed: int, aske
     rng = random.Random(seed)
     order = np.random.default_rng(seed).permutation(20)
     status = np.full(20, FUTURE)
-    roster = Roster(order, status)
+    lists = JobLists(order, status)
     came = 0
     for step in range(200):
         arrived, finished = [], []
@@ -28,21 +28,21 @@ def test_lists_kept_up_to_date_are_what_a_look_at_all_jobs_finds(seed: int, aske
         if running and rng.random() < 0.2:
             finished.append(rng.choice(running))
         status[arrived], status[finished] = WAITING, DONE
-        roster.refresh(arrived, finished)
+        lists.refresh(arrived, finished)
         for j in range(20):
             if status[j] == WAITING and rng.random() < 0.3:
                 status[j] = RUNNING
-                roster.started(j)
+                lists.started(j)
             elif status[j] == RUNNING and rng.random() < 0.2:
                 status[j] = WAITING
-                roster.stopped(j)
+                lists.stopped(j)
         if step >= asked_after:
             found = {kind: [j for j in order.tolist() if status[j] == kind] for kind in (WAITING, RUNNING)}
-            assert roster.waiting == found[WAITING]
-            assert roster.running == found[RUNNING]
-            assert roster.active == [j for j in order.tolist() if status[j] in (WAITING, RUNNING)]
+            assert lists.waiting == found[WAITING]
+            assert lists.running == found[RUNNING]
+            assert lists.active == [j for j in order.tolist() if status[j] in (WAITING, RUNNING)]
 
 
 def test_no_jobs() -> None:
     empty = np.zeros(0, dtype=np.int64)
-    assert Roster(empty, empty).waiting == Roster(empty, empty).active == []
+    assert JobLists(empty, empty).waiting == JobLists(empty, empty).active == []
