@@ -55,8 +55,9 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
 
+# One after the other: kernels that two processes start at once may choose the same port.
 notebooks: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --nbmake --nbmake-timeout=170 notebooks
+	$(BIN)/pytest -q --nbmake --nbmake-timeout=170 notebooks
 
 bench: $(STAMP)
 	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds tests/benchmarks
