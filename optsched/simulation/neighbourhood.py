@@ -63,8 +63,8 @@ class Neighbourhood:
 
     def choose(self, job: int, gpus: Sequence[Gpu], option: int) -> None:
         """Let ``job`` start there next. `ValueError` says what is wrong and what is legal."""
-        if not 0 <= option < self.options(job):
-            raise ValueError(f"chooses sub-batch {option} for %s (legal: 0..{self.options(job) - 1})")
+        if not (isinstance(option, int | np.integer) and 0 <= option < self.options(job)):
+            raise ValueError(f"chooses sub-batch {option!r} for %s (legal: 0..{self.options(job) - 1})")
         numbers = [self._number(gpu) for gpu in gpus]
         gang, different = int(self._instance.gpus[job]), len(set(numbers))
         if different != len(numbers) or different != gang:
@@ -106,11 +106,12 @@ class Neighbourhood:
         return tuple(sorted(int(j) for j in (gpu.one, gpu.other) if j >= 0))
 
     def _number(self, gpu: Gpu) -> int:
-        node, index = gpu
-        size = self._instance.cluster.node_gpus
-        if not (0 <= node < size.size and 0 <= index < size[node]):
-            raise ValueError(f"names GPU {gpu} (legal: GPUs of {self._instance.cluster.spec})")
-        return int(np.searchsorted(self._node, node)) + int(index)
+        size, pair = self._instance.cluster.node_gpus, isinstance(gpu, tuple | list) and len(gpu) == 2
+        whole = pair and all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in gpu)
+        if not (whole and 0 <= gpu[0] < size.size and 0 <= gpu[1] < size[gpu[0]]):
+            legal = f"(node, index) of the GPUs of {self._instance.cluster.spec}"
+            raise ValueError(f"names GPU {gpu!r} (legal: {legal})")
+        return int(np.searchsorted(self._node, gpu[0])) + int(gpu[1])
 
     def _name_of(self, g: int) -> Gpu:
         return int(self._node[g]), int(self._index[g])

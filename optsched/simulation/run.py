@@ -16,7 +16,7 @@ from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule
 from optsched.problem.table import Table
 from optsched.simulation.metrics import metrics
-from optsched.simulation.policy import Floats, Knowledge
+from optsched.simulation.policy import Floats, Ints, Knowledge
 from optsched.simulation.records import NOBODY
 from optsched.simulation.schedule_tables import jobs_table, segments_table
 from optsched.simulation.state import FREE, SIZE, State, pools
@@ -113,15 +113,25 @@ class Run:
 def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> Schedule:
     """The schedule that the log of a state describes, its GPUs named."""
     first, _ = pools(instance, pooled)
+    log, offset, parts = logged(state)
+    job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
+    pool, count = (state.parts[name][parts] for name in ("pool", "count"))
+    return Schedule.from_counts(instance, job, start, end, work, offset, pool, count, first, policy)
+
+
+def logged(state: State, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
+    """(segments that were not taken back, as SEGMENT[S]; offset i64[S + 1] into; the rows of ``state.parts``, i64[K]).
+
+    In the order in which they ended, or of (start, job).
+    """
     log = state.segments[: state.world[0].segments]
     if (log["job"] == NOBODY).any():
         log = log[log["job"] != NOBODY]
+    if by_start:
+        log = log[np.lexsort((log["job"], log["start"]))]
     offset = np.concatenate([[0], np.cumsum(log["entries"])]).astype(np.int64)
     # the parts of what was taken back stand between the others
-    at = np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])
-    job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
-    pool, count = (state.parts[name][at] for name in ("pool", "count"))
-    return Schedule.from_counts(instance, job, start, end, work, offset, pool, count, first, policy)
+    return log, offset, np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])
 
 
 def check_conservation(state: State, schedule: Schedule) -> None:

@@ -14,8 +14,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.simulation.metrics import sharing_metrics
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.records import NOBODY
-from optsched.simulation.run import Run, check_conservation
+from optsched.simulation.run import Run, check_conservation, logged
 from optsched.simulation.state import Neighbours, Site, State
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 from optsched.speeds.interference_sources import unmeasured_note
@@ -71,12 +70,8 @@ def shared_result(
 
 
 def _schedule(state: State, instance: Instance, rates: SharingRates, name: str) -> SharedSchedule:
-    log = state.segments[: state.world[0].segments]
-    log = log[log["job"] != NOBODY]
-    log = log[np.lexsort((log["job"], log["start"]))]
-    job = np.ascontiguousarray(log["job"])
-    offset = np.concatenate([[0], np.cumsum(log["entries"])]).astype(np.int64)
-    gpu = state.parts["pool"][np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])]
+    log, offset, parts = logged(state, by_start=True)
+    job, gpu = np.ascontiguousarray(log["job"]), state.parts["pool"][parts]
     first = node_first(instance)
     node = np.searchsorted(first, gpu, side="right") - 1
     start, end, work = (np.ascontiguousarray(log[field]) for field in ("start", "end", "work"))

