@@ -102,7 +102,7 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
     with np.errstate(divide="ignore"):
         seconds = np.array([1.0 / together, 1.0 / spread])
     if not instance.scaled.any():
-        return pack(_stages(instance), row, node_type, seconds)
+        return pack(stage_profiles(instance), row, node_type, seconds)
     scaled = scaled_jobs(instance)
     measured = measured_kinds(scaled, cluster.node_gpus)
     place = list(measured)
@@ -111,17 +111,20 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
     row[scaled.jobs] = [code[k] for k in scaled.kind.tolist()]
     formula = np.array([[scaled.kinds[k].formula(spans) for k in by_formula] for spans in (False, True)])
     rows = np.repeat(formula.reshape(2, -1, 1), seconds.shape[2], axis=2)
-    return pack(_stages(instance), row, node_type, np.concatenate([seconds, rows], axis=1), list(measured.values()))
+    return pack(
+        stage_profiles(instance), row, node_type, np.concatenate([seconds, rows], axis=1), list(measured.values())
+    )
 
 
-def _stages(instance: Instance) -> StageTables:
+def stage_profiles(instance: Instance, network: Network | None = None) -> StageTables:
+    """The stage profiles of an instance; ``network``: other bandwidths than those of its cluster."""
     of_job = np.full(instance.n, -1, dtype=np.int64)
     if not instance.staged.any():
         return tables([], of_job, None)
     rows, used = np.flatnonzero(instance.staged), instance.profiles_used()
     position = {name: k for k, name in enumerate(used)}
     of_job[rows] = [position[name] for name in instance.table["profile"].gather(rows).to_list()]
-    return tables(list(used.values()), of_job, Network.of(instance.cluster))
+    return tables(list(used.values()), of_job, network or Network.of(instance.cluster))
 
 
 @njit(**KERNEL)

@@ -1,0 +1,218 @@
+"""What whole jobs that meet on network interfaces cost each other: contention at the job level.
+
+**Formula.** A unit of work of a job on several nodes takes T seconds alone, C of them communication: what its pace there has
+more than on the same nodes with infinitely fast interfaces, less the latency a, which does not contend. Its share
+p = C / T of the time alone it is on the interfaces of its nodes. The all-reduces of others that it finds there slow its own:
+beside k - 1 of them a byte takes k b + (k - 1) eta = b (1 + (k - 1) s) seconds, s = 1 + eta / b. On an interface with jobs
+1 .. m alone job j is busy for the share u_j of its time, and finds on average the others' shares there:
+
+    f_j = 1 + s sum_{i != j} u_i,     u_i = p_i f_i / (1 - p_i + p_i f_i),
+
+a fixed point, since who is slowed transmits longer: there is exactly one (the right side rises with f, is concave, and
+positive at 0). The slowest interface of its nodes rules, so that a unit of work takes job j
+
+    T (1 - p_j + p_j max f_j) = T (1 + p_j s max sum_{i != j} u_i)   seconds.
+
+So a job's speed depends on those that are on its own interfaces and on nobody else, it never gains by company, and one that
+is alone runs at its own pace. Jobs with a duration, or at the speeds of a table, declare no communication, and neither
+slow others nor are slowed. Two jobs on one GPU: xi stretches all of an iteration, p stays, and both factors multiply.
+
+The task level, where every all-reduce is an event, is the reference: what this averages over, and how far it is off, stands
+in docs/tasks-and-network.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.compiled import njit
+from optsched.errors import InputError
+from optsched.heap import KERNEL
+from optsched.problem.instance import Instance
+from optsched.problem.profile import Profile
+from optsched.problem.scaling import Scaling, SubBatch
+from optsched.speeds.network import Network
+from optsched.speeds.speed_tables import SpeedTables, pack, stage_profiles, stages_of
+from optsched.speeds.stage_graph import iteration_time
+from optsched.speeds.stage_tables import profile_pace
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+ROUNDS = 10_000  # of a fixed point that is iterated; each brings it nearer by a constant part
+SETTLED = 1e-15  # relative
+
+
+# --- the formula, to be read ------------------------------------------------------------------------------------------
+
+
+def communicating(instance: Instance) -> Bools:
+    """Which jobs may have communication that contends at the job level, bool[n]: none without a `Contention`.
+
+    `InputError` where contention is a table of measured ratios, which only the task level knows.
+    """
+    if instance.contention is None or instance.cluster.node_count == 1:
+        return np.zeros(instance.n, dtype=bool)
+    found: Bools = (instance.staged | instance.scaled) & (instance.gpus > 1)
+    if instance.contention.measured and found.any():
+        raise InputError(
+            "whole jobs contend by the linear model, not by measured ratios",
+            field="contention.ratios",
+            legal="seconds_per_byte and penalty",
+        )
+    return found
+
+
+def others_met(shares: Sequence[float], step: float) -> list[float]:
+    """sum_{i != j} u_i of every job j on one interface: how many others it finds there on average, below their number.
+
+    ``shares`` p_j in [0, 1], ``step`` s > 0. By iterating the fixed point from below.
+
+    >>> [round(met, 4) for met in others_met([0.5, 0.5], 1.0)]
+    [0.618, 0.618]
+    """
+    slow = [1.0] * len(shares)
+    for _ in range(ROUNDS):
+        busy = [p * f / (1 - p + p * f) for p, f in zip(shares, slow, strict=True)]
+        met = [math.fsum(busy[:j] + busy[j + 1 :]) for j in range(len(busy))]
+        last, slow = slow, [1 + step * each for each in met]
+        if all(f - before <= SETTLED * f for f, before in zip(slow, last, strict=True)):
+            break
+    return met if shares else []
+
+
+@dataclass(frozen=True, eq=False)
+class CommunicationShares:
+    """The shares p of the jobs of an instance with contention, and its step s."""
+
+    instance: Instance
+
+    @property
+    def step(self) -> float:
+        """s = 1 + eta / b > 0."""
+        cost = self.instance.contention
+        assert cost is not None
+        return 1.0 + cost.penalty / cost.seconds_per_byte
+
+    def share(self, job: int, nodes: Sequence[int], pace: float, steps: int) -> float:
+        """p of ``job`` with a replica on each of these nodes, in ``steps`` sub-steps, at ``pace`` seconds a unit alone."""
+        contends = self._contends[job] and len(set(nodes)) > 1 and 0 < pace < math.inf
+        return _share(pace, self._still(job, nodes, steps), self.latency) if contends else 0.0
+
+    @cached_property
+    def _contends(self) -> list[bool]:
+        return communicating(self.instance).tolist()
+
+    @property
+    def latency(self) -> float:
+        """a, seconds."""
+        assert self.instance.contention is not None
+        return self.instance.contention.latency
+
+    @cached_property
+    def _staged(self) -> tuple[dict[str, Profile], Network]:
+        return self.instance.profiles_used(), still_network(self.instance)
+
+    def _still(self, job: int, nodes: Sequence[int], steps: int) -> float:
+        # seconds of a unit with infinitely fast interfaces
+        name = self.instance.table["profile"][job]
+        if self.instance.staged[job]:
+            used, still = self._staged
+            return iteration_time(used[name], still, nodes)
+        chosen = next((each for each in self.instance.sub_batches(job) if each.steps == steps), None)
+        return math.inf if chosen is None else computing_seconds(self.instance.scalings[name], chosen)
+
+
+def still_network(instance: Instance) -> Network:
+    """The network of its cluster, with infinitely fast interfaces."""
+    network = Network.of(instance.cluster)
+    return replace(network, cross=np.full(network.cross.size, np.inf))
+
+
+def computing_seconds(scaling: Scaling, chosen: SubBatch) -> float:
+    """s C(m): an iteration without communication, by the formula; inf where a measured scaling has none to say it."""
+    once = scaling.compute + scaling.per_sample * chosen.size
+    return chosen.steps * once if once > 0 else math.inf
+
+
+def _share(pace: float, still: float, latency: float) -> float:
+    return max(0.0, pace - still - latency) / pace
+
+
+# --- compiled ---------------------------------------------------------------------------------------------------------
+
+
+class CommunicationTables(NamedTuple):
+    """n jobs, O sub-batches at most."""
+
+    computing: Floats  # f64[n, O] seconds of a unit without communication; inf: it never contends, nan: by its stages
+    still: SpeedTables  # with infinitely fast interfaces
+    numbers: Floats  # latency, step s
+
+
+def communication_tables(instance: Instance) -> CommunicationTables:
+    """The tables of an instance in which jobs contend, where every node is a pool of GPUs."""
+    contends = communicating(instance)
+    chains = {j: instance.sub_batches(j) for j in np.flatnonzero(contends & instance.scaled).tolist()}
+    options = max(map(len, chains.values()), default=1)
+    computing = np.full((instance.n, options), np.inf)
+    computing[contends & instance.staged] = np.nan
+    names = instance.table["profile"].to_list()
+    for j, chain in chains.items():
+        for option, each in enumerate(chain):
+            computing[j, option] = computing_seconds(instance.scalings[names[j]], each)
+    still = pack(stage_profiles(instance, still_network(instance) if instance.staged.any() else None))
+    shares = CommunicationShares(instance)
+    return CommunicationTables(computing, still, np.array([shares.latency, shares.step]))
+
+
+@njit(**KERNEL)
+def communication_share(t: CommunicationTables, job: int, option: int, pace: float, pool: Any, count: Any) -> float:
+    """p of ``job`` on these entries on several nodes, where a unit takes ``pace`` seconds with sub-batch ``option``."""
+    still = t.computing[job, option]
+    if np.isnan(still):
+        still = profile_pace(stages_of(t.still), t.still.profile[job], pool, count)
+    return float(max(0.0, pace - still - t.numbers[0]) / pace)
+
+
+@njit(**KERNEL)
+def _busy(share: float, step: float, total: float) -> float:
+    # u of one job where all have ``total`` together: the smaller root of p (1 + s (S - u)) (1 - u) = (1 - p) u
+    most = share * (1.0 + step * total)
+    middle = most + step * share + 1.0 - share
+    root = np.sqrt(max(0.0, middle * middle - 4.0 * step * share * most))
+    return float(2.0 * most / (middle + root))
+
+
+@njit(**KERNEL)
+def fill_met(share: Any, step: float, met: Any) -> None:
+    """`others_met` of ``share`` f64[m] into ``met`` f64[m].
+
+    With S = sum u_i every u_i is the root of a square, concave in S, and so is their sum less S: Newton's method from
+    S = m falls to the only root. O(m) a step, some six steps.
+    """
+    total = float(share.size)
+    for _ in range(100):
+        excess, slope = -total, -1.0
+        for i in range(share.size):
+            u = _busy(share[i], step, total)
+            excess += u
+            p = share[i] * step * (1.0 - u)
+            slope += p / (p + share[i] * (1.0 + step * (total - u)) + 1.0 - share[i])
+        lower = total - excess / slope
+        if not lower < total * (1.0 - SETTLED):
+            break
+        total = lower
+    together = 0.0
+    for i in range(share.size):
+        met[i] = _busy(share[i], step, total)
+        together += met[i]
+    for i in range(share.size):
+        met[i] = max(0.0, together - met[i])

@@ -1,0 +1,124 @@
+"""Contention at the job level: the fixed point, its compiled form, and the communication of every speed model."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optsched as osd
+from optsched.compiled import without_interpreting
+from optsched.errors import InputError
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance
+from optsched.speeds.interface_sharing import (
+    CommunicationShares,
+    communicating,
+    communication_share,
+    communication_tables,
+    fill_met,
+    others_met,
+)
+from optsched.speeds.speed_tables import pace, speed_tables
+
+SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=9)
+STEP = st.floats(1e-3, 10)
+COST = Contention(1.0, 0.5, 0.25)
+
+
+def cluster(nic: float = 2.0) -> osd.Cluster:
+    return osd.Cluster((osd.NodeGroup(2, 3, nic_bandwidth=nic, intra_bandwidth=20.0),))
+
+
+def mixed(contention: Contention | None = COST) -> Instance:
+    jobs = [
+        osd.Job("graph", gpus=3, iterations=5, profile="graph"),
+        osd.Job("scaled", gpus=3, iterations=5, profile="scaled", batch_size=24),
+        osd.Job("table", gpus=2, iterations=5, profile="table"),
+        osd.Job("seconds", gpus=2, duration=5),
+        osd.Job("one", gpus=1, iterations=5, profile="scaled", batch_size=8),
+    ]
+    return Instance(
+        jobs,
+        cluster(),
+        profiles={"graph": osd.Profile((osd.Stage(2, 0.5, 0.5, 3.0, 2.0), osd.Stage(1, 1.0, 0.5)), ((0, 1, 2.0),))},
+        scalings={"scaled": osd.Scaling(0.5, 0.25, within=0.1, across=2.0, overlap=2.0, most_local=4)},
+        throughputs=osd.Throughputs({("table", "GPU", 2): osd.Throughput(2.0, 1.0)}),
+        contention=contention,
+    )
+
+
+@given(SHARES, STEP)
+def test_the_compiled_form_gives_the_same_fixed_point(shares: list[float], step: float) -> None:
+    met = np.zeros(len(shares))
+    fill_met(np.array(shares), step, met)
+    np.testing.assert_allclose(met, others_met(shares, step), rtol=1e-9, atol=1e-12)
+    slow = [1 + step * each for each in met]
+    busy = [p * f / (1 - p + p * f) for p, f in zip(shares, slow, strict=True)]
+    np.testing.assert_allclose(met, sum(busy) - np.array(busy), rtol=1e-9, atol=1e-12)
+    assert all(0 <= each <= len(shares) - 1 for each in met)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=6), STEP)
+def test_company_never_makes_anybody_faster(shares: list[float], step: float) -> None:
+    fewer, more = others_met(shares[:-1], step), others_met(shares, step)
+    assert all(x <= y * (1 + 1e-12) for x, y in zip(fewer, more, strict=False))
+
+
+def test_two_alike_meet_as_the_square_says() -> None:
+    # u = p (1 + s u) / (1 + p s u): p s u^2 + (1 - p s) u - p = 0
+    p, s = 0.4, 1.3
+    u = (p * s - 1 + math.sqrt((1 - p * s) ** 2 + 4 * p * p * s)) / (2 * p * s)
+    assert others_met([p, p], s) == pytest.approx([u, u], rel=1e-14)
+    assert others_met([1.0, 1.0, 1.0], s) == [2.0, 2.0, 2.0]  # nothing but all-reduces: as the task level has it
+    assert others_met([], s) == []
+    assert others_met([0.7], s) == [0.0]
+
+
+def test_shares_of_every_speed_model() -> None:
+    made = mixed()
+    shares = CommunicationShares(made)
+    assert communicating(made).tolist() == [True, True, False, False, False]
+    assert shares.step == 1.5
+    # a GPU's part of the interface is 2/3 B/s: the ring moves 3 bytes over it, and the second stage 2 (and 2 inside)
+    apart = 1.5 + (2.0 / 20 + 2.0 * 1.5) + 3.0 * 1.5
+    still = 1.5 + 2.0 / 20
+    assert shares.share(0, [0, 1, 0], apart, 1) == pytest.approx((apart - still - 0.25) / apart)
+    # 8 samples a GPU in 2 sub-steps of 4: C = 1.5; T = 1.5 + (1.5^2 + 2^2)^(1/2)
+    pace = 1.5 + math.hypot(1.5, 2.0)
+    assert shares.share(1, [0, 0, 1], pace, 2) == pytest.approx((pace - 3.0 - 0.25) / pace)
+    assert [shares.share(1, [0, 0, 0], pace, 2), shares.share(2, [0, 1], 1.0, 1), shares.share(3, [0, 1], 1.0, 1)] == [
+        0
+    ] * 3
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_compiled_shares_are_the_readable_ones(compiled: bool) -> None:
+    made = mixed()
+    shares, tables, speeds = CommunicationShares(made), communication_tables(made), speed_tables(made)
+    for j, entries in ((0, [(0, 1), (1, 2)]), (0, [(0, 2), (1, 1)]), (1, [(0, 1), (1, 2)])):
+        pool, count = np.array(entries).T.copy()
+        own = pace(speeds, j, 3, pool, count)
+        steps = 2 if j == 1 else 1
+        nodes = [node for node, replicas in entries for _ in range(replicas)]
+        if compiled:
+            with without_interpreting():
+                found = communication_share(tables, j, 0, own, pool, count)
+        else:
+            found = communication_share(tables, j, 0, own, pool, count)
+        assert found == pytest.approx(shares.share(j, nodes, own, steps), rel=1e-12)
+        assert found > 0.1
+
+
+def test_nobody_communicates_without_contention_or_on_one_node() -> None:
+    assert not communicating(mixed(None)).any()
+    assert not communicating(mixed().replace(cluster="1x4")).any()
+
+
+def test_measured_ratios_are_of_the_task_level() -> None:
+    made = mixed(Contention(1.0, kinds=("graph",), ratios=((0.5,),)))
+    with pytest.raises(InputError, match="whole jobs contend by the linear model"):
+        communicating(made)
