@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from optsched.simulation.task_policy import Countdown, TaskOrder
     from optsched.solvers.program import ProgramSolution, formulate, solve_program
     from optsched.solvers.solve import Solution, solve
+    from optsched.speeds.job_level import at_job_level
     from optsched.speeds.model_zoo import zoo_profile
     from optsched.speeds.network import Network
     from optsched.speeds.throughput_table import read_throughputs
@@ -115,6 +116,7 @@ _HOMES = {
     "Throughputs": "problem.throughputs",
     "TransferProblem": "problem.transfers",
     "Wake": "simulation.policy",
+    "at_job_level": "speeds.job_level",
     "bound": "bounds",
     "check_schedule": "check.referee",
     "compare": "report.comparison",
@@ -178,6 +180,7 @@ __all__ = [
     "Throughputs",
     "TransferProblem",
     "Wake",
+    "at_job_level",
     "bound",
     "check_schedule",
     "compare",

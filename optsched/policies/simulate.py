@@ -75,7 +75,7 @@ def _simulate(instance: Instance, chosen: Specification, progress: Advance | Non
             instance, cast("TaskPolicy", chosen.policy), chosen.placement, name=chosen.text, progress=progress
         )
     if instance.at_task_level:
-        legal = f"a policy of the task level: {', '.join(task_policies())}"
+        legal = f"a policy of the task level: {', '.join(task_policies())}; or optsched.at_job_level(instance)"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
     if shares_gpus(chosen.policy):
         return run_sharing_policy(instance, cast("SharingPolicy", chosen.policy), name=chosen.text, progress=progress)

@@ -109,6 +109,7 @@ class Instance:
     tasks : the tasks of an iteration by the name in ``profile``, for jobs that are simulated task by task. Then all jobs
         of the instance are, ``iterations`` are whole, and GPUs are shared: ``gpu_memory`` says how many jobs one can hold.
     contention : what all-reduces on one network interface cost each other; needed where a gang with tasks may span nodes.
+        Whole jobs at stage or scaling profiles then slow each other down, too (`optsched.speeds.interface_sharing`).
     scalings : seconds of an iteration by batch, replicas and placement, for jobs with a ``batch_size`` and such a profile.
         Where it knows the memory of a sub-batch, jobs that do not state ``gpu_memory`` get it from there.
     interference : what two jobs on one GPU cost each other (a number: all pairs); policies that share GPUs need it.
@@ -391,7 +392,7 @@ class Instance:
             raise InputError(
                 f"{what} schedules whole jobs, these have tasks and share GPUs",
                 field="tasks",
-                legal="jobs with durations, stage profiles or throughputs",
+                legal="jobs with durations, stage profiles or throughputs; or optsched.at_job_level(instance)",
             )
 
     def _of_tasks(self, field: str) -> Floats:

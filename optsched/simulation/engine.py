@@ -15,7 +15,7 @@ from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
-from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, run_ordered
+from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, ordered_loop
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
 from optsched.simulation.policy_hooks import PolicyHooks
@@ -112,8 +112,9 @@ def _legal(order: Order, name: str, n: int) -> Order:
 
 
 def _run_order(state: State, site: Site, placement: Placement, name: str, progress: Advance | None) -> State:
+    loop = ordered_loop(site)
     while True:
-        status = run_ordered(placement.place, state, site, slice_of(run_ordered, SLICE))
+        status = loop(placement.place, state, site, slice_of(loop, SLICE))
         if progress is not None:
             progress(int(state.world[0].finished), state.jobs.size)
         if status == NEEDS_ROOM:

@@ -15,7 +15,7 @@ from optsched.compiled import njit, runs_compiled, types
 from optsched.heap import KERNEL
 from optsched.simulation import executions, kernel, moves, queues
 from optsched.simulation.job_lists import JobLists
-from optsched.simulation.ordered import SHARED_SITE_TYPE, SITE_TYPE, STATE_TYPE
+from optsched.simulation.ordered import SITE_TYPES, STATE_TYPE, site_kind
 from optsched.simulation.placing import SIGNATURE, TABLES
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Ints, Site, State, grown
 from optsched.speeds import speed_tables
@@ -54,21 +54,18 @@ def _apply_moves(s: Any, site: Any, jobs: Any, first: Any, node: Any, count: Any
     return moves.apply_moves(s, site, jobs, first, node, count)
 
 
-def _of_both(result: Any, *arguments: Any) -> Callable[[Any], tuple[Any, Any]]:
-    # Compiled for jobs that have their GPUs alone, and for jobs that share them.
-    def decorate(function: Any) -> tuple[Any, Any]:
-        alone, shared = (
-            njit(result(STATE_TYPE, site, *arguments), **KERNEL)(function) for site in (SITE_TYPE, SHARED_SITE_TYPE)
-        )
-        return alone, shared
+def _of_sites(result: Any, *arguments: Any) -> Callable[[Any], list[Any]]:
+    # Compiled for jobs that have their GPUs, or the network, alone, and for jobs that share them.
+    def decorate(function: Any) -> list[Any]:
+        return [njit(result(STATE_TYPE, site, *arguments), **KERNEL)(function) for site in SITE_TYPES]
 
     return decorate
 
 
-_EVENTS = _of_both(types.void, TIME)(_apply_events)
-_START = _of_both(types.void, INDEX, INDEX, INDEX)(_start)
-_STOP = _of_both(types.void, INDEX)(_stop)
-_MOVES = _of_both(types.int64, ARRAY, ARRAY, ARRAY, ARRAY)(_apply_moves)
+_EVENTS = _of_sites(types.void, TIME)(_apply_events)
+_START = _of_sites(types.void, INDEX, INDEX, INDEX)(_start)
+_STOP = _of_sites(types.void, INDEX)(_stop)
+_MOVES = _of_sites(types.int64, ARRAY, ARRAY, ARRAY, ARRAY)(_apply_moves)
 
 
 _CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled
@@ -102,7 +99,7 @@ class EntryPoints:
 
     def __init__(self, state: State, site: Site) -> None:
         self.state, self.site = state, site
-        self._shared = site.neighbours is not None
+        self._site = site_kind(site)
         self._pools, self._size = list(state.pools), state.pools[SIZE]
         self._pool, self._count = state.out[POOL], state.out[COUNT]
         self._gpus: list[int] = state.jobs["gpus"].tolist()
@@ -120,21 +117,21 @@ class EntryPoints:
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""
-        _entry(_EVENTS[self._shared])(self.state, self.site, t)
+        _entry(_EVENTS[self._site])(self.state, self.site, t)
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.executions.start`."""
-        _entry(_START[self._shared])(self.state, self.site, job, entries, option)
+        _entry(_START[self._site])(self.state, self.site, job, entries, option)
         self.lists.started(job)
 
     def stop(self, job: int) -> None:
         """See `optsched.simulation.executions.stop`."""
-        _entry(_STOP[self._shared])(self.state, self.site, job)
+        _entry(_STOP[self._site])(self.state, self.site, job)
         self.lists.stopped(job)
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints) -> int:
         """See `optsched.simulation.moves.apply_moves`."""
-        moved = int(_entry(_MOVES[self._shared])(self.state, self.site, jobs, first, node, count))
+        moved = int(_entry(_MOVES[self._site])(self.state, self.site, jobs, first, node, count))
         stops = np.diff(first) == 0
         for job, stopped in zip(jobs[:moved].tolist(), stops[:moved].tolist(), strict=True):
             (self.lists.stopped if stopped else self.lists.started)(job)

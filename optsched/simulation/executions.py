@@ -1,8 +1,9 @@
 """What runs, compiled: start, stop, settle, complete. The same functions serve compiled orders, rules and plain Python.
 
 An execution is a gang at work. Alone on its GPUs a unit of work takes it ``pace`` seconds; beside others ``slow`` times as
-long, as its slowest neighbour makes it. When a neighbour comes or goes it is *settled*: its work is brought up to date at
-the old speed, and its completion set anew. Nobody else is touched.
+long, as its slowest neighbour and its slowest network interface make it. When a neighbour, or one on its interfaces, comes
+or goes it is *settled*: its work is brought up to date at the old speed, and its completion set anew. Nobody else is
+touched.
 
 Work is integrated: a job's segments add up to the work it asks for, because every segment but the last takes away exactly
 what it logs and the last one logs what is left.
@@ -21,6 +22,7 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.heap import INNER, KERNEL
 from optsched.simulation.instant import shortened
+from optsched.simulation.interfaces import enter, leave, node_of, slowed_by_network
 from optsched.simulation.queues import (
     begin_running,
     dequeue,
@@ -55,14 +57,14 @@ def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
     run.paid = w.now + (w.restart if job.ran > 0 else w.first_start)
     job.mark = w.now
     job.ran += 1
-    _take(s, site, site.neighbours, j, entries)
+    _take(s, site, site.neighbours, site.interfaces, j, entries)
     if _stands_still(s, j, x):
         _go_on(s, j, x)
     set_wake(s, j, running_wake(s, j))
 
 
 @njit(**INNER)
-def _take(s: State, site: Site, neighbours: Any, j: int, entries: int) -> None:
+def _take(s: State, site: Site, neighbours: Any, interfaces: Any, j: int, entries: int) -> None:
     # The GPUs chosen, and how fast it runs there.
     x = s.jobs[j].execution
     run = s.executions[x]
@@ -75,8 +77,10 @@ def _take(s: State, site: Site, neighbours: Any, j: int, entries: int) -> None:
         apart = _take_named(s, neighbours, j, x)
         alone = 1.0 if timed else pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
         run.pace = alone * neighbours.stretch[j, run.option, apart]
-        run.slow = _slowest(s, neighbours, x)
-        _settle_neighbours(s, neighbours, x)
+    if interfaces is not None:
+        enter(s, neighbours, interfaces, x, s.out[POOL], s.out[COUNT])
+    run.slow = _slow(s, neighbours, interfaces, x)
+    _settle_others(s, neighbours, interfaces, x)
     _set_finish(s, x)
 
 
@@ -152,7 +156,6 @@ def _give_named(s: State, neighbours: Any, j: int, x: int) -> None:
             s.pools[FREE, gpu.node] += 1
             w.free += 1
     _count_on_nodes(s, neighbours, x, -1)
-    _settle_neighbours(s, neighbours, x)
 
 
 @njit(**KERNEL)
@@ -191,24 +194,62 @@ def _slowest(s: State, neighbours: Any, x: int) -> float:
     return worst
 
 
+@njit(**INNER)
+def _slow(s: State, neighbours: Any, interfaces: Any, x: int) -> float:
+    # How many times as long a unit of work takes it beside all others as alone.
+    slow = 1.0
+    if neighbours is not None:
+        slow = _slowest(s, neighbours, x)
+    if interfaces is not None:
+        slow *= slowed_by_network(s, neighbours, interfaces, x)
+    return slow
+
+
+@njit(**INNER)
+def _settle_others(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+    # Whoever feels that x has come, or gone.
+    if neighbours is not None:
+        _settle_neighbours(s, neighbours, interfaces, x)
+    if interfaces is not None:
+        _settle_on_interfaces(s, neighbours, interfaces, x)
+
+
 @njit(**KERNEL)
-def _settle_neighbours(s: State, neighbours: Any, x: int) -> None:
-    # Who is beside it has another neighbour now: work up to date at the old speed, completion at the new one.
-    w, j, at = s.world[0], s.executions[x].job, x * s.world[0].width
+def _settle_neighbours(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+    j, at = s.executions[x].job, x * s.world[0].width
     for i in range(s.executions[x].entries):
         gpu = neighbours.gpus[s.parts[at + i].pool]
         other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
-        if other < 0 or other == j or s.executions[s.jobs[other].execution].finish <= w.last:
-            continue  # nobody, or one who ends at this instant
-        y = s.jobs[other].execution
-        run, slow = s.executions[y], _slowest(s, neighbours, y)
-        if slow != run.slow:
-            if w.now > run.paid:
-                run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * run.slow))
-                run.paid = w.now
-            run.slow = slow
-            _set_finish(s, y)
-            set_wake(s, other, running_wake(s, other))
+        if other >= 0 and other != j:
+            _settle(s, neighbours, interfaces, s.jobs[other].execution)
+
+
+@njit(**KERNEL)
+def _settle_on_interfaces(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+    if interfaces.share[x] == 0.0:
+        return
+    at = x * s.world[0].width
+    for k in range(s.executions[x].entries):
+        m = node_of(s, neighbours, at + k)
+        for i in range(interfaces.first[m], interfaces.first[m] + interfaces.number[m]):
+            if interfaces.there[i] != x:
+                _settle(s, neighbours, interfaces, interfaces.there[i])
+
+
+@njit(**KERNEL)
+def _settle(s: State, neighbours: Any, interfaces: Any, y: int) -> None:
+    # Work up to date at the old speed, completion at the new one.
+    w, run = s.world[0], s.executions[y]
+    if run.finish <= w.last:
+        return  # it ends at this instant
+    slow = _slow(s, neighbours, interfaces, y)
+    if slow != run.slow:
+        if w.now > run.paid:
+            run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * run.slow))
+            run.paid = w.now
+        run.slow = slow
+        _set_finish(s, y)
+        set_wake(s, run.job, running_wake(s, run.job))
 
 
 @njit(**INNER)
@@ -263,7 +304,7 @@ def _go_on(s: State, j: int, x: int) -> None:
 
 
 @njit(**INNER)
-def _release(s: State, site: Site, neighbours: Any, j: int, work: float) -> None:
+def _release(s: State, neighbours: Any, interfaces: Any, j: int, work: float) -> None:
     # End the segment of j: log it, and give its GPUs back.
     w, job = s.world[0], s.jobs[j]
     x = job.execution
@@ -282,6 +323,9 @@ def _release(s: State, site: Site, neighbours: Any, j: int, work: float) -> None
         _give_counted(s, j, x)
     else:
         _give_named(s, neighbours, j, x)
+    if interfaces is not None:
+        leave(s, neighbours, interfaces, x)
+    _settle_others(s, neighbours, interfaces, x)
     end_running(s, j)
     w.active -= 1
     s.executions[w.active].vacant = x
@@ -294,7 +338,7 @@ def _release(s: State, site: Site, neighbours: Any, j: int, work: float) -> None
 def complete(s: State, site: Site, j: int) -> None:
     """The running job ``j`` has done its work."""
     w, job = s.world[0], s.jobs[j]
-    _release(s, site, site.neighbours, j, job.left)
+    _release(s, site.neighbours, site.interfaces, j, job.left)
     for q in range(s.queues.size):
         s.queues[q].blocked = 0
     job.left = 0.0
@@ -323,7 +367,7 @@ def stop(s: State, site: Site, j: int) -> None:
         stood.job, stood.segment, stood.option = j, w.segments, run.option
         stood.begun, stood.paid, stood.finish, stood.left = run.begun, run.paid, run.finish, run.left
         stood.slow, stood.left_then, stood.origin = run.slow, job.left, job.origin
-    _release(s, site, site.neighbours, j, work)
+    _release(s, site.neighbours, site.interfaces, j, work)
     job.left -= work
     job.origin += job.slope * work
     job.key = shortened(job.origin) if w.fading != 0 else job.origin

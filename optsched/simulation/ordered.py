@@ -24,9 +24,10 @@ import numpy as np
 
 from optsched.compiled import njit, types
 from optsched.heap import INNER, KERNEL, before, insert, lower, remove
-from optsched.problem.cluster import Cluster
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import ETHERNET_10G
 from optsched.problem.instance import Instance, Job
-from optsched.problem.interference import Interference
+from optsched.problem.profile import Profile, Stage
 from optsched.simulation.executions import start, stop
 from optsched.simulation.instant import end_of_instant, next_tick, shortened
 from optsched.simulation.kernel import apply_events, next_time
@@ -39,19 +40,32 @@ from optsched.speeds.gpu_sharing import sharing_rates
 FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES, ASKED = range(5)
 
 
-def _types() -> Any:
-    # Those of a real state and its site: explicit types let any placement be passed as a function value.
-    instance = Instance([Job("a", duration=1)], Cluster.machines(1), interference=Interference())
-    order = Order(key=instance.arrival)
-    none, sharing = Placement("none", lambda *_: 0), Sharing(sharing_rates(instance))
-    state, site = new_state(instance, order, none)
-    return [numba.typeof(each) for each in (state, site, new_state(instance, order, none, sharing=sharing)[1])]
+def _types() -> list[Any]:
+    # Those of a real state and of its sites: explicit types let any placement be passed as a function value.
+    profile = Profile((Stage(2, 1.0, 1.0, 1.0),))
+    links = NodeGroup(count=2, gpus=1, nic_bandwidth=1.0, intra_bandwidth=1.0)
+    alone = Instance(
+        [Job("a", gpus=2, iterations=1, profile="p")], Cluster((links,)), profiles={"p": profile}, interference=1.0
+    )
+    order, none, sharing = Order(key=alone.arrival), Placement("none", lambda *_: 0), Sharing(sharing_rates(alone))
+    found: list[Any] = []
+    for instance in (alone, alone.replace(contention=ETHERNET_10G)):
+        for each in (None, sharing):
+            state, site = new_state(instance, order, none, sharing=each)
+            found.append(numba.typeof(site))
+    return [numba.typeof(state), *found]
 
 
 PLACE_TYPE = types.FunctionType(SIGNATURE)
-STATE_TYPE, SITE_TYPE, SHARED_SITE_TYPE = _types()
+STATE_TYPE, *SITE_TYPES = _types()
+SITE_TYPE, SHARED_SITE_TYPE = SITE_TYPES[:2]  # then the same two where jobs contend for the network
 RULE_SIGNATURE = types.int64(STATE_TYPE, SHARED_SITE_TYPE, types.int64)
 RULE_TYPE = types.FunctionType(RULE_SIGNATURE)
+
+
+def site_kind(site: Site) -> int:
+    """The position of the type of ``site`` in `SITE_TYPES`."""
+    return (site.neighbours is not None) + 2 * (site.interfaces is not None)
 
 
 @njit(**INNER)
@@ -98,7 +112,8 @@ def _present_key(s: State, j: int) -> float:
     # What the key of a running job has become with its work.
     job = s.jobs[j]
     run = s.executions[job.execution]
-    return shortened(job.origin + job.slope * (max(0.0, s.world[0].now - run.paid) / run.pace))
+    done = job.left - run.left + max(0.0, s.world[0].now - run.paid) / (run.pace * run.slow)
+    return shortened(job.origin + job.slope * done)
 
 
 @njit(**KERNEL)
@@ -236,12 +251,7 @@ def _next_decision(s: State, site: Site, pause: int) -> int:
         return ASKED
 
 
-@njit(types.int64(PLACE_TYPE, STATE_TYPE, SITE_TYPE, types.int64), **KERNEL)
-def run_ordered(place: Any, s: State, site: Site, events: int) -> int:
-    """Run for about ``events`` events.
-
-    Returns `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
-    """
+def _run_ordered(place: Any, s: State, site: Site, events: int) -> int:
     w = s.world[0]
     pause = w.events + events
     while True:
@@ -254,17 +264,16 @@ def run_ordered(place: Any, s: State, site: Site, events: int) -> int:
             _decide(place, s, site)
 
 
-@njit(types.int64(RULE_TYPE, STATE_TYPE, SHARED_SITE_TYPE, types.int64, types.boolean), **KERNEL)
-def run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int:
-    """The same where a rule chooses; ``strict``: the first job that has to wait blocks the others."""
+def _run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int:
     pause = s.world[0].events + events
+    shown = Site(site.eligible, site.random, site.tables, site.neighbours, None)  # rules have one type
     while True:
         status = _next_decision(s, site, pause)
         if status != ASKED:
             return status
         for i in range(s.world[0].queued):
             j = s.heap[i].number
-            option = rule(s, site, j)
+            option = rule(s, shown, j)
             if option >= 0:
                 start(s, site, j, 0, option)
             elif strict:
@@ -272,7 +281,36 @@ def run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int:
         forget_started(s)
 
 
-@njit(types.int64(STATE_TYPE, SHARED_SITE_TYPE, types.int64), **KERNEL)
-def run_until_asked(s: State, site: Site, events: int) -> int:
-    """The same where a policy in plain Python chooses: `ASKED` when it is to be asked."""
+def _run_until_asked(s: State, site: Site, events: int) -> int:
     return _next_decision(s, site, s.world[0].events + events)
+
+
+def _of_sites(function: Any, kinds: list[int], before: list[Any], after: list[Any]) -> dict[int, Any]:
+    # Compiled for these kinds of sites, each when it is first needed.
+    return {
+        kind: njit(types.int64(*before, STATE_TYPE, SITE_TYPES[kind], *after), **KERNEL)(function) for kind in kinds
+    }
+
+
+_ORDERED = _of_sites(_run_ordered, [0, 2], [PLACE_TYPE], [types.int64])
+_RULE = _of_sites(_run_rule, [1, 3], [RULE_TYPE], [types.int64, types.boolean])
+_UNTIL_ASKED = _of_sites(_run_until_asked, [1, 3], [], [types.int64])
+run_ordered = _ORDERED[0]
+
+
+def ordered_loop(site: Site) -> Any:
+    """``run(place, state, site, events)``: run for about ``events`` events, and say why it stopped.
+
+    `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
+    """
+    return _ORDERED[site_kind(site)]
+
+
+def rule_loop(site: Site) -> Any:
+    """``run(rule, state, site, events, strict)``: the same where a rule chooses; ``strict``: the first that waits blocks."""
+    return _RULE[site_kind(site)]
+
+
+def asking_loop(site: Site) -> Any:
+    """``run(state, site, events)``: the same where a policy in plain Python chooses; `ASKED` when it is to be asked."""
+    return _UNTIL_ASKED[site_kind(site)]

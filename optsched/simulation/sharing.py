@@ -14,7 +14,7 @@ from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Gpu, Neighbourhood
-from optsched.simulation.ordered import ASKED, NEEDS_ROOM, PAUSED, run_rule, run_until_asked
+from optsched.simulation.ordered import ASKED, NEEDS_ROOM, PAUSED, asking_loop, rule_loop
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge, Order
 from optsched.simulation.records import RUNNING, WAITING
@@ -56,11 +56,12 @@ def run_sharing_policy(
     sharing = Sharing(rates, order.numbers)
     state, site = new_state(instance, Order(order.key, round=order.interval), _NAMED, sharing=sharing)
     view = _View(state, site, instance, knowledge, name)
+    loop = asking_loop(site) if order.rule is None else rule_loop(site)
     while True:
         if order.rule is None:
-            status = run_until_asked(state, site, slice_of(run_until_asked, SLICE))
+            status = loop(state, site, slice_of(loop, SLICE))
         else:
-            status = run_rule(order.rule, state, site, slice_of(run_rule, SLICE), order.strict)
+            status = loop(order.rule, state, site, slice_of(loop, SLICE), order.strict)
         if status == ASKED:
             view.ask(cast(Choosing, policy), order.strict)
         elif status == NEEDS_ROOM:

@@ -12,6 +12,7 @@ from optsched.heap import ENTRY
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.instant import shortened_keys
+from optsched.simulation.interfaces import Interfaces, new_interfaces
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Order
 from optsched.simulation.records import (
@@ -60,6 +61,7 @@ class Site(NamedTuple):
     random: npt.NDArray[np.uint64]  # of the placement
     tables: SpeedTables
     neighbours: Neighbours | None
+    interfaces: Interfaces | None
 
 
 class Neighbours(NamedTuple):
@@ -159,6 +161,7 @@ def new_state(
         random=placement.random_state(),
         tables=speed_tables(instance, node),
         neighbours=None if sharing is None else _neighbours(instance, sharing.rates),
+        interfaces=new_interfaces(instance, at_once, 1 if sharing is None else 2),
     )
     return state, site
 

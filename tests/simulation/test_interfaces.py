@@ -1,0 +1,80 @@
+"""Contention at the job level in the engine, against a naive integration of rates and a naive event simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optsched as osd
+from optsched.compiled import without_interpreting
+from optsched.policies.simulate import simulate
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule
+from simulation.contending_world import first_fit, play, random_contending_instance, worth
+
+SEEDS = range(12)
+POLICIES = [
+    "fifo:skip=true+first-fit",
+    "srtf+first-fit",
+    "srtf+random",
+    "tiresias:threshold=20+first-fit",
+    "a-srpt+first-fit",
+    "gavel:policy=max_min_fairness_perf,round=3",
+    "sjf-ffs",
+    "sjf-bsbf",
+    "packed",
+]
+
+
+class Packed:
+    """Preempts and shares in plain Python: the shortest remaining job first, anywhere, beside anybody if it must."""
+
+    name, knowledge, shares = "packed", "clairvoyant", True
+
+    def decide(self, view: Any) -> Any:
+        if view.arrived:
+            for job in view.running[::2]:
+                yield osd.Stop(job)
+        for job in sorted(view.waiting, key=view.remaining):
+            gpus = [*view.idle(job), *view.open(job)][: view.gpus(job)]
+            if len(gpus) == view.gpus(job):
+                yield osd.Start(job, gpus=gpus)
+
+
+def _schedule(made: Instance, policy: str) -> Schedule:
+    return simulate(made, Packed() if policy == "packed" else policy).schedule
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_segment_does_what_its_company_leaves_it(policy: str) -> None:
+    contended = 0
+    for seed in SEEDS:
+        made = random_contending_instance(seed)
+        schedule = _schedule(made, policy)
+        work, done = worth(made, schedule)
+        np.testing.assert_allclose(work, done, rtol=1e-9, atol=1e-9)
+        alone = worth(made.replace(contention=Contention(1.0, -1.0 + 1e-12)), schedule)[1]
+        contended += any(x < y * (1 - 1e-3) for x, y in zip(done, alone, strict=True))
+    assert contended >= 3
+
+
+def test_first_come_first_served_completes_when_a_naive_simulator_says() -> None:
+    for seed in SEEDS:
+        made = random_contending_instance(seed)
+        found = _schedule(made, "fifo:skip=true+first-fit").completion
+        np.testing.assert_allclose(found, play(made, first_fit), rtol=1e-9)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("policy", ["fifo:skip=true+first-fit", "srtf+random", "sjf-bsbf", "packed"])
+def test_interpreted_and_compiled_runs_are_the_same(policy: str) -> None:
+    for seed in SEEDS:
+        made = random_contending_instance(seed)
+        interpreted = _schedule(made, policy)
+        with without_interpreting():
+            compiled = _schedule(made, policy)
+        for field in ("job", "start", "end", "work", "gpu_node"):
+            assert (getattr(interpreted, field) == getattr(compiled, field)).all()
