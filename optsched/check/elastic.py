@@ -35,7 +35,7 @@ def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violatio
         nodes = context.node[context.document.offset[s] : context.document.offset[s + 1]]
         context.pace[s] = _pace(context.instance, int(context.document.job[s]), nodes.tolist())
     context.gang[elastic] = np.where(np.isfinite(context.pace), widths, context.gang)[elastic]
-    return judge(context, preemptive=preemptive)
+    return judge(context, preemptive=preemptive, elastic=True)
 
 
 def _pace(instance: Instance, job: int, nodes: list[int]) -> float:

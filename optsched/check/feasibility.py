@@ -13,8 +13,9 @@ capacity       the GPUs exist, a segment names each of them once, and a GPU serv
 type, memory   the GPUs are of a type the job may use (not one at which its throughput table says zero, or nothing), and
                have the memory that it needs
 rate           a segment does not end before its start, nor does more work than its length allows: at rate 1, or for a job
-               with a profile at one iteration in alpha(placement) seconds, its GPUs holding the replicas in order; none
-               where it has no speed (`optsched.check.speed_rules`)
+               with a profile at one iteration in alpha(placement) seconds, its GPUs holding the replicas in order, and
+               longer beside others on its network interfaces where jobs contend; none where it has no speed
+               (`optsched.check.speed_rules`)
 work           the work of a job adds up to its duration (its iterations), and none of it is negative
 preemption     (where it is forbidden) a job runs in one piece: no gaps, always on the same GPUs, and not in copies
 ============== =======================================================================================================
@@ -70,16 +71,18 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def judge(context: CheckContext, *, preemptive: bool, forking: bool = False) -> Violations:
+def judge(context: CheckContext, *, preemptive: bool, forking: bool = False, elastic: bool = False) -> Violations:
     """Apply every rule but ``value``.
 
-    ``preemptive``: may a job be stopped and resumed? ``forking``: may it run in several copies at once?
+    ``preemptive``: may a job be stopped and resumed? ``forking``: may it run in several copies at once? ``elastic``: does it
+    have other gangs? Neither forking nor elastic schedules know of contention for the network, whatever the instance says:
+    nothing says yet how fast copies, or resized gangs, are beside others.
     """
     found = Violations()
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
         judge_gangs(context, found)
         judge_exclusive(context, found)
-        rate(context, found)
+        rate(context, found, contention=not (forking or elastic))
         if not forking:
             one_place(context, found)
         if not preemptive:

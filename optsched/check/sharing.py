@@ -8,7 +8,8 @@ memory         a GPU has what the job needs at its largest sub-batch (that is wh
                what the two on it need at the sub-batches they run with; two kinds that the table of interference says do
                not run together never share
 rate           a segment does no more work than its partners leave it: at every moment a unit of work takes
-               pace(placement) x stretch(sub-steps) x the largest xi of the partners on any of its GPUs. Less is legal: a
+               pace(placement) x stretch(sub-steps) x the largest xi of the partners on any of its GPUs, and longer beside
+               others on its network interfaces where jobs contend (`optsched.check.interfaces`). Less is legal: a
                job may idle on GPUs that it holds, and slows its partners meanwhile (bounds of the class hold for that)
 gang           a job is never in two places at once
 preemption     (where it is forbidden) a job is one segment, from start to completion
@@ -46,6 +47,7 @@ from optsched.check.feasibility import (
     tolerance_of_jobs,
     whole,
 )
+from optsched.check.interfaces import Slow, slow_on_interfaces
 from optsched.check.schedule_document import document_of
 from optsched.check.speed_rules import backwards, within_worth
 from optsched.check.tolerance import overspent
@@ -272,9 +274,12 @@ def _rate(context: CheckContext, together: _Together, sub_steps: SubSteps, found
     backwards(context, found)
     length = document.end - document.start
     gained = length.copy()  # seconds alone that the stay is worth
-    for s, meetings in _by_segment(context, together):
-        gained[s] = _seconds_alone(float(document.start[s]), float(document.end[s]), meetings)
     pace = context.pace * sub_steps.stretch
+    steps = np.ones(length.size, dtype=np.int64) if document.steps is None else document.steps
+    network, meetings = slow_on_interfaces(context, pace, steps), dict(_by_segment(context, together))
+    for s in {*network, *meetings}:
+        start, end = float(document.start[s]), float(document.end[s])
+        gained[s] = _seconds_alone(start, end, meetings.get(s, []), network.get(s, []))
 
     def most(s: int) -> str:
         if not np.isfinite(pace[s]):
@@ -302,9 +307,9 @@ def _by_segment(context: CheckContext, together: _Together) -> Iterator[tuple[in
         yield s, [next(rows) for _ in range(count)]
 
 
-def _seconds_alone(start: float, end: float, meetings: list[Meeting]) -> float:
-    """The integral of 1 / max xi over [start, end]: at every moment the worst of the partners then present rules."""
-    pieces, now, seen = [], start, 0
+def _seconds_alone(start: float, end: float, meetings: list[Meeting], network: Slow) -> float:
+    """The integral of 1 / (max xi x slow) over [start, end]: of the partners present the worst rules, and the network."""
+    pieces, now, seen, passed, slow = [], start, 0, 0, 1.0
     worst: list[tuple[float, float]] = []  # (-xi, until): those at the top that have left are dropped when they rule
     while now < end:
         while seen < len(meetings) and meetings[seen][0] <= now:
@@ -313,8 +318,11 @@ def _seconds_alone(start: float, end: float, meetings: list[Meeting]) -> float:
             seen += 1
         while worst and worst[0][1] <= now:
             heapq.heappop(worst)
+        while passed < len(network) and network[passed][0] <= now:
+            slow, passed = network[passed][1], passed + 1
         change = min(end, meetings[seen][0] if seen < len(meetings) else end, worst[0][1] if worst else end)
-        pieces.append((change - now) / (-worst[0][0] if worst else 1.0))
+        change = min(change, network[passed][0] if passed < len(network) else end)
+        pieces.append((change - now) / ((-worst[0][0] if worst else 1.0) * slow))
         now = change
     return math.fsum(pieces)
 

@@ -3,7 +3,7 @@
 A unit of work takes ``pace`` seconds on the GPUs of a segment, whatever the speed model (`CheckContext.pace`): 1 for a
 duration, alpha of a placement for a stage profile, 1 / throughput for a table, T for a scaling profile. Where there is
 no speed - a throughput of zero or none (pace inf), or GPUs that are no placement of the job (nan) - no work is legal,
-and no stay.
+and no stay. Where jobs contend for the network a stay is worth less beside others (`optsched.check.interfaces`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.check.context import CheckContext, Violation, Violations
+from optsched.check.interfaces import slow_on_interfaces, worth_beside
 from optsched.check.tolerance import (
     RELATIVE,
     ULPS,
@@ -32,11 +33,15 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def rate(context: CheckContext, found: Violations) -> None:
-    """The rule rate where a segment runs at its own pace whoever else is there."""
+def rate(context: CheckContext, found: Violations, *, contention: bool = True) -> None:
+    """The rule rate where a segment has its GPUs alone; ``contention``: and shares the network, where jobs contend."""
     backwards(context, found)
-    length = context.document.end - context.document.start
-    within_worth(context, found, context.pace, length, lambda s: _pace_in_words(context, s))
+    document = context.document
+    worth = document.end - document.start
+    if contention:
+        for s, slow in slow_on_interfaces(context, context.pace).items():
+            worth[s] = worth_beside(float(document.end[s]), slow)
+    within_worth(context, found, context.pace, worth, lambda s: _pace_in_words(context, s, worth[s]))
 
 
 def backwards(context: CheckContext, found: Violations) -> None:
@@ -97,13 +102,16 @@ def _together(context: CheckContext, j: int, missing: float) -> Violation:
     return Violation("rate", f"{message} (legal: one tolerance for rounding, however many segments)", job)
 
 
-def _pace_in_words(context: CheckContext, s: int) -> str:
+def _pace_in_words(context: CheckContext, s: int, worth: float) -> str:
     pace = context.pace[s]
     if not np.isfinite(pace):
         return "none: the job has no speed on these GPUs"
-    length = number(context.document.end[s] - context.document.start[s])
+    length = context.document.end[s] - context.document.start[s]
     unit = context.unit(int(context.document.job[s]))
-    return f"at most its {length} s at " + ("rate 1" if unit == "s" else f"{number(pace)} s an iteration")
+    beside = "" if worth == length else f", beside others on its interfaces worth {number(worth)} s,"
+    return f"at most its {number(length)} s{beside} at " + (
+        "rate 1" if unit == "s" else f"{number(pace)} s an iteration"
+    )
 
 
 def judge_work(context: CheckContext, found: Violations) -> None:

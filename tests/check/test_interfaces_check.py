@@ -1,0 +1,89 @@
+"""The referee where jobs contend for the network: runs of the engine pass, those that forget their company do not."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from simulation.contending_world import random_contending_instance, worth
+from simulation.test_interfaces import POLICIES, Packed
+
+from optsched.check.referee import check_file, check_schedule
+from optsched.policies.simulate import simulate
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule
+
+SEEDS = range(8)
+
+
+@cache
+def run(policy: str, seed: int, *, contention: bool = True) -> Schedule:
+    made = random_contending_instance(seed)
+    made = made if contention else made.replace(contention=None)
+    return simulate(made, Packed() if policy == "packed" else policy).schedule
+
+
+def slowed(made: Instance, schedule: Schedule, by: float = 1e-3) -> list[int]:
+    """Segments that others on their interfaces slow by so much."""
+    beside, alone = worth(made, schedule)[1], worth(made.replace(contention=Contention(1.0, -1.0 + 1e-12)), schedule)[1]
+    return [s for s, (x, y) in enumerate(zip(beside, alone, strict=True)) if x < y * (1 - by)]
+
+
+def rules(schedule: Schedule) -> set[str]:
+    return {each.rule for each in check_schedule(schedule.instance, schedule)}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_runs_of_the_engine_are_accepted(policy: str) -> None:
+    for seed in SEEDS:
+        assert rules(run(policy, seed)) == set()
+
+
+@pytest.mark.parametrize("policy", ["fifo:skip=true+first-fit", "srtf+random", "sjf-bsbf", "packed"])
+def test_runs_without_contention_are_refused_where_jobs_met(policy: str) -> None:
+    refused = 0
+    for seed in SEEDS:
+        made, schedule = random_contending_instance(seed), run(policy, seed, contention=False)
+        forged = dataclasses.replace(schedule, instance=made)
+        assert rules(forged) == ({"rate"} if slowed(made, forged, 1e-7) else set())
+        refused += bool(slowed(made, forged))
+    assert refused >= 3
+
+
+@pytest.mark.parametrize("policy", ["fifo:skip=true+first-fit", "sjf-bsbf"])
+def test_a_little_too_much_work_is_refused(policy: str) -> None:
+    forged = 0
+    for seed in SEEDS:
+        schedule = run(policy, seed)
+        for s in slowed(schedule.instance, schedule):
+            work = schedule.work.copy()
+            work[s] *= 1 + 1e-6
+            assert "rate" in rules(dataclasses.replace(schedule, work=work))
+            forged += 1
+    assert forged > 10
+
+
+def test_an_earlier_end_is_refused_in_a_file_too(tmp_path: Path) -> None:
+    seed = next(s for s in SEEDS if slowed(random_contending_instance(s), run("sjf-ffs", s)))
+    schedule = run("sjf-ffs", seed)
+    path = tmp_path / "schedule.json"
+    schedule.save(path)
+    assert check_file(path, schedule.instance).holds
+    end, s = schedule.end.copy(), slowed(schedule.instance, schedule)[0]
+    end[s] -= 1e-4 * (end[s] - schedule.start[s])
+    dataclasses.replace(schedule, end=end).save(path)
+    said = check_file(path, schedule.instance).violations
+    assert {each.rule for each in said} == {"rate"}
+    assert "worth" in said[0].message
+
+
+def test_less_work_is_legal() -> None:
+    for seed in SEEDS:
+        schedule = run("fifo:skip=true+first-fit", seed)
+        later = dataclasses.replace(schedule, start=2 * schedule.start, end=2 * schedule.end)
+        assert rules(later) == set()
+        assert np.isfinite(later.end).all()
