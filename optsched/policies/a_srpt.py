@@ -13,11 +13,13 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.policies import POLICIES
+from optsched.policies.a_srpt_rule import a_srpt_rule
 from optsched.policies.predictors import predictor
 from optsched.policies.shadow_queue import ShadowQueue
 from optsched.policies.virtual_machine import VirtualMachine
 from optsched.registry import near_matches
-from optsched.simulation.policy import Decision, Floats, Knowledge, Predictor, Start, View, Wake
+from optsched.simulation.decision_rule import DecisionRule
+from optsched.simulation.policy import Decision, Floats, Knowledge, KnownJobs, Predictor, Start, View, Wake
 
 VIRTUAL_ALPHA = ("min", "max", "heavy-edge")
 BACKFILL = ("none", "shadow", "unrestricted")
@@ -84,6 +86,10 @@ class ASrpt:
     def make_predictor(self) -> Predictor:
         """The predictor of a run."""
         return predictor(self.predictor)
+
+    def accelerator(self, jobs: KnownJobs) -> DecisionRule | None:
+        """The same decisions, compiled; not of a policy derived from this one."""
+        return a_srpt_rule(self, jobs) if type(self) is ASrpt else None
 
     def begin(self, view: View) -> None:
         """Forget the last run."""

@@ -6,10 +6,18 @@ import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from optsched.policies.predictors import predictor
-from optsched.simulation.policy import Decision, Knowledge, Predictor, Start, View
+from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Predictor, Start, View
+
+
+class Foreseen(NamedTuple):
+    """What is known of a job at its arrival: numbers; or of all jobs: arrays."""
+
+    seconds: Any  # n^_j alpha_min_j: what it would take at its best placement if the prediction were true
+    gpus: Any  # g_j
+    arrival: Any  # r_j
 
 
 @dataclass
@@ -32,12 +40,19 @@ class PredictedQueue(ABC):
         predictor(self.predictor)
 
     @abstractmethod
-    def key(self, job: int, view: View) -> float:
+    def key(self, foreseen: Foreseen) -> Any:
         """Smaller is served first; ties by index."""
 
     def make_predictor(self) -> Predictor:
         """The predictor of a run."""
         return predictor(self.predictor)
+
+    def accelerator(self, jobs: KnownJobs) -> Order | None:
+        """The same queue as an order; not of a policy that decides in another way."""
+        if type(self).decide is not PredictedQueue.decide:
+            return None
+        foreseen = Foreseen(jobs.predicted * jobs.pace_range[0], jobs.gpus, jobs.arrival)
+        return Order(key=self.key(foreseen), skip=self.work_conserving)
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
@@ -46,7 +61,8 @@ class PredictedQueue(ABC):
     def decide(self, view: View) -> Iterator[Decision]:
         """Queue what arrived, start what fits in the order of the queue."""
         for j in view.arrived:
-            heapq.heappush(self._heaps.setdefault(view.kind(j), []), (self.key(j, view), j))
+            foreseen = Foreseen(view.predicted(j) * view.pace_range(j)[0], view.gpus(j), view.arrival(j))
+            heapq.heappush(self._heaps.setdefault(view.kind(j), []), (self.key(foreseen), j))
         full: set[int] = set()
         while view.free_gpus > 0:
             heads = [(heap[0], kind) for kind, heap in self._heaps.items() if heap and kind not in full]
@@ -60,8 +76,3 @@ class PredictedQueue(ABC):
                 full.add(kind)
             else:
                 return
-
-
-def predicted_seconds(job: int, view: View) -> float:
-    """n^_j alpha_min_j: what the job would take at its best placement if the prediction were true."""
-    return view.predicted(job) * view.pace_range(job)[0]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from optsched.policies import POLICIES
-from optsched.policies.predicted_queue import PredictedQueue, predicted_seconds
-from optsched.simulation.policy import View
+from optsched.policies.predicted_queue import Foreseen, PredictedQueue
 
 
 @POLICIES.register("spwf")
@@ -25,6 +24,6 @@ class Spwf(PredictedQueue):
     name: ClassVar[str] = "spwf"
     work_conserving: ClassVar[bool] = False
 
-    def key(self, job: int, view: View) -> float:
+    def key(self, foreseen: Foreseen) -> Any:
         """The order of the queue."""
-        return view.gpus(job) * predicted_seconds(job, view)
+        return foreseen.gpus * foreseen.seconds

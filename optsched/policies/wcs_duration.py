@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from optsched.policies import POLICIES
-from optsched.policies.predicted_queue import PredictedQueue, predicted_seconds
-from optsched.simulation.policy import View
+from optsched.policies.predicted_queue import Foreseen, PredictedQueue
 
 
 @POLICIES.register("wcs-duration")
@@ -26,6 +25,6 @@ class WcsDuration(PredictedQueue):
     name: ClassVar[str] = "wcs-duration"
     work_conserving: ClassVar[bool] = True
 
-    def key(self, job: int, view: View) -> float:
+    def key(self, foreseen: Foreseen) -> Any:
         """The order of the queue."""
-        return predicted_seconds(job, view)
+        return foreseen.seconds

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from optsched.policies import POLICIES
-from optsched.policies.predicted_queue import PredictedQueue
-from optsched.simulation.policy import View
+from optsched.policies.predicted_queue import Foreseen, PredictedQueue
 
 
 @POLICIES.register("wcs-subtime")
@@ -27,6 +26,6 @@ class WcsSubtime(PredictedQueue):
     name: ClassVar[str] = "wcs-subtime"
     work_conserving: ClassVar[bool] = True
 
-    def key(self, job: int, view: View) -> float:
+    def key(self, foreseen: Foreseen) -> Any:
         """The order of the queue."""
-        return view.arrival(job)
+        return foreseen.arrival

@@ -11,6 +11,7 @@ import numpy as np
 from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, SimulationError
 from optsched.problem.instance import Instance
+from optsched.simulation.decision_rule import DecisionRule
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.instant import last_of_instant
@@ -67,26 +68,31 @@ def run_policy(
     instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
     clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds
-    told: dict[str, Any] = {}
+    hooks, jobs = PolicyHooks(policy, instance), KnownJobs(instance, knowledge, alone)
     shares = bool(getattr(policy, "shares", False))
     rates = rates_of(instance, name) if shares else None
     pooled = placement.pooled and not getattr(policy, "names_nodes", False)
+    rule: DecisionRule | None = None
+    given: Any = hooks.accelerator(jobs)
     if callable(getattr(policy, "order", None)):
-        jobs = KnownJobs(instance, knowledge, alone)
-        order = _legal(cast("OrderedPolicy", policy).order(jobs), name, instance.n)
+        given = cast("OrderedPolicy", policy).order(jobs)
+    if given is not None and not isinstance(given, DecisionRule):
+        order = _legal(given, name, instance.n)
         state, site = new_state(instance, order, placement)
         state = _run_order(state, site, placement, name, progress)
         preemptive = order.preemptive
     else:
         order = _legal(Order(key=instance.arrival, restart=getattr(policy, "restart", 0.0)), name, instance.n)
-        hooks = PolicyHooks(policy, instance)
         sharing = None if rates is None else Sharing(rates, listed=False)
         state, site = new_state(instance, order, placement, pooled=pooled, sharing=sharing)
-        state = _run_python(state, site, placement, hooks, knowledge, progress)
+        if given is None:
+            state = _run_python(state, site, placement, hooks, knowledge, progress)
+        else:
+            state, rule = _run_rule(state, site, placement, given, name, progress)
         preemptive = False
-        told = hooks.told()
-        if rates is not None:
-            return shared_result(state, site, instance, rates, name, knowledge, clock.seconds, **told)
+    told = hooks.told(rule)
+    if rates is not None:
+        return shared_result(state, site, instance, rates, name, knowledge, clock.seconds, **told)
     return result(state, instance, pooled, name, knowledge, preemptive, clock.seconds, **told)
 
 
@@ -123,6 +129,21 @@ def _run_order(state: State, site: Site, placement: Placement, name: str, progre
             raise _thrashes(state, name)
         elif status != PAUSED:
             return state
+
+
+def _run_rule(
+    state: State, site: Site, placement: Placement, rule: DecisionRule, name: str, progress: Advance | None
+) -> tuple[State, DecisionRule]:
+    while True:
+        status = rule.run(placement.place, state, site, rule.memory, slice_of(rule.run, SLICE))
+        if progress is not None:
+            progress(int(state.world[0].finished), state.jobs.size)
+        if status == NEEDS_ROOM:
+            state, rule = grown(state), rule.grown()
+        elif status == THRASHES:
+            raise _thrashes(state, name)
+        elif status != PAUSED:
+            return state, rule
 
 
 def _thrashes(state: State, name: str) -> SimulationError:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from optsched.errors import KnowledgeError
 from optsched.problem.instance import Instance
+from optsched.speeds.duration import paces
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -233,7 +234,8 @@ class Policy(Protocol):
     audits (``noted_times`` names those that are times: the run puts them on the log's clock); ``default_placement`` names
     the placement where none is asked for; ``restart`` is the cost of resuming a job; ``names_nodes = True``: its starts may
     say on which nodes; ``shares = True``: they may say on which GPUs, beside another job (see `Start`), where the instance
-    has interference.
+    has interference. ``accelerator(jobs)`` may give the same decisions in compiled form, an `Order` or an
+    `optsched.simulation.decision_rule.DecisionRule`, or None; it is not asked where a predictor learns during the run.
     """
 
     @property
@@ -257,7 +259,8 @@ class KnownJobs:
     """
 
     def __init__(self, instance: Instance, knowledge: Knowledge | str, seconds: Floats | None = None) -> None:
-        self._knowledge = Knowledge(knowledge)
+        self._knowledge, self._instance = Knowledge(knowledge), instance
+        self._predicted: Floats | None = None
         self._seconds = instance.duration if seconds is None else seconds
         self.n = instance.n
         self.ids = instance.ids
@@ -274,6 +277,32 @@ class KnownJobs:
         if self._knowledge is Knowledge.CLAIRVOYANT:
             return self._seconds
         raise KnowledgeError(f"a {self._knowledge} policy asked for durations")
+
+    @property
+    def predicted(self) -> Floats:
+        """What a predictor that does not learn says of every job, f64[n]; `KnowledgeError` where there is none."""
+        if self._predicted is None:
+            raise KnowledgeError("a policy without such a predictor asked for predictions")
+        return self._predicted
+
+    @predicted.setter
+    def predicted(self, predicted: Floats | None) -> None:
+        self._predicted = predicted
+
+    @property
+    def cluster_gpus(self) -> int:
+        """G."""
+        return self._instance.cluster.gpus
+
+    @property
+    def kind(self) -> Ints:
+        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together, i64[n]."""
+        return self._instance.job_class
+
+    @property
+    def pace_range(self) -> tuple[Floats, Floats]:
+        """Least and greatest seconds that a unit of work can take on this cluster, f64[n] each."""
+        return paces(self._instance)
 
 
 class JobFacts:
@@ -308,7 +337,8 @@ class JobFacts:
 class Predictor(Protocol):
     """Says how long a job will run, at its arrival: iterations of a job with a profile, else seconds alone.
 
-    A predictor with ``oracle = True`` is told the true lengths (to be perfect, or wrong by a controlled amount).
+    A predictor with ``oracle = True`` is told the true lengths (to be perfect, or wrong by a controlled amount). One with
+    ``learns = False`` says the same of a job whenever it is asked, whatever has completed.
     """
 
     @property

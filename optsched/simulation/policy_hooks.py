@@ -9,11 +9,12 @@ import numpy as np
 
 from optsched.errors import SimulationError
 from optsched.problem.instance import Instance
-from optsched.simulation.policy import Floats, JobFacts, Predictor, View
+from optsched.simulation.decision_rule import DecisionRule
+from optsched.simulation.policy import Floats, JobFacts, KnownJobs, Order, Predictor, View
 
 
 class PolicyHooks:
-    """The optional parts of a `Policy`: ``begin``, ``make_predictor``, ``notes``.
+    """The optional parts of a `Policy`: ``begin``, ``make_predictor``, ``accelerator``, ``notes``.
 
     The predictor hears of a job's length when the job completes, and is asked for one when the job arrives; completions of
     one instant come before its arrivals.
@@ -41,16 +42,35 @@ class PolicyHooks:
         for j in finished:
             self._predictor.observe(j, now, float(self.instance.work[j]))
         for j in arrived:
-            length = self._predictor.predict(j, now)
-            if not (math.isfinite(length) and length > 0):
-                raise SimulationError(
-                    f"predictor {self._predictor.name} at {now + self.instance.zero:.12g} s: "
-                    f"job {self.instance.ids[j]!r} is predicted to have the length {length!r} (legal: a finite number > 0)"
-                )
-            self.predicted[j] = length
+            self._predict(self._predictor, self.predicted, j, now)
 
-    def told(self) -> dict[str, Any]:
-        """What a `Run` keeps of it."""
-        notes = self.policy.notes() if hasattr(self.policy, "notes") else {}
+    def _predict(self, predictor: Predictor, predicted: Floats, j: int, now: float) -> None:
+        length = predictor.predict(j, now)
+        if not (math.isfinite(length) and length > 0):
+            raise SimulationError(
+                f"predictor {predictor.name} at {now + self.instance.zero:.12g} s: "
+                f"job {self.instance.ids[j]!r} is predicted to have the length {length!r} (legal: a finite number > 0)"
+            )
+        predicted[j] = length
+
+    def accelerator(self, jobs: KnownJobs) -> Order | DecisionRule | None:
+        """The policy's decisions in compiled form, if it has one, and needs no predictor that learns during the run."""
+        make = getattr(self.policy, "accelerator", None)
+        if make is None or getattr(self._predictor, "learns", self._predictor is not None):
+            return None
+        if self._predictor is not None and self.predicted is not None:
+            for j, now in enumerate(self.instance.arrival.tolist()):
+                self._predict(self._predictor, self.predicted, j, now)
+        jobs.predicted = self.predicted
+        found: Order | DecisionRule | None = make(jobs)
+        return found
+
+    def told(self, rule: DecisionRule | None = None) -> dict[str, Any]:
+        """What a `Run` keeps of it; ``rule``: that which decided in the policy's place."""
+        notes: dict[str, Floats] = {}
+        if rule is not None:
+            notes = rule.notes(rule.memory)
+        elif hasattr(self.policy, "notes"):
+            notes = self.policy.notes()
         times = tuple(getattr(self.policy, "noted_times", ()))
         return {"predicted": self.predicted, "notes": notes, "noted_times": times}

@@ -1,4 +1,4 @@
-"""Decision time of A-SRPT's virtual machine against the length of its queue, in units of a bare heap push and pop.
+"""A-SRPT: whole runs, compiled and plain, how they grow with the queue; the virtual machine in units of a bare heap.
 
 An event cycle: a short job comes and preempts (a push), is done (a pop). The floor does the same push and pop on a heap of
 as many tuples in the same process. What grows faster than the floor's logarithm grows the ratio.
@@ -9,11 +9,15 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+from optsched.compiled import without_interpreting
+from optsched.policies.a_srpt import ASrpt
 from optsched.policies.simulate import simulate
 from optsched.policies.virtual_machine import VirtualMachine
 from optsched.problem.instance import Instance
@@ -65,21 +69,48 @@ def test_an_event_of_the_virtual_machine(benchmark: Any, waiting: int) -> None:
     benchmark.extra_info["ratio"] = seconds / bare
 
 
-@pytest.mark.bench
-@pytest.mark.parametrize("jobs", [1_000, 10_000])
-@pytest.mark.parametrize("policy", ["a-srpt", "a-srpt:backfill=shadow", "wcs-duration"])
-def test_a_whole_run(benchmark: Any, policy: str, jobs: int) -> None:
-    """Poisson arrivals at load 0.9 on 8 x 8 GPUs; the ratio is to the compiled srtf on the same instance."""
-    import polars as pl
+class Plain(ASrpt):
+    """Not compiled: who derives a policy may decide in another way."""
 
+
+@cache
+def poisson(jobs: int, load: float) -> Instance:
+    """Poisson arrivals on 8 x 8 GPUs."""
     rng = np.random.default_rng(0)
     gpus, duration = rng.choice([1, 2, 4, 8], jobs), rng.lognormal(6.0, 1.0, jobs)
-    gaps = rng.exponential(float(gpus @ duration) / jobs / 64 / 0.9, jobs)
-    instance = Instance(pl.DataFrame({"arrival": np.cumsum(gaps), "gpus": gpus, "duration": duration}), "8x8")
-    simulate(instance.head(50), policy)  # compiles
-    run = benchmark.pedantic(simulate, (instance, policy), rounds=1)
-    floor = cpu_seconds(lambda: simulate(instance, "srtf"))
-    benchmark.extra_info["us_per_event"] = run.seconds / run.events * 1e6
+    gaps = rng.exponential(float(gpus @ duration) / jobs / 64 / load, jobs)
+    return Instance(pl.DataFrame({"arrival": np.cumsum(gaps), "gpus": gpus, "duration": duration}), "8x8")
+
+
+@pytest.mark.bench
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("jobs", [1_000, 10_000])
+@pytest.mark.parametrize("policy", ["a-srpt", "a-srpt:backfill=shadow", "plain", "wcs-duration"])
+def test_a_whole_run(benchmark: Any, policy: str, jobs: int) -> None:
+    """At load 0.9; the ratio is to the compiled srtf on the same instance."""
+    instance, chosen = poisson(jobs, 0.9), Plain() if policy == "plain" else policy
+    with without_interpreting():
+        simulate(instance.head(50), chosen)  # compiles
+        run = benchmark.pedantic(simulate, (instance, chosen), rounds=1)
+        seconds = cpu_seconds(lambda: simulate(instance, chosen))
+        floor = cpu_seconds(lambda: simulate(instance, "srtf"))
+    benchmark.extra_info["events_per_second"] = run.events / seconds
     benchmark.extra_info["srtf_seconds"] = floor
-    benchmark.extra_info["ratio"] = run.seconds / floor
+    benchmark.extra_info["ratio"] = seconds / floor
+    assert run.unfinished == []
+
+
+@pytest.mark.bench
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("load", [0.9, 1.2])
+def test_shadow_backfilling_grows_as_the_jobs_do(benchmark: Any, load: float) -> None:
+    """Seconds of a run grow as jobs ** ``exponent`` from 3,000 to 100,000; above load 1 the queue grows with them."""
+    sizes, seconds = np.array([3_000, 10_000, 30_000, 100_000]), []
+    with without_interpreting():
+        simulate(poisson(3_000, load), "a-srpt:backfill=shadow")  # compiles
+        for jobs in sizes.tolist():
+            seconds.append(cpu_seconds(partial(simulate, poisson(jobs, load), "a-srpt:backfill=shadow")))
+        run = benchmark.pedantic(simulate, (poisson(100_000, load), "a-srpt:backfill=shadow"), rounds=1)
+    benchmark.extra_info["exponent"] = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    benchmark.extra_info["events_per_second"] = run.events / seconds[-1]
     assert run.unfinished == []

@@ -27,6 +27,7 @@ class Noisy:
     error: float = 2.0
     seed: int = 0
     oracle: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
     _predicted: Floats | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ class Perfect:
 
     name: ClassVar[str] = "perfect"
     oracle: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
     _length: Floats | None = field(default=None, init=False, repr=False)
 
     def begin(self, jobs: JobFacts) -> None:

@@ -1,0 +1,261 @@
+"""`optsched.policies.a_srpt`, compiled: the same decisions at the same times, step by step as there."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from optsched.compiled import njit, record, types
+from optsched.heap import INNER, KERNEL
+from optsched.policies import compiled_shadow_queue as shadow
+from optsched.policies import compiled_virtual_machine as machine
+from optsched.policies.usage_profile import proceed
+from optsched.simulation.decision_rule import (
+    DecisionRule,
+    Question,
+    ask_again,
+    begin,
+    new_question,
+    next_question,
+    offer,
+    sleep,
+)
+from optsched.simulation.ordered import ASKED, PLACE_TYPE, SITE_TYPE, STATE_TYPE
+from optsched.simulation.policy import KnownJobs
+from optsched.simulation.records import WAITING
+from optsched.simulation.state import FREE, SIZE, Site, State
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+VIRTUAL = record(
+    predicted="real",  # n^_j
+    fastest="real",  # alpha_min
+    slowest="real",  # alpha_max
+    length="real",  # p_j
+    eligible="real",  # B_j
+    patience="real",  # seconds of delay left
+)
+DISPATCHER = record(
+    beta="real",
+    tau="real",
+    heavy_threshold="real",
+    eps="real",
+    nominal="int",  # which pace makes p_j: NOMINAL
+    overtakes="int",
+    safe="int",
+    head="int",  # place in the queue of the first job that waits
+    reserved="int",  # of the first whose reservation is to come
+    waits="int",  # the job that waits for a better placement, -1
+    until="real",
+)
+NOMINAL = {"min": 0, "max": 1, "heavy-edge": 2}
+
+
+class Memory(NamedTuple):
+    """n jobs."""
+
+    question: Question
+    dispatcher: Any  # DISPATCHER[1]
+    jobs: Any  # VIRTUAL[n]
+    queue: Ints  # i64[n]: jobs in the order in which they joined, those that have started too
+    machine: machine.Service
+    shadow: shadow.Shadow
+
+
+def _new_memory(gpus: Ints, kind: Ints, total: int, *, safe: bool) -> Memory:
+    n = gpus.size
+    dispatcher, jobs = np.zeros(1, dtype=DISPATCHER), np.zeros(n, dtype=VIRTUAL)
+    dispatcher["waits"] = -1
+    jobs["length"] = jobs["eligible"] = np.nan
+    queue = shadow.new_shadow(gpus, kind, total, safe=safe)
+    return Memory(new_question(), dispatcher, jobs, np.zeros(n, dtype=np.int64), machine.new_machine(n), queue)
+
+
+_ONE = np.ones(1, dtype=np.int64)
+MEMORY_TYPE = numba.typeof(_new_memory(_ONE, _ONE, 1, safe=True))
+
+
+def a_srpt_rule(policy: Any, jobs: KnownJobs) -> DecisionRule:
+    """The rule of an `ASrpt` for jobs with predictions."""
+    m = _new_memory(jobs.gpus, jobs.kind, jobs.cluster_gpus, safe=policy.backfill == "shadow")
+    d = m.dispatcher[0]
+    d.beta, d.tau, d.heavy_threshold, d.eps = policy.beta, policy.tau, policy.heavy_threshold, policy.eps
+    d.nominal = NOMINAL[policy.virtual_alpha]
+    d.overtakes, d.safe = policy.backfill != "none", policy.backfill == "shadow"
+    m.jobs["predicted"] = jobs.predicted
+    m.jobs["fastest"], m.jobs["slowest"] = jobs.pace_range
+    return DecisionRule(run_a_srpt, m, _notes)
+
+
+def _notes(memory: Memory) -> dict[str, Floats]:
+    return {"virtual_length": memory.jobs["length"].copy(), "eligible": memory.jobs["eligible"].copy()}
+
+
+@njit(**INNER)
+def _virtual_length(place: Any, s: State, site: Site, m: Memory, j: int) -> float:
+    job, nominal = m.jobs[j], 0.0
+    if m.dispatcher[0].nominal == 2:
+        nominal = offer(place, s, site, m.question, j, SIZE)
+    else:
+        nominal = job.slowest if m.dispatcher[0].nominal == 1 else job.fastest
+    return float(s.jobs[j].gpus * job.predicted * nominal / m.shadow.state[0].total)
+
+
+@njit(**KERNEL)
+def _join_those_due(s: State, m: Memory) -> None:
+    now, d = s.world[0].now, m.dispatcher[0]
+    while True:
+        j = machine.next_point(m.machine, now)
+        if j < 0:
+            return
+        job = m.jobs[j]
+        heavy = job.slowest >= d.heavy_threshold * job.fastest and job.slowest > job.fastest
+        job.eligible = now
+        job.patience = d.tau * job.length if heavy else 0.0
+        m.queue[m.shadow.state[0].joined] = j
+        shadow.join(m.shadow, j, now, s.jobs[j].left * job.slowest, job.patience)
+
+
+@njit(**INNER)
+def _head(s: State, m: Memory) -> int:
+    d = m.dispatcher[0]
+    while d.head < m.shadow.state[0].joined and s.jobs[m.queue[d.head]].status != WAITING:
+        d.head += 1
+    return int(m.queue[d.head]) if d.head < m.shadow.state[0].joined else -1
+
+
+@njit(**INNER)
+def _starts(place: Any, s: State, site: Site, m: Memory, j: int) -> bool:
+    # Does the head start now? If not, it waits for GPUs, or for a better placement while its patience lasts.
+    now, d = s.world[0].now, m.dispatcher[0]
+    pace = offer(place, s, site, m.question, j, FREE)
+    if m.question.news[0].placed == 0:
+        _pause(m, now)
+        return False
+    if d.safe != 0 and now >= m.shadow.jobs[j].start:
+        return True
+    poor = pace > (1 + d.eps) * m.jobs[j].fastest and s.world[0].free < m.shadow.state[0].total
+    if poor and _delays(m, j, now):
+        return False
+    return bool(d.safe == 0 or shadow.may_start(m.shadow, j, now))
+
+
+@njit(**INNER)
+def _delays(m: Memory, j: int, now: float) -> bool:
+    d = m.dispatcher[0]
+    if d.waits < 0:
+        if m.jobs[j].patience <= 0:
+            return False
+        d.waits, d.until = j, now + m.jobs[j].patience
+    return bool(now < d.until)
+
+
+@njit(**INNER)
+def _pause(m: Memory, now: float) -> None:
+    # The clock of the delay runs only while there is room.
+    d = m.dispatcher[0]
+    if d.waits >= 0:
+        m.jobs[d.waits].patience = max(0.0, d.until - now)
+        d.waits = -1
+
+
+@njit(**KERNEL)
+def _start(s: State, site: Site, m: Memory, j: int) -> None:
+    d = m.dispatcher[0]
+    if d.waits == j:
+        d.waits = -1
+    if d.overtakes != 0:
+        shadow.leave(m.shadow, j, s.world[0].now)
+    begin(s, site, m.question, j)
+
+
+@njit(**INNER)
+def _overtake(place: Any, s: State, site: Site, m: Memory) -> None:
+    # Jobs behind the head, in the order of the queue.
+    head, w = _head(s, m), s.world[0]
+    if head < 0:
+        return
+    behind = m.shadow.jobs[head].joined
+    for k in range(m.shadow.kinds.size):
+        m.shadow.kinds[k].full = 0
+    while True:
+        j = shadow.first_to_start(m.shadow, behind, w.now, w.free)
+        if j < 0:
+            return
+        offer(place, s, site, m.question, j, FREE)
+        if m.question.news[0].placed > 0:
+            behind = m.shadow.jobs[j].joined
+            _start(s, site, m, j)
+        else:
+            m.shadow.kinds[m.shadow.jobs[j].kind].full = 1
+
+
+@njit(**INNER)
+def _next_reservation(s: State, m: Memory) -> float:
+    # The first F_j to come of a job that waits; F never falls along the queue.
+    d, now = m.dispatcher[0], s.world[0].now
+    while d.reserved < m.shadow.state[0].joined:
+        j = m.queue[d.reserved]
+        if s.jobs[j].status == WAITING and m.shadow.jobs[j].start > now:
+            return float(m.shadow.jobs[j].start)
+        d.reserved += 1
+    return np.inf
+
+
+@njit(**INNER)
+def _decide(place: Any, s: State, site: Site, m: Memory) -> None:
+    w, d, news = s.world[0], m.dispatcher[0], m.question.news[0]
+    if d.safe != 0:
+        proceed(m.shadow.usage, w.now)
+        for i in range(news.ended, w.segments):
+            shadow.end(m.shadow, s.segments[i].job)
+    _join_those_due(s, m)
+    for i in range(news.arrived, w.next):
+        j = s.jobs[i].nth
+        m.jobs[j].length = _virtual_length(place, s, site, m, j)
+        machine.release(m.machine, j, w.now, m.jobs[j].length, d.beta)
+    # Again, for jobs so short that the clock does not see them: no later event would come.
+    _join_those_due(s, m)
+    while True:
+        j = _head(s, m)
+        if j < 0 or not _starts(place, s, site, m, j):
+            break
+        _start(s, site, m, j)
+    if d.overtakes != 0:
+        _overtake(place, s, site, m)
+        if d.waits >= 0:
+            offer(place, s, site, m.question, d.waits, FREE)
+            if m.question.news[0].placed == 0:
+                _pause(m, w.now)  # they took the room in which the head waited for a better one
+
+
+@njit(**INNER)
+def _next_wake(s: State, m: Memory) -> float:
+    now, d, first = s.world[0].now, m.dispatcher[0], np.inf
+    t = machine.next_event(m.machine)
+    if t > now:
+        first = t
+    if d.waits >= 0 and d.until > now:
+        first = min(first, d.until)
+    if d.safe != 0:
+        first = min(first, _next_reservation(s, m))
+    return float(first)
+
+
+@njit(types.int64(PLACE_TYPE, STATE_TYPE, SITE_TYPE, MEMORY_TYPE, types.int64), **KERNEL)
+def run_a_srpt(place: Any, s: State, site: Site, m: Memory, events: int) -> int:
+    """See `optsched.simulation.decision_rule`."""
+    pause = s.world[0].events + events
+    while True:
+        status = next_question(s, site, m.question, pause)
+        if status != ASKED:
+            return status
+        _decide(place, s, site, m)
+        t = _next_wake(s, m)
+        if t < np.inf:
+            ask_again(m.question, t)
+        sleep(s, m.question)

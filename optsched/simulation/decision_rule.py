@@ -1,0 +1,153 @@
+"""Decisions of a policy for whole jobs in compiled form: an accelerator of its ``decide(view)``, for the same schedule.
+
+A policy whose plain form is asked some 100,000 times a second may also bring a `DecisionRule`: a compiled loop that takes
+an instant with `next_question`, decides with what the engine offers to compiled code (`offer`, `begin`, and everything in
+`optsched.simulation.executions`), and says with `ask_again` and `sleep` when it wants to be asked next:
+
+    @njit(types.int64(PLACE_TYPE, STATE_TYPE, SITE_TYPE, MEMORY_TYPE, types.int64), **KERNEL)
+    def run(place, s, site, m, events):
+        pause = s.world[0].events + events
+        while True:
+            status = next_question(s, site, m.question, pause)
+            if status != ASKED:
+                return status
+            ...  # decisions
+            sleep(s, m.question)
+
+It is asked at the very instants at which the plain form would be, wakes that have become pointless included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.compiled import njit, record
+from optsched.heap import INNER, KERNEL, pop, push
+from optsched.simulation.executions import start
+from optsched.simulation.instant import end_of_instant
+from optsched.simulation.kernel import apply_events, next_time
+from optsched.simulation.ordered import ASKED, FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, THRASHING, Site, State
+from optsched.speeds.speed_tables import pace
+
+Floats = npt.NDArray[np.float64]
+
+NEWS = record(
+    arrived="int",  # `jobs.nth` from here to `world.next`: the jobs that have arrived since it was last asked
+    ended="int",  # `segments` from here to `world.segments`: those that have ended; of who never stops a job, completions
+    wakes="int",  # times in `Question.wakes`
+    placed="int",  # entries of the last offer
+)
+
+
+class Question(NamedTuple):
+    """What has happened since a rule was last asked, and when it wants to be asked."""
+
+    news: Any  # NEWS[1]
+    wakes: Floats  # a heap, grown between calls
+    random: npt.NDArray[np.uint64]  # u64[1]: that of the placement, once the job that was offered GPUs starts there
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """A policy compiled: ``run(place, state, site, memory, events) -> status``, its loop (see the module).
+
+    ``memory``: a named tuple of arrays, the policy's own state, with a ``question``. ``notes(memory)``: what `Policy.notes`
+    would return after the run.
+    """
+
+    run: Callable[..., int]
+    memory: Any
+    notes: Callable[[Any], dict[str, Floats]]
+
+    def grown(self) -> DecisionRule:
+        """The same with twice the room for wakes."""
+        question = self.memory.question
+        wakes = np.concatenate([question.wakes, np.zeros_like(question.wakes)])
+        return replace(self, memory=self.memory._replace(question=question._replace(wakes=wakes)))
+
+
+def new_question() -> Question:
+    """Nothing has happened."""
+    return Question(np.zeros(1, dtype=NEWS), np.zeros(64), np.zeros(1, dtype=np.uint64))
+
+
+@njit(**INNER)
+def _nearly_full(s: State) -> bool:
+    # What one instant may add to the log: every running job ends, and as many start.
+    w = s.world[0]
+    segments, parts = s.segments.size - s.executions.size - 2, s.parts.size - 4 * s.pools[SIZE].sum() - 2
+    return bool(w.segments > segments or w.logged > parts)
+
+
+@njit(**INNER)
+def next_question(s: State, site: Site, question: Question, pause: int) -> int:
+    """Apply the events of the next instant: `ASKED`; or say why there is none, as `optsched.simulation.ordered` does."""
+    w, news = s.world[0], question.news[0]
+    if _nearly_full(s) or news.wakes == question.wakes.size:
+        return NEEDS_ROOM
+    if w.fruitless >= THRASHING:
+        return THRASHES
+    if w.events >= pause:
+        return PAUSED
+    t = next_time(s)
+    if t == np.inf or w.finished == s.jobs.size:
+        return FINISHED_RUN
+    w.tick = np.inf
+    while news.wakes > 0 and question.wakes[0] <= end_of_instant(t):
+        w.tick = question.wakes[0]
+        pop(question.wakes, 0, news.wakes)
+        news.wakes -= 1
+    news.arrived, news.ended = w.next, w.segments
+    apply_events(s, site, t)
+    return ASKED
+
+
+@njit(**INNER)
+def ask_again(question: Question, t: float) -> None:
+    """Ask at ``t``, later than now, even if nothing happens until then; at most once a question."""
+    question.news[0].wakes = push(question.wakes, 0, question.news[0].wakes, t)
+
+
+@njit(**INNER)
+def sleep(s: State, question: Question) -> None:
+    """All is decided: set the clock to the next wake."""
+    w, news = s.world[0], question.news[0]
+    while news.wakes > 0 and question.wakes[0] <= w.now:
+        pop(question.wakes, 0, news.wakes)
+        news.wakes -= 1
+    w.tick = question.wakes[0] if news.wakes > 0 else np.inf
+
+
+@njit(**INNER)
+def offer(place: Any, s: State, site: Site, question: Question, j: int, row: int) -> float:
+    """Seconds that a unit of work of ``j`` takes on the GPUs that the placement gives it of ``pools[row]``; inf: no room.
+
+    `begin` may follow. A question alone does not change what a random placement does next.
+    """
+    job, before = s.jobs[j], site.random[0]
+    entries = 0
+    if row != FREE or job.gpus <= s.world[0].free:
+        eligible = site.eligible[job.kind]
+        free, size = s.pools[row], s.pools[SIZE]
+        entries = place(j, job.gpus, free, size, eligible, site.random, site.tables, s.out[POOL], s.out[COUNT])
+    question.news[0].placed = entries
+    question.random[0] = site.random[0]
+    site.random[0] = before
+    if entries == 0:
+        return np.inf
+    if site.tables.profile[j] < 0 and site.tables.row[j] == -1:
+        return 1.0
+    return float(pace(site.tables, j, job.gpus, s.out[POOL], s.out[COUNT]))
+
+
+@njit(**KERNEL)
+def begin(s: State, site: Site, question: Question, j: int) -> None:
+    """Start the waiting job ``j`` on the GPUs that it was just offered."""
+    site.random[0] = question.random[0]
+    start(s, site, j, question.news[0].placed, 0)
