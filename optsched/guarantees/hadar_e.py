@@ -25,7 +25,7 @@ from optsched.guarantees.assumptions import all_at_once, broken, known_durations
 from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.forked import ForkedRun
+from optsched.simulation.forked_run import ForkedRun
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from optsched.registry import Registry
-from optsched.simulation.elastic_policy import ElasticPolicy
-from optsched.simulation.forking_policy import ForkingPolicy
 from optsched.simulation.policy import OrderedPolicy, Policy
 from optsched.simulation.sharing_policy import SharingPolicy
 from optsched.simulation.task_policy import TaskPolicy
 
-AnyPolicy = Policy | OrderedPolicy | ForkingPolicy | TaskPolicy | SharingPolicy | ElasticPolicy
+AnyPolicy = Policy | OrderedPolicy | TaskPolicy | SharingPolicy
 
 POLICIES: Registry[type[AnyPolicy]] = Registry("policy", package="optsched.policies")

@@ -63,7 +63,7 @@ class Gavel:
     seed: int = 0
 
     name: ClassVar[str] = "gavel"
-    names_nodes: ClassVar[bool] = True
+    uses: ClassVar[tuple[str, ...]] = ("nodes",)
 
     _jobs: GavelJobs = field(init=False, repr=False)
     _pools: GpuPools = field(init=False, repr=False)

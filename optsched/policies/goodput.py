@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +10,8 @@ from optsched.errors import InputError
 from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts, place
 from optsched.policies.goodput_round import GoodputRound
-from optsched.simulation.elastic_policy import Allocation, ElasticView
-from optsched.simulation.policy import Knowledge
+from optsched.problem.cluster import Places
+from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View
 
 
 @POLICIES.register("goodput")
@@ -41,18 +41,31 @@ class Goodput:
     p: float = -1.0
     name: ClassVar[str] = "goodput"
     knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+    uses: ClassVar[tuple[str, ...]] = ("widths", "rounds")
 
     def __post_init__(self) -> None:
         if not -10 <= self.p <= 1:
             raise InputError("not legal", field="goodput: p", value=self.p, legal="a number from -10 to 1")
 
-    def allocate(self, view: ElasticView) -> Iterable[Allocation]:
-        """The numbers of GPUs, then the places."""
+    @property
+    def first_start(self) -> float:
+        """A job's first start costs what a restart does."""
+        return self.restart
+
+    def decide(self, view: View) -> Iterator[list[Decision]]:
+        """Who is given other GPUs gives his own back first."""
+        plan = self.plan(view)
+        moved = [j for j in view.running if plan.get(j) != view.held(j)]
+        yield [Stop(j) for j in moved]
+        yield [Start(j, on=on) for j, on in plan.items() if not view.held(j)]
+
+    def plan(self, view: View) -> dict[int, Places]:
+        """The numbers of GPUs, then the places, by job."""
         jobs = view.active.tolist()
         case = GoodputRound(view, jobs, self.p, self.restart)
         counts = dict(zip(jobs, best_counts([case.values(j) for j in jobs], case.gpus), strict=True))
         held = {j: view.held(j) for j in jobs}
         eligible = {j: view.eligible(j) for j in jobs}
-        plans = [place(counts, kept, view.node_gpus, eligible) for kept in (held, {})]
-        plan = max(plans, key=case.total)
-        return [Allocation(j, on) for j, on in plan.items()]
+        sizes = view.groups.node_gpus
+        plans = [place(counts, kept, sizes, eligible) for kept in (held, {})]
+        return {j: tuple(sorted(on)) for j, on in max(plans, key=case.total).items()}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from optsched.problem.cluster import Places
-from optsched.simulation.elastic_policy import ElasticView, Floats
+from optsched.simulation.policy import Floats, View
 
 SMALL = 1e-3  # added to every speed-up: a job without GPUs has a large cost, not an infinite one
 
@@ -15,12 +15,13 @@ SMALL = 1e-3  # added to every speed-up: a job without GPUs has a large cost, no
 class GoodputRound:
     """The worth of numbers and places of GPUs for ``jobs`` now; ``p`` the exponent of the mean, ``restart`` in seconds."""
 
-    def __init__(self, view: ElasticView, jobs: list[int], p: float, restart: float) -> None:
+    def __init__(self, view: View, jobs: list[int], p: float, restart: float) -> None:
         self.view, self.jobs, self.p, self.restart = view, jobs, p, restart
-        self.gpus = int(view.node_gpus.sum())
+        self.gpus = view.cluster_gpus
+        self.goodputs = view.goodputs
         fair = -(-self.gpus // len(jobs))
-        self.rates = {j: view.rates(j).max(axis=1) for j in jobs}
-        scale = view.node_gpus.size / self.gpus
+        self.rates = {j: self.goodputs.table(j).max(axis=1) for j in jobs}
+        scale = view.groups.node_gpus.size / self.gpus
         self.unit = {j: scale / _fair_rate(self.rates[j], fair) for j in jobs}
 
     def values(self, j: int) -> Floats:
@@ -28,7 +29,7 @@ class GoodputRound:
         rates, held = self.rates[j], self.view.held(j)
         rate = rates * self.kept_share(j)
         if held:
-            rate[sum(count for _, count in held)] = self.view.rate(j, held)
+            rate[sum(count for _, count in held)] = self.goodputs.rate(j, held)
         value = self.worth(rate * self.unit[j])
         value[rates == 0] = -np.inf
         value[0] = self.worth(np.zeros(1))[0]
@@ -39,7 +40,7 @@ class GoodputRound:
         starts, restart = self.view.starts(j), self.restart
         if not starts or restart == 0:
             return 1.0
-        age = self.view.now - float(self.view.arrival[j])
+        age = self.view.now - self.view.arrival(j)
         return max(age - (starts - 1) * restart, 0.0) / (age + restart)
 
     def worth(self, speed_up: Floats) -> Floats:
@@ -54,7 +55,7 @@ class GoodputRound:
             on = plan.get(j, ())
             if on:
                 share = 1.0 if on == self.view.held(j) else self.kept_share(j)
-                rates[k] = self.view.rate(j, on) * share * self.unit[j]
+                rates[k] = self.goodputs.rate(j, on) * share * self.unit[j]
         return float(self.worth(rates).sum())
 
 

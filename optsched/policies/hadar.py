@@ -69,7 +69,7 @@ class Hadar:
 
     name: ClassVar[str] = "hadar"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    names_nodes: ClassVar[bool] = True
+    uses: ClassVar[tuple[str, ...]] = ("nodes",)
 
     _pools: GpuPools = field(init=False, repr=False)
     _roster: Roster = field(init=False, repr=False)

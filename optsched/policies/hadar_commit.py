@@ -70,7 +70,7 @@ class HadarCommit:
 
     name: ClassVar[str] = "hadar-commit"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    names_nodes: ClassVar[bool] = True
+    uses: ClassVar[tuple[str, ...]] = ("nodes",)
     noted_times: ClassVar[tuple[str, ...]] = ("hadar_end",)
 
     _pools: GpuPools = field(init=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,10 +13,12 @@ from optsched.errors import InputError
 from optsched.policies import POLICIES
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.job_tracker import JobTracker
+from optsched.policies.round_clock import RoundClock
 from optsched.policies.throughput_estimates import KINDS, ThroughputEstimates
 from optsched.policies.ties import leading
-from optsched.simulation.forking_policy import Copy, CopyDone, Floats, ForkingView, Ints
-from optsched.simulation.policy import Knowledge
+from optsched.simulation.policy import Decision, Ended, Floats, Ints, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.rounds import require_rounds
+from optsched.speeds.group_rates import GroupRates
 
 RULES = ("work", "payoff")
 
@@ -54,19 +56,40 @@ class HadarE:
 
     name: ClassVar[str] = "hadar-e"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    uses: ClassVar[tuple[str, ...]] = ("copies",)
 
     _tracker: JobTracker = field(init=False, repr=False)
     _estimates: ThroughputEstimates = field(init=False, repr=False)
     _jobs: int = field(init=False, repr=False)
+    _groups: GroupRates = field(init=False, repr=False)
+    _clock: RoundClock = field(init=False, repr=False)
+    _members: set[int] = field(init=False, repr=False)  # of the present round
+    _ended: list[Ended] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, value, known in (("rule", self.rule, RULES), ("estimate", self.estimate, KINDS)):
             if value not in known:
                 raise InputError("not legal", field=f"hadar-e: {key}", value=value, legal=", ".join(known))
+        if not (math.isfinite(self.round) and self.round > 0):
+            legal = "a finite number of seconds > 0"
+            raise InputError("not legal", field="hadar-e: round", value=self.round, legal=legal)
+        if not 0 <= self.overhead < self.round:
+            legal = f"0 or more seconds, less than the round of {self.round:g}"
+            raise InputError("not legal", field="hadar-e: overhead", value=self.overhead, legal=legal)
         if not (math.isfinite(self.error) and self.error >= 0):
             raise InputError("not legal", field="hadar-e: error", value=self.error, legal="a finite number >= 0")
         if self.seed < 0:
             raise InputError("not legal", field="hadar-e: seed", value=self.seed, legal="an integer >= 0")
+
+    @property
+    def restart(self) -> float:
+        """Every copy pays the overhead of its round."""
+        return self.overhead
+
+    @property
+    def first_start(self) -> float:
+        """The first ones, too."""
+        return self.overhead
 
     @property
     def knows_rates(self) -> bool:
@@ -83,39 +106,62 @@ class HadarE:
         """The rates that it believes in now, f64[n, M]."""
         return self._estimates.rates.copy()
 
-    def begin(self, view: ForkingView) -> None:
+    def begin(self, view: View) -> None:
         """A new run: forget the last one."""
-        self._jobs = int(view.gpus.size)
+        self._groups, self._clock = view.groups, RoundClock(self.round)
+        self._members, self._ended = set(), []
+        self._estimates = ThroughputEstimates(self._groups, self.estimate, self.error, self.seed)
+        self._jobs = int(self._groups.hosts.shape[0])
         self._tracker = JobTracker(max(self._jobs, 1))
-        self._estimates = ThroughputEstimates(view, self.estimate, self.error, self.seed)
+        best, hosted = self._estimates.rates.max(axis=1, initial=0.0), self._groups.hosts.any(axis=1)
+        longest = float((view.left[hosted] / best[hosted]).max(initial=0.0)) / self._groups.node_gpus.size
+        require_rounds(self.name, self.round, longest)
 
-    def assign(self, view: ForkingView) -> Iterator[Copy]:
-        """The copies of the round that begins."""
-        free, left, seconds = view.node_gpus.copy(), view.left, self.round - self.overhead
-        nodes = view.node_gpus.size
-        hosted = view.hosts[view.active].any(axis=1)
-        wide = view.active[~hosted].tolist()
-        speed = view.spread_rates if wide and self.knows_rates else np.ones(view.hosts.shape)
+    def decide(self, view: View) -> Iterator[list[Decision] | Decision]:
+        """At the begin of a round: add up what the copies did, and send them out anew; between two rounds nothing."""
+        active = view.active
+        if not (self._clock.due(view.now) or self._members.isdisjoint(active.tolist())):
+            self._ended += view.ended
+            return
+        yield [Stop(j) for j in view.running]
+        self._collect(self._ended + view.ended)
+        active, self._ended = view.active, []
+        copies = list(self._copies(view, active))
+        yield copies
+        self._members = set(active.tolist())
+        if not self._clock.due(view.now) or not copies:  # nothing was left to do, or nothing can run here
+            self._clock.stop()
+        if copies:
+            yield Wake(self._clock.begin(view.now))
+
+    def _copies(self, view: View, active: Ints) -> Iterator[Decision]:
+        # The copies of the round that begins.
+        groups, left, seconds = self._groups, view.left, self.round - self.overhead
+        free, nodes = groups.node_gpus.copy(), groups.node_gpus.size
+        hosted = groups.hosts[active].any(axis=1)
+        wide = active[~hosted].tolist()
+        speed = groups.spread_rates if wide and self.knows_rates else np.ones(groups.hosts.shape)
         for j in wide:
-            yield from self._spread(j, view, free, speed[j, view.node_group])
-        jobs = view.active[hosted]
+            yield from self._spread(j, view, free, speed[j, groups.node_group], float(left[j]))
+        jobs = active[hosted]
+        gang, weight = (np.array([of(j) for j in jobs.tolist()]) for of in (view.gpus, view.weight))
         rates = self._estimates.rates[jobs]
-        round_ = Assignment(rates, view.gpus[jobs], view.node_group, free, min(self.copies or nodes, nodes))
+        round_ = Assignment(rates, gang, groups.node_group, free, min(self.copies or nodes, nodes))
         if self.rule == "work":
             by_work(round_, left[jobs], seconds)
         else:
-            by_payoff(round_, left[jobs], view.weight[jobs])
+            by_payoff(round_, left[jobs], weight)
         fill(round_)
         for k, j in enumerate(jobs.tolist()):
             on = round_.on[k]
-            targets = self._tracker.split(float(left[j]), rates[k, view.node_group[on]], seconds)
+            targets = self._tracker.split(float(left[j]), rates[k, groups.node_group[on]], seconds)
             for node, target in zip(on, targets.tolist(), strict=True):
-                yield Copy(j, ((node, int(view.gpus[j])),), target)
+                yield Start(j, on=((node, int(gang[k])),), work=target)
 
-    def _spread(self, j: int, view: ForkingView, free: Ints, speed: Floats) -> Iterator[Copy]:
+    def _spread(self, j: int, view: View, free: Ints, speed: Floats, left: float) -> Iterator[Decision]:
         # One copy over several nodes, as fast as its slowest: the fastest types, few nodes. It gets the whole round.
         on: list[tuple[int, int]] = []
-        missing = int(view.gpus[j])
+        missing = view.gpus(j)
         may = np.flatnonzero(view.eligible(j) & (free > 0))
         for node in may[np.lexsort((-free[may], -leading(speed[may])))].tolist():
             count = min(missing, int(free[node]))
@@ -123,17 +169,17 @@ class HadarE:
             if missing == 0:
                 for used, taken in on:
                     free[used] -= taken
-                yield Copy(j, tuple(on), float(view.left[j]))
+                yield Start(j, on=tuple(on), work=left)
                 return
 
-    def collect(self, view: ForkingView, done: Sequence[CopyDone]) -> None:
-        """Add up what the copies did, and correct what was believed of their speeds."""
+    def _collect(self, ended: list[Ended]) -> None:
+        # Add up what the copies did, and correct what was believed of their speeds.
         work: dict[int, list[float]] = {}
-        for each in done:
-            work.setdefault(each.copy.job, []).append(each.work)
-            if len(each.copy.on) == 1:
-                group = int(view.node_group[each.copy.on[0][0]])
-                self._estimates.learn(each.copy.job, group, each.work / each.seconds)
+        for each in ended:
+            work.setdefault(each.job, []).append(each.work)
+            if len(each.on) == 1:
+                group = int(self._groups.node_group[each.on[0][0]])
+                self._estimates.learn(each.job, group, each.work / each.seconds)
         for j, steps in work.items():
             self._tracker.aggregate(j, steps)
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 from optsched.errors import InputError
-from optsched.policies.specification import Specification, at_task_level, shares_gpus, specify, task_policies
+from optsched.policies.specification import Specification, at_task_level, specify, task_policies
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
-from optsched.simulation.elastic import run_elastic
-from optsched.simulation.elastic_policy import ElasticPolicy
 from optsched.simulation.engine import Advance, run_policy
-from optsched.simulation.forked import run_forked
-from optsched.simulation.forking_policy import ForkingPolicy
 from optsched.simulation.iterations import run_iterations
 from optsched.simulation.policy import OrderedPolicy, Policy
 from optsched.simulation.run import Run
@@ -23,7 +19,7 @@ from optsched.simulation.task_policy import TaskPolicy
 
 def simulate(
     instance: Source,
-    policy: str | Policy | OrderedPolicy | ForkingPolicy | TaskPolicy | SharingPolicy | ElasticPolicy | Specification,
+    policy: str | Policy | OrderedPolicy | TaskPolicy | SharingPolicy | Specification,
     placement: str | None = None,
     *,
     progress: Advance | None = None,
@@ -34,11 +30,9 @@ def simulate(
     ----------
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     policy : ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
-        object (see `optsched.simulation.policy`; one with ``assign``, which forks jobs,
-        `optsched.simulation.forking_policy`: it names its nodes itself; one with ``tasks``, for instances whose jobs
-        have tasks, `optsched.simulation.task_policy`; one with ``sharing``, for instances with interference,
-        `optsched.simulation.sharing_policy`; one with ``allocate``, which resizes jobs,
-        `optsched.simulation.elastic_policy`).
+        object (see `optsched.simulation.policy`; one with ``tasks``, for instances whose jobs have tasks,
+        `optsched.simulation.task_policy`; one with ``sharing``, for instances with interference,
+        `optsched.simulation.sharing_policy`).
     placement : the placement where ``policy`` names none; default: the policy's own, else ``count``, any free GPUs.
     progress : called with (finished jobs, all jobs) now and then.
 
@@ -77,11 +71,7 @@ def _simulate(instance: Instance, chosen: Specification, progress: Advance | Non
     if instance.at_task_level:
         legal = f"a policy of the task level: {', '.join(task_policies())}; or optsched.at_job_level(instance)"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
-    if shares_gpus(chosen.policy):
+    if hasattr(chosen.policy, "sharing"):
         return run_sharing_policy(instance, cast("SharingPolicy", chosen.policy), name=chosen.text, progress=progress)
-    if hasattr(chosen.policy, "assign"):
-        return run_forked(instance, cast("ForkingPolicy", chosen.policy), name=chosen.text, progress=progress)
-    if hasattr(chosen.policy, "allocate"):
-        return run_elastic(instance, cast("ElasticPolicy", chosen.policy), name=chosen.text, progress=progress)
     whole = cast("Policy | OrderedPolicy", chosen.policy)
     return run_policy(instance, whole, chosen.placement, name=chosen.text, progress=progress)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.simulation.forking_policy import Floats, ForkingView
+from optsched.simulation.policy import Floats
 from optsched.speeds.device_performance import device_performance
+from optsched.speeds.group_rates import GroupRates
 
 KINDS = ("true", "device", "noisy")
 WEIGHT = 0.5  # of a measurement against what was believed
@@ -21,12 +22,12 @@ class ThroughputEstimates:
     Raises `InputError` for ``device`` on GPU types of unknown performance.
     """
 
-    def __init__(self, view: ForkingView, kind: str = "true", error: float = 0.0, seed: int = 0) -> None:
+    def __init__(self, groups: GroupRates, kind: str = "true", error: float = 0.0, seed: int = 0) -> None:
         self._learns = kind != "true"
         if kind == "device":
-            self.rates = _by_device(view)
+            self.rates = _by_device(groups)
         else:
-            self.rates = view.rates
+            self.rates = groups.rates
             if kind == "noisy":
                 self.rates *= np.exp(error * np.random.default_rng(seed).standard_normal(self.rates.shape))
 
@@ -36,12 +37,12 @@ class ThroughputEstimates:
             self.rates[job, group] = WEIGHT * measured + (1 - WEIGHT) * self.rates[job, group]
 
 
-def _by_device(view: ForkingView) -> Floats:
-    gpus = view.group_gpu
+def _by_device(groups: GroupRates) -> Floats:
+    gpus, hosts = groups.gpu, groups.hosts
     several = len({gpu.casefold() for gpu in gpus}) > 1
     performance = np.array([device_performance(gpu) if several else 1.0 for gpu in gpus])
-    found = np.zeros(view.hosts.shape)
-    for j in np.flatnonzero(view.hosts.any(axis=1)).tolist():
-        group, rate = view.reference(j)
+    found = np.zeros(hosts.shape)
+    for j in np.flatnonzero(hosts.any(axis=1)).tolist():
+        group, rate = groups.reference(j)
         found[j] = rate * performance / performance[group]
-    return np.where(view.hosts, found, 0.0)
+    return np.where(hosts, found, 0.0)

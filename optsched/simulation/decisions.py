@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,9 +13,11 @@ from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
-from optsched.simulation.policy import Start, Stop, Wake
+from optsched.simulation.policy import Start, Stop, Use, Wake
 from optsched.simulation.records import RUNNING, WAITING
+from optsched.simulation.run import CONSERVED
 from optsched.simulation.state import COUNT, FREE, POOL
+from optsched.simulation.view import EngineView
 from optsched.simulation.wakes import Wakes
 
 
@@ -28,11 +31,15 @@ class Decisions:
         instance: Instance,
         name: str,
         beside: Neighbourhood | None,
-        *,
-        names_nodes: bool,
+        view: EngineView,
+        uses: frozenset[Use] = frozenset(),
+        copies: int = 1,
     ) -> None:
         self._placement, self._instance, self._name = placement, instance, name
-        self._engine, self._names_nodes, self._beside = engine, names_nodes, beside
+        self._engine, self._beside, self._view = engine, beside, view
+        self._uses, self._copies = uses, copies
+        self._names_nodes = bool(uses & {Use.NODES, Use.WIDTHS, Use.COPIES})
+        self._plainly = self._names_nodes and not uses & {Use.WIDTHS, Use.COPIES}
         self._status, self._free = engine.state.jobs["status"], engine.state.world["free"]
         self._now, self._out = engine.state.world["now"], engine.state.out
         self.wakes = Wakes(name)
@@ -40,13 +47,13 @@ class Decisions:
     def apply(self, decisions: Any) -> None:
         """All of them in order; `SimulationError` names policy, time and reason of one that is not possible.
 
-        Of a list the stops, and the starts that name their GPUs, are done many at a time.
+        Of a list the stops, and the starts that name their GPUs, are done many at a time; a generator may yield such lists.
         """
         if not isinstance(decisions, Iterable):
             raise self._wrong(f"decide returned {decisions!r} (legal: an iterable of decisions)")
         if not isinstance(decisions, list):  # a generator may look at the view between two decisions
             for decision in decisions:
-                self._one(decision)
+                self.apply(decision) if type(decision) is list else self._one(decision)
             return
         at = 0
         while at < len(decisions):
@@ -61,9 +68,9 @@ class Decisions:
         first, named = [0], list[Any]()
         for decision in decisions:
             kind = type(decision)
-            if kind is Start and decision.on and decision.gpus is None and self._names_nodes and self._beside is None:
+            if kind is Start and decision.on and decision.gpus is None and self._plainly and self._beside is None:
                 named.extend(decision.on)
-            elif kind is not Stop or self._beside is not None:
+            elif kind is not Stop or self._beside is not None or not self._plainly:
                 break
             jobs.append(decision.job)
             first.append(len(named))
@@ -80,6 +87,8 @@ class Decisions:
 
     def _one(self, decision: Any) -> None:
         if isinstance(decision, Wake):
+            if Use.ROUNDS in self._uses:
+                raise self._wrong(f"{decision!r}: a policy that uses rounds is asked every round")
             now = float(self._now[0])
             if not (_is_real(decision.time) and decision.time > now):
                 raise self._wrong(f"{decision!r} is not later than now")
@@ -99,8 +108,14 @@ class Decisions:
 
     def _start(self, decision: Start) -> None:
         j, job = decision.job, self._instance.ids[decision.job]
+        if decision.work is not None:
+            self._start_copy(decision)
+            return
         if self._status[j] != WAITING:
             raise self._wrong(f"job {job!r} is started but does not wait")
+        if Use.WIDTHS in self._uses and decision.on is not None:
+            self._resize(decision, decision.on)
+            return
         if decision.gpus is not None or decision.option != 0:
             self._share(decision)
             return
@@ -124,17 +139,48 @@ class Decisions:
     def _share(self, decision: Start) -> None:
         job = f"job {self._instance.ids[decision.job]!r}"
         if self._beside is None:
-            raise self._wrong(f"{job} is put on GPUs by name; a policy that shares GPUs says so (shares = True)")
+            raise self._wrong(f"{job} is put on GPUs by name; a policy that shares GPUs says so (uses = sharing)")
         try:
             self._beside.choose(decision.job, decision.gpus or (), decision.option)
         except ValueError as error:
             raise self._wrong(str(error).replace("%s", job)) from None
         self._engine.start(decision.job, 0, decision.option)
 
+    def _resize(self, decision: Start, on: Any) -> None:
+        # On another number of GPUs than it asks for, at the rate that it has there.
+        j = decision.job
+        entries = self._named(on, j)
+        rate = self._view.goodputs.rate(j, tuple(on))
+        if rate <= 0 or len({node for node, _ in on}) < len(on):
+            raise self._wrong(f"job {self._instance.ids[j]!r} cannot run on {on} (legal: GPUs of every node once)")
+        self._engine.state.jobs["gpus"][j] = sum(count for _, count in on)
+        self._engine.start_part(j, entries, math.inf, 1.0 / rate)
+
+    def _start_copy(self, decision: Start) -> None:
+        j, job, on = decision.job, self._instance.ids[decision.job], decision.on
+        work = math.nan if decision.work is None else decision.work
+        if Use.COPIES not in self._uses:
+            raise self._wrong(
+                f"job {job!r} is to do a part of its work; a policy that forks jobs says so (uses = copies)"
+            )
+        if self._status[j] not in (WAITING, RUNNING):
+            raise self._wrong(f"a copy of job {job!r} is started, which is not active")
+        entries = self._named(on, j)
+        if not (_is_real(work) and math.isfinite(work) and work > 0 and math.isfinite(self._engine.pace(j))):
+            raise self._wrong(f"a copy of job {job!r} has the work {work!r} (legal: > 0, where it can run)")
+        known, runs = self._engine.state.jobs[j], self._status[j] == RUNNING
+        others = {node for node, _ in self._view.held(j)} & {node for node, _ in on or ()}
+        if runs and (known.copies >= self._copies or others):
+            legal = f"at most {self._copies}, on different nodes"
+            raise self._wrong(f"job {job!r} has {int(known.copies) + 1} copies (legal: {legal})")
+        if work + self._engine.planned(j) > known.left * (1 + CONSERVED):
+            raise self._wrong(f"the copies of job {job!r} are to do more than is left, {known.left:g}")
+        self._engine.start_part(j, entries, float(work), 0.0)
+
     def _named(self, on: Any, j: int) -> int:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
         if not self._names_nodes:  # then the engine may count alike nodes together
-            raise self._wrong(f"{on!r}: a policy that names nodes says so (names_nodes = True)")
+            raise self._wrong(f"{on!r}: a policy that names nodes says so (uses = nodes)")
         eligible, free, job = (
             self._engine.site.eligible[self._instance.job_class[j]],
             self._engine.state.pools[FREE],
@@ -155,7 +201,7 @@ class Decisions:
                 raise self._wrong(f"{where}, {given} in all: {free[node]} are free")
             self._out[POOL, k], self._out[COUNT, k] = node, count
             total += count
-        if total != self._instance.gpus[j]:
+        if total != self._instance.gpus[j] and Use.WIDTHS not in self._uses:
             raise self._wrong(f"job {job!r} is started on {total} GPUs; its gang has {self._instance.gpus[j]}")
         return len(on)
 

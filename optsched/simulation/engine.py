@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,13 +14,17 @@ from optsched.errors import InputError, SimulationError
 from optsched.problem.instance import Instance
 from optsched.simulation.decision_rule import DecisionRule
 from optsched.simulation.decisions import Decisions
+from optsched.simulation.elastic_run import ElasticRun
 from optsched.simulation.entry_points import EntryPoints
+from optsched.simulation.forked_run import ForkedRun, nodes_lost
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, ordered_loop
 from optsched.simulation.placing import Placement
-from optsched.simulation.policy import Knowledge, KnownJobs, Order, OrderedPolicy, Policy
+from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Use, uses_of
 from optsched.simulation.policy_hooks import PolicyHooks
+from optsched.simulation.records import DONE, RUNNING, WAITING
+from optsched.simulation.rounds import Rounds
 from optsched.simulation.run import Run, result
 from optsched.simulation.shared_run import rates_of, shared_result
 from optsched.simulation.state import THRASHING, Sharing, Site, State, grown, log_room, new_state
@@ -69,9 +74,8 @@ def run_policy(
     knowledge = Knowledge(policy.knowledge)
     clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds
     hooks, jobs = PolicyHooks(policy, instance), KnownJobs(instance, knowledge, alone)
-    shares = bool(getattr(policy, "shares", False))
-    rates = rates_of(instance, name) if shares else None
-    pooled = placement.pooled and not getattr(policy, "names_nodes", False)
+    uses = uses_of(policy)
+    rates = rates_of(instance, name) if Use.SHARING in uses else None
     rule: DecisionRule | None = None
     given: Any = hooks.accelerator(jobs)
     if callable(getattr(policy, "order", None)):
@@ -82,18 +86,44 @@ def run_policy(
         state = _run_order(state, site, placement, name, progress)
         preemptive = order.preemptive
     else:
-        order = _legal(Order(key=instance.arrival, restart=getattr(policy, "restart", 0.0)), name, instance.n)
+        restart, first_start = (float(getattr(policy, cost, 0.0)) for cost in ("restart", "first_start"))
+        order = _legal(Order(key=instance.arrival, restart=restart), name, instance.n)
+        _require_seconds(first_start, f"{name}: first_start")
         sharing = None if rates is None else Sharing(rates, listed=False)
-        state, site = new_state(instance, order, placement, pooled=pooled, sharing=sharing)
+        state, site = new_state(instance, order, placement, sharing=sharing, uses=uses)
+        state.world[0].first_start = first_start
         if given is None:
-            state = _run_python(state, site, placement, hooks, knowledge, progress)
+            state = _run_python(state, site, placement, hooks, knowledge, uses, progress)
         else:
             state, rule = _run_rule(state, site, placement, given, name, progress)
         preemptive = False
     told = hooks.told(rule)
     if rates is not None:
         return shared_result(state, site, instance, rates, name, knowledge, clock.seconds, **told)
-    return result(state, instance, pooled, name, knowledge, preemptive, clock.seconds, **told)
+    run = result(state, instance, placement.pooled and not uses & PLACES, name, knowledge, preemptive, **told)
+    return replace(_of_its_kind(run, policy, uses), seconds=clock.seconds)
+
+
+def _of_its_kind(run: Run, policy: Any, uses: frozenset[Use]) -> Run:
+    # Who forks or resizes jobs makes schedules of a class of their own.
+    parts = {field.name: getattr(run, field.name) for field in fields(run)}
+    if Use.WIDTHS in uses:
+        elastic = bool(run.instance.scaled.any())
+        return ElasticRun(**{**parts, "preemptive": True}, restart=float(policy.restart), elastic=elastic)
+    if Use.COPIES in uses:
+        length, overhead = (float(getattr(policy, name, 0.0)) for name in ("round", "first_start"))
+        copies = _copies(policy, run.instance)
+        forked = ForkedRun(**{**parts, "preemptive": True}, copies=copies, round=length, overhead=overhead)
+        return replace(forked, preemptions=nodes_lost(forked))
+    return run
+
+
+def _copies(policy: Any, instance: Instance) -> int:
+    nodes, copies = instance.cluster.node_count, policy.copies
+    if copies < 0:
+        legal = "an integer >= 1; 0: one a node"
+        raise InputError("not legal", field=f"{policy.name}: copies", value=copies, legal=legal)
+    return min(copies, nodes) if copies else nodes
 
 
 def _legal(order: Order, name: str, n: int) -> Order:
@@ -105,16 +135,17 @@ def _legal(order: Order, name: str, n: int) -> Order:
         if array.shape != (n,) or np.isnan(array).any():
             raise InputError("not legal", field=f"{name}: {field}", legal=f"one number for each of {n} jobs")
     for field in ("starvation", "round", "restart"):
-        value = getattr(order, field)
-        if not (math.isfinite(value) and value >= 0):
-            raise InputError(
-                "not legal", field=f"{name}: {field}", value=value, legal="a finite number of seconds >= 0"
-            )
+        _require_seconds(getattr(order, field), f"{name}: {field}")
     below = (0.0, *order.thresholds)
     if any(not value > least for least, value in zip(below, order.thresholds, strict=False)):
         legal = "GPU-seconds > 0, increasing"
         raise InputError("not legal", field=f"{name}: threshold", value=order.thresholds, legal=legal)
     return order
+
+
+def _require_seconds(value: float, field: str) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError("not legal", field=field, value=value, legal="a finite number of seconds >= 0")
 
 
 def _run_order(state: State, site: Site, placement: Placement, name: str, progress: Advance | None) -> State:
@@ -159,22 +190,27 @@ def _run_python(
     placement: Placement,
     hooks: PolicyHooks,
     knowledge: Knowledge,
+    uses: frozenset[Use],
     progress: Advance | None,
 ) -> State:
     policy, instance = hooks.policy, hooks.instance
-    names_nodes = bool(getattr(policy, "names_nodes", False))
     beside = None if site.neighbours is None else Neighbourhood(state, site.neighbours, instance)
     engine = EntryPoints(state, site)
-    decisions = Decisions(engine, placement, instance, policy.name, beside, names_nodes=names_nodes)
-    view = EngineView(engine, placement, instance, knowledge, hooks.predicted, beside)
+    knows_rates = bool(getattr(policy, "knows_rates", True))
+    view = EngineView(engine, placement, instance, knowledge, hooks.predicted, beside, knows_rates=knows_rates)
+    copies = _copies(policy, instance) if Use.COPIES in uses else 1
+    decisions = Decisions(engine, placement, instance, policy.name, beside, view, uses, copies)
+    rounds = Rounds(policy, instance, uses) if Use.ROUNDS in uses else None
     hooks.begin(view)
     room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.world, 0
-    arrivals, segment_job = state.jobs["nth"], state.segments["job"]
+    arrivals, segment_job, status = state.jobs["nth"], state.segments["job"], state.jobs["status"]
     # the world's fields, to be read at every event
     now, tick, came, ended, logged = (w[name] for name in ("now", "tick", "next", "segments", "logged"))
     starts, stops, finished, fruitless, events = (
         w[name] for name in ("starts", "stops", "finished", "fruitless", "events")
     )
+    fresh: list[int] = []  # of rounds that have not begun
+    over: list[int] = []
     while True:
         if segment_job.size - ended[0] < room or engine.state.parts.size - logged[0] < room:
             engine.grow()
@@ -185,18 +221,37 @@ def _run_python(
         if fruitless[0] >= THRASHING:
             raise _thrashes(state, policy.name)
         first, last, moves = int(came[0]), int(ended[0]), int(starts[0] + stops[0])
-        tick[0] = decisions.wakes.of_instant(last_of_instant(t))
+        if rounds is None:
+            tick[0] = decisions.wakes.of_instant(last_of_instant(t))
         engine.apply_events(t)
         arrived = arrivals[first : came[0]].tolist()
         done = segment_job[last : ended[0]].tolist()  # only completions end a segment at an event
+        if w[0].copies:  # also of some of its copies
+            gone = dict.fromkeys(done)
+            done = [j for j in gone if status[j] == DONE]
+            for j in (j for j in gone if status[j] == WAITING):
+                engine.lists.stopped(j)
         present = float(now[0])
         hooks.hear(present, arrived, done)
+        if rounds is not None:
+            fresh, over = fresh + arrived, over + done
+            if not rounds.begins(present):
+                tick[0] = rounds.waits(present, news=bool(arrived))
+                continue
+            arrived, done, fresh, over = fresh, over, [], []
+            running = engine.state.jobs["execution"][status == RUNNING]
+            rounds.watch(present, engine.state.executions["paid"][running])
         view.refresh(arrived, done)
-        decisions.apply(policy.decide(view))
+        if rounds is None or w[0].active or w[0].queued:
+            decisions.apply(policy.decide(view))
+        view.asked()
         quiet, acted = not (arrived or done), int(starts[0] + stops[0]) != moves
         tick[0] = math.inf
-        event = engine.next_time() if quiet else math.inf
-        tick[0] = decisions.wakes.due(present, event, quiet=quiet, acted=acted)
+        if rounds is not None:
+            tick[0] = rounds.asked(present, busy=bool(w[0].active))
+        else:
+            event = engine.next_time() if quiet else math.inf
+            tick[0] = decisions.wakes.due(present, event, quiet=quiet, acted=acted)
         if progress is not None and events[0] - reported > 1000:
             reported = int(events[0])
             progress(int(finished[0]), n)

@@ -17,6 +17,7 @@ from optsched.simulation import executions, kernel, moves, queues
 from optsched.simulation.job_lists import JobLists
 from optsched.simulation.ordered import SITE_TYPES, STATE_TYPE, site_kind
 from optsched.simulation.placing import SIGNATURE, TABLES
+from optsched.simulation.records import WAITING
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Ints, Site, State, grown
 from optsched.speeds import speed_tables
 
@@ -46,6 +47,10 @@ def _start(s: Any, site: Any, job: int, entries: int, option: int) -> None:
     executions.start(s, site, job, entries, option)
 
 
+def _start_part(s: Any, site: Any, job: int, entries: int, work: float, given: float) -> None:
+    executions.start_part(s, site, job, entries, work, given)
+
+
 def _stop(s: Any, site: Any, job: int) -> None:
     executions.stop(s, site, job)
 
@@ -64,6 +69,7 @@ def _of_sites(result: Any, *arguments: Any) -> Callable[[Any], list[Any]]:
 
 _EVENTS = _of_sites(types.void, TIME)(_apply_events)
 _START = _of_sites(types.void, INDEX, INDEX, INDEX)(_start)
+_START_PART = _of_sites(types.void, INDEX, INDEX, TIME, TIME)(_start_part)
 _STOP = _of_sites(types.void, INDEX)(_stop)
 _MOVES = _of_sites(types.int64, ARRAY, ARRAY, ARRAY, ARRAY)(_apply_moves)
 
@@ -90,7 +96,7 @@ def _machine_code(function: Any) -> Callable[..., Any]:
 
 def compile_all() -> None:
     """Compile them now rather than when a policy first asks."""
-    for function in (_next_time, _forget_started, _pace, *_EVENTS, *_START, *_STOP, *_MOVES):
+    for function in (_next_time, _forget_started, _pace, *_EVENTS, *_START, *_START_PART, *_STOP, *_MOVES):
         _machine_code(function)
 
 
@@ -124,10 +130,28 @@ class EntryPoints:
         _entry(_START[self._site])(self.state, self.site, job, entries, option)
         self.lists.started(job)
 
+    def start_part(self, job: int, entries: int, work: float, given: float) -> None:
+        """See `optsched.simulation.executions.start_part`."""
+        waits = self.state.jobs["status"][job] == WAITING
+        _entry(_START_PART[self._site])(self.state, self.site, job, entries, work, given)
+        if waits:
+            self.lists.started(job)
+
+    def planned(self, job: int) -> float:
+        """Units of work that the copies of a running job are to do since they began."""
+        executions, x, work = self.state.executions, int(self.state.jobs["execution"][job]), 0.0
+        while x >= 0:
+            work += float(executions["target"][x])
+            x = int(executions["other"][x])
+        return work
+
     def stop(self, job: int) -> None:
         """See `optsched.simulation.executions.stop`."""
         _entry(_STOP[self._site])(self.state, self.site, job)
-        self.lists.stopped(job)
+        if self.state.jobs["status"][job] == WAITING:
+            self.lists.stopped(job)
+        else:  # a copy had nothing left to do
+            self.lists.refresh((), [job])
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints) -> int:
         """See `optsched.simulation.moves.apply_moves`."""

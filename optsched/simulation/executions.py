@@ -11,6 +11,9 @@ what it logs and the last one logs what is left.
 Standing still costs nothing: a job that is stopped and started again at one instant on the GPUs that it had (as many of
 each pool, where the engine counts them) was never stopped. It goes on with its segment, pays no restart, and is not counted
 as preempted.
+
+A job may run in several *copies* at once, executions that each do a part of its work (`start_part`); what they do adds up.
+It ends when nothing is left; who stops it stops them all. A copy that starts anew begins anew, wherever it stood.
 """
 
 from __future__ import annotations
@@ -49,34 +52,67 @@ def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
     job.status = RUNNING
     x = s.executions[w.active].vacant
     job.execution = x
-    w.active += 1
+    job.copies = 1
     begin_running(s, j)
-    w.starts += 1
-    run = s.executions[x]
-    run.job, run.begun, run.left, run.option, run.slow = j, w.now, job.left, option, 1.0
-    run.paid = w.now + (w.restart if job.ran > 0 else w.first_start)
-    job.mark = w.now
-    job.ran += 1
-    _take(s, site, site.neighbours, site.interfaces, j, entries)
-    if _stands_still(s, j, x):
+    _begin(s, site, j, x, entries, option, job.left, 0.0)
+    if w.stood > 0 and _stands_still(s, j, x):
         _go_on(s, j, x)
     set_wake(s, j, running_wake(s, j))
 
 
+@njit(**KERNEL)
+def start_part(s: State, site: Site, j: int, entries: int, work: float, given: float) -> None:
+    """Start a copy of ``j``, which waits or runs, for at most ``work`` units; ``given`` seconds a unit, 0: as tables say."""
+    w, job = s.world[0], s.jobs[j]
+    x = s.executions[w.active].vacant
+    if job.status == RUNNING:
+        job.attained += service(s, j) * (w.now - job.mark)
+        last = job.execution
+        while s.executions[last].other >= 0:
+            last = s.executions[last].other
+        s.executions[last].other = x
+        job.copies += 1
+    else:
+        dequeue(s, j)
+        job.status = RUNNING
+        job.execution = x
+        job.copies = 1
+        begin_running(s, j)
+    _begin(s, site, j, x, entries, 0, min(work, job.left), given)
+    set_wake(s, j, running_wake(s, j))
+
+
 @njit(**INNER)
-def _take(s: State, site: Site, neighbours: Any, interfaces: Any, j: int, entries: int) -> None:
+def _begin(s: State, site: Site, j: int, x: int, entries: int, option: int, work: float, given: float) -> None:
+    w, job, run = s.world[0], s.jobs[j], s.executions[x]
+    w.active += 1
+    w.starts += 1
+    run.job, run.begun, run.option, run.slow = j, w.now, option, 1.0
+    run.target = run.left = work
+    run.other = -1
+    run.paid = w.now + (w.restart if job.ran > 0 else w.first_start)
+    job.mark = w.now
+    job.ran += 1
+    _take(s, site, site.neighbours, site.interfaces, j, x, entries, given)
+
+
+@njit(**INNER)
+def _take(s: State, site: Site, neighbours: Any, interfaces: Any, j: int, x: int, entries: int, given: float) -> None:
     # The GPUs chosen, and how fast it runs there.
-    x = s.jobs[j].execution
     run = s.executions[x]
     # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
     timed = site.tables.profile[j] < 0 and site.tables.row[j] == -1
     if neighbours is None:
         _take_counted(s, j, x, entries)
-        run.pace = 1.0 if timed else pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
+        apart = 0
     else:
         apart = _take_named(s, neighbours, j, x)
-        alone = 1.0 if timed else pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
-        run.pace = alone * neighbours.stretch[j, run.option, apart]
+    if given > 0.0:
+        run.pace = given
+    else:
+        run.pace = 1.0 if timed else pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
+    if neighbours is not None:
+        run.pace *= neighbours.stretch[j, run.option, apart]
     if interfaces is not None:
         enter(s, neighbours, interfaces, x, s.out[POOL], s.out[COUNT])
     run.slow = _slow(s, neighbours, interfaces, x)
@@ -294,7 +330,7 @@ def _go_on(s: State, j: int, x: int) -> None:
     w.starts -= 1
     job.ran -= 1
     job.left, job.origin = stood.left_then, stood.origin
-    run.begun = stood.begun
+    run.target, run.begun = stood.left_then, stood.begun
     run.left, run.paid, run.finish = stood.left, stood.paid, stood.finish
     if run.slow != stood.slow:  # the neighbours are others
         if w.now > run.paid:
@@ -304,11 +340,10 @@ def _go_on(s: State, j: int, x: int) -> None:
 
 
 @njit(**INNER)
-def _release(s: State, neighbours: Any, interfaces: Any, j: int, work: float) -> None:
-    # End the segment of j: log it, and give its GPUs back.
-    w, job = s.world[0], s.jobs[j]
-    x = job.execution
-    run, at = s.executions[x], x * w.width
+def _release(s: State, neighbours: Any, interfaces: Any, x: int, work: float) -> None:
+    # End a segment: log it, and give its GPUs back.
+    w, run, at = s.world[0], s.executions[x], x * s.world[0].width
+    j, job = run.job, s.jobs[run.job]
     if w.now > run.begun:
         segment = s.segments[w.segments]
         segment.job, segment.start, segment.end, segment.work = j, run.begun, w.now, work
@@ -326,19 +361,44 @@ def _release(s: State, neighbours: Any, interfaces: Any, j: int, work: float) ->
     if interfaces is not None:
         leave(s, neighbours, interfaces, x)
     _settle_others(s, neighbours, interfaces, x)
-    end_running(s, j)
-    w.active -= 1
-    s.executions[w.active].vacant = x
-    job.execution = -1
     job.attained += service(s, j) * (w.now - job.mark)
     job.mark = w.now
+    if job.copies == 1:
+        end_running(s, j)
+    else:
+        _unlink(s, j, x)
+    job.copies -= 1
+    job.execution = run.other if job.execution == x else job.execution
+    w.active -= 1
+    s.executions[w.active].vacant = x
+
+
+@njit(**KERNEL)
+def _unlink(s: State, j: int, x: int) -> None:
+    # It is no longer among the copies of its job.
+    before = s.jobs[j].execution
+    if before == x:
+        return
+    while s.executions[before].other != x:
+        before = s.executions[before].other
+    s.executions[before].other = s.executions[x].other
 
 
 @njit(**INNER)
 def complete(s: State, site: Site, j: int) -> None:
-    """The running job ``j`` has done its work."""
+    """The running job ``j`` has done its work, or some of its copies theirs."""
     w, job = s.world[0], s.jobs[j]
-    _release(s, site.neighbours, site.interfaces, j, job.left)
+    if w.copies != 0:
+        _complete_copies(s, site, j)
+        return
+    w.now = max(w.now, s.executions[job.execution].finish)
+    _release(s, site.neighbours, site.interfaces, job.execution, job.left)
+    _finish(s, j)
+
+
+@njit(**INNER)
+def _finish(s: State, j: int) -> None:
+    w, job = s.world[0], s.jobs[j]
     for q in range(s.queues.size):
         s.queues[q].blocked = 0
     job.left = 0.0
@@ -348,29 +408,65 @@ def complete(s: State, site: Site, j: int) -> None:
 
 
 @njit(**KERNEL)
-def stop(s: State, site: Site, j: int) -> None:
-    """Preempt the running job ``j``: it waits again with the work that is left."""
-    w, job = s.world[0], s.jobs[j]
-    run = s.executions[job.execution]
-    done = max(0.0, w.now - run.paid) / (run.pace * run.slow)
-    # what it did before it was last settled, too
-    work = done if run.left == job.left else job.left - max(0.0, run.left - done)
-    if w.now <= run.begun:
-        job.ran -= 1  # started and stopped at one instant: nothing happened
-        w.starts -= 1
+def _complete_copies(s: State, site: Site, j: int) -> None:
+    w, job, x = s.world[0], s.jobs[j], s.jobs[j].execution
+    while x >= 0:
+        run = s.executions[x]
+        x, this = run.other, x
+        if run.finish <= w.last:
+            w.now = max(w.now, run.finish)
+            _release(s, site.neighbours, site.interfaces, this, run.target)
+            job.left -= run.target
+    if job.copies > 0:
+        set_wake(s, j, running_wake(s, j))
+    elif job.left <= job.least:
+        _finish(s, j)
     else:
-        w.stops += 1
-        if not _stopped_now(s, j):
-            job.stood = s.executions.size // 2 + w.stood
-            w.stood += 1
-        stood = s.executions[job.stood]
-        stood.job, stood.segment, stood.option = j, w.segments, run.option
-        stood.begun, stood.paid, stood.finish, stood.left = run.begun, run.paid, run.finish, run.left
-        stood.slow, stood.left_then, stood.origin = run.slow, job.left, job.origin
-    _release(s, site.neighbours, site.interfaces, j, work)
-    job.left -= work
-    job.origin += job.slope * work
+        _wait(s, j)
+
+
+@njit(**KERNEL)
+def stop(s: State, site: Site, j: int) -> None:
+    """Preempt the running job ``j``, all its copies: it waits again with the work that is left."""
+    w, job = s.world[0], s.jobs[j]
+    while job.execution >= 0:
+        x = job.execution
+        run = s.executions[x]
+        done = max(0.0, w.now - run.paid) / (run.pace * run.slow)
+        # what it did before it was last settled, too
+        work = done if run.left == run.target else run.target - max(0.0, run.left - done)
+        if w.now <= run.begun:
+            job.ran -= 1  # started and stopped at one instant: nothing happened
+            w.starts -= 1
+        else:
+            w.stops += 1
+            if w.copies == 0:
+                _remember(s, j, x)
+        _release(s, site.neighbours, site.interfaces, x, work)
+        job.left -= work
+        job.origin += job.slope * work
     job.key = shortened(job.origin) if w.fading != 0 else job.origin
-    job.ceased = w.now
+    if job.left <= job.least and w.copies != 0:
+        _finish(s, j)
+    else:
+        _wait(s, j)
+
+
+@njit(**INNER)
+def _remember(s: State, j: int, x: int) -> None:
+    # Where it stood, until the instant is over.
+    w, job, run = s.world[0], s.jobs[j], s.executions[x]
+    if not _stopped_now(s, j):
+        job.stood = s.executions.size // 2 + w.stood
+        w.stood += 1
+    stood = s.executions[job.stood]
+    stood.job, stood.segment, stood.option = j, w.segments, run.option
+    stood.begun, stood.paid, stood.finish, stood.left = run.begun, run.paid, run.finish, run.left
+    stood.slow, stood.left_then, stood.origin = run.slow, job.left, job.origin
+
+
+@njit(**INNER)
+def _wait(s: State, j: int) -> None:
+    s.jobs[j].ceased = s.world[0].now
     enqueue(s, j)
     set_wake(s, j, waiting_wake(s, j))

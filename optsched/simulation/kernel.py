@@ -18,6 +18,7 @@ from optsched.simulation.queues import (
     dequeue,
     end_running,
     enqueue,
+    first_finish,
     running_wake,
     set_wake,
     to_the_end,
@@ -52,8 +53,7 @@ def apply_events(s: State, site: Site, t: float) -> None:
         job = s.jobs[j]
         if job.status == WAITING:
             _promote(s, j)
-        elif s.executions[job.execution].finish <= last:
-            w.now = max(w.now, s.executions[job.execution].finish)
+        elif first_finish(s, j) <= last:
             complete(s, site, j)
         else:
             _demote(s, j)

@@ -17,9 +17,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from optsched.errors import KnowledgeError
+from optsched.errors import InputError, KnowledgeError
+from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
+from optsched.speeds.goodput import Goodputs
+from optsched.speeds.group_rates import GroupRates
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -33,20 +36,49 @@ class Knowledge(StrEnum):
     NON_CLAIRVOYANT = "non-clairvoyant"
 
 
+class Use(StrEnum):
+    """What a policy in plain Python may do beside starting, stopping and waking: its ``uses`` name it."""
+
+    NODES = "nodes"  # say on which nodes a job runs
+    SHARING = "sharing"  # say on which GPUs, perhaps beside another job
+    WIDTHS = "widths"  # give a job another number of GPUs than it asks for
+    COPIES = "copies"  # run a job in several copies at once
+    ROUNDS = "rounds"  # be asked only every ``round`` seconds
+
+
+PLACES = frozenset({Use.NODES, Use.SHARING, Use.WIDTHS, Use.COPIES})  # who uses one of these names its nodes itself
+
+
+def uses_of(policy: object) -> frozenset[Use]:
+    """What it says that it uses; `InputError` for what there is not, and for what no judge of schedules knows together."""
+    said = getattr(policy, "uses", ())
+    legal = ", ".join(Use)
+    if isinstance(said, str) or not all(each in list(Use) for each in said):
+        raise InputError("not legal", field=f"{type(policy).__name__}.uses", value=said, legal=f"some of {legal}")
+    uses = frozenset(map(Use, said))
+    apart = sorted(uses & {Use.SHARING, Use.WIDTHS, Use.COPIES})
+    if len(apart) > 1:
+        legal = "one of them: schedules with several are of no class that has bounds"
+        raise InputError("not possible together", field=f"{type(policy).__name__}.uses", value=said, legal=legal)
+    return uses
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """Start (or resume) job ``job`` on the GPUs that the placement chooses, or on those that the policy names.
 
-    ``on``: (node, GPUs there) for every node used, g_j GPUs in all; a policy that names nodes says so (``names_nodes``).
-    ``gpus``: g_j GPUs by name, (node, index), each with at most one other job, and ``option``, which of the job's
-    sub-batches it runs with there; for a policy that shares GPUs (``shares``). Without either the placement chooses among
-    idle GPUs.
+    ``on``: (node, GPUs there) for every node used, g_j GPUs in all; a policy that names nodes says so, as all that follows,
+    in its ``uses``. ``gpus``: g_j GPUs by name, (node, index), each with at most one other job, and ``option``, which of
+    the job's sub-batches it runs with there (sharing). Without either the placement chooses among idle GPUs.
+    ``on`` may have another number of GPUs (widths). With ``work`` it is a copy, which does at most so many units of the
+    job's work; others may run beside it on other nodes, and a `Stop` stops them all (copies).
     """
 
     job: int
     on: tuple[tuple[int, int], ...] | None = None
     gpus: Sequence[tuple[int, int]] | None = None
     option: int = 0
+    work: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +96,16 @@ class Wake:
 
 
 Decision = Start | Stop | Wake
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An execution that ended, by itself or stopped: ``work`` units in ``seconds``, overhead not counted, ``on`` nodes."""
+
+    job: int
+    on: Places
+    work: float
+    seconds: float
 
 
 class Speeds(Protocol):
@@ -165,7 +207,22 @@ class View(Protocol):
         """Nodes whose GPUs ``job`` may use, bool[N]."""
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
-        """(node, GPUs there) that the running job holds; () while it does not run."""
+        """(node, GPUs there) that the running job holds, in all its copies; () while it does not run."""
+
+    def starts(self, job: int) -> int:
+        """How often it has been started so far."""
+
+    @property
+    def ended(self) -> list[Ended]:
+        """What has ended since the policy was last asked, also by what it decides now; of who uses copies."""
+
+    @property
+    def groups(self) -> GroupRates:
+        """How fast jobs run on one node of every group of alike nodes. For policies that know rates."""
+
+    @property
+    def goodputs(self) -> Goodputs:
+        """How fast jobs run on any number of GPUs: see `optsched.speeds.goodput`."""
 
     def fits(self, job: int) -> bool:
         """Would the placement find a place for ``job`` now?"""
@@ -232,9 +289,14 @@ class Policy(Protocol):
     A policy may have more. ``begin(view)`` is called once before a run; ``make_predictor()`` gives the `Predictor` of a
     run; ``notes()`` is called after it, and what it returns (names to arrays over all jobs) is kept as `Run.notes`, for
     audits (``noted_times`` names those that are times: the run puts them on the log's clock); ``default_placement`` names
-    the placement where none is asked for; ``restart`` is the cost of resuming a job; ``names_nodes = True``: its starts may
-    say on which nodes; ``shares = True``: they may say on which GPUs, beside another job (see `Start`), where the instance
-    has interference. ``accelerator(jobs)`` may give the same decisions in compiled form, an `Order` or an
+    the placement where none is asked for; ``restart`` is the cost of resuming a job, ``first_start`` of its first start.
+
+    ``uses`` says what else it may do (`Use`, see `Start`): ``("sharing",)``, where the instance has interference;
+    ``("copies",)``, at most ``copies`` of a job at once (0: one a node); ``("widths", "rounds")``: asked only at multiples
+    of ``round`` seconds after the first arrival, while jobs run or have come. ``knows_rates = False``: it may not ask how
+    fast jobs are where they have not run.
+
+    ``accelerator(jobs)`` may give the same decisions in compiled form, an `Order` or an
     `optsched.simulation.decision_rule.DecisionRule`, or None; it is not asked where a predictor learns during the run.
     """
 
@@ -246,8 +308,11 @@ class Policy(Protocol):
     def knowledge(self) -> Knowledge | str:
         """What it may ask for."""
 
-    def decide(self, view: View) -> Iterable[Decision]:
-        """Decisions at ``view.now``, after all events of that time; each is applied before the next is asked for."""
+    def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
+        """Decisions at ``view.now``, after all events of that time; each is applied before the next is asked for.
+
+        A list of them is carried out at once, which is faster where many jobs move.
+        """
 
 
 class KnownJobs:

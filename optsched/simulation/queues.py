@@ -95,7 +95,7 @@ def set_wake(s: State, j: int, t: float) -> None:
 @njit(**INNER)
 def service(s: State, j: int) -> int:
     """What a second of a running job counts for as service."""
-    return 1 if s.world[0].by_time != 0 else s.jobs[j].gpus
+    return 1 if s.world[0].by_time != 0 else s.jobs[j].gpus * max(s.jobs[j].copies, 1)
 
 
 @njit(**INNER)
@@ -108,10 +108,20 @@ def to_the_end(s: State, j: int) -> None:
 
 
 @njit(**INNER)
+def first_finish(s: State, j: int) -> float:
+    """When the running job, or the first of its copies, has done its work."""
+    t, x = s.executions[s.jobs[j].execution].finish, s.executions[s.jobs[j].execution].other
+    while x >= 0:
+        t = min(t, s.executions[x].finish)
+        x = s.executions[x].other
+    return float(t)
+
+
+@njit(**INNER)
 def running_wake(s: State, j: int) -> float:
     """The next change of a running job: it finishes, or its service reaches the next threshold."""
     job = s.jobs[j]
-    t = s.executions[job.execution].finish
+    t = first_finish(s, j)
     if job.level < s.world[0].levels:
         t = min(t, job.mark + (s.numbers[job.level] - job.attained) / service(s, j))
     return float(max(t, s.world[0].now))  # rounding must not turn time back

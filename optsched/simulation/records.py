@@ -15,13 +15,14 @@ NOBODY = -1  # Segment.job of a segment that was taken back
 JOB = record(
     arrival="real",
     left="real",  # units of work when its segment began, or now where it does not run
+    least="real",  # units of work that are none: what is left by the rounding of the parts that its copies did
     attained="real",  # GPU-seconds held, or seconds where service is time alone, up to `mark`
     mark="real",
     ceased="real",  # when it last stopped
     key="real",  # smaller (level, key, index) is served first
     origin="real",  # the key when the segment began
     slope="real",  # growth of the key with a unit of work
-    gpus="int",
+    gpus="int",  # of its gang; of one that may be resized, those that it has or had last
     kind="short",  # what a placement may see of a job: its gang size and its eligible nodes
     execution="short",  # -1: it does not run
     stood="short",  # which of `State.executions` remembers its stop at this instant, -1: none
@@ -33,6 +34,7 @@ JOB = record(
     status="short",
     level="short",
     ran="short",  # segments begun so far
+    copies="short",  # executions at once
 )
 
 # What runs: a gang at work. All its times are in seconds, its work in units of the job.
@@ -40,11 +42,13 @@ EXECUTION = record(
     job="int",
     begun="real",
     paid="real",  # when its overhead is over; afterwards when it was last settled
+    target="real",  # units of work when its segment began: the job's own, or the part that a copy is to do
     left="real",  # units of work at `paid`
     pace="real",  # seconds a unit takes there alone
     slow="real",  # times as long beside its present partners
     finish="real",
     entries="int",  # of `State.parts`, from execution x width on
+    other="int",  # the next copy of its job, -1: none
     option="int",  # its sub-batch
     vacant="int",  # not of this execution: the nth that is not in use
     # of one that was stopped at this instant, which goes on with it if it starts again where it stood
@@ -79,6 +83,7 @@ WORLD = record(
     period="real",  # of rounds; 0: none
     first_round="real",  # when rounds begin, the first arrival
     starvation="real",
+    copies="int",  # 1: a job may run in several at once; who stops and starts begins anew
     skip="int",
     preemptive="int",
     by_time="int",

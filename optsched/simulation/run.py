@@ -111,9 +111,9 @@ class Run:
 
 
 def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> Schedule:
-    """The schedule that the log of a state describes, its GPUs named."""
+    """The schedule that the log of a state describes, its GPUs named; that of copies in order of their starts."""
     first, _ = pools(instance, pooled)
-    log, offset, parts = logged(state)
+    log, offset, parts = logged(state, by_start=bool(state.world[0].copies))
     job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
     pool, count = (state.parts[name][parts] for name in ("pool", "count"))
     return Schedule.from_counts(instance, job, start, end, work, offset, pool, count, first, policy)
@@ -158,11 +158,10 @@ def result(
     name: str,
     knowledge: Knowledge,
     preemptive: bool,
-    seconds: float,
     **told: Any,
 ) -> Run:
     """The `Run` of a finished state, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
     schedule = schedule_of(state, instance, pooled, name)
     check_conservation(state, schedule)
     events, stops = int(state.world[0].events), int(state.world[0].stops)
-    return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, seconds, **told)
+    return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, 0.0, **told)

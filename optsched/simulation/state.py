@@ -14,7 +14,7 @@ from optsched.problem.schedule import node_first
 from optsched.simulation.instant import shortened_keys
 from optsched.simulation.interfaces import Interfaces, new_interfaces
 from optsched.simulation.placing import Placement
-from optsched.simulation.policy import Order
+from optsched.simulation.policy import PLACES, Order, Use
 from optsched.simulation.records import (
     CANDIDATE,
     EXECUTION,
@@ -34,6 +34,7 @@ from optsched.speeds.speed_tables import SpeedTables, speed_tables
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 THRASHING = 1_000_000  # fruitless segments in a row: jobs stop each other for ever
 FREE, TRIAL, SIZE = range(3)  # rows of State.pools
 POOL, COUNT, NUMBER = range(3)  # rows of State.out
@@ -115,24 +116,27 @@ def new_state(
     order: Order,
     placement: Placement,
     *,
-    pooled: bool | None = None,
     sharing: Sharing | None = None,
+    uses: frozenset[Use] = frozenset(),
 ) -> tuple[State, Site]:
     """State and site before the first event.
 
-    ``pooled``: may alike nodes be one pool? Default: as the placement says. ``sharing``: two jobs may be on a GPU.
+    ``sharing``: two jobs may be on a GPU. ``uses``: of the policy; one that says on which nodes counts them one by one.
     """
     n, total = instance.n, instance.cluster.gpus
-    by_node = sharing is not None or not (placement.pooled if pooled is None else pooled)
-    first, node = pools(instance, not by_node)
+    first, node = pools(instance, sharing is None and placement.pooled and not uses & PLACES)
     size = np.diff(first)
     widest = int(instance.gpus.max(initial=1))
     # an entry holds replicas of one stage, or one GPU
     width = widest if sharing is not None or instance.staged.any() else min(widest, size.size)
-    at_once = min(n, total if sharing is None else 2 * total)
+    if Use.WIDTHS in uses:
+        width = max(width, size.size)
+    at_once = total if Use.COPIES in uses else min(n, total if sharing is None else 2 * total)
     jobs, world = _jobs(instance, order), _world(instance, order)
     w = world[0]
     w.listed = sharing is not None and sharing.listed
+    if Use.COPIES in uses:
+        w.copies, jobs["least"] = 1, SAME * instance.work
     w.width, w.waker = width, n
     w.runner = n + (n if order.starvation > 0 else at_once)
     if w.listed or not (order.skip or order.preemptive):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -12,10 +13,12 @@ from optsched.problem.instance import Bools, Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
-from optsched.simulation.policy import Floats, Ints, Knowledge
+from optsched.simulation.policy import Ended, Floats, Ints, Knowledge
 from optsched.simulation.records import FUTURE, RUNNING
 from optsched.simulation.state import FREE, SIZE
 from optsched.speeds.duration import paces
+from optsched.speeds.goodput import Goodputs
+from optsched.speeds.group_rates import GroupRates
 from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
 
 
@@ -30,6 +33,8 @@ class EngineView:
         knowledge: Knowledge,
         predicted: Floats | None = None,
         beside: Neighbourhood | None = None,
+        *,
+        knows_rates: bool = True,
     ) -> None:
         state = engine.state
         self._engine, self._jobs, self._executions = engine, state.jobs, state.executions
@@ -40,6 +45,8 @@ class EngineView:
         self._knowledge = knowledge
         self._predicted = predicted
         self._beside = beside
+        self._knows_rates = knows_rates
+        self._heard = 0  # segments
         self.arrived: list[int] = []
         self.finished: list[int] = []
         self.cluster_gpus = instance.cluster.gpus
@@ -48,6 +55,22 @@ class EngineView:
         """What is new since the policy was last asked."""
         self.arrived, self.finished = arrived, finished
         self._engine.lists.refresh(arrived, finished)
+
+    def asked(self) -> None:
+        """The policy has been asked: what ended until now is no news."""
+        self._heard = int(self._world.segments)
+
+    @property
+    def ended(self) -> list[Ended]:
+        """What has ended since the policy was last asked, also by what it decides now."""
+        s, found = self._engine.state, []
+        for segment in s.segments[self._heard : self._world.segments]:
+            held = float(segment["end"] - segment["start"])
+            seconds = max(held - float(self._world.first_start), 0.0)
+            at = int(segment["first"])
+            on = tuple(s.parts[at : at + int(segment["entries"])].tolist())
+            found.append(Ended(int(segment["job"]), on, float(segment["work"]), seconds))
+        return found
 
     @property
     def now(self) -> float:
@@ -80,8 +103,13 @@ class EngineView:
         self._reveals("remaining work")
         left = self._jobs["left"].copy()
         running = np.array(self._engine.lists.running, dtype=np.int64)
-        run = self._executions[self._jobs["execution"][running]]
-        left[running] = run["left"] - np.maximum(0.0, self.now - run["paid"]) / (run["pace"] * run["slow"])
+        x = self._jobs["execution"][running]
+        while running.size:
+            run = self._executions[x]
+            rest = run["left"] - np.maximum(0.0, self.now - run["paid"]) / (run["pace"] * run["slow"])
+            whole = run["target"] == left[running]  # else a copy, or one of several
+            left[running] = np.where(whole, rest, left[running] - (run["target"] - rest))
+            running, x = running[run["other"] >= 0], run["other"][run["other"] >= 0]
         return np.maximum(left, 0.0)
 
     @property
@@ -92,7 +120,19 @@ class EngineView:
     @cached_property
     def speeds(self) -> TypeSpeeds:
         """See `optsched.speeds.type_speeds`."""
+        if not self._knows_rates:
+            raise KnowledgeError("a policy that does not know rates asked how fast jobs run by GPU type")
         return type_speeds(self._instance)
+
+    @cached_property
+    def groups(self) -> GroupRates:
+        """See `optsched.speeds.group_rates`."""
+        return GroupRates(self._instance, known=self._knows_rates)
+
+    @cached_property
+    def goodputs(self) -> Goodputs:
+        """See `optsched.speeds.goodput`."""
+        return Goodputs(self._instance)
 
     @cached_property
     def node_kind(self) -> Ints:
@@ -111,11 +151,26 @@ class EngineView:
         x = int(s.jobs["execution"][self._arrived(job)])
         if x < 0:
             return ()
+        if s.executions["other"][x] >= 0:
+            return tuple(place for copy in self._copies(job) for place in self._on(copy))
         if self._beside is not None:
             nodes, counts = np.unique([node for node, _ in self._beside.held(s, job)], return_counts=True)
             return tuple(zip(nodes.tolist(), counts.tolist(), strict=True))
-        at = x * int(self._world.width)
+        return self._on(x)
+
+    def _on(self, x: int) -> tuple[tuple[int, int], ...]:
+        s, at = self._engine.state, x * int(self._world.width)
         return tuple(s.parts[at : at + s.executions["entries"][x]].tolist())
+
+    def _copies(self, job: int) -> Iterator[int]:
+        x = int(self._jobs["execution"][job])
+        while x >= 0:
+            yield x
+            x = int(self._executions["other"][x])
+
+    def starts(self, job: int) -> int:
+        """How often it has been started so far."""
+        return int(self._jobs["ran"][self._arrived(job)])
 
     @property
     def free_gpus(self) -> int:
@@ -180,7 +235,7 @@ class EngineView:
     @property
     def _shared(self) -> Neighbourhood:
         if self._beside is None:
-            raise KnowledgeError("a policy asked who shares GPUs, and does not say that it does (shares = True)")
+            raise KnowledgeError("a policy asked who shares GPUs, and does not say that it uses sharing")
         return self._beside
 
     def predicted(self, job: int) -> float:
@@ -209,7 +264,7 @@ class EngineView:
         """GPU-seconds that the job has held so far."""
         known = self._jobs[self._arrived(job)]
         held = float(known.attained)
-        return held + float(known.gpus * (self.now - known.mark)) if known.status == RUNNING else held
+        return held + float(known.gpus * known.copies * (self.now - known.mark)) if known.status == RUNNING else held
 
     def duration(self, job: int) -> float:
         """Seconds alone at full speed; `KnowledgeError` for a non-clairvoyant policy."""
@@ -222,8 +277,11 @@ class EngineView:
         known = self._jobs[self._arrived(job)]
         if known.status != RUNNING:
             return float(known.left)
+        if known.copies > 1:
+            return float(self.left[job])
         run = self._executions[known.execution]
-        return float(run.left - max(0.0, self.now - float(run.paid)) / (run.pace * run.slow))
+        rest = float(run.left - max(0.0, self.now - float(run.paid)) / (run.pace * run.slow))
+        return rest if run.target == known.left else float(known.left - run.target + rest)
 
     def _reveals(self, what: str) -> None:
         if self._knowledge is not Knowledge.CLAIRVOYANT:

@@ -18,9 +18,9 @@ from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.simulation.forked import copy_rates
 from optsched.simulation.metrics import cluster_utilization
 from optsched.solvers.mode_makespan import makespan_interval
+from optsched.speeds.group_rates import group_rates
 
 NODE_SPEEDS = (1.0, 0.9, 0.55, 0.35, 0.12)
 JOBS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
@@ -97,7 +97,7 @@ def fork_gain(
 
     ``policy(copies)`` is the policy to run. Complexity: two LPs of J x n columns, proved in fractions, and the runs.
     """
-    rates = copy_rates(instance)[:, instance.cluster.node_group]
+    rates = group_rates(instance)[:, instance.cluster.node_group]
     fork, no_fork = (float(makespan_interval(fork_jobs(instance.work, rates, fork=f)).lower) for f in (True, False))
     runs = {}
     for x in copies:

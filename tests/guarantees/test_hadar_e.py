@@ -20,7 +20,7 @@ from optsched.guarantees.proven import Proven
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
-from optsched.simulation.forked import ForkedRun
+from optsched.simulation.forked_run import ForkedRun
 
 
 def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:
@@ -95,7 +95,8 @@ def test_no_round_leaves_a_node_idle_that_could_be_busy(seed: int, copies: int) 
     assert (audit.rounds, audit.audited) == (len(run.rounds), len(run.rounds))
     k = next(k for k, each in enumerate(run.rounds) if len(each.segments) > 0)
     lost = dataclasses.replace(run.rounds[k], segments=run.rounds[k].segments[1:])
-    doctored = dataclasses.replace(run, rounds=(*run.rounds[:k], lost, *run.rounds[k + 1 :]))
+    doctored = dataclasses.replace(run)
+    doctored.__dict__["rounds"] = (*run.rounds[:k], lost, *run.rounds[k + 1 :])
     (told,) = utilisation_audit(doctored).short
     assert told.startswith(f"round {k} at ")
     assert not utilisation_audit(doctored).holds

@@ -18,12 +18,15 @@ from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.hadar_e import HadarE
+from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.simulation.forked import ForkedRun, copy_rates, run_forked
+from optsched.simulation.engine import run_policy
+from optsched.simulation.forked_run import ForkedRun
 from optsched.simulation.metrics import cluster_utilization
+from optsched.speeds.group_rates import GroupRates
 
 
 def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:
@@ -181,11 +184,11 @@ def test_a_measurement_counts_half() -> None:
     believed = 10.0 * 4.1 / 15.7  # FP32 of one K80 and a V100
     assert policy.believed.tolist() == [[10.0, pytest.approx(believed)]]
     run = run_forked(instance, policy)
-    first = run.schedule.work[:2].tolist()
-    assert first == [3500, pytest.approx(believed * 350)]  # the target: the node is faster, and waits
+    first = dict(zip(run.schedule.gpu_node[:2].tolist(), run.schedule.work[:2].tolist(), strict=True))
+    assert [first[0], first[1]] == [3500, pytest.approx(believed * 350)]  # the target: the node is faster, and waits
     for _ in run.rounds:
         believed = 0.5 * 4.0 + 0.5 * believed
-    assert policy.believed.tolist() == [[10.0, pytest.approx(believed)]]
+    assert policy.believed.tolist() == [pytest.approx([10.0, believed])]
     assert len(run.rounds) > 5
     assert abs(believed - 4.0) < 0.05
     assert run.schedule.received.tolist() == pytest.approx([40_000])
@@ -195,13 +198,13 @@ class ViewOf:
     """What a policy sees at the begin of a run."""
 
     def __init__(self, instance: Instance) -> None:
-        self.rates = copy_rates(instance)
-        self.hosts = self.rates > 0
-        self.gpus = instance.gpus
-        self.group_gpu = tuple(group.gpu for group in instance.cluster.nodes)
+        self.groups, self.left = GroupRates(instance), instance.work
 
-    def reference(self, job: int) -> tuple[int, float]:
-        return 0, float(self.rates[job, 0])
+
+def run_forked(instance: Instance, policy: HadarE) -> ForkedRun:
+    run = run_policy(instance, policy, PLACEMENTS.get("count")())
+    assert isinstance(run, ForkedRun)
+    return run
 
 
 @pytest.mark.parametrize("error", [0.1, 0.5, 1.0])
@@ -284,10 +287,10 @@ def waited(rows: Sequence[Any], j: int, arrival: float) -> float:
         ("hadar-e:error=-1", "hadar-e: error = -1.0: not legal"),
         ("hadar-e:error=nan", "hadar-e: error = nan: not legal"),
         ("hadar-e:seed=-1", "hadar-e: seed = -1: not legal"),
-        ("hadar-e:copies=-1", "hadar-e:copies=-1: copies = -1: not legal (legal: an integer >= 1; 0: one a node)"),
+        ("hadar-e:copies=-1", "hadar-e: copies = -1: not legal (legal: an integer >= 1; 0: one a node)"),
         ("hadar-e:copies=two", "hadar-e: copies = 'two': not legal (legal: an integer)"),
-        ("hadar-e:round=0", "hadar-e:round=0: round = 0.0: not legal"),
-        ("hadar-e:round=10", "hadar-e:round=10: overhead = 10.0: not legal (legal: 0 or more seconds, less than"),
+        ("hadar-e:round=0", "hadar-e: round = 0.0: not legal"),
+        ("hadar-e:round=10", "hadar-e: overhead = 10.0: not legal (legal: 0 or more seconds, less than"),
     ],
 )
 def test_what_is_not_legal_is_one_line(text: str, words: str) -> None:

@@ -17,7 +17,7 @@ from optsched.simulation.policy import Decision, Start, Stop, View, Wake
 class Shuffles:
     """Every 3 s all running jobs stop, and the active ones start in a random order on random free GPUs."""
 
-    name, knowledge, names_nodes, restart = "shuffles", "clairvoyant", True, 0.5
+    name, knowledge, uses, restart = "shuffles", "clairvoyant", ("nodes",), 0.5
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -75,7 +75,7 @@ def test_many_at_a_time_and_one_by_one_give_the_same_schedule(seed: int) -> None
 
 
 class Says:
-    name, knowledge, names_nodes = "says", "clairvoyant", True
+    name, knowledge, uses = "says", "clairvoyant", ("nodes",)
 
     def __init__(self, *decisions: Any) -> None:
         self.decisions = list(decisions)
@@ -117,7 +117,7 @@ def test_what_is_not_possible_is_named_wherever_it_stands(wrong: Any, words: str
 
 def test_a_policy_that_names_nodes_says_so() -> None:
     class Quiet(Says):
-        names_nodes = False
+        uses = ()
 
     instance = Instance([Job("a", duration=1, gpus=3)], "2x2")
     for decisions in ([Start(0, ((0, 2), (1, 1)))], [Start(0, ((0, 2), (1, 1))), Stop(0)]):

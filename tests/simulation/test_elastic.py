@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError
+from optsched.policies.placements import PLACEMENTS
+from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
-from optsched.simulation.elastic import run_elastic
-from optsched.simulation.elastic_policy import Allocation, ElasticView
-from optsched.simulation.forking_policy import Places
-from optsched.simulation.policy import Knowledge
+from optsched.simulation.engine import run_policy
+from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.run import Run
 from simulation.elastic_instances import elastic_instance
 
 LINEAR = Scaling(0.0, 1.0, iterations=((8, 10.0),))  # r GPUs are r times as fast, up to 8
 
 
+class Resizing:
+    """Gives every job the places that `allocate` says, and nobody else any."""
+
+    uses = ("widths", "rounds")
+    restart: float
+
+    @property
+    def first_start(self) -> float:
+        return self.restart
+
+    def decide(self, view: View) -> Iterator[list[Decision]]:
+        given = self.allocate(view)
+        yield [Stop(j) for j in view.running if view.held(j) != given.get(j)]
+        yield [Start(j, on=on) for j, on in given.items() if not view.held(j)]
+
+    def allocate(self, view: View) -> dict[int, Places]:
+        raise NotImplementedError
+
+
+def run_elastic(instance: Instance, policy: Any) -> Run:
+    return run_policy(instance, policy, PLACEMENTS.get("count")())
+
+
 @dataclass
-class Fixed:
+class Fixed(Resizing):
     """Says what it is told at every decision, by number; then nothing."""
 
     plan: list[dict[int, Places]]
@@ -33,10 +59,10 @@ class Fixed:
     knowledge: str = "non-clairvoyant"
     seen: list[tuple[float, list[int]]] = field(default_factory=list)
 
-    def allocate(self, view: ElasticView) -> list[Allocation]:
+    def allocate(self, view: View) -> dict[int, Places]:
         self.seen.append((view.now, view.active.tolist()))
         now = self.plan[min(len(self.seen), len(self.plan)) - 1]
-        return [Allocation(j, on) for j, on in now.items() if j in view.active.tolist()]
+        return {j: on for j, on in now.items() if j in view.active.tolist()}
 
 
 def gangs(sizes: list[int], gang: int) -> list[Places]:
@@ -46,7 +72,7 @@ def gangs(sizes: list[int], gang: int) -> list[Places]:
 
 
 @dataclass
-class Dice:
+class Dice(Resizing):
     """Random legal places; keeps what it has more often than not. Writes down what it said."""
 
     seed: int
@@ -56,9 +82,9 @@ class Dice:
     knowledge: Knowledge = Knowledge.CLAIRVOYANT
     said: list[tuple[float, dict[int, Places], dict[int, float]]] = field(default_factory=list)
 
-    def allocate(self, view: ElasticView) -> list[Allocation]:
+    def allocate(self, view: View) -> dict[int, Places]:
         rng = np.random.default_rng([self.seed, len(self.said)])
-        free, given = view.node_gpus.copy(), dict[int, Places]()
+        free, given = view.groups.node_gpus.copy(), dict[int, Places]()
         keep = 0.7 if self.restart < self.round else 0.97  # else nobody gets on
         kept = [j for j in view.active.tolist() if view.held(j) and rng.random() < keep]
         for j in kept:
@@ -68,16 +94,18 @@ class Dice:
         for j in rng.permutation([j for j in view.active.tolist() if j not in kept]).tolist():
             counts = rng.integers(0, np.where(view.eligible(j), free, 0) + 1)
             on = tuple((node, int(c)) for node, c in enumerate(counts.tolist()) if c)
-            if on and view.rate(j, on) > 0 and rng.random() < 0.8:
+            if on and view.goodputs.rate(j, on) > 0 and rng.random() < 0.8:
                 given[j] = on
                 free -= counts
         if not given:  # the engine would wait for the next arrival
             first = int(view.active[0])
-            gang = int(view.gpus[first])
-            given[first] = next(on for on in gangs(view.node_gpus.tolist(), gang) if view.rate(first, on) > 0)
-        self.said.append((view.now, given, {j: view.rate(j, on) for j, on in given.items()}))
+            gang = view.gpus(first)
+            given[first] = next(
+                on for on in gangs(view.groups.node_gpus.tolist(), gang) if view.goodputs.rate(first, on) > 0
+            )
+        self.said.append((view.now, given, {j: view.goodputs.rate(j, on) for j, on in given.items()}))
         self.left = {j: float(view.left[j]) for j in view.active.tolist()}
-        return [Allocation(j, on) for j, on in given.items()]
+        return given
 
 
 def replayed(instance: Instance, policy: Dice) -> tuple[list[Fraction | None], int]:
@@ -190,12 +218,12 @@ def test_what_nobody_takes_is_unfinished_and_an_empty_instance_is_over() -> None
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({0: ((0, 5),)}, "not enough GPUs on node 0"),
-        ({0: ((0, 2),), 1: ((0, 3),)}, "not enough GPUs on node 0"),
-        ({0: ((2, 1),)}, "node 2, which it may not use"),
+        ({0: ((0, 5),)}, "on 5 GPUs of node 0, 5 in all: 4 are free"),
+        ({0: ((0, 2),), 1: ((0, 3),)}, "on 3 GPUs of node 0, 3 in all: 2 are free"),
+        ({0: ((2, 1),)}, "node 2: there is no such node"),
         ({0: ((-1, 1),)}, "node -1"),
-        ({0: ()}, "GPUs >= 1"),
-        ({0: ((0, 0),)}, "GPUs >= 1"),
+        ({0: ()}, "names no GPUs"),
+        ({0: ((0, 0),)}, "no GPU is meant"),
         ({0: ((0, 1), (0, 1))}, "every node once"),
     ],
 )
@@ -206,18 +234,18 @@ def test_illegal_allocations(given: dict[int, Places], says: str) -> None:
 
 def test_more_illegal_allocations() -> None:
     class Twice(Fixed):
-        def allocate(self, view: ElasticView) -> list[Allocation]:
-            return [Allocation(0, ((0, 1),)), Allocation(0, ((1, 1),))]
+        def decide(self, view: View) -> Iterator[list[Decision]]:
+            yield [Start(0, on=((0, 1),)), Start(0, on=((1, 1),))]
 
-    with pytest.raises(SimulationError, match="not active, or has two"):
+    with pytest.raises(SimulationError, match="is started but does not wait"):
         run_elastic(two(), Twice([]))
 
-    class Text(Fixed):
-        def allocate(self, view: ElasticView) -> list[Allocation]:
-            return ["a"]  # type: ignore[list-item]
+    class Awake(Fixed):
+        def decide(self, view: View) -> Iterator[list[Decision]]:
+            yield [Wake(view.now + 1)]
 
-    with pytest.raises(SimulationError, match="no allocation"):
-        run_elastic(two(), Text([]))
+    with pytest.raises(SimulationError, match="is asked every round"):
+        run_elastic(two(), Awake([]))
     rigid = Instance([Job("a", gpus=2, duration=25)], "1x4")
     with pytest.raises(SimulationError, match="cannot run"):
         run_elastic(rigid, Fixed([{0: ((0, 3),)}]))
@@ -233,8 +261,8 @@ def test_illegal_rounds(field_name: str, value: float) -> None:
 
 def test_only_clairvoyant_policies_see_what_is_left() -> None:
     class Curious(Fixed):
-        def allocate(self, view: ElasticView) -> list[Allocation]:
-            return [Allocation(j, ((0, 1),)) for j in view.active.tolist() if view.left[j]]
+        def allocate(self, view: View) -> dict[int, Places]:
+            return {j: ((0, 1),) for j in view.active.tolist() if view.left[j]}
 
     with pytest.raises(KnowledgeError):
         run_elastic(two(), Curious([]))

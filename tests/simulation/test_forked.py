@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -16,13 +16,15 @@ from optsched.check.referee import check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.io.sources import load
 from optsched.policies.hadar_e import HadarE
+from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.simulation.forked import ForkedRun, copy_rates, run_forked
-from optsched.simulation.forking_policy import Copy, CopyDone, ForkingView
-from optsched.simulation.policy import Knowledge
+from optsched.simulation.engine import run_policy
+from optsched.simulation.forked_run import ForkedRun
+from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
+from optsched.speeds.group_rates import group_rates
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time
 from simulation.forked_instances import gang_instance, table_instance
@@ -174,7 +176,7 @@ def test_jobs_with_stage_profiles_run_at_the_speed_of_one_node() -> None:
     run = forked(instance)
     assert run.unfinished == []
     assert check_schedule(instance, run.schedule, forking=True) == []
-    rates, network = copy_rates(instance), Network.of(instance.cluster)
+    rates, network = group_rates(instance), Network.of(instance.cluster)
     for j, job in enumerate(instance.jobs):
         profile = instance.profiles[str(job.profile)]
         fits = job.gpus <= int(instance.cluster.node_gpus[0])
@@ -185,27 +187,41 @@ def test_jobs_with_stage_profiles_run_at_the_speed_of_one_node() -> None:
 # -- what a policy may not do ---------------------------------------------------------------------------------------------
 
 
+def run_forked(instance: Instance, policy: Any) -> ForkedRun:
+    run = run_policy(instance, policy, PLACEMENTS.get("count")())
+    assert isinstance(run, ForkedRun)
+    return run
+
+
+def copy(job: int, on: Any, work: Any) -> Start:
+    return Start(job, on=on, work=work)
+
+
 class Says:
-    """A policy that assigns what it was made with, in every round."""
+    """A policy that says what it was made with, every 100 s, of jobs that are not finished."""
 
     name = "says"
     knowledge = Knowledge.CLAIRVOYANT
+    uses = ("copies",)
     knows_rates = True
     round = 100.0
-    overhead = 10.0
+    overhead = restart = first_start = 10.0
     copies = 2
 
     def __init__(self, *copies: Any) -> None:
         self.said = copies
 
-    def begin(self, view: ForkingView) -> None:
-        self.heard: list[CopyDone] = []
+    def begin(self, view: View) -> None:
+        self.heard: list[Ended] = []
 
-    def assign(self, view: ForkingView) -> Iterable[Copy]:
+    def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
+        self.heard += view.ended
+        if not view.running and view.active.size:
+            yield from self.assign(view)
+            yield Wake(view.now + self.round)
+
+    def assign(self, view: View) -> Iterable[Decision]:
         return self.said
-
-    def collect(self, view: ForkingView, done: Sequence[CopyDone]) -> None:
-        self.heard += done
 
 
 TWO = Instance([Job("a", gpus=2, duration=50), Job("b", arrival=500, duration=50, gpu_types=("B",))], "2x2:A+1x4:B")
@@ -214,17 +230,17 @@ TWO = Instance([Job("a", gpus=2, duration=50), Job("b", arrival=500, duration=50
 @pytest.mark.parametrize(
     ("copies", "words"),
     [
-        (["a"], "'a' is not a copy"),
-        ([Copy(1, ((2, 1),), 1.0)], "is of a job that is not active"),
-        ([Copy(0, ((0, 1),), 1.0)], r"has the GPUs \(\(0, 1\),\) \(legal: 2 in all\)"),
-        ([Copy(0, ((0, 3), (1, -1)), 1.0)], "has the GPUs"),
-        ([Copy(0, ((3, 2),), 1.0)], "on node 3, which it may not use"),
-        ([Copy(0, ((0, 2),), 0.0)], "has the target 0.0"),
-        ([Copy(0, ((0, 2),), float("nan"))], "has the target nan"),
-        ([Copy(0, ((0, 2),), 51.0)], "are to do more than is left, 50"),
-        ([Copy(0, ((0, 2),), 20.0), Copy(0, ((0, 2),), 20.0)], "not enough GPUs on node 0"),
-        ([Copy(0, ((2, 2),), 20.0), Copy(0, ((2, 2),), 20.0)], "has 2 copies .legal: at most 2, on different nodes"),
-        ([Copy(0, ((v, 2),), 5.0) for v in range(3)], "has 3 copies .legal: at most 2"),
+        (["a"], "'a' is not a decision"),
+        ([copy(1, ((2, 1),), 1.0)], "a copy of job 'b' is started, which is not active"),
+        ([copy(0, ((0, 1),), 1.0)], "is started on 1 GPUs; its gang has 2"),
+        ([copy(0, ((0, 3), (1, -1)), 1.0)], "3 GPUs of node 0, 3 in all: 2 are free"),
+        ([copy(0, ((3, 2),), 1.0)], "2 GPUs of node 3: there is no such node"),
+        ([copy(0, ((0, 2),), 0.0)], "has the work 0.0"),
+        ([copy(0, ((0, 2),), float("nan"))], "has the work nan"),
+        ([copy(0, ((0, 2),), 51.0)], "are to do more than is left, 50"),
+        ([copy(0, ((0, 2),), 20.0), copy(0, ((0, 2),), 20.0)], "2 GPUs of node 0, 2 in all: 0 are free"),
+        ([copy(0, ((2, 2),), 20.0), copy(0, ((2, 2),), 20.0)], "has 2 copies .legal: at most 2, on different nodes"),
+        ([copy(0, ((v, 2),), 5.0) for v in range(3)], "has 3 copies .legal: at most 2"),
     ],
 )
 def test_impossible_copies_are_refused(copies: list[Any], words: str) -> None:
@@ -234,44 +250,87 @@ def test_impossible_copies_are_refused(copies: list[Any], words: str) -> None:
 
 def test_a_type_that_a_job_may_not_use() -> None:
     class Later(Says):
-        def assign(self, view: ForkingView) -> Iterable[Copy]:
-            return [Copy(j, ((0, int(view.gpus[j])),), 10.0) for j in view.active.tolist()]
+        def assign(self, view: View) -> Iterable[Decision]:
+            return [copy(j, ((0, view.gpus(j)),), 10.0) for j in view.active.tolist()]
 
-    with pytest.raises(SimulationError, match="job 'b' is on node 0, which it may not use"):
+    with pytest.raises(SimulationError, match="job 'b' is started on 1 GPUs of node 0, whose GPUs it may not use"):
         run_forked(TWO, Later())
 
 
+def test_a_part_of_a_job_is_for_policies_that_fork() -> None:
+    class Plain(Says):
+        uses = ("nodes",)
+
+    with pytest.raises(SimulationError, match="says so"):
+        run_policy(TWO, Plain(copy(0, ((0, 2),), 1.0)), PLACEMENTS.get("count")())
+
+
 def test_a_policy_hears_what_its_copies_did() -> None:
-    policy = Says(Copy(0, ((0, 2),), 30.0), Copy(0, ((1, 2),), 20.0))
+    policy = Says(copy(0, ((0, 2),), 30.0), copy(0, ((1, 2),), 20.0))
     run = run_forked(TWO.replace(jobs=TWO.jobs[:1]), policy)
-    assert [(done.copy, done.work, done.seconds) for done in policy.heard] == [
-        (c, c.target, c.target) for c in policy.said
-    ]
-    assert run.schedule.end.tolist() == [40, 30]
+    assert [(e.job, e.on, e.work, e.seconds) for e in policy.heard] == [(0, ((1, 2),), 20, 20), (0, ((0, 2),), 30, 30)]
+    assert run.schedule.end.tolist() == [30, 40]
+
+
+def test_a_copy_that_has_done_its_part_leaves_the_job_waiting() -> None:
+    class Halves(Says):
+        def assign(self, view: View) -> Iterable[Decision]:
+            assert view.waiting == [0]
+            left = view.remaining(0)
+            yield copy(0, ((0, 2),), min(left, max(left / 2, 10.0)))
+            assert view.remaining(0) == left
+            assert (view.running, view.waiting, view.held(0)) == ([0], [], ((0, 2),))
+
+    run = run_forked(TWO.replace(jobs=TWO.jobs[:1]), Halves())
+    assert run.schedule.work.tolist() == [25, 12.5, 10, 2.5]
+    assert run.unfinished == []
+
+
+def test_a_stop_ends_all_copies_and_keeps_their_work() -> None:
+    class Interrupts(Says):
+        def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
+            if view.now == 20:
+                assert view.remaining(0) == 30 == view.left[0]
+                assert view.held(0) == ((0, 2), (1, 2))
+                assert view.attained(0) == 80
+                yield Stop(0)
+                assert (view.waiting, view.remaining(0)) == ([0], 30)
+                yield copy(0, ((0, 2),), 30.0)  # begins anew, where it stood
+            elif view.waiting:
+                yield from self.said
+                yield Wake(20)
+
+    run = run_forked(TWO.replace(jobs=TWO.jobs[:1]), Interrupts(copy(0, ((0, 2),), 25.0), copy(0, ((1, 2),), 25.0)))
+    rows = [(s.start, s.end, s.work, len(s.gpus)) for s in run.schedule.segments()]
+    assert rows == [(0, 20, 10, 2), (0, 20, 10, 2), (20, 60, 30, 2)]
 
 
 def test_jobs_that_nobody_assigns_stay_unfinished() -> None:
-    run = run_forked(TWO, Says())
+    class Nobody(Says):
+        def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
+            return ()
+
+    run = run_forked(TWO, Nobody())
     assert run.unfinished == ["a", "b"]
     assert len(run.schedule) == 0
     assert run.rounds == ()
 
 
 @pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"round": 0.0}, "round"),
-        ({"round": float("inf")}, "round"),
-        ({"overhead": 100.0}, "overhead"),
-        ({"overhead": -1.0}, "overhead"),
-        ({"copies": -1}, "copies"),
-    ],
+    ("parameters", "field"),
+    [("round=0", "round"), ("round=inf", "round"), ("overhead=360", "overhead"), ("overhead=-1", "overhead")],
 )
-def test_rounds_must_be_legal(changes: dict[str, Any], field: str) -> None:
+def test_rounds_must_be_legal(parameters: str, field: str) -> None:
+    with pytest.raises(InputError, match=f"hadar-e: {field} = "):
+        simulate(TWO, f"hadar-e:{parameters}")
+    with pytest.raises(InputError, match="too short for these jobs"):
+        simulate(TWO, "hadar-e:round=1e-6,overhead=0")
+
+
+def test_the_number_of_copies_must_be_legal() -> None:
     policy = Says()
-    for name, value in changes.items():
-        setattr(policy, name, value)
-    with pytest.raises(InputError, match=f"says: {field} = "):
+    policy.copies = -1
+    with pytest.raises(InputError, match="says: copies = -1"):
         run_forked(TWO, policy)
 
 
@@ -282,17 +341,18 @@ def test_the_view_keeps_secrets() -> None:
         knowledge = Knowledge.NON_CLAIRVOYANT
         knows_rates = False
 
-        def assign(self, view: ForkingView) -> Iterable[Copy]:
-            for ask in (lambda: view.left, lambda: view.rates, lambda: view.spread_rates):
+        def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
+            groups = view.groups
+            for ask in (lambda: view.left, lambda: groups.rates, lambda: groups.spread_rates, lambda: view.speeds):
                 try:
                     ask()
                 except KnowledgeError as error:
                     seen.append(type(error))
-            assert view.reference(0) == (0, 1.0)
+            assert groups.reference(0) == (0, 1.0)
             return ()
 
     run_forked(TWO, Curious())
-    assert seen == [KnowledgeError] * 6
+    assert seen == [KnowledgeError] * 8
     rates = HadarE()
     run_forked(TWO, rates)
     rates.believed[:] = 0  # a copy: nobody changes what the policy believes

@@ -32,7 +32,7 @@ POLICIES = [
 class Packed:
     """Preempts and shares in plain Python: the shortest remaining job first, anywhere, beside anybody if it must."""
 
-    name, knowledge, shares = "packed", "clairvoyant", True
+    name, knowledge, uses = "packed", "clairvoyant", ("sharing",)
 
     def decide(self, view: Any) -> Any:
         if view.arrived:

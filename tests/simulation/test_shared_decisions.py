@@ -20,7 +20,7 @@ XI = 1.5
 class FirstFit:
     """Shortest first, on idle GPUs and then beside others, wherever there is room."""
 
-    name, knowledge, shares = "first-fit-sharing", "clairvoyant", True
+    name, knowledge, uses = "first-fit-sharing", "clairvoyant", ("sharing",)
 
     def decide(self, view: Any) -> Iterator[Start]:
         for j in sorted(view.waiting, key=lambda j: (view.duration(j), j)):
@@ -69,7 +69,7 @@ def _rigid(seed: int) -> Instance:
 class Scripted:
     """Decides what a list says, at the first time that it is asked."""
 
-    name, knowledge, shares, restart = "scripted", "clairvoyant", True, 0.0
+    name, knowledge, uses, restart = "scripted", "clairvoyant", ("sharing",), 0.0
 
     def __init__(self, *decisions: Any) -> None:
         self._decisions = list(decisions)
@@ -154,7 +154,7 @@ def test_a_third_on_a_gpu_is_refused() -> None:
 
 def test_only_who_shares_may_name_gpus_or_ask_for_neighbours() -> None:
     class Silent(Scripted):
-        shares = False
+        uses = ()
 
     class Curious(Silent):
         def decide(self, view: Any) -> Iterator[Any]:
@@ -162,7 +162,7 @@ def test_only_who_shares_may_name_gpus_or_ask_for_neighbours() -> None:
 
     with pytest.raises(SimulationError, match="a policy that shares GPUs says so"):
         simulate(pair(), Silent(Start(0, gpus=((0, 0),))))
-    with pytest.raises(KnowledgeError, match="does not say that it does"):
+    with pytest.raises(KnowledgeError, match="does not say that it uses sharing"):
         simulate(pair(), Curious())
     with pytest.raises(InputError, match="nothing says what that costs"):
         simulate(Instance([Job("a", duration=1)], "1x1"), FirstFit())

@@ -12,10 +12,10 @@ from simulation.elastic_instances import elastic_instance, scaling
 from optsched.check.context import CheckContext
 from optsched.check.elastic import judge_elastic
 from optsched.check.schedule_document import document_of
+from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment
-from optsched.simulation.forking_policy import Places
 from optsched.speeds.goodput import Goodputs, batches_of, iterations_with, split
 from optsched.speeds.segment_paces import segment_paces
 

@@ -32,7 +32,7 @@ TABLE = Throughputs(
 class Names:
     """Starts every job at once on the nodes it is told."""
 
-    name, knowledge, names_nodes = "names", "clairvoyant", True
+    name, knowledge, uses = "names", "clairvoyant", ("nodes",)
 
     def __init__(self, *on: tuple[tuple[int, int], ...]) -> None:
         self.on = on

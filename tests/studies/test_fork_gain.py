@@ -10,7 +10,7 @@ from simulation.fork_lp import makespan_lp
 
 from optsched.check.referee import check_schedule
 from optsched.policies.simulate import simulate
-from optsched.simulation.forked import copy_rates
+from optsched.speeds.group_rates import group_rates
 from optsched.studies.fork_gain import (
     COPIES,
     NODE_SPEEDS,
@@ -43,7 +43,7 @@ def test_an_instance_is_what_the_sheet_says() -> None:
     speeds = []
     for seed in range(20):
         instance = fork_instance(6, seed)
-        rate = copy_rates(instance)
+        rate = group_rates(instance)
         seconds = instance.work / rate.max(axis=1)
         assert ((seconds >= 600) & (seconds <= 6000)).all()
         speeds.append((rate / rate.sum(axis=1, keepdims=True)).mean(axis=0))
@@ -54,7 +54,7 @@ def test_an_instance_is_what_the_sheet_says() -> None:
 
 def test_both_lps_by_another_road(measured: dict[int, list[ForkGain]]) -> None:
     for each in (gain for gains in measured.values() for gain in gains):
-        rate, steps = copy_rates(each.instance), each.instance.work
+        rate, steps = group_rates(each.instance), each.instance.work
         assert each.fork == pytest.approx(makespan_lp(rate, steps, fork=True), rel=1e-9)
         assert each.no_fork == pytest.approx(makespan_lp(rate, steps, fork=False), rel=1e-9)
         assert each.most >= 1 - 1e-12

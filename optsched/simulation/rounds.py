@@ -1,0 +1,78 @@
+"""Rounds as a service: a policy that uses them is asked only at multiples of its ``round`` after the first arrival.
+
+Who arrives at the instant of one (`optsched.simulation.instant`) is in it. Where nothing runs after a decision, the next one
+is taken when another job has come.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError, SimulationError
+from optsched.problem.instance import Instance
+from optsched.simulation.instant import next_tick
+from optsched.simulation.policy import Use
+from optsched.speeds.duration import paces
+from optsched.speeds.goodput import Goodputs
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
+PATIENCE = 1000  # rounds, or restarts if these are longer, in which nobody works
+
+
+class Rounds:
+    """When a policy is asked next. ``length`` seconds; ``restart``: of a job that changes its GPUs."""
+
+    def __init__(self, policy: Any, instance: Instance, uses: frozenset[Use]) -> None:
+        self.name, self.length, self.restart = policy.name, float(policy.round), float(getattr(policy, "restart", 0.0))
+        if not (math.isfinite(self.length) and self.length > 0):
+            legal = "a finite number of seconds > 0"
+            raise InputError("not legal", field=f"{self.name}: round", value=policy.round, legal=legal)
+        require_rounds(self.name, self.length, _longest(instance, Use.WIDTHS in uses) + self.restart)
+        self._first = float(instance.arrival.min(initial=math.inf))
+        self._next = math.inf
+        self._fruitless = 0
+
+    def begins(self, now: float) -> bool:
+        """Does a round begin at the instant of ``now``?"""
+        return float(next_tick(now, self._first, self.length)) <= now
+
+    def waits(self, now: float, *, news: bool) -> float:
+        """When it is asked next, between two rounds; ``news``: jobs have come."""
+        if news and self._next == math.inf:
+            self._next = float(next_tick(now, self._first, self.length))
+        return self._next
+
+    def asked(self, now: float, *, busy: bool) -> float:
+        """When it is asked next, after a decision at ``now`` that left GPUs ``busy`` or none."""
+        k = round((now - self._first) / self.length)
+        self._next = self._first + (k + 1) * self.length if busy else math.inf
+        return self._next
+
+    def watch(self, now: float, paid: Floats) -> None:
+        """`SimulationError` where all jobs have been moved again and again before any had worked: ``paid`` of who runs."""
+        self._fruitless = self._fruitless + 1 if paid.size and (paid >= now).all() else 0
+        if self._fruitless * self.length > PATIENCE * max(self.length, self.restart):
+            raise SimulationError(
+                f"policy {self.name} at {now:g} s after the first arrival: for {self._fruitless:,} rounds of "
+                f"{self.length:g} s no job has worked: its GPUs change before its restart of {self.restart:g} s is over"
+            )
+
+
+def require_rounds(name: str, length: float, longest: float) -> None:
+    """`InputError` where a job of ``longest`` seconds alone has more than `MOST_ROUNDS` of them."""
+    if longest / length > MOST_ROUNDS:
+        legal = f"at least {longest / MOST_ROUNDS:.3g} s: a run of at most {MOST_ROUNDS:g} rounds"
+        raise InputError("too short for these jobs", field=f"{name}: round", value=length, legal=legal)
+
+
+def _longest(instance: Instance, any_width: bool) -> float:
+    # Seconds of the longest job alone at its fastest.
+    if not any_width:
+        return float((instance.work * paces(instance)[0]).max(initial=0.0))
+    goodputs = Goodputs(instance)
+    best = [float(goodputs.table(j).max(initial=0.0)) for j in range(instance.n)]
+    return max((w / v for w, v in zip(instance.work.tolist(), best, strict=True) if v > 0), default=0.0)
