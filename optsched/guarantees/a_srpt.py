@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.guarantees.assumptions import any_free_gpus, broken, one_gpu_type
+from optsched.guarantees.assumptions import any_free_gpus, broken, one_gpu_type, own_network
 from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee, late, told
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
@@ -131,6 +131,7 @@ def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple
     return broken(
         one_gpu_type(instance),
         any_free_gpus(placement, instance),
+        own_network(instance),
         None if policy.backfill in ("none", "shadow") else f"backfill={policy.backfill} may let a job wait for ever",
     )
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
+from optsched.speeds.interface_sharing import communicating
 
 
 def broken(*found: str | None) -> tuple[str, ...]:
@@ -33,6 +34,11 @@ def one_gpu_type(instance: Instance) -> str | None:
 def known_durations(instance: Instance) -> str | None:
     """No job's time depends on its placement."""
     return "the time of some jobs depends on their placement" if np.isnan(instance.duration).any() else None
+
+
+def own_network(instance: Instance) -> str | None:
+    """No job's time depends on who else sends over the network."""
+    return "jobs contend for the network" if communicating(instance).any() else None
 
 
 def one_gpu_jobs(instance: Instance) -> str | None:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds.fluid_cost import SAFE, fluid_costs
-from optsched.guarantees.assumptions import broken
+from optsched.guarantees.assumptions import broken, own_network
 from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
 from optsched.policies.hadar_ledger import Ledger, Request
 from optsched.policies.hadar_prices import PriceFunction
@@ -199,6 +199,7 @@ def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple
         None if policy.utility == "throughput" else f"utility={policy.utility} is not what total_utility adds up",
         None if policy.price_exponent == "safe" else "naive prices: their dual is not feasible",
         "the speed of jobs with stage profiles depends on more than GPU types" if instance.staged.any() else None,
+        own_network(instance),
     )
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.guarantees.assumptions import broken
+from optsched.guarantees.assumptions import broken, own_network
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
@@ -60,6 +60,7 @@ def _assumed(instance: Instance) -> Iterable[str | None]:
     yield None if total > cluster.gpus else "they fit side by side"
     placed = bool((instance.gpus < cluster.gpus).any() and np.isnan(instance.duration).any())
     yield "the time of some job depends on its placement" if placed else None
+    yield own_network(instance)
     yield None if instance.unrestricted else "some jobs may not use every GPU"
     fits = bool((instance.gpu_memory.sum() <= cluster.node_memory).all())
     yield None if fits else "some GPU has no room for both with their largest sub-batches"

@@ -606,6 +606,8 @@ class Instance:
             kinds = list(dict.fromkeys(self.kinds))
             table = self.interference.table(kinds)
             h.update(json.dumps([self.interference.ratio, self.kinds, [row.tolist() for row in table]]).encode())
+        if self.contention is not None and (self.staged | self.scaled).any():  # jobs that declare communication
+            h.update(b"contention" + json.dumps(self.contention.to_json()).encode())
         return h.hexdigest()
 
     def to_json(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve_state import EXCLUSIVE, METHODS, Method, MethodReport, SolveState
 from optsched.speeds.duration import seconds_alone
+from optsched.speeds.interface_sharing import communicating
 
 __all__ = ["Solution", "model_names", "solve"]
 
@@ -79,6 +80,8 @@ def solve(
     what jobs pay beyond their arrival: `SolveState.at_stake`). Times count from the first arrival, so that neither the
     epoch of a log nor its unit has a part in this. A method whose numbers fail gives way to the next one that applies,
     and at last to the interval between the best certificate and the best schedule; ``note`` says so.
+    No method knows of contention between whole jobs, which only slows: a schedule in which nobody is slowed is optimal all
+    the same; the referee refuses the others, and a bound may be all that is left.
 
     Raises
     ------
@@ -120,9 +123,7 @@ def _run(state: SolveState, named: Method | None) -> Solution:
     if state.instance.n == 0:
         return _solution(state, "none", MethodReport("none"))
     if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
-        return _solution(
-            state, "list", MethodReport("list schedule", note="no schedule came out of numbers this far apart")
-        )
+        return _solution(state, "list", MethodReport("list schedule", note=_why_none(state)))
     method = named or _choose(state, PREFERRED)
     if method is None:
         return _solution(state, "list", _list_only(state))
@@ -132,6 +133,12 @@ def _run(state: SolveState, named: Method | None) -> Solution:
     if state.closed and named is None:
         return _solution(state, "list", MethodReport("combinatorial bound"))
     return _with_fallbacks(state, method)
+
+
+def _why_none(state: SolveState) -> str:
+    if communicating(state.instance).any():
+        return "jobs contend for the network, of which no method knows"
+    return "no schedule came out of numbers this far apart"
 
 
 def _begin(state: SolveState) -> None:

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError, RowErrors
+from optsched.io.sources import load
 from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 
 FULL = Job(
@@ -252,6 +254,14 @@ def test_the_digest_covers_the_order_of_jobs_and_the_bounds_of_ids() -> None:
     one = Instance([Job("a\x1fb", duration=1), Job("c", duration=1)], "1x1")
     other = Instance([Job("a", duration=1), Job("b\x1fc", duration=1)], "1x1")
     assert one.digest != other.digest
+
+
+def test_the_digest_covers_contention_where_whole_jobs_communicate() -> None:
+    quiet = load("all-four").replace(contention=None)
+    digests = {quiet.digest, *(quiet.replace(contention=Contention(1e-9, eta)).digest for eta in (0.0, 1e-9))}
+    assert len(digests) == 3
+    plain = Instance([Job("a", duration=1)], "1x1")  # decides nothing there
+    assert plain.replace(contention=Contention(1e-9)).digest == plain.digest
 
 
 def test_the_digest_covers_nothing_else() -> None:
