@@ -200,10 +200,11 @@ SHARING_CLUSTER = ShippedRecipe(
     (),
     "total_flow_time",
 )
-# All speed models together: stage graphs, table speeds, scalings and durations on 64 GPUs of three types, two jobs a GPU.
+# All speed models together: stage graphs, table speeds, scalings and durations on 64 GPUs of three types, two jobs a GPU,
+# and jobs that span nodes slow each other down.
 ALL_FOUR = ShippedRecipe(
     "all-four",
-    "P64|r_j,size_j,p_j(placement,type,batch),two a GPU|sum C_j - r_j",
+    "P64|r_j,size_j,p_j(placement,type,batch),two a GPU,contention|sum C_j - r_j",
     "all-four",
     1,
     {},

@@ -1,7 +1,8 @@
-"""One instance with all speed models, GPU types, memory and sharing: policies of all kinds beside bounds of their class."""
+"""One instance with all speed models, GPU types, memory, sharing and contention: policies beside bounds of their class."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from optsched.io.sources import load
 from optsched.policies.simulate import simulate
 from optsched.problem.throughputs import Throughputs
 from optsched.simulation.run import Run
+from optsched.speeds.interface_sharing import communicating
 from optsched.speeds.type_speeds import type_speeds
 
 README = Path(__file__).parents[2] / "README.md"
@@ -66,6 +68,8 @@ def test_all_speed_models_are_there() -> None:
     assert (made.n, made.cluster.gpus, len(made.cluster.gpu_types)) == (160, 64, 3)
     assert [int(each.sum()) for each in (made.staged, made.tabled, made.scaled, ~made.profiled)] == [40] * 4
     assert made.interference is not None
+    assert made.contention is not None
+    assert communicating(made).sum() > 30
     assert set(made.gpu_memory.tolist()) >= {4e9, 6e9, 10e9}
 
 
@@ -97,6 +101,18 @@ def test_fifteen_lines_preempt_share_and_choose_types() -> None:
     assert found.value(OBJECTIVE) < min(
         run(policy).value(OBJECTIVE) for policy in ("fifo:skip=true", "srtf", "sjf-bsbf")
     )
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, "packed"])
+def test_contention_slows_jobs_that_span_nodes(policy: str) -> None:
+    quiet = instance().replace(contention=None)
+    found = simulate(quiet, own_policy() if policy == "packed" else policy)
+    if found.schedule_class in ("forking", "elastic"):  # their engines, and the referee of these classes, know of none
+        assert found.value(OBJECTIVE) == run(policy).value(OBJECTIVE)
+        return
+    assert found.value(OBJECTIVE) < run(policy).value(OBJECTIVE)
+    forged = dataclasses.replace(found.schedule, instance=instance())
+    assert {each.rule for each in check_schedule(instance(), forged, preemptive=found.preemptive)} == {"rate"}
 
 
 @pytest.mark.parametrize("policy", ["hadar", "a-srpt", "sjf-bsbf", "packed"])

@@ -1,4 +1,4 @@
-"""Recipe ``all-four``: jobs of all four speed models on three GPU types, where two may share a GPU.
+"""Recipe ``all-four``: jobs of all four speed models on three GPU types, which share GPUs in pairs and the network.
 
 A quarter of the jobs each, in random order:
 
@@ -12,6 +12,7 @@ Gangs follow ``gpus``. A number of law ``duration`` is the seconds that a job ta
 first GPU type, or where it fits; it becomes iterations, rounded up. Arrivals have exponential gaps, rounded down to seconds;
 the mean gap gives the ``load``: sum_j g_j seconds_j / (G n gap). A job without a scaling profile takes one of `BYTES` on
 each of its GPUs, and a GPU has what `MEMORY` says of its type: not all pairs fit. ``xi``: slow-down of two jobs on a GPU.
+Jobs that span nodes contend for the network (`optsched.speeds.interface_sharing`): b = 1 / ``nic``, eta = ``penalty`` b.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, cluster, durations, gangs, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, cluster, durations, gangs, integer, named, non_negative, number, recipe
 from optsched.io.traces.recipes.ddl_cluster import profiles_of
 from optsched.io.traces.recipes.gavel_continuous import speeds_on
 from optsched.io.traces.recipes.sharing_cluster import some_batch, with_memory
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.cluster import Cluster
+from optsched.problem.contention import ETHERNET_10G, Contention
 from optsched.problem.profile import Profile
 from optsched.speeds.built_in_scalings import built_in_scalings
 from optsched.speeds.model_zoo import MODELS
@@ -48,6 +50,7 @@ WIDEST_MEASURED = 8  # of the table
 MEMORY = {"V100": 32e9, "P100": 16e9, "K80": 12e9}
 BYTES = (4e9, 6e9, 10e9)
 KINDS = 4
+PENALTY = round(ETHERNET_10G.penalty / ETHERNET_10G.seconds_per_byte, 4)
 
 Row = dict[str, Any]
 
@@ -62,9 +65,10 @@ Row = dict[str, Any]
     duration=durations("lognormal:mean=3600,sigma=1.2", "law of the seconds alone"),
     gpus=gangs("weights:1=40,2=20,4=20,8=15,16=5"),
     xi=slowdowns("1.3"),
+    penalty=non_negative(PENALTY, "eta / b: what every other transfer on an interface costs on top of its share"),
 )
 def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
-    """Stage graphs, table speeds, scalings and durations together, on GPUs of three types that two jobs may share."""
+    """Stage graphs, table speeds, scalings and durations together, on GPUs of three types and a network that jobs share."""
     of_jobs, of_arrivals, of_xi = rng.spawn(3)
     where, jobs = _with_hardware(values), values["jobs"]
     gang = values["gpus"].at_most(where.gpus).draw(of_jobs, jobs)
@@ -93,6 +97,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
         else None,
         scalings={name: scalings[name] for name in SCALED if name in models},
         interference=interference_of(values["xi"], models, of_xi),
+        contention=Contention(1 / values["nic"], values["penalty"] / values["nic"]),
     )
 
 
