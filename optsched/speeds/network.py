@@ -1,7 +1,8 @@
 """Bandwidths between the GPUs of a cluster, as one job sees them: inside a node, and from node to node.
 
 A GPU's share of its node's network interface is static, NIC bandwidth / GPUs of the node, so that the speed of a job never
-depends on other jobs: the model under the theorems on A-SRPT. Bytes per second.
+depends on other jobs: the model under the theorems on A-SRPT. (What contention adds where an instance states it:
+`optsched.speeds.interface_sharing`.) Bytes per second.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from numba import njit
 
 from optsched.compiled import without_interpreting
 from optsched.heap import pop, push
+from optsched.io.traces.generate import generate
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
@@ -132,6 +133,21 @@ def test_events_per_cpu_second_where_many_jobs_run(benchmark: Any, nodes: int, p
     alone = cpu_seconds(lambda: engine(instance, chosen))
     benchmark.extra_info["events_per_second"] = int(state.world[0].events) / alone
     assert state.world[0].finished == instance.n
+
+
+@pytest.mark.bench
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("policy", ["fifo:skip=true+first-fit", "srtf+first-fit", "fifo:skip=true+consolidated"])
+def test_what_contention_for_the_network_costs(benchmark: Any, policy: str) -> None:
+    made, chosen = generate("all-four", seed=1, jobs=20_000), specify(policy)
+    quiet = made.replace(contention=None)
+    with without_interpreting():
+        run = benchmark.pedantic(run_policy, (made, chosen.policy, chosen.placement), rounds=1, warmup_rounds=1)
+        alone = cpu_seconds(lambda: run_policy(made, chosen.policy, chosen.placement))
+        without = cpu_seconds(lambda: run_policy(quiet, chosen.policy, chosen.placement))
+    benchmark.extra_info["events_per_second"] = run.events / alone
+    benchmark.extra_info["ratio_to_no_contention"] = alone / without
+    assert run.unfinished == []
 
 
 @pytest.mark.bench

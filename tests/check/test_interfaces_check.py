@@ -37,7 +37,7 @@ def rules(schedule: Schedule) -> set[str]:
     return {each.rule for each in check_schedule(schedule.instance, schedule)}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [*POLICIES, "srtf:restart=2+first-fit", "a-srpt:backfill=shadow", "hadar:round=3"])
 def test_runs_of_the_engine_are_accepted(policy: str) -> None:
     for seed in SEEDS:
         assert rules(run(policy, seed)) == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,14 @@ import pytest
 import optsched as osd
 from optsched.compiled import without_interpreting
 from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
+from optsched.simulation.entry_points import EntryPoints
+from optsched.simulation.policy import Order
+from optsched.simulation.records import RUNNING, WAITING
+from optsched.simulation.state import new_state
 from simulation.contending_world import first_fit, play, random_contending_instance, worth
 
 SEEDS = range(12)
@@ -66,6 +72,26 @@ def test_first_come_first_served_completes_when_a_naive_simulator_says() -> None
         made = random_contending_instance(seed)
         found = _schedule(made, "fifo:skip=true+first-fit").completion
         np.testing.assert_allclose(found, play(made, first_fit), rtol=1e-9)
+
+
+def test_a_start_or_an_end_settles_those_on_its_interfaces_and_nobody_else() -> None:
+    # gangs of three on nodes of two: the first two meet on the second node, the last two on the fifth
+    jobs = [osd.Job(str(j), arrival=j, gpus=3, iterations=30 - 7 * j, profile="net", batch_size=3) for j in range(4)]
+    scaling = osd.Scaling(0.5, 0.0, across=0.5)
+    made = Instance(jobs, "6x2", scalings={"net": scaling}, contention=Contention(1.0))
+    placement = specify("fifo+first-fit").placement
+    state, site = new_state(made, Order(key=made.arrival), placement)
+    engine, settled = EntryPoints(state, site), []
+    while (t := engine.next_time()) < math.inf:
+        engine.apply_events(t)
+        for j in np.flatnonzero(state.jobs["status"] == WAITING).tolist():
+            engine.start(j, engine.place(placement.place, j))
+        running = np.flatnonzero(state.jobs["status"] == RUNNING)
+        paid = state.executions["paid"][state.jobs["execution"][running]]
+        settled.append((running.tolist(), [j for j, since in zip(running.tolist(), paid, strict=True) if since == t]))
+    assert settled[:4] == [([0], [0]), ([0, 1], [0, 1]), ([0, 1, 2], [2]), ([0, 1, 2, 3], [2, 3])]
+    # then the last job ends first, which sets the third free, and so on
+    assert settled[4:] == [([0, 1, 2], [2]), ([0, 1], []), ([0], [0]), ([], [])]
 
 
 @pytest.mark.study
