@@ -165,7 +165,7 @@ def new_state(
         random=placement.random_state(),
         tables=speed_tables(instance, node),
         neighbours=None if sharing is None else _neighbours(instance, sharing.rates),
-        interfaces=new_interfaces(instance, at_once, 1 if sharing is None else 2),
+        interfaces=None if Use.WIDTHS in uses else new_interfaces(instance, at_once, 1 if sharing is None else 2),
     )
     return state, site
 
