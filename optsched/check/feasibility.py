@@ -82,7 +82,7 @@ def judge(context: CheckContext, *, preemptive: bool, forking: bool = False, ela
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
         judge_gangs(context, found)
         judge_exclusive(context, found)
-        rate(context, found, contention=not (forking or elastic))
+        rate(context, found, contention=not elastic)
         if not forking:
             one_place(context, found)
         if not preemptive:
