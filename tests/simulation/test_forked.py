@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
@@ -19,7 +20,9 @@ from optsched.policies.hadar_e import HadarE
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
+from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.engine import run_policy
 from optsched.simulation.forked_run import ForkedRun
@@ -182,6 +185,18 @@ def test_jobs_with_stage_profiles_run_at_the_speed_of_one_node() -> None:
         fits = job.gpus <= int(instance.cluster.node_gpus[0])
         alone = 1 / iteration_time(profile, network, [0] * job.gpus) if fits else 0
         assert rates[j, 0] == pytest.approx(alone)
+
+
+def test_gangs_that_span_nodes_contend_for_the_network() -> None:
+    jobs = [Job(name, gpus=3, iterations=100, profile="m", batch_size=3) for name in "ab"]
+    quiet = Instance(jobs, "3x2", scalings={"m": Scaling(0.5, 0.1, across=1.0)})
+    busy = quiet.replace(contention=Contention(1e-9, 2e-10))  # both are on the interface of the second node
+    alone, beside = forked(quiet), forked(busy)
+    assert [sorted({v for v, _ in s.gpus}) for s in beside.schedule.segments()] == [[0, 1], [1, 2]]
+    assert beside.value() > 1.1 * alone.value()
+    assert check_schedule(busy, beside.schedule, forking=True) == []
+    forged = dataclasses.replace(alone.schedule, instance=busy)
+    assert {each.rule for each in check_schedule(busy, forged, forking=True)} == {"rate"}
 
 
 # -- what a policy may not do ---------------------------------------------------------------------------------------------
