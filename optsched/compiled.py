@@ -145,6 +145,14 @@ def without_interpreting() -> Iterator[None]:
         _spent.impatient = before
 
 
+def _widened(argument: Any) -> Any:
+    # The type of an argument with its integers as int64; a literal is no type of its own.
+    plain = types.unliteral(argument)
+    if isinstance(plain, types.BaseTuple) and not isinstance(plain, types.BaseNamedTuple):
+        return types.BaseTuple.from_types([_widened(each) for each in plain])
+    return types.int64 if plain in (types.int8, types.int16, types.int32) else plain
+
+
 class Stopwatch:
     """CPU seconds of this process since it was made, without those spent on compiling."""
 
@@ -250,9 +258,13 @@ class Function(CPUDispatcher):  # type: ignore[misc]
                 _spent.waiting += time.perf_counter() - since
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """As numba's: called by compiled code, in its only form where one is declared."""
+        """As numba's: called by compiled code, in its only form where one is declared.
+
+        Integers are int64, whatever array or constant they come from: else numba would compile a function anew for every
+        mixture of them, and everything that it calls.
+        """
         self.prepare()
-        return super().get_call_template(args, kws)
+        return super().get_call_template(tuple(map(_widened, args)), kws)
 
     def _open_cache(self) -> None:
         folder, kept = _folder(_stamp(Path(self.py_func.__code__.co_filename))), numba.config.CACHE_DIR

@@ -76,7 +76,7 @@ def new_shadow(gpus: Ints, kind: Ints, total: int, *, safe: bool) -> Shadow:
     return Shadow(state, jobs, kinds, ends, members, np.full(2 * members.size, np.inf), new_usage(2 * n if safe else 0))
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def _pop_end(s: Shadow) -> float:
     q, first = s.state[0], s.ends[0]
     end, job = first.key, first.number
@@ -101,7 +101,7 @@ def _reserve(s: Shadow, job: int, now: float, delay: float) -> None:
     take(s.usage, job, start + own.longest, -own.gpus)
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def _set_shortest(s: Shadow, job: int, seconds: float) -> None:
     own, kind = s.jobs[job], s.kinds[s.jobs[job].kind]
     base, i = 2 * kind.first, kind.leaves + own.nth

@@ -61,7 +61,7 @@ def _hang(p: Usage, over: int, left: bool, x: int) -> None:
         p.changes[over].right = x
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def _sum_up(p: Usage, depth: int) -> None:
     # Sums of the nodes on the path, the deepest first.
     while depth > 0:
@@ -77,7 +77,7 @@ def _sum_up(p: Usage, depth: int) -> None:
             node.total += p.changes[node.right].total
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def _above(p: Usage, x: int) -> tuple[int, int]:
     # Who hangs over x, or would, and how many nodes there are on the path to it.
     over, y, depth = p.changes.size - 1, p.changes[p.changes.size - 1].left, 0
@@ -112,7 +112,7 @@ def _enter(p: Usage, x: int) -> None:
     _sum_up(p, depth)
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def _leave(p: Usage, x: int) -> None:
     over, depth = _above(p, x)
     left = over == p.changes.size - 1 or _precedes(p, x, over)

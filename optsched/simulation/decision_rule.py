@@ -124,7 +124,7 @@ def sleep(s: State, question: Question) -> None:
     w.tick = question.wakes[0] if news.wakes > 0 else np.inf
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def offer(place: Any, s: State, site: Site, question: Question, j: int, row: int) -> float:
     """Seconds that a unit of work of ``j`` takes on the GPUs that the placement gives it of ``pools[row]``; inf: no room.
 
