@@ -3,8 +3,9 @@
 ``admit(job, links, numbers) -> bool`` is asked about ready transfers in their order: about each when it becomes ready, and
 again whenever another one has ended on one of its nodes; those admitted before it run already. (At any other moment AdaDUAL
 and SRSF(k) would say no again. The k-way rule could change its mind when another transfer *starts*; it is not asked then.)
-It may look at everything in `optsched.simulation.links.Links` and must change nothing. A transfer that waits while nothing
-runs on its nodes is only asked about again when one has ended there. ``numbers`` are those of the policy's order, then nan.
+It may look at everything in `optsched.simulation.links.Links` and change only its scratch, ``senders``. A transfer that
+waits while nothing runs on its nodes is only asked about again when one has ended there. ``numbers`` are those of the
+policy's order, then nan.
 """
 
 from __future__ import annotations

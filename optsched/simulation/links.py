@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.compiled import njit
+from optsched.compiled import njit, record
 from optsched.heap import KERNEL, Floats, Ints
 from optsched.simulation.next_event import new_tree, set_clock
 
@@ -22,6 +22,12 @@ STARTED, CONTENDED = (
     0,
     1,
 )  # Links.counters: transfers that started, and those that found another one on one of their nodes
+
+# A place in the list of a node, of the jobs that still send.
+SENDING = record(after="int", before="int")
+# Scratch of rules. Of a job: what was found of it, where a search of its nodes stands. Not of this job but of the nth: the
+# jobs looked at, a stack, and what was found.
+SENDER = record(verdict="int", entry="int", other="int", visited="int", stacked="int", leads="int")
 
 
 class Links(NamedTuple):
@@ -47,6 +53,9 @@ class Links(NamedTuple):
     head: Ints  # i64[N]: first entry of a node, -1: none
     after: Ints
     before: Ints
+    sends: Ints  # i64[N]: the same of jobs whose all-reduces are not all finished, whether one runs or not
+    sending: Any  # SENDING[W]
+    senders: Any  # SENDER[n]
     running: Ints  # i64[N]: transfers that have started, whether they move yet or not
     moving: Ints  # i64[N]
     busy: Floats  # f64[N]: seconds in which something moved, up to `busy_from`
@@ -84,6 +93,9 @@ def new_links(
         head=np.full(nodes, -1, dtype=np.int64),
         after=np.full(entries, -1, dtype=np.int64),
         before=np.full(entries, -1, dtype=np.int64),
+        sends=np.full(nodes, -1, dtype=np.int64),
+        sending=np.zeros(entries, dtype=SENDING),
+        senders=np.zeros(n, dtype=SENDER),
         running=np.zeros(nodes, dtype=np.int64),
         moving=np.zeros(nodes, dtype=np.int64),
         busy=np.zeros(nodes),
@@ -159,6 +171,29 @@ def _refresh_node(s: Any, node: int) -> None:
 
 
 @njit(**KERNEL)
+def begin_sending(s: Any, j: int) -> None:
+    """The first all-reduce of job j, whose nodes are known, is to come."""
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        node = s.job_node[e]
+        s.sending[e].before, s.sending[e].after = -1, s.sends[node]
+        if s.sends[node] >= 0:
+            s.sending[s.sends[node]].before = e
+        s.sends[node] = e
+
+
+@njit(**KERNEL)
+def _end_sending(s: Any, j: int) -> None:
+    for e in range(s.first[j], s.first[j] + s.span[j]):
+        before, after = s.sending[e].before, s.sending[e].after
+        if before >= 0:
+            s.sending[before].after = after
+        else:
+            s.sends[s.job_node[e]] = after
+        if after >= 0:
+            s.sending[after].before = before
+
+
+@njit(**KERNEL)
 def begin_moving(s: Any, j: int) -> None:
     """The latency of the transfer of job j is over."""
     now = s.clock[NOW]
@@ -203,6 +238,8 @@ def end_transfer(s: Any, j: int) -> None:
     s.clock[WORST] = max(s.clock[WORST], abs(s.moved[j] - s.message[j]) / s.message[j])
     s.state[j], s.left[j] = ABSENT, 0.0
     s.transfers_left[j] -= 1
+    if s.transfers_left[j] == 0:
+        _end_sending(s, j)
     set_clock(s.tree, j, np.inf)
     for e in range(s.first[j], s.first[j] + s.span[j]):
         node = s.job_node[e]

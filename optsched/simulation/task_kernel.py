@@ -26,6 +26,7 @@ from optsched.simulation.links import (
     LATENT,
     NOW,
     begin_moving,
+    begin_sending,
     end_transfer,
     is_asked,
     join_waiting,
@@ -253,6 +254,8 @@ def _settle(s: Any, j: int) -> None:
             span += 1
     links.span[j] = span
     links.transfers_left[j] = s.iterations[j] if span > 1 and links.message[j] > 0.0 else 0
+    if links.transfers_left[j] > 0:
+        begin_sending(links, j)
     s.placed[j] = links.clock[NOW]
     s.counters[PLACED] += 1
     s.gpu_key[j] = _key(s.gpu_rule, s, j)

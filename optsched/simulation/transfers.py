@@ -25,6 +25,7 @@ from optsched.simulation.links import (
     PENALTY,
     SECONDS_PER_BYTE,
     WORST,
+    begin_sending,
     end_transfer,
     is_asked,
     join_waiting,
@@ -46,6 +47,8 @@ _F, _I = types.float64[::1], types.int64[::1]
 def _run(admit: Any, s: Any, numbers: Any, release: Any, by_release: Any, done: Any) -> bool:
     """Fill ``done``; did everything end? (If not, something waits for ever.)"""
     following, waiting = 0, 0
+    for j in range(release.size):
+        begin_sending(s, j)
     while True:
         t = s.tree[1]
         if following < release.size:

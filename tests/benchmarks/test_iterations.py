@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from numba import njit
 
+from optsched.compiled import without_interpreting
 from optsched.io.traces.generate import generate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
@@ -72,3 +73,19 @@ def test_tasks_per_cpu_second(benchmark: Any, scale: int, spec: str) -> None:
     benchmark.extra_info["ratio"] = alone / floor
     assert not made.unfinished
     assert tasks >= 2 * int((instance.gpus * instance.iterations).sum())
+
+
+@pytest.mark.bench
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("spec", ["srsf:k=1", "leader-first"])
+def test_tasks_per_cpu_second_of_many_jobs(benchmark: Any, spec: str) -> None:
+    """5,000 jobs on 1,000 GPUs; what leader-first looks at before a transfer does not grow with the jobs."""
+    instance, chosen = generate("ada-srsf", 1, jobs=5000, scale=10).replace(cluster="250x4"), specify(spec)
+    policy: Any = chosen.policy
+    with without_interpreting():
+        run_iterations(workload(10), policy, chosen.placement)  # compiles
+        made = benchmark.pedantic(run_iterations, (instance, policy, chosen.placement), rounds=1)
+        alone = cpu_seconds(lambda: run_iterations(instance, policy, chosen.placement, record=False))
+    benchmark.extra_info["tasks"] = made.events
+    benchmark.extra_info["tasks_per_second"] = made.events / alone
+    assert not made.unfinished

@@ -8,13 +8,13 @@ from simulation.task_instances import random_task_instance
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.policies.leader_first import LeaderFirst, exchange
+from optsched.policies.leader_first import FOLLOWS, LEADS, LeaderFirst, exchange, leader
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.iterations import TaskRun
-from optsched.simulation.links import NOW, READY, new_links
+from optsched.simulation.links import NOW, READY, begin_sending, end_transfer, new_links
 from optsched.simulation.task_policy import TaskJobs
 
 LINK = Contention(1, 0.25)
@@ -135,3 +135,43 @@ def test_the_gain_on_sixty_seeds_excludes_zero(other: str) -> None:
 def test_it_names_an_illegal_parameter(field: str, value: float) -> None:
     with pytest.raises(InputError, match=f"leader-first: {field}"):
         LeaderFirst(**{field: value})
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_leaders_are_those_of_a_walk_through_all_jobs(seed: int) -> None:
+    # jobs by importance; one leads where no node of its gang is led yet
+    rng = np.random.default_rng(seed)
+    n, nodes = int(rng.integers(2, 30)), int(rng.integers(2, 8))
+    gangs = [rng.permutation(nodes)[: rng.integers(1, nodes + 1)] for _ in range(n)]
+    span = np.array([gang.size for gang in gangs], dtype=np.int64)
+    first = np.concatenate([[0], np.cumsum(span)]).astype(np.int64)
+    place = np.concatenate(gangs).astype(np.int64)
+    links = new_links(np.ones(n), first, span, place, nodes, np.ones(3), 0 * span, np.zeros((0, 0)))
+    links.transfers_left[:] = rng.integers(1, 4, n)
+    for j in range(n):
+        begin_sending(links, j)
+    gone = rng.permutation(n)[: n // 4]
+    links.pace[gone] = 1.0
+    for j in gone.tolist():
+        links.transfers_left[j] = 1
+        links.head[links.job_node[first[j] : first[j + 1]]] = -1
+        end_transfer(links, j)
+    numbers = np.ones(1 + 3 * n)
+    numbers[1::3] = rng.integers(1, 4, n)  # ties
+    importance = numbers[1::3] * links.transfers_left
+    led = np.full(nodes, -1)
+    for j in sorted(range(n), key=lambda j: (importance[j], j)):
+        if links.transfers_left[j] > 0 and (led[gangs[j]] < 0).all():
+            led[gangs[j]] = j
+    for j in range(n):
+        if links.transfers_left[j] == 0:
+            continue
+        seen = 0
+        for node in gangs[j].tolist():
+            found, seen = leader(links, numbers, j, node, seen)
+            other = int(led[node])
+            before = other >= 0 and (importance[other], other) < (importance[j], j)
+            assert found == (other if before else -1)
+        for other in links.senders["visited"][:seen].tolist():
+            assert links.senders["verdict"][other] == (LEADS if (led[gangs[other]] == other).all() else FOLLOWS)
+            links.senders["verdict"][other] = 0
