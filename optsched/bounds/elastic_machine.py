@@ -83,35 +83,36 @@ def _units(rates: Floats) -> tuple[Fraction, Fraction]:
 
 def proved_numbers(instance: Instance) -> tuple[list[float], list[float]]:
     """(e_j, d_j) again: placement by placement for every job, in fractions."""
-    goodputs, rigid = Goodputs(instance), seconds_alone(instance).tolist()
-    sizes = instance.cluster.node_gpus.tolist()
-    known: dict[tuple[int, int], tuple[Fraction, Fraction]] = {}
+    rigid, limits = seconds_alone(instance).tolist(), proved_limits(instance)
     alone, volume = [], []
     for j in range(instance.n):
-        goodput, work = goodputs.of(j), Fraction(float(instance.work[j]))
-        if goodput is None:
+        if j not in limits:
             alone.append(rigid[j])
             volume.append(rounded_down(Fraction(rigid[j]) * int(instance.gpus[j])))
+            continue
+        work = Fraction(float(instance.work[j]))
+        alone.append(rounded_down(work * min(1 / rate for _, rate in limits[j])))
+        volume.append(rounded_down(work * min(r / rate for r, rate in limits[j])))
+    return alone, volume
+
+
+def proved_limits(instance: Instance) -> dict[int, list[tuple[int, Fraction]]]:
+    """(r, v_j(r)) of every elastic job j, for all r on which it runs: placement by placement."""
+    goodputs, sizes = Goodputs(instance), instance.cluster.node_gpus.tolist()
+    known: dict[tuple[int, int], list[tuple[int, Fraction]]] = {}
+    found = {}
+    for j in range(instance.n):
+        goodput = goodputs.of(j)
+        if goodput is None:
             continue
         key = id(goodput), int(instance.job_class[j])
         if key not in known:
             mine = [size for size, may in zip(sizes, instance.eligible(j).tolist(), strict=True) if may]
-            known[key] = _cheapest(goodputs, j, mine)
-        seconds, cost = known[key]
-        alone.append(rounded_down(work * seconds))
-        volume.append(rounded_down(work * cost))
-    return alone, volume
-
-
-def _cheapest(goodputs: Goodputs, j: int, sizes: list[int]) -> tuple[Fraction, Fraction]:
-    """(seconds, GPU-seconds) of a unit of work at least, on nodes with that many GPUs."""
-    goodput, found = goodputs.of(j), []
-    assert goodput is not None  # callers look first
-    for r in range(1, sum(sizes) + 1):
-        limit = goodput.limit(r, tuple(sorted(sizes, reverse=True)))
-        found.append((r, Fraction(limit)))
-    can = [(r, rate) for r, rate in found if rate > 0]
-    return min(1 / rate for _, rate in can), min(r / rate for r, rate in can)
+            places = tuple(sorted(mine, reverse=True))
+            rates = [(r, Fraction(goodput.limit(r, places))) for r in range(1, sum(mine) + 1)]
+            known[key] = [(r, rate) for r, rate in rates if rate > 0]
+        found[j] = known[key]
+    return found
 
 
 def elastic_machine_of(certificate: Certificate, instance: Instance, times: Times, volume: list[float]) -> Machine:

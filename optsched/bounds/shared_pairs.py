@@ -72,6 +72,15 @@ class SharedPairs:
         """Are equal charges the best there are?"""
         return self.classes <= 1 or bool((self.most_work() <= 1).all())
 
+    @cached_property
+    def fastest_beside(self) -> Floats:
+        """The largest speed (alone: 1) of every class beside another job on a GPU of a type, f64[C, T]; 0: never beside."""
+        found = np.zeros((self.classes, len(self.rows)))
+        for t, row in enumerate(self.rows):
+            np.maximum.at(found[:, t], row.a, row.f_a)
+            np.maximum.at(found[:, t], row.b, row.f_b)
+        return found
+
     def best_charges(self, load: Floats) -> Floats:
         """Charges f64[C, T] with the largest ``sum_k load_kt c_kt`` on every type, up to the solver's tolerance."""
         return np.column_stack([self._best(row, load[:, t]) for t, row in enumerate(self.rows)])

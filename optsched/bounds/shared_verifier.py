@@ -28,10 +28,14 @@ ROOM = 1 + Fraction(
 
 @dataclass(frozen=True)
 class Charges:
-    """Proved charges: ``of[j]`` type to c_jt, ``data`` as certificates state them."""
+    """Proved charges: ``of[j]`` type to c_jt, ``data`` as certificates state them.
+
+    ``beside[j]``: type to the largest speed (alone: 1) at which j runs beside another job on a GPU; 0: it never is.
+    """
 
     speeds: ExactSpeeds
     of: list[dict[int, Fraction]]
+    beside: list[dict[int, Fraction]]
     data: dict[str, Any]
 
     def unit_cost(self, j: int, prices: list[int], own: int = 0) -> Fraction:
@@ -55,12 +59,12 @@ def charges_of(certificate: Certificate, instance: Instance) -> Charges:
     speeds = speeds_of(instance)
     class_of, charges = _stated(certificate, instance, speeds)
     classes = _read_classes(instance, speeds, class_of)
-    for t, name in enumerate(speeds.types):
-        _try_pairs(instance, classes, t, charges[name])
+    fastest = [_try_pairs(instance, classes, t, charges[name]) for t, name in enumerate(speeds.types)]
     of = [
         {t: Fraction(charges[speeds.types[t]][c], CHARGE_UNIT) for t in speeds.pace[j]} for j, c in enumerate(class_of)
     ]
-    return Charges(speeds, of, {name: certificate.data[name] for name in ("classes", "charges")})
+    beside = [{t: fastest[t][c] for t in speeds.pace[j]} for j, c in enumerate(class_of)]
+    return Charges(speeds, of, beside, {name: certificate.data[name] for name in ("classes", "charges")})
 
 
 def shared_machine_of(certificate: Certificate, charges: Charges, times: Times) -> tuple[Machine, dict[str, Any]]:
@@ -143,8 +147,10 @@ def _read_classes(instance: Instance, speeds: ExactSpeeds, class_of: list[int]) 
     return found
 
 
-def _try_pairs(instance: Instance, classes: dict[int, _Class], t: int, charge: list[int]) -> None:
+def _try_pairs(instance: Instance, classes: dict[int, _Class], t: int, charge: list[int]) -> dict[int, Fraction]:
+    # Returns the largest speed of every class beside another job.
     cluster, interference = instance.cluster, instance.interference
+    fastest = dict.fromkeys(classes, Fraction(0))
     assert interference is not None  # `charges_of` looked
     name = cluster.gpu_types[t]
     rooms = {g: group.gpu_memory for g, group in enumerate(cluster.nodes) if group.gpu.casefold() == name.casefold()}
@@ -162,6 +168,14 @@ def _try_pairs(instance: Instance, classes: dict[int, _Class], t: int, charge: l
                     "dual-feasibility",
                     f"data.charges: classes {a} and {b} pay {float(paid / CHARGE_UNIT):.12g} > 1 on a shared GPU {name}",
                 )
+            fastest[a] = max(fastest[a], _fastest(one, other, room) / Fraction(slow))
+            fastest[b] = max(fastest[b], _fastest(other, one, room) / Fraction(slowed))
+    return fastest
+
+
+def _fastest(one: _Class, other: _Class, room: Fraction | None) -> Fraction:
+    least = min(memory for memory, _ in other.needs)
+    return max((1 / s for memory, s in one.needs if room is None or memory + least <= room), default=Fraction(0))
 
 
 def _most_paid(one: _Class, other: _Class, room: Fraction | None, paid: tuple[Fraction, Fraction]) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -154,14 +155,17 @@ def test_jobs_without_a_duration_are_refused() -> None:
 
 
 def test_types_and_memory_only_forbid_schedules() -> None:
-    # the bound of the same jobs without restrictions holds, and is what is proved
+    # the bound of the same jobs without restrictions holds; prices by type know that half of the GPUs are no use to anybody
     cluster = Cluster((NodeGroup(4, gpu="V100"), NodeGroup(4, gpu="P100", gpu_memory=1e9)))
-    rows = [(float(k), 1 + k % 4, 3.0 + k) for k in range(6)]
+    rows = [(float(k), 1 + k % 4, 3.0 + k) for k in range(18)]
     free = Instance([Job(str(k), *row) for k, row in enumerate(rows)], cluster)
     bound_to = Instance([Job(str(k), *row, gpu_types=("V100",), gpu_memory=5e8) for k, row in enumerate(rows)], cluster)
     for objective in OBJECTIVES:
-        assert bound(free, objective).value == bound(bound_to, objective).value
-        bound(bound_to, objective).verify(bound_to)
+        low, lower = bound(bound_to, objective), bound(free, objective)
+        assert low.value > lower.value if low.kind == "priced-time" else low.value == lower.value
+        replace(lower, instance=bound_to.digest).verify(bound_to)
+        low.verify(bound_to)
+    assert bound(bound_to, "total_flow_time").kind == "priced-time"
 
 
 def test_margins_of_the_reference_sheet() -> None:

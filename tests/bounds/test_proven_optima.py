@@ -48,7 +48,8 @@ def test_the_philly_trace(data_dir: Path, objective: str) -> None:
         if objective in BOUNDS.get(name).objectives and "gang" in BOUNDS.get(name).classes:
             certificate = BOUNDS.get(name).build(instance, objective, "gang")
             if certificate is None:
-                assert name.startswith("typed"), name  # prices say nothing where all GPUs are alike
+                # prices say nothing where all GPUs are alike, and are not looked for over time for so many jobs
+                assert name.startswith("typed") or name == "priced-time"
                 continue
             certificate.verify(instance)
             assert certificate.value > 0

@@ -1,0 +1,179 @@
+"""Prices of GPUs over time, by type: each job pays for the GPUs that it takes, and ends when that is best for it.
+
+**Problem**: every class of schedules of jobs that run as gangs, alone or sharing GPUs, in copies or on any number of GPUs
+(`optsched.bounds.time_menus`) | sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), and the unweighted forms.
+**Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, 0 after the last,
+
+    sum_j m_j - sum_kt G_t length_k omega_kt,      m_j = min over all ways to run j alone of [ f_j(C_j) + what it pays ],
+
+f_j the job's part of the objective; in a second of cell k on an option of its menu with m GPUs of type t it pays m omega_kt.
+**Proof**: take any schedule. At every moment its jobs can be given parts of their options that do the work done then and
+pay for at most G_t GPUs of every type t (`time_menus` tells it class by class), so all payments together are at most
+sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its own with the end C_j: its cost and its
+payment are m_j at least. Add up. Preemption is not needed and not excluded.
+**What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: options of different speed in one
+moment count by what the faster one costs more for what it does more (the lower hull of cost over speed). With C this
+falls piecewise linearly, f_j has one kink: the minimum is at a breakpoint.
+**Relations**: omega = 0 is `release_plus_duration` with the best type of every job. Where `split_busy_time` and its like
+let the whole cluster be one machine, this keeps types apart, and knows that a job that runs at full speed is alone on its
+GPUs. It sees no gang sizes beside their sums, as all bounds here but those with thresholds (`gang_machine`).
+**Method**: projected ascent on the prices (`priced_time_search`). Certificates hold the claims m_j, rounded down; the
+verifier holds each against every moment at which the job may end, in fractions.
+**Guarantee** none. **Complexity** O(n C T) a step, at most a thousand of them; for 16 to 512 jobs.
+**Reference**: Lagrangian duality; Dyer and Wolsey, Discrete Appl. Math. 26 (1990), for one machine.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optsched.bounds.best_bound import lower_bound
+from optsched.bounds.certificate import (
+    ELASTIC_CLASSES,
+    EXCLUSIVE_CLASSES,
+    GPU_SHARING_CLASSES,
+    Certificate,
+    CertificateError,
+    register_kind,
+    require_same,
+)
+from optsched.bounds.elastic_machine import ELASTIC
+from optsched.bounds.priced_time_search import Floats, PricedTime, best_priced_time, responses
+from optsched.bounds.priced_time_verifier import (
+    Claim,
+    Proof,
+    menus_of,
+    require_little_work,
+    stated_cells,
+    stated_minima,
+)
+from optsched.bounds.shared_machine import charged_by_load, shared_jobs
+from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, SumCosts, sum_costs
+from optsched.bounds.time_menus import Menus, elastic_menus, forking_menus, gang_menus, sharing_menus
+from optsched.bounds.typed_machine import FORKING, typed_jobs
+from optsched.bounds.verifier import times_of
+from optsched.problem.instance import Instance
+
+KIND = "priced-time"
+OBJECTIVES = (*COMPLETION, *FLOW, *TARDINESS)
+# Fewer jobs have an optimum that is soon found, and shall not wait for the compiler; of more the proof takes long.
+FEWEST_JOBS, MOST_JOBS = 16, 512
+CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *ELASTIC_CLASSES)
+MOMENT_BITS, PRICE_BITS, CLAIM_BITS = (
+    53,
+    40,
+    60,
+)  # of the last moment: all; of the largest price; of the sum of all claims
+# Claims are lower, since the search adds up floats: by a part of the numbers met, and of what the whole time would cost.
+SAFE, SAFE_TIME = 2.0**-30, 2.0**-44
+
+
+@lower_bound(KIND, objectives=OBJECTIVES, classes=CLASSES, statement="jobs pay for GPUs by type and time")
+def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
+    """The certificate with the best prices found; data: moments, prices, what every job says, charges if GPUs are shared.
+
+    None for few and for very many jobs, and where prices gain nothing.
+    """
+    if not FEWEST_JOBS <= instance.n <= MOST_JOBS:
+        return None
+    costs = sum_costs(instance, objective)
+    found = [
+        (value, data | more)
+        for menus, more in _menus(instance, schedule_class)
+        if (priced := best_priced_time(costs, menus)) is not None
+        if (proof := _Stated(costs, menus, priced).proof()) is not None
+        for value, data in [proof]
+    ]
+    if not found:
+        return None
+    value, data = max(found, key=lambda pair: pair[0])
+    return Certificate(instance.digest, objective, schedule_class, KIND, value, data)
+
+
+def _menus(instance: Instance, schedule_class: str) -> list[tuple[Menus, dict[str, Any]]]:
+    if schedule_class in GPU_SHARING_CLASSES:
+        jobs = shared_jobs(instance)
+        if jobs is None:
+            return []
+        ways = [jobs] if jobs.pairs.plain else [jobs, charged_by_load(jobs, jobs.load)]
+        return [(sharing_menus(each), each.data()) for each in (way.rounded() for way in ways)]
+    typed = typed_jobs(instance)
+    if schedule_class == ELASTIC:
+        return [(elastic_menus(instance, typed), {})]
+    return [(forking_menus(typed) if schedule_class == FORKING else gang_menus(typed), {})]
+
+
+@dataclass(frozen=True, eq=False)
+class _Stated:
+    """Prices found, as a certificate states them."""
+
+    costs: SumCosts
+    menus: Menus
+    priced: PricedTime
+
+    def proof(self) -> tuple[Fraction, dict[str, Any]] | None:
+        """(bound, data); None where numbers are too far apart for floats."""
+        moments, moment_bits = _integers(self.priced.moments, MOMENT_BITS)
+        prices, price_bits = _integers(self.priced.price, PRICE_BITS)
+        rounded = PricedTime(_floats(moments, moment_bits), _floats(prices, price_bits))
+        least, largest = responses(self.costs, self.menus, rounded)
+        if not np.isfinite(least + largest).all():
+            return None
+        time = float(np.abs(self.priced.moments).max()) * (
+            self.costs.weight + self.menus.most_gpus * rounded.price.max()
+        )
+        least -= SAFE * (largest + np.abs(least)) + SAFE_TIME * time
+        claims, claim_bits = _integers(least, CLAIM_BITS - moments.size.bit_length())
+        capacity = self.menus.capacity.astype(object)
+        paid = int((np.diff(moments.astype(object))[:, None] * prices.astype(object) * capacity).sum())
+        value = _fraction(sum(claims.tolist()), claim_bits) - _fraction(paid, moment_bits + price_bits)
+        data = {"moments": moments.tolist(), "moment_exponent": moment_bits}
+        data |= {"prices": {gpu: prices[:, t].tolist() for t, gpu in enumerate(self.menus.types)}}
+        return value, data | {
+            "price_exponent": price_bits,
+            "minima": claims.tolist(),
+            "minimum_exponent": claim_bits,
+        }
+
+
+def _integers(values: Floats, bits: int) -> tuple[Any, int]:
+    # (floor(values * 2**e), e), with so many bits for the largest
+    exponent = bits - math.frexp(float(np.abs(values).max(initial=0.0)))[1]
+    return np.floor(np.ldexp(values, exponent)).astype(np.int64), exponent
+
+
+def _floats(values: Any, exponent: int) -> Floats:
+    found: Floats = np.ldexp(values.astype(np.float64), -exponent)
+    return found
+
+
+def _fraction(value: int, exponent: int) -> Fraction:
+    return Fraction(value, 1 << exponent) if exponent >= 0 else Fraction(value << -exponent)
+
+
+@register_kind(KIND, objectives=OBJECTIVES, classes=CLASSES)
+def verify(certificate: Certificate, instance: Instance) -> None:
+    """Find the menus again, and hold what every job says against all its possible ends, in fractions."""
+    speeds, menus, data = menus_of(certificate, instance)
+    times = times_of(instance, certificate.objective)
+    release = [Fraction(r, times.per_second) for r in times.release]
+    cells = stated_cells(certificate, speeds.types, min(release, default=Fraction(0)))
+    require_little_work(cells, menus)
+    minima = stated_minima(certificate, instance.n)
+    proof = Proof(cells, adds=certificate.schedule_class == FORKING)
+    for j, least in enumerate(minima):
+        counted = times.counted[j]
+        weight = Fraction(0 if counted is None else times.weight[j], times.per_weight)
+        claim = Claim(release[j], speeds.work[j], weight, Fraction(counted or 0, times.per_second), least)
+        if not proof.holds(claim, menus[j]):
+            raise CertificateError(
+                "dual-feasibility", f"data.minima[{j}]: job {instance.ids[j]!r} costs less than it says"
+            )
+    names = ("moments", "moment_exponent", "prices", "price_exponent", "minima", "minimum_exponent")
+    stated = {name: certificate.data[name] for name in names}
+    require_same(certificate, sum(minima, Fraction(0)) - cells.paid_at_most(speeds.capacity), stated | data)

@@ -1,0 +1,228 @@
+"""A search for prices of GPUs over time: what every job does at given prices, and projected ascent on the prices.
+
+Floats only: the search decides how good the bound of `optsched.bounds.priced_time` is, never whether it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.bounds.sum_costs import SumCosts
+from optsched.bounds.time_menus import Menus
+from optsched.compiled import njit
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+CELLS = 64
+EFFORT = 30_000_000  # steps of the inner loop: some 0.3 s
+MOST_STEPS, FEWEST_STEPS, TRIAL = 1_000, 60, 24
+MOVES = (0.003, 0.02, 0.1)  # first moves to try, as parts of the price at which all jobs wait for every GPU
+FAR = 1024  # times the length of all cells: the first arrival is so near to 0, as in `Instance.relative`
+LONGER = 1.25  # the prices reach so much farther than the machine is busy
+
+
+@dataclass(frozen=True, eq=False)
+class PricedTime:
+    """``moments`` f64[C + 1] s, rising; ``price`` f64[C, T]: cost of a second of a GPU, from one to the next. Then 0."""
+
+    moments: Floats
+    price: Floats
+
+    @property
+    def lengths(self) -> Floats:
+        """Seconds of the cells, f64[C, 1]."""
+        return np.diff(self.moments)[:, None]
+
+
+def responses(costs: SumCosts, menus: Menus, priced: PricedTime) -> tuple[Floats, Floats]:
+    """(least cost and payment f64[n], the largest number met on the way f64[n])."""
+    least, largest, _ = _respond(priced.moments, priced.price, _jobs(costs, menus), _options(menus), menus.adds)
+    return least, largest
+
+
+def _jobs(costs: SumCosts, menus: Menus) -> tuple[Floats, Floats, Floats, Floats, Ints]:
+    # copies: the compiler makes another version of its code for arrays that may not be written
+    return costs.release.copy(), costs.weight.copy(), costs.counted.copy(), menus.work.copy(), menus.kind.copy()
+
+
+def _options(menus: Menus) -> tuple[Ints, Ints, Floats, Floats]:
+    return menus.start, menus.gpu_type, menus.rate, menus.charge
+
+
+def best_priced_time(costs: SumCosts, menus: Menus) -> PricedTime | None:
+    """Prices with a large bound; None where there is too much to look at, or where no price helps."""
+    options = int((menus.start[1:] - menus.start[:-1])[menus.kind].sum())
+    steps = min(EFFORT // max(options * CELLS, 1), MOST_STEPS)
+    if steps < FEWEST_STEPS:
+        return None
+    moments = _moments(costs, menus)
+    if moments is None:
+        return None
+    scale = float(costs.weight.sum()) / float(menus.capacity.sum())
+    nothing = np.zeros((CELLS, menus.capacity.size))
+    given = _jobs(costs, menus), _options(menus), menus.adds, menus.capacity.astype(np.float64)
+    tried = [_ascent(moments, nothing, *given, part * scale, TRIAL) for part in MOVES]
+    (value, price), part = max(zip(tried, MOVES, strict=True), key=lambda pair: pair[0][0])
+    for slower, share in ((1.0, 2), (0.3, 3), (0.1, 6)):
+        rival, found = _ascent(moments, price, *given, slower * part * scale, steps // share)
+        if rival > value:
+            value, price = rival, found
+    return PricedTime(moments, price) if price.any() and np.isfinite(price).all() else None
+
+
+def _moments(costs: SumCosts, menus: Menus) -> Floats | None:
+    # Cells of equal length, multiples of a power of two, for as long as there may be a queue.
+    first, last = float(costs.release.min()), float(costs.release.max())
+    busy = float(menus.fewest_gpu_seconds.sum()) / float(menus.capacity.sum())
+    length = (max(last - first, busy) + busy / 2) * LONGER / CELLS
+    if not 0 < length < math.inf:
+        return None
+    unit = math.ldexp(1.0, math.frexp(length)[1] - 12)
+    start = math.floor(first / unit) * unit
+    length = math.ceil(length / unit) * unit
+    moments = np.array([start + length * k for k in range(CELLS + 1)])
+    # far from the clock's zero floats have no digits for the claims
+    return moments if abs(first) <= FAR * length * CELLS else None
+
+
+@njit(cache=True, interpreted=False)  # hundreds of thousands of steps; and the compiler adds up in another order
+def _ascent(moments, price, jobs, options, adds, capacity, move, steps):  # type: ignore[no-untyped-def]
+    """(largest value met, the prices there): steps along the slopes, shorter where those before were large (AdaGrad)."""
+    best, kept = -np.inf, price
+    room = (moments[1:] - moments[:-1]).reshape(-1, 1) * capacity
+    squares = np.full(price.shape, 1e-12)
+    for _ in range(steps):
+        least, _, used = _respond(moments, price, jobs, options, adds)
+        value = least.sum() - (price * room).sum()
+        if value > best:
+            best, kept = value, price
+        slope = (used - room) / room
+        squares += slope * slope
+        price = np.maximum(price + move * slope / np.sqrt(squares), 0.0)
+    return best, kept
+
+
+@njit(cache=True)
+def _respond(moments, price, jobs, options, adds):  # type: ignore[no-untyped-def]
+    """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
+    releases, weights, counts, works, kind = jobs
+    start, gpu_type, rate, charge = options
+    least, largest, used = np.empty(releases.size), np.empty(releases.size), np.zeros(price.shape)
+    for j in range(releases.size):
+        a, b = start[kind[j]], start[kind[j] + 1]
+        menu = (gpu_type[a:b], rate[a:b], charge[a:b])
+        job = (releases[j], weights[j], counts[j], works[j])
+        least[j], largest[j], end = _cheapest(moments, price, job, menu, adds, np.inf, used)
+        _cheapest(moments, price, job, menu, adds, end, used)
+    return least, largest, used
+
+
+@njit(cache=True)
+def _cheapest(moments, price, job, menu, adds, until, used):  # type: ignore[no-untyped-def]
+    """(least cost and payment, largest number met, the end at which it is least); books GPU-seconds if ends ``until`` then.
+
+    The work that is done so far stands in pieces by rising price of a unit; what is not done yet is the dearest. A longer
+    stay exchanges the dearest for cheaper work of the new moments: between two breakpoints all is linear.
+    """
+    release, weight, counted, work = job
+    gpu_type, rate, charge = menu
+    cells, most = price.shape[0], rate.size
+    unit, amount = np.empty((cells + 2) * most + 1), np.empty((cells + 2) * most + 1)
+    step_of, cell_of = np.empty(unit.size, dtype=np.int64), np.empty(unit.size, dtype=np.int64)
+    unit[0], amount[0], cell_of[0] = np.inf, work, -1
+    steps = np.empty((cells + 1, most, 2))  # price of a unit, rate
+    source, target = np.empty((cells + 1, most), dtype=np.int64), np.empty((cells + 1, most), dtype=np.int64)
+    free = np.zeros(price.shape[1])
+    got = np.empty(most)
+    pieces, paid, largest, best, best_end = 1, 0.0, 0.0, np.inf, np.inf
+    k = 0
+    while k < cells and moments[k + 1] <= release:
+        k += 1
+    now = release
+    while k <= cells and now < until and weight * (now - counted) < best:
+        end = min(moments[k + 1] if k < cells else np.inf, until)
+        m = _steps(price[k] if k < cells else free, menu, adds, steps[k], source[k], target[k])
+        got[:] = 0.0
+        while now < end:
+            dearest, own = unit[pieces - 1] if pieces > 0 else -1.0, -1
+            for i in range(m):
+                if got[i] > 0 and steps[k, i, 0] >= dearest:
+                    dearest, own = steps[k, i, 0], i
+            speed = cost = 0.0
+            for i in range(m):
+                if steps[k, i, 0] < dearest:
+                    speed += steps[k, i, 1]
+                    cost += steps[k, i, 0] * steps[k, i, 1]
+            if speed == 0.0:
+                break
+            held = got[own] if own >= 0 else amount[pieces - 1]
+            last = held / speed <= end - now
+            seconds = held / speed if last else end - now
+            if now < counted < now + seconds:
+                seconds, last = counted - now, False
+            for i in range(m):
+                if steps[k, i, 0] < dearest:
+                    got[i] += steps[k, i, 1] * seconds
+            left = 0.0 if last else held - speed * seconds
+            if own >= 0:
+                got[own] = left
+            else:
+                amount[pieces - 1] = left
+                pieces -= 1 if last else 0
+            paid += (cost - (dearest * speed if dearest < np.inf else 0.0)) * seconds
+            largest = max(largest, paid)
+            now = now + seconds if seconds < end - now else end
+            if pieces == 0 or unit[pieces - 1] < np.inf:
+                value = weight * max(now - counted, 0.0) + paid
+                if value < best:
+                    best, best_end = value, now
+        for i in range(m):
+            if got[i] > 0:
+                place = pieces
+                while place > 0 and unit[place - 1] > steps[k, i, 0]:
+                    unit[place], amount[place] = unit[place - 1], amount[place - 1]
+                    step_of[place], cell_of[place] = step_of[place - 1], cell_of[place - 1]
+                    place -= 1
+                unit[place], amount[place], step_of[place], cell_of[place] = steps[k, i, 0], got[i], i, k
+                pieces += 1
+        now = end
+        k += 1
+    if until < np.inf:
+        for place in range(pieces):
+            cell, i = cell_of[place], step_of[place]
+            if 0 <= cell < cells:
+                seconds = amount[place] / steps[cell, i, 1]
+                to, of = target[cell, i], source[cell, i]
+                used[cell, gpu_type[to]] += seconds * charge[to]
+                if of >= 0:
+                    used[cell, gpu_type[of]] -= seconds * charge[of]
+    return best, largest, best_end
+
+
+@njit(cache=True)
+def _steps(price, menu, adds, steps, source, target):  # type: ignore[no-untyped-def]
+    """How many steps the cheapest way to higher and higher rates has at these prices; each from one option to another."""
+    gpu_type, rate, charge = menu
+    if adds:
+        for i in range(rate.size):
+            steps[i, 0], steps[i, 1] = price[gpu_type[i]] * charge[i] / rate[i], rate[i]
+            source[i], target[i] = -1, i
+        return rate.size
+    m, at, reached, paid = 0, -1, 0.0, 0.0
+    while True:
+        best, least = -1, np.inf
+        for i in range(rate.size):
+            if rate[i] > reached:
+                slope = (price[gpu_type[i]] * charge[i] - paid) / (rate[i] - reached)
+                if slope < least or (slope == least and rate[i] > rate[best]):
+                    best, least = i, slope
+        if best < 0:
+            return m
+        steps[m, 0], steps[m, 1] = max(least, 0.0), rate[best] - reached
+        source[m], target[m] = at, best
+        m, at, reached, paid = m + 1, best, rate[best], price[gpu_type[best]] * charge[best]

@@ -1,0 +1,381 @@
+"""Prices of GPUs over time: below every schedule, claims that are exactly what they say, more than the bounds before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from simulation.elastic_instances import elastic_instance
+
+from bounds import shared_cases, typed_cases
+from bounds.cases import SUMS
+from bounds.test_elastic_bounds import least_sum, small
+from bounds.test_typed_tampered import Document, add, change, drop, price, put, put_data
+from bounds.typed_cases import objective_value
+from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
+from optsched.bounds.priced_time_search import PricedTime, responses
+from optsched.bounds.priced_time_verifier import Claim, Menu, PricedCells, Proof
+from optsched.bounds.sum_costs import SumCosts
+from optsched.bounds.time_menus import Menus
+from optsched.io.sources import load
+from optsched.policies.simulate import simulate
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.throughputs import Throughput, Throughputs
+
+FLOW = "total_flow_time"
+ROUNDING = 1 + Fraction(1, 10**9)  # engines and searches add up floats
+
+
+@pytest.fixture(autouse=True)
+def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(priced_time, "FEWEST_JOBS", 2)
+
+
+def built(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
+    """Verified, where there is one."""
+    certificate = BOUNDS.get("priced-time").build(instance, objective, schedule_class)
+    if certificate is not None:
+        certificate.verify(instance)
+    return certificate
+
+
+def others(instance: Instance, objective: str, schedule_class: str) -> Fraction:
+    """The best of the bounds of other kinds."""
+    served = [BOUNDS.get(name) for name in BOUNDS.names() if name != "priced-time"]
+    served = [each for each in served if schedule_class in each.classes and objective in each.objectives]
+    found = [each.build(instance, objective, schedule_class) for each in served]
+    return max(each.value for each in found if each is not None)
+
+
+# --- below every schedule ------------------------------------------------------------------------------------------------
+
+
+def typed_below(seed: int, schedule_class: str, count: int) -> int:
+    rng, checked = np.random.default_rng(seed), 0
+    forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
+    for k in range(count):
+        instance, objective = typed_cases.typed_instance(rng), SUMS[k % len(SUMS)]
+        certificate = built(instance, objective, schedule_class)
+        for _ in range(4 if certificate else 0):
+            ends = typed_cases.random_completions(instance, rng, forking=forking, preempt=preempt)
+            assert certificate.value <= objective_value(instance, objective, ends) * ROUNDING, instance.to_json()
+            checked += 1
+    return checked
+
+
+@pytest.mark.parametrize("schedule_class", ["gang", "gang-nonpreemptive", "forking"])
+def test_never_above_a_schedule_on_gpus_of_several_types(schedule_class: str) -> None:
+    assert typed_below(0, schedule_class, 12) >= 20
+
+
+def shared_below(seed: int, count: int) -> int:
+    rng, checked = np.random.default_rng(seed), 0
+    for k in range(count):
+        instance, objective = shared_cases.rich(rng), SUMS[k % len(SUMS)]
+        certificate = built(instance, objective, "gpu-sharing")
+        if certificate is None:
+            continue
+        ends = [shared_cases.random_completions(instance, rng, preempt=bool(m % 2)) for m in range(4)]
+        best = min(objective_value(instance, objective, each) for each in ends)
+        if instance.n <= 3:
+            best = min(best, Fraction(shared_cases.best_at_events(instance, objective)))
+        assert certificate.value <= best * ROUNDING, instance.to_json()
+        checked += 1
+    return checked
+
+
+def test_never_above_a_schedule_where_jobs_share_gpus() -> None:
+    assert shared_below(0, 25) >= 10
+
+
+@pytest.mark.study
+def test_never_above_many_schedules() -> None:
+    assert sum(typed_below(1, each, 250) for each in ("gang", "gang-nonpreemptive", "forking")) >= 1000
+    assert shared_below(1, 700) >= 250
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_never_above_the_optimum_of_elastic_jobs(seed: int) -> None:
+    instance = small(seed)
+    certificate = built(instance, "total_weighted_completion_time", "elastic")
+    assert certificate is None or float(certificate.value) <= least_sum(instance) * (1 + 1e-9)
+
+
+def test_never_above_elastic_runs() -> None:
+    for seed in range(2):
+        instance = elastic_instance(seed, jobs=10)
+        certificate = built(instance, FLOW, "elastic")
+        assert certificate is not None
+        for policy in ("goodput:round=3,restart=0", "fifo:skip=true", "srtf"):
+            run = simulate(instance, policy)
+            assert run.unfinished or run.value(FLOW) >= float(certificate.value) * (1 - 1e-9)
+
+
+# --- what a job says is exactly so ---------------------------------------------------------------------------------------
+
+
+def least_by_linear_programs(cells: PricedCells, job: Claim, menu: Menu, adds: bool, ends: list[float]) -> float:
+    """The least cost and payment over these ends: an LP for each, seconds of options in cells."""
+    best = np.inf
+    for end in ends:
+        moments = [*map(float, cells.moments), np.inf]
+        free = [0.0] * len(cells.prices[0])
+        columns, room, pay, rate = [], [], [], []
+        for k, row in enumerate([*cells.prices, free]):
+            seconds = min(moments[k + 1], end) - max(moments[k], float(job.release))
+            if seconds <= 0:
+                continue
+            for t, speed, gpus in menu:
+                columns.append(len(room) if not adds else len(columns))
+                pay.append(float(row[t] * gpus) if k < len(cells.prices) else 0.0)
+                rate.append(float(speed))
+                if adds:
+                    room.append(seconds)
+            if not adds:
+                room.append(seconds)
+        if not columns:
+            continue
+        held = np.zeros((len(room), len(columns)))
+        held[columns, np.arange(len(columns))] = 1.0
+        found = linprog(pay, A_ub=held, b_ub=room, A_eq=[rate], b_eq=[float(job.work)])
+        if found.success:
+            best = min(best, found.fun + float(job.weight) * max(end - float(job.counted), 0.0))
+    return float(best)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_three_ways_to_the_least_cost_of_a_job(seed: int, adds: bool) -> None:
+    rng = np.random.default_rng(seed)
+    cells = int(rng.integers(1, 6))
+    moments = np.cumsum([0, *rng.integers(1, 5, cells)]).astype(float)
+    prices = rng.integers(0, 5, (cells, 2)) / 4
+    options = [
+        (int(rng.integers(2)), float(rng.integers(1, 9)) / 4, float(rng.integers(0, 5)))
+        for _ in range(rng.integers(1, 4))
+    ]
+    release, work = float(rng.integers(0, 8)) / 2, float(rng.integers(1, 12))
+    weight, counted = float(rng.integers(0, 4)), float(rng.integers(0, 20)) / 2
+    one = np.ones(1)
+    costs = SumCosts("total_weighted_tardiness", weight * one, release * one, one, counted * one, one > 0)
+    kinds, gpus, rates, charges = np.zeros(1, dtype=np.int64), *map(np.array, zip(*options, strict=True))
+    menus = Menus(
+        ("a", "b"),
+        np.ones(2, dtype=np.int64),
+        kinds,
+        work * one,
+        np.array([0, len(options)]),
+        gpus,
+        rates,
+        charges,
+        adds,
+    )
+    least = float(responses(costs, menus, PricedTime(moments, prices))[0][0])
+    exact = PricedCells([Fraction(m) for m in moments], [[Fraction(p) for p in row] for row in prices])
+    job = Claim(*map(Fraction, (release, work, weight, counted, least)))
+    menu = tuple((t, Fraction(rate), Fraction(charge)) for t, rate, charge in options)
+    slightly = Fraction(1, 10**9)
+    assert Proof(exact, adds).holds(replace(job, least=job.least - slightly), menu)
+    assert not Proof(exact, adds).holds(replace(job, least=job.least + slightly), menu)
+    ends = np.arange(0, 40, 1 / 8)
+    brute = least_by_linear_programs(exact, job, menu, adds, [*ends[::4], *(ends[::8] + 0.3)])
+    assert least <= brute + 1e-7
+    assert brute <= least + weight / 2 + 1e-7  # ends half a second apart, and a longer stay costs no more
+
+
+# --- what it is worth ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def all_four() -> Instance:
+    return load("all-four").relative
+
+
+@pytest.mark.parametrize(("schedule_class", "gain"), [("gang", 1.06), ("gpu-sharing", 1.06), ("elastic", 1.15)])
+def test_all_four(schedule_class: str, gain: float) -> None:
+    certificate = built(all_four(), FLOW, schedule_class)
+    assert certificate is not None
+    assert float(certificate.value) > gain * float(others(all_four(), FLOW, schedule_class))
+
+
+def test_weights_and_due_dates_for_every_class() -> None:
+    table = all_four().table
+    rng = np.random.default_rng(3)
+    dated = table.with_columns(
+        weight=table["arrival"] * 0 + rng.integers(1, 5, table.height),
+        due=table["arrival"] + rng.uniform(0, 4000, table.height),
+    )
+    instance = all_four().replace(jobs=dated)
+    for objective in ("total_weighted_flow_time", "total_weighted_tardiness"):
+        for schedule_class in ("gang", "gpu-sharing", "elastic"):
+            certificate = built(instance, objective, schedule_class)
+            assert certificate is not None
+            assert certificate.value > others(instance, objective, schedule_class)
+        forked = built(instance, objective, "forking")
+        assert forked is not None
+        assert forked.value > 0
+
+
+def test_full_speed_pays_in_full() -> None:
+    # xi = 1.25: two jobs beside each other do 1.6 of work a second, one alone at full speed leaves nothing to others
+    jobs = [Job(f"j{k}", 0.0, 1, 8.0) for k in range(4)]
+    instance = Instance(jobs, "1x2", interference=Interference(1.25))
+    certificate = built(instance, FLOW, "gpu-sharing")
+    assert certificate is not None
+    assert others(instance, FLOW, "gpu-sharing") < certificate.value <= 4 * 10  # two pairs, 10 s each
+
+
+def test_what_runs_on_fast_gpus_waits_for_them() -> None:
+    # four jobs eight times as fast on the one V100: three of them wait for it, whatever the K80 do
+    rows = [Job(f"j{k}", 0.0, 1, iterations=8.0, profile="m") for k in range(4)]
+    table = Throughputs({("m", "V100", 1): Throughput(8.0), ("m", "K80", 1): Throughput(1.0)})
+    instance = Instance(rows, "1x1:V100+8x1:K80", throughputs=table)
+    certificate = built(instance, FLOW, "gang")
+    assert certificate is not None
+    assert others(instance, FLOW, "gang") < certificate.value <= 1 + 2 + 3 + 4
+
+
+def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Instance([Job(f"j{k}", 0.0, 1, 1.0 + k) for k in range(15)], "1x2")
+    assert built(queue, FLOW, "gang") is not None
+    monkeypatch.undo()
+    assert built(queue, FLOW, "gang") is None  # few
+    monkeypatch.setattr(priced_time, "FEWEST_JOBS", 2)
+    many = Instance([Job(f"j{k}", 0.0, 1, 1.0) for k in range(1_000)], "1x2")
+    one, nobody = (Instance(rows, "1x2") for rows in ([Job("a", 1.0, 1, 2.0)], []))
+    roomy = Instance([Job("a", 0.0, 1, 2.0), Job("b", 0.0, 1, 2.0)], "1x2")
+    for instance in (many, one, nobody, roomy):
+        assert BOUNDS.get("priced-time").build(instance, FLOW, "gang") is None
+
+
+@pytest.mark.parametrize(("scale", "epoch"), [(1e-8, 0.0), (1e-5, 1.7e9), (1.0, 1.7e9), (1e5, 0.0)])
+def test_times_of_any_size(scale: float, epoch: float) -> None:
+    rng = np.random.default_rng(1)
+    rows = zip(rng.exponential(1.0, 30).tolist(), rng.lognormal(0, 2, 30).tolist(), strict=True)
+    jobs = [Job(f"j{k}", epoch + r * scale, 1 + k % 3, d * scale, weight=scale) for k, (r, d) in enumerate(rows)]
+    instance = Instance(jobs, "1x4")
+    for objective in (FLOW, "total_weighted_completion_time"):
+        certificate = built(instance.relative, objective, "gang")
+        assert certificate is not None
+        assert certificate.value > others(instance.relative, objective, "gang")
+        far = built(instance, objective, "gang")  # which counts from the first arrival
+        assert (far is None) == (epoch > 1e6 * scale)
+
+
+# --- certificates that somebody touched ----------------------------------------------------------------------------------
+
+CLASSES = ("gang", "gpu-sharing", "forking")
+SHARED = CLASSES[1:2]
+
+
+@cache
+def touched_instance() -> Instance:
+    cluster = Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 8.0)))
+    physics = Interference(2.0, ("a", "b"), ((1.25, 1.3), (1.75, 2.0)))
+    jobs = [
+        Job(f"j{k}", k / 4, 1 + k % 2, 1.0 + k % 5, model="ab"[k % 2], weight=k % 3 + 1, gpu_memory=5.0)
+        for k in range(20)
+    ]
+    return Instance(jobs, cluster, interference=physics)
+
+
+@cache
+def untouched(schedule_class: str) -> str:
+    certificate = built(touched_instance(), "total_weighted_flow_time", schedule_class)
+    assert certificate is not None
+    return json.dumps(certificate.to_json())
+
+
+def entry(gpu: str, k: int, value: Any) -> Callable[[Document], None]:
+    return change("prices", lambda prices: {**prices, gpu: [*prices[gpu][:k], value, *prices[gpu][k + 1 :]]})
+
+
+TAMPERINGS: list[tuple[str, str, Callable[[Document], None], tuple[str, ...]]] = [
+    ("another instance", "instance", put("instance", "0" * 64), CLASSES),
+    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), CLASSES),
+    ("value lowered", "value", add(Fraction(-1)), CLASSES),
+    ("a job says more", "dual-feasibility", change("minima", lambda m: [m[0] + (m[0] >> 20), *m[1:]]), CLASSES),
+    ("a job says less", "value", change("minima", lambda m: [m[0] - 1, *m[1:]]), CLASSES),
+    ("a job says nothing", "value", change("minima", lambda m: m[1:]), CLASSES),
+    ("a claim as a float", "value", change("minima", lambda m: [float(m[0]), *m[1:]]), CLASSES),
+    ("an endless claim", "value", change("minima", lambda m: [1 << 3000, *m[1:]]), CLASSES),
+    ("claims in another unit", "dual-feasibility", change("minimum_exponent", lambda e: e - 1), CLASSES),
+    ("an absurd unit", "value", put_data("minimum_exponent", 10**9), CLASSES),
+    ("all prices 0", "dual-feasibility", change("prices", lambda p: {g: [0] * len(r) for g, r in p.items()}), CLASSES),
+    ("a negative price", "dual-feasibility", entry("V100", 0, -1), CLASSES),
+    ("an absurd price", "dual-feasibility", entry("K80", 0, 1 << 64), CLASSES),
+    ("a price as a truth value", "dual-feasibility", entry("K80", 0, True), CLASSES),
+    ("prices of one type", "dual-feasibility", change("prices", lambda p: {"V100": p["V100"]}), CLASSES),
+    ("prices of another type", "dual-feasibility", change("prices", price("P100", [1])), CLASSES),
+    ("a price too few", "dual-feasibility", change("prices", lambda p: {**p, "K80": p["K80"][1:]}), CLASSES),
+    ("prices as a number", "dual-feasibility", change("prices", price("K80", 1)), CLASSES),
+    ("prices in another unit", "value", change("price_exponent", lambda e: e - 1), CLASSES),
+    ("no prices", "dual-feasibility", drop("prices"), CLASSES),
+    ("moments that fall", "value", change("moments", lambda m: [m[0], m[2], m[1], *m[3:]]), CLASSES),
+    ("a moment too late to be the first", "value", change("moments", lambda m: [m[0] + 1, *m[1:]]), CLASSES),
+    ("one moment", "value", change("moments", lambda m: m[:1]), CLASSES),
+    (
+        "more moments than are tried",
+        "value",
+        change("moments", lambda m: [*m, *range(m[-1] + 1, m[-1] + 5000)]),
+        CLASSES,
+    ),
+    ("no moments", "value", drop("moments"), CLASSES),
+    ("all charges full", "dual-feasibility", change("charges", lambda c: {**c, "V100": [1 << 30] * 2}), SHARED),
+    ("no classes", "dual-feasibility", drop("classes"), SHARED),
+    ("charges where nobody shares", "value", put_data("charges", {}), ("gang", "forking")),
+    ("a claim added", "value", put_data("optimal", True), CLASSES),
+    ("objective of another kind", "kind", put("objective", "makespan"), CLASSES),
+    ("the kind of another proof", "value", put("kind", "release-plus-duration"), ("gang",)),
+    ("the larger class", "kind", put("class", "elastic"), CLASSES),
+    ("another kind", "kind", put("kind", "task-srpt"), CLASSES),
+]
+PAIRS = [(name, rule, touch, each) for name, rule, touch, classes in TAMPERINGS for each in classes]
+
+
+@pytest.mark.parametrize(("name", "rule", "touch", "schedule_class"), PAIRS, ids=[f"{c}: {n}" for n, _, _, c in PAIRS])
+def test_refused(name: str, rule: str, touch: Callable[[Document], None], schedule_class: str, tmp_path: Path) -> None:
+    doc = json.loads(untouched(schedule_class))
+    touch(doc)
+    (tmp_path / "c.json").write_text(json.dumps(doc))
+    with pytest.raises(CertificateError) as error:
+        Certificate.load(tmp_path / "c.json").verify(touched_instance())
+    assert error.value.rule == rule, (name, str(error.value))
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
+
+
+def test_endless_proofs_are_not_begun() -> None:
+    one = Instance([Job("a", 0.0, 1, 1.0)], "1x1")
+    many = one.replace(jobs=[Job(f"j{k}", 0.0, 1, 1.0) for k in range(2000)])
+    data = {"moments": list(range(4097)), "moment_exponent": 0, "prices": {"GPU": [1] * 4096}, "price_exponent": 0}
+    for instance, value in ((one, 1 - 4096), (many, 2000 - 4096)):
+        proof = {**data, "minima": [1] * instance.n, "minimum_exponent": 0}
+        claim = Certificate(instance.digest, FLOW, "gang", "priced-time", Fraction(value), proof)
+        if instance is one:
+            claim.verify(instance)
+        else:
+            with pytest.raises(CertificateError, match="too many to try"):
+                claim.verify(instance)
+
+
+def test_a_proof_for_slower_partners_is_none_for_faster_ones() -> None:
+    certificate = built(touched_instance(), "total_weighted_flow_time", "gpu-sharing")
+    assert certificate is not None
+    same = ("a", "b"), ((1.25, 1.25), (1.0, 2.0))  # the classes are alike, b is faster beside a
+    other = touched_instance().replace(interference=Interference(2.0, *same))
+    with pytest.raises(CertificateError) as error:
+        replace(certificate, instance=other.digest).verify(other)
+    assert error.value.rule == "dual-feasibility"
