@@ -13,6 +13,7 @@ from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import SHARED_CLASSES, Certificate, register_kind, require_same
 from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, sum_costs
 from optsched.bounds.verifier import times_of
+from optsched.bounds.word_verifier import Proved, in_words_or_integers, word_times
 from optsched.problem.instance import Instance
 
 KIND = "release-plus-duration"
@@ -28,6 +29,15 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
 
 @register_kind(KIND, objectives=OBJECTIVES, classes=SHARED_CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
-    """Add the terms again as integers over one common denominator."""
+    """Add the terms again: as integers over one common denominator or, of very many jobs, in machine words."""
+    require_same(certificate, *in_words_or_integers(_in_words, _in_integers, certificate, instance))
+
+
+def _in_words(certificate: Certificate, instance: Instance) -> Proved:
+    times = word_times(instance, certificate.objective)
+    return times.alone(times.weight), times.data()
+
+
+def _in_integers(certificate: Certificate, instance: Instance) -> Proved:
     times = times_of(instance, certificate.objective)
-    require_same(certificate, times.cost_alone(), times.data())
+    return times.cost_alone(), times.data()

@@ -28,6 +28,7 @@ from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
 from optsched.bounds.verifier import Machine, Times, machine_of, srpt, times_of
 from optsched.bounds.weight_levels import levels_of, reduced, stated_levels, steps
 from optsched.bounds.wide_integers import sum_words, total
+from optsched.bounds.word_verifier import Proved, in_words_or_integers, word_machine_of, word_srpt, word_times
 from optsched.problem.instance import Instance
 
 KIND = "srpt"
@@ -69,12 +70,24 @@ def layered(costs: SumCosts, jobs: GridJobs, levels: list[float]) -> Fraction:
 
 @register_kind(KIND, objectives=OBJECTIVES)
 def verify(certificate: Certificate, instance: Instance) -> None:
-    """Run SRPT again with a heap of Python integers."""
+    """Run SRPT again with a heap, in Python integers or, of very many jobs, in machine words."""
+    require_same(certificate, *in_words_or_integers(_in_words, _in_integers, certificate, instance))
+
+
+def _in_words(certificate: Certificate, instance: Instance) -> Proved:
+    times = word_times(instance, certificate.objective)
+    machine = word_machine_of(certificate, instance, times)
+    levels = stated_levels(certificate)
+    data = {**machine.plain.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
+    return word_srpt(times, machine, levels), data
+
+
+def _in_integers(certificate: Certificate, instance: Instance) -> Proved:
     times = times_of(instance, certificate.objective)
     machine = machine_of(certificate, instance, times)
     levels = stated_levels(certificate)
     data = {**machine.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
-    require_same(certificate, proved(times, machine, levels), data)
+    return proved(times, machine, levels), data
 
 
 def proved(times: Times, machine: Machine, levels: list[Fraction]) -> Fraction:

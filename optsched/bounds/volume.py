@@ -22,6 +22,7 @@ from optsched.bounds.fast_machine import by_release
 from optsched.bounds.gang_machine import GangMachine
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.verifier import machine_of, times_of
+from optsched.bounds.word_verifier import Proved, in_words_or_integers, word_latest_end, word_machine_of, word_times
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
@@ -52,7 +53,16 @@ def latest_end(jobs: GridJobs) -> int:
 @register_kind(KIND, objectives=["makespan"])
 def verify(certificate: Certificate, instance: Instance) -> None:
     """The busy periods of the machine, run forwards instead of summed backwards: their end is the same maximum."""
+    require_same(certificate, *in_words_or_integers(_in_words, _in_integers, certificate, instance))
+
+
+def _in_words(certificate: Certificate, instance: Instance) -> Proved:
+    machine = word_machine_of(certificate, instance, word_times(instance, "total_completion_time"))
+    return word_latest_end(machine), machine.plain.data()
+
+
+def _in_integers(certificate: Certificate, instance: Instance) -> Proved:
     machine = machine_of(certificate, instance, times_of(instance, "total_completion_time"))
     jobs = sorted(zip(machine.release, machine.work, strict=True))
     *_, end = accumulate(jobs, lambda now, job: max(now, job[0]) + job[1], initial=0)
-    require_same(certificate, Fraction(end) * machine.tick, machine.data())
+    return Fraction(end) * machine.tick, machine.data()

@@ -1,4 +1,4 @@
-"""What the bounds of a million jobs cost, in units of one `numpy.argsort` of their arrivals (CPU time, same process)."""
+"""What bounds of a million jobs and their proofs cost in units of one `numpy.argsort` of arrivals (CPU, same process)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def million(request: pytest.FixtureRequest) -> Instance:
         "arrival": rng.permutation(np.cumsum(gaps)),
         "gpus": gpus,
         "duration": duration,
+        "weight": rng.integers(1, 4, JOBS).astype(np.float64),
     }
     instance = Instance(pl.DataFrame(columns), Cluster.parse("8x8"), name=request.param)
     # arrays and the digest are computed once an instance, not once a bound
-    assert instance.arrival.size == instance.duration.size == instance.gpus.size == JOBS
+    assert instance.arrival.size == instance.duration.size == instance.gpus.size == instance.weight.size == JOBS
     assert instance.digest
     return instance
 
@@ -59,3 +60,24 @@ def test_bound_of_a_million_jobs(benchmark: Any, million: Instance, name: str) -
     benchmark.extra_info["ratio"] = seconds / floor
     assert certificate.kind == name
     assert certificate.value > 0
+
+
+PROOFS = [
+    ("srpt", "total_flow_time"),
+    ("mean-busy-time", "total_flow_time"),
+    ("mean-busy-time", "total_weighted_flow_time"),
+    ("release-plus-duration", "total_weighted_flow_time"),
+    ("volume", "makespan"),
+    ("critical-job", "makespan"),
+]
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize(("name", "objective"), PROOFS)
+def test_verifying_a_bound_of_a_million_jobs(benchmark: Any, million: Instance, name: str, objective: str) -> None:
+    certificate = BOUNDS.get(name).build(million, objective, "gang")
+    assert certificate is not None
+    benchmark.pedantic(certificate.verify, (million,), rounds=1, warmup_rounds=1)
+    floor = cpu_seconds(lambda: np.argsort(million.arrival))
+    seconds = cpu_seconds(lambda: certificate.verify(million))
+    benchmark.extra_info.update(load=million.name, argsort_seconds=floor, seconds=seconds, ratio=seconds / floor)

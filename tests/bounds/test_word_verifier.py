@@ -1,0 +1,181 @@
+"""Proofs in machine words: the same fractions as in Python integers, or none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bounds.cases import instances
+from optsched.bounds import (
+    BOUNDS,
+    Certificate,
+    CertificateError,
+    mean_busy_time,
+    release_plus_duration,
+    srpt,
+    volume,
+    word_verifier,
+)
+from optsched.bounds.word_verifier import Overflow, Proved, float_dot, float_sum, tick_dot
+from optsched.problem.instance import Instance, Job
+
+SUMS = ("total_completion_time", "total_flow_time", "total_weighted_completion_time", "total_weighted_flow_time")
+CASES: dict[str, tuple[ModuleType, tuple[str, ...]]] = {
+    "srpt": (srpt, SUMS),
+    "mean-busy-time": (mean_busy_time, SUMS),
+    "release-plus-duration": (release_plus_duration, SUMS),
+    "volume": (volume, ("makespan",)),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_verifier, "FEW", 0)
+
+
+def both(certificate: Certificate, instance: Instance) -> tuple[Proved | None, Proved]:
+    """(in words, None where they overflow; in Python integers)."""
+    module, _ = CASES[certificate.kind]
+    try:
+        words = module._in_words(certificate, instance)
+    except Overflow:
+        words = None
+    return words, module._in_integers(certificate, instance)
+
+
+def same_on(instance: Instance, kinds: tuple[str, ...] = tuple(CASES)) -> int:
+    """How many proofs of its bounds words can do; all of them give what integers give."""
+    done = 0
+    for kind in kinds:
+        for objective in CASES[kind][1]:
+            certificate = BOUNDS.get(kind).build(instance, objective, "gang")
+            assert certificate is not None
+            words, integers = both(certificate, instance)
+            assert words is None or words == integers
+            done += words is not None
+    return done
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(most=7))
+def test_words_and_integers_agree(instance: Instance) -> None:
+    if instance.n:
+        assert same_on(instance.relative) > 0
+
+
+@pytest.mark.parametrize(
+    ("jobs", "ticks", "bits"), [(300, 1.0, 32), (300, 1 / 8, 32), (100, 1 / 3, None), (90, 1e-9, None)]
+)
+def test_many_jobs_of_which_many_wait(jobs: int, ticks: float, bits: int | None) -> None:
+    rng = np.random.default_rng(jobs)
+    rows = [
+        Job(
+            f"j{k}",
+            float(rng.integers(0, 2 * jobs)) * ticks,
+            int(rng.choice([1, 1, 2, 4])),
+            float(rng.integers(1, 13)) * ticks,
+            weight=float(rng.choice([0, 1, 2, 3, 0.3])),
+        )
+        for k in range(jobs)
+    ]
+    instance = Instance(rows, "1x4")
+    assert same_on(instance) == 13  # all of them
+    certificate = BOUNDS.get("mean-busy-time").build(instance, "total_flow_time", "gang")
+    assert certificate.data["held_up_bits"] == bits  # exact sums, and rounded ones
+
+
+magnitudes = st.sampled_from([0.0, 5e-324, 1e-300, 1e-20, 2.0**-53, 0.1, 1.0, 3.0, 2.0**53 + 2, 1e16, 1e18, 1e25])
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(magnitudes, st.integers(1, 4), magnitudes, st.sampled_from([0.0, 1.0, 1e-9, 3e15])),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_numbers_that_do_not_fit_are_left_to_integers(rows: list[tuple[float, int, float, float]]) -> None:
+    jobs = [Job(f"j{k}", r, g, max(d, 5e-324), weight=w) for k, (r, g, d, w) in enumerate(rows)]
+    try:
+        instance = Instance(jobs, "1x4").relative
+    except ValueError:  # times that are not legal
+        return
+    same_on(instance)
+
+
+anything = st.floats(-1e300, 1e300) | st.floats(-1.0, 1.0) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-308, 0.1])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(anything, anything), max_size=30))
+def test_sums_of_floats_are_exact(pairs: list[tuple[float, float]]) -> None:
+    a, b = (np.array([pair[i] for pair in pairs], dtype=np.float64) for i in (0, 1))
+    assert float_sum(a) == sum(map(Fraction, a.tolist()), Fraction(0))
+    products = (Fraction(x) * Fraction(y) for x, y in pairs)
+    assert float_dot(a, b) == sum(products, Fraction(0))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2**62 - 1), st.integers(0, 2**62 - 1)), max_size=20))
+def test_sums_of_ticks_are_exact(pairs: list[tuple[int, int]]) -> None:
+    a, b = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
+    assert tick_dot(a, b) == sum(x * y for x, y in pairs)
+
+
+def test_sums_of_the_largest_blocks_do_not_overflow() -> None:
+    blocks = {"PRODUCT_BLOCK": word_verifier.PRODUCT_BLOCK, "TICK_BLOCK": word_verifier.TICK_BLOCK}
+    most = np.full(blocks["TICK_BLOCK"] + 5, 2**62 - 1, dtype=np.int64)
+    assert tick_dot(most, most) == most.size * (2**62 - 1) ** 2
+    largest = np.nextafter(2.0, 0.0)  # all bits of the mantissa
+    mixed = np.where(np.arange(blocks["PRODUCT_BLOCK"] + 5) < 3, 1.0, largest)
+    whole = Fraction(largest)
+    assert float_dot(mixed, mixed) == 3 + (mixed.size - 3) * whole**2
+    assert float_sum(np.full(1 << 20, largest)) == whole * (1 << 20)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 6), st.integers(1, 6), st.sampled_from([1, 2**50, 2**51 + 1])), min_size=1, max_size=20
+    )
+)
+def test_densities_that_round_together_are_told_apart(rows: list[tuple[int, int, int]]) -> None:
+    work = np.array([w * factor * 64 + (factor > 1) for w, _, factor in rows], dtype=np.int64)
+    multiplier = np.array([u * factor for _, u, factor in rows], dtype=np.int64)
+    order = word_verifier._densest_first(work, multiplier)
+    exact = [Fraction(int(w), int(u)) for w, u in zip(work, multiplier, strict=True)]
+    assert order.tolist() == sorted(range(len(rows)), key=lambda j: (exact[j], j))
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_touched_certificates_are_refused_in_words(kind: str) -> None:
+    instance = Instance([Job(f"j{k}", k / 4, 1 + k % 3, 1.0 + k % 5, weight=k % 3 + 1.0) for k in range(40)], "1x4")
+    certificate = BOUNDS.get(kind).build(instance, CASES[kind][1][-1], "gang")
+    assert certificate is not None
+    certificate.verify(instance)
+    assert both(certificate, instance)[0] is not None
+    for touched in (
+        replace(certificate, value=certificate.value + Fraction(1, 10**30)),
+        replace(certificate, value=certificate.value - 1),
+        replace(certificate, data={**certificate.data, "optimal": True}),
+        replace(certificate, data={**certificate.data, "grid_exponent": 1, "flow_constant": "0/1"}),
+    ):
+        with pytest.raises(CertificateError):
+            touched.verify(instance)
+    if kind == "srpt":
+        for level in ("1/3", f"{10**400}/1"):
+            with pytest.raises(CertificateError):
+                replace(certificate, data={**certificate.data, "levels": [level]}).verify(instance)
+    if kind == "release-plus-duration":
+        return
+    for rule, data in (("dual-feasibility", {"threshold": 9}), ("value", {"grid_exponent": 10**9})):
+        with pytest.raises(CertificateError) as error:
+            replace(certificate, data={**certificate.data, **data}).verify(instance)
+        assert error.value.rule == rule
