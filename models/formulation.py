@@ -18,6 +18,7 @@ __all__ = [
     "REGULAR",
     "WEIGHTED_COMPLETION",
     "Formulation",
+    "inapplicable",
     "objective_reason",
     "require",
     "size_reason",
@@ -92,6 +93,19 @@ def size_reason(nonzeros: int) -> str | None:
     if nonzeros <= NONZEROS:
         return None
     return f"it would have about {nonzeros:.2g} nonzeros (at most {NONZEROS:.0g}): take fewer jobs or coarser times"
+
+
+def inapplicable(
+    instance: Instance, objective: str, known: frozenset[str], size: Callable[[Instance, str], int]
+) -> str | None:
+    """None, or why a formulation does not apply: objective, no jobs, times or modes that ``size`` refuses, too large."""
+    reason = objective_reason(instance, objective, known)
+    if reason is not None:
+        return reason
+    try:
+        return size_reason(size(instance, objective))
+    except InputError as error:
+        return str(error)
 
 
 def require(reason: str | None, model: str) -> None:

@@ -12,7 +12,7 @@ Variables: start[b, t] = 1 if block b = (j, q) starts at slot t: job j in mode q
     s.t. sum_{b of j, t} start[b, t] = 1                             every job j                 (1)  once
          sum_b sum_{t - p_q < s <= t} u_bv start[b, s] <= c_v        every node v, crowded t     (2)  capacity
 
-(0) as in `time_indexed`, less what j pays in its fastest mode from its release. Latest starts: fix the modes of an optimal
+These are the rows of `start_model`. Latest starts: fix the modes of an optimal
 schedule; what `latest_starts` proves then holds for it, and the bound grows with the durations and falls with the GPUs
 that block a job, so the longest duration and the least blocked of all modes serve for every choice of modes.
 
@@ -30,114 +30,51 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
-from pyomo.core.expr import LinearExpression
 
-from optsched.errors import InfeasibleError, InputError
-from optsched.models.fast_building import collector_paused, terms
-from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, objective_reason, require, size_reason
-from optsched.models.latest_starts import latest_starts
-from optsched.models.left_shift import in_sequence, left_shift, starts_of
+from optsched.errors import InputError
+from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, inapplicable, require
+from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.mapped_modes import MappedModes
-from optsched.models.start_columns import StartColumns, least_makespan
-from optsched.models.start_model import choose, chosen, minimise
+from optsched.models.start_columns import StartBlocks, StartColumns
+from optsched.models.start_model import choose, chosen, start_model
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 
 NAME = "gang-modes"
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str) -> str | None:
     """None, or why not: too many modes, durations without a common unit, too large."""
-    reason = objective_reason(instance, objective, REGULAR)
-    if reason is not None:
-        return reason
-    try:
-        return size_reason(size(instance, objective))
-    except InputError as error:
-        return str(error)
+    return inapplicable(instance, objective, REGULAR, size)
 
 
 def size(instance: Instance, objective: str) -> int:
     """Nonzeros: every start of a mode stands in (1), in p_q rows of (2) a node it uses, and for the makespan in one more."""
-    modes = MappedModes.of(instance)
+    return _blocks(instance, MappedModes.of(instance)).size(instance, objective)
+
+
+def _blocks(instance: Instance, modes: MappedModes) -> StartBlocks:
+    """A block a mode, on the nodes."""
     grid, slots = modes.grid(instance)
-    starts = (_latest(instance, modes, slots, grid.release) - grid.release + 1).astype(np.float64)[modes.job]
-    rows = slots * np.count_nonzero(modes.held, axis=1) + (2 if objective == "makespan" else 1)
-    return int(np.sum(starts * rows))
+    return StartBlocks(grid, modes.job, slots, modes.held, instance.cluster.node_gpus)
 
 
-def _latest(instance: Instance, modes: MappedModes, slots: Ints, release: Ints) -> Ints:
-    longest = np.maximum.reduceat(slots, modes.offset[:-1])
-    return latest_starts(release, longest, instance.gpus, modes.least_blocked(instance.cluster.node_gpus))
-
-
-def mode_columns(
-    instance: Instance, objective: str, horizon: float | Floats | None
-) -> tuple[StartColumns, MappedModes]:
-    """The columns, a block a mode, and the modes; those that end too late in any case are left out.
-
-    Raises `InfeasibleError` when a job cannot complete by the horizon in any mode.
-    """
-    modes = MappedModes.of(instance)
-    grid, slots = modes.grid(instance)
-    latest_end = _latest(instance, modes, slots, grid.release)[modes.job] + slots
-    if get_objective(objective).maximum:
-        # no optimal schedule is longer than a list schedule in any choice of modes: every job in its fastest
-        fast = np.array([b + int(np.argmin(slots[b:e])) for b, e in zip(modes.offset, modes.offset[1:], strict=False)])
-        order = np.lexsort((-slots[fast], grid.release))
-        start = in_sequence(order, grid.release, slots[fast], modes.held[fast], instance.cluster.node_gpus)
-        latest_end = np.minimum(latest_end, int((start + slots[fast]).max()))
-    if horizon is not None:
-        allowed = np.broadcast_to(np.asarray(horizon, dtype=np.float64), instance.n)[modes.job]
-        limited = np.isfinite(allowed)
-        latest_end = np.where(limited, np.minimum(latest_end, grid.slots(np.where(limited, allowed, 0.0))), latest_end)
-    last = latest_end - slots
-    kept = np.flatnonzero(last >= grid.release[modes.job])
-    lost = np.setdiff1d(np.arange(instance.n), modes.job[kept])
-    if lost.size:
-        raise InfeasibleError(f"job {instance.ids[lost[0]]!r} cannot complete by the horizon")
-    left = modes.only(kept)
-    return StartColumns(grid, left.job, grid.release[left.job], last[kept], slots[kept]), left
-
-
-@collector_paused
 def build(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
     require(applies(instance, objective), NAME)
-    columns, modes = mode_columns(instance, objective, horizon)
-    nodes = instance.cluster.node_gpus
-
-    model = pyo.ConcreteModel(NAME)
-    model.columns, model.modes = columns, modes
-    model.start = pyo.Var(columns.keys(), domain=pyo.NonNegativeReals if relax else pyo.Binary)
-    start = list(model.start.values())
-    jobs = range(instance.n)
-
-    # (0)
-    least = least_makespan(columns.grid, instance.gpus, instance.cluster.gpus)
-    minimise(model, columns, instance, objective, start=start, least=least)
-    # (1)
-    model.once = pyo.Constraint(jobs, expr={j: LinearExpression(columns.of_job(start, j)) == 1 for j in jobs})
-    # (2)
-    rows = {}
-    for v, capacity in enumerate(nodes.tolist()):
-        users, held = np.flatnonzero(modes.held[:, v]), terms(modes.held[columns.block, v], start)
-        for t in columns.crowded(modes.held[:, v], capacity):
-            rows[v, t] = LinearExpression(columns.in_process(held, t, users)) <= capacity
-    model.capacity = pyo.Constraint(list(rows), expr=rows)
+    modes = MappedModes.of(instance)
+    model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), horizon=horizon, relax=relax)
+    model.modes = modes.only(kept)
     return model
 
 
 def schedule(model: Any, instance: Instance) -> Schedule:
     """The schedule of an integer solution, its GPUs in the order of the replicas."""
-    columns: StartColumns = model.columns
-    column = chosen(model, columns)
-    return model.modes.schedule(instance, columns.block[column], columns.grid.seconds(columns.slot[column]), NAME)
+    modes: MappedModes = model.modes
+    return modes.schedule(instance, *chosen(model), model.name)
 
 
 def warm_start(model: Any, given: Schedule) -> None:
@@ -154,10 +91,10 @@ def warm_start(model: Any, given: Schedule) -> None:
                 f"job {given.instance.ids[j]!r} is placed in a way that the model does not have", value=used.tolist()
             )
     slot = left_shift(grid.slots(starts), grid.release, columns.duration[block], modes.held[block], nodes)
-    choose(model, columns, block, slot)
+    choose(model, block, slot)
 
 
-FORMULATIONS.register(NAME)(
+FORMULATION = FORMULATIONS.register(NAME)(
     Formulation(
         name=NAME,
         graham="P | r_j, size_j, alpha_j(placement) | f, f regular",

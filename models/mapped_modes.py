@@ -26,7 +26,7 @@ from optsched.models.time_grid import TimeGrid, on_common_unit
 from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile
 from optsched.problem.schedule import Schedule
-from optsched.speeds.duration import paces
+from optsched.speeds.duration import fixed_durations, paces
 from optsched.speeds.network import Network
 from optsched.speeds.scaled_jobs import scaled_jobs
 from optsched.speeds.stage_graph import iteration_time
@@ -76,21 +76,22 @@ class MappedModes:
                 mapping.append(found)
                 pace.append(seconds)
         jobs = np.array(job, dtype=np.int64)
-        held = np.zeros((jobs.size, instance.cluster.node_count), dtype=np.int64)
+        return cls._in(instance, jobs, mapping, instance.work[jobs] * np.array(pace))
+
+    @classmethod
+    def rigid(cls, instance: Instance, placement: str) -> MappedModes:
+        """The modes of jobs that are equally fast everywhere; a ``placement`` of `placement_modes`. Errors as in `of`."""
+        own = [modes_of_classes(instance, placement)[kind] for kind in instance.job_class.tolist()]
+        jobs = np.repeat(np.arange(instance.n), [len(modes) for modes in own])
+        return cls._in(instance, jobs, [mode for modes in own for mode in modes], fixed_durations(instance)[jobs])
+
+    @classmethod
+    def _in(cls, instance: Instance, job: Ints, mapping: list[Mode], seconds: Floats) -> MappedModes:
+        held = np.zeros((job.size, instance.cluster.node_count), dtype=np.int64)
         for b, parts in enumerate(mapping):
             for v, count in parts:
                 held[b, v] += count
-        offset = np.searchsorted(jobs, np.arange(instance.n + 1)).astype(np.int64)
-        return cls(jobs, mapping, held, instance.work[jobs] * np.array(pace), offset)
-
-    def least_blocked(self, capacity: Ints) -> Ints:
-        """Least number of busy GPUs beside which some mode of a job does not fit, i64[n]."""
-        free = np.where(self.held > 0, capacity - self.held + 1, np.iinfo(np.int64).max)
-        return np.minimum.reduceat(free.min(axis=1), self.offset[:-1])
-
-    def fewest(self, amount: Ints) -> Ints:
-        """The smallest amount (one a mode) of every job, i64[n]."""
-        return np.minimum.reduceat(amount, self.offset[:-1])
+        return cls(job, mapping, held, seconds, np.searchsorted(job, np.arange(instance.n + 1)).astype(np.int64))
 
     def grid(self, instance: Instance) -> tuple[TimeGrid, Ints]:
         """(grid with the shortest duration of every job, slots of every mode i64[B]).
@@ -100,7 +101,7 @@ class MappedModes:
         origin = float(instance.arrival.min())
         release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
         unit, releases, slots = on_common_unit(release, [Fraction(p) for p in self.seconds.tolist()])
-        return TimeGrid(origin, unit, releases, self.fewest(slots)), slots
+        return TimeGrid(origin, unit, releases, np.minimum.reduceat(slots, self.offset[:-1])), slots
 
     def only(self, kept: Ints) -> MappedModes:
         """The modes with these numbers (ascending)."""

@@ -9,9 +9,7 @@ Variables: start[j, t] = 1 if j starts at slot t, for r_j <= t <= l_j.
     s.t. sum_t start[j, t] = 1                                    every job j                     (1)  once
          sum_j sum_{t - p_j < s <= t} g_j start[j, s] <= G        every crowded slot t            (2)  capacity
 
-(0) as in `time_indexed`: what j pays when it completes at t + p_j, less what it pays in any case (a constant); for the
-makespan min M with sum_t (t + p_j) start[j, t] <= M (``finish``) and M at least the volume bound. A slot is crowded
-if the jobs that can be in process hold more than G GPUs together; rows of the others are redundant and left out.
+These are the rows of `start_model`, which also says what (0) is, for the makespan too, and when a slot is crowded.
 
 Optimum: exact for ``gang-nonpreemptive`` and any regular objective where every job may use every node: a gang may
 take any free GPUs, so counts are all there is. The LP relaxation bounds the same class from below; it is not a bound
@@ -28,92 +26,56 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
-from pyomo.core.expr import LinearExpression
 
-from optsched.errors import InputError
-from optsched.models.fast_building import collector_paused, terms
-from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, objective_reason, require, size_reason
-from optsched.models.latest_starts import latest_starts
+from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, inapplicable, objective_reason, require
 from optsched.models.left_shift import left_shift, starts_of
-from optsched.models.start_columns import StartColumns, least_makespan, start_windows
-from optsched.models.start_model import choose, chosen, minimise
+from optsched.models.start_columns import StartBlocks, StartColumns
+from optsched.models.start_model import choose, chosen, start_model
 from optsched.models.time_grid import time_grid
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
 NAME = "rigid-time-indexed"
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str) -> str | None:
     """None, or why not: GPU types or memory, times without a common unit, too large."""
     reason = objective_reason(instance, objective, REGULAR)
-    if reason is not None:
-        return reason
-    if not instance.unrestricted:
+    if reason is None and not instance.unrestricted:
         return "not every job may use every node: take rigid-placed"
-    try:
-        return size_reason(size(instance, objective))
-    except InputError as error:
-        return str(error)
+    return reason or inapplicable(instance, objective, REGULAR, size)
 
 
 def size(instance: Instance, objective: str) -> int:
     """Nonzeros: every start stands in (1) and in p_j rows of (2), and for the makespan in its row."""
-    grid = time_grid(instance)
-    last = latest_starts(grid.release, grid.duration, instance.gpus, count_blocked(instance))
-    rows = grid.duration + (2 if objective == "makespan" else 1)
-    return int(np.sum((last - grid.release + 1).astype(np.float64) * rows))
+    return blocks(instance).size(instance, objective)
 
 
-def count_blocked(instance: Instance) -> Ints:
-    """Least number of busy GPUs beside which a job does not fit, i64[n]: G - g_j + 1."""
-    return instance.cluster.gpus - instance.gpus + 1
+def blocks(instance: Instance) -> StartBlocks:
+    """One block a job, on one pool of all GPUs."""
+    grid, total = time_grid(instance), np.array([instance.cluster.gpus])
+    return StartBlocks(grid, np.arange(instance.n), grid.duration, instance.gpus[:, None], total, counted=True)
 
 
 def count_columns(instance: Instance, objective: str, horizon: float | Floats | None) -> StartColumns:
     """One block of starts a job: r_j to the latest start that is provably needed."""
-    grid, gpus, total = time_grid(instance), instance.gpus, np.array([instance.cluster.gpus])
-    last = start_windows(instance, objective, grid, gpus[:, None], total, count_blocked(instance), horizon)
-    return StartColumns(grid, np.arange(instance.n), grid.release, last)
+    return blocks(instance).columns(instance, objective, horizon)[0]
 
 
-@collector_paused
 def build(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    columns = count_columns(instance, objective, horizon)
-    gpus, total = instance.gpus, instance.cluster.gpus
-
-    model = pyo.ConcreteModel(NAME)
-    model.columns = columns
-    model.start = pyo.Var(columns.keys(), domain=pyo.NonNegativeReals if relax else pyo.Binary)
-    start = list(model.start.values())
-    held = terms(gpus[columns.block], start)  # g_j start[j, t]
-    jobs, slots = range(instance.n), columns.crowded(gpus, total)
-
-    # (0)
-    minimise(model, columns, instance, objective, start=start, least=least_makespan(columns.grid, gpus, total))
-    # (1)
-    model.once = pyo.Constraint(jobs, expr={j: LinearExpression(columns.of_job(start, j)) == 1 for j in jobs})
-    # (2)
-    model.capacity = pyo.Constraint(
-        slots, expr={t: LinearExpression(columns.in_process(held, t)) <= total for t in slots}
-    )
-    return model
+    return start_model(NAME, instance, objective, blocks(instance), horizon=horizon, relax=relax)[0]
 
 
 def schedule(model: Any, instance: Instance) -> Schedule:
     """The schedule of an integer solution."""
-    columns: StartColumns = model.columns
-    slot = columns.slot[chosen(model, columns)]
-    return Schedule.from_starts(
-        instance, columns.grid.seconds(slot), duration=fixed_durations(instance), policy=model.name
-    )
+    _, starts = chosen(model)
+    return Schedule.from_starts(instance, starts, duration=fixed_durations(instance), policy=model.name)
 
 
 def warm_start(model: Any, given: Schedule) -> None:
@@ -121,10 +83,10 @@ def warm_start(model: Any, given: Schedule) -> None:
     grid, gpus = model.columns.grid, given.instance.gpus
     total = np.array([given.instance.cluster.gpus])
     slot = left_shift(grid.slots(starts_of(given)), grid.release, grid.duration, gpus[:, None], total)
-    choose(model, model.columns, np.arange(slot.size), slot)
+    choose(model, np.arange(slot.size), slot)
 
 
-FORMULATIONS.register(NAME)(
+FORMULATION = FORMULATIONS.register(NAME)(
     Formulation(
         name=NAME,
         graham="P | r_j, size_j | f, f regular",

@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from optsched.errors import InfeasibleError, InputError
-from optsched.models.formulation import WEIGHTED_COMPLETION, objective_reason, size_reason
+from optsched.errors import InfeasibleError
+from optsched.models.formulation import WEIGHTED_COMPLETION, inapplicable
 from optsched.models.time_grid import TimeGrid, on_common_unit
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
@@ -100,13 +100,7 @@ def busy_period_ends(release: Ints, work: Ints) -> Ints:
 
 def applies(instance: Instance, objective: str) -> str | None:
     """None, or why not: an objective without completion times, no common unit of time, too large."""
-    reason = objective_reason(instance, objective, WEIGHTED_COMPLETION)
-    if reason is not None:
-        return reason
-    try:
-        return size_reason(size(instance, objective))
-    except InputError as error:
-        return str(error)
+    return inapplicable(instance, objective, WEIGHTED_COMPLETION, size)
 
 
 def size(instance: Instance, objective: str) -> int:

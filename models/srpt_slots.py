@@ -25,16 +25,8 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
-from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
-from optsched.models.formulation import (
-    FORMULATIONS,
-    WEIGHTED_COMPLETION,
-    Formulation,
-    objective_reason,
-    require,
-    size_reason,
-)
+from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, inapplicable, require
 from optsched.models.srpt_relaxation import UnitMachine
 from optsched.problem.instance import Instance
 
@@ -44,13 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 def applies(instance: Instance, objective: str) -> str | None:
     """None, or why not: an objective without completion times, no common unit of time, too large."""
-    reason = objective_reason(instance, objective, WEIGHTED_COMPLETION)
-    if reason is not None:
-        return reason
-    try:
-        return size_reason(size(instance, objective))
-    except InputError as error:
-        return str(error)
+    return inapplicable(instance, objective, WEIGHTED_COMPLETION, size)
 
 
 def size(instance: Instance, objective: str) -> int:

@@ -121,34 +121,68 @@ class StartColumns:
         return np.where(inside, self.offset[block] + slot - self.first[block], -1)
 
 
-def start_windows(
-    instance: Instance,
-    objective: str,
-    grid: TimeGrid,
-    size: Ints,
-    capacity: Ints,
-    blocked: Ints,
-    horizon: float | Floats | None,
-) -> Ints:
-    """Latest start slot of every job, i64[n]: provably enough, and no later than ``horizon`` (seconds) allows.
+@dataclass(frozen=True)
+class StartBlocks:
+    """The ways to run the jobs: B blocks, those of a job adjacent. What tells one start-time formulation from another.
 
-    ``size`` i64[n, R] GPUs held of each of R pools of ``capacity`` i64[R]; ``blocked`` as in `latest_starts`.
-    Raises `InfeasibleError` when a job cannot complete by the horizon.
+    ``job`` i64[B]; ``slots`` i64[B] that the job runs; ``held`` i64[B, R] GPUs it holds of each of R pools (one pool where
+    GPUs are ``counted``, else the nodes); ``capacity`` i64[R].
     """
-    last = latest_starts(grid.release, grid.duration, size.sum(axis=1), blocked)
-    if get_objective(objective).maximum:
-        # no optimal schedule is longer than a list schedule
-        order = np.lexsort((-grid.duration, grid.release))
-        start = in_sequence(order, grid.release, grid.duration, size, capacity)
-        last = np.minimum(last, (start + grid.duration).max() - grid.duration)
-    if horizon is not None:
-        allowed = np.broadcast_to(np.asarray(horizon, dtype=np.float64), last.shape)
-        limited = np.isfinite(allowed)
-        last = np.where(limited, np.minimum(last, grid.slots(np.where(limited, allowed, 0.0)) - grid.duration), last)
-    late = np.flatnonzero(last < grid.release)
-    if late.size:
-        raise InfeasibleError(f"job {instance.ids[late[0]]!r} cannot complete by the horizon")
-    return last
+
+    grid: TimeGrid
+    job: Ints
+    slots: Ints
+    held: Ints
+    capacity: Ints
+    counted: bool = False
+
+    def size(self, instance: Instance, objective: str) -> int:
+        """Nonzeros: a start stands in ``once``, in a row a slot and pool that it uses, and for the makespan in one more."""
+        windows = self._latest_ends(instance) - self.slots - self.grid.release[self.job] + 1
+        rows = self.slots * np.count_nonzero(self.held, axis=1) + (2 if objective == "makespan" else 1)
+        return int(np.sum(windows.astype(np.float64) * rows))
+
+    def columns(self, instance: Instance, objective: str, horizon: float | Floats | None) -> tuple[StartColumns, Ints]:
+        """The starts that are provably enough and end by ``horizon`` (seconds), and the blocks that have any.
+
+        Raises `InfeasibleError` when a job cannot complete by the horizon in any way.
+        """
+        release, latest_end = self.grid.release, self._latest_ends(instance)
+        if get_objective(objective).maximum:
+            # no optimal schedule is longer than a list schedule, whatever the ways: every job in its fastest ones in turn
+            chosen = self._fastest_in_turn()
+            order = np.lexsort((-self.slots[chosen], release))
+            start = in_sequence(order, release, self.slots[chosen], self.held[chosen], self.capacity)
+            latest_end = np.minimum(latest_end, int((start + self.slots[chosen]).max()))
+        if horizon is not None:
+            allowed = np.broadcast_to(np.asarray(horizon, dtype=np.float64), release.shape)[self.job]
+            limited = np.isfinite(allowed)
+            ends = self.grid.slots(np.where(limited, allowed, 0.0))
+            latest_end = np.where(limited, np.minimum(latest_end, ends), latest_end)
+        last = latest_end - self.slots
+        kept = np.flatnonzero(last >= release[self.job])
+        lost = np.setdiff1d(np.arange(release.size), self.job[kept])
+        if lost.size:
+            raise InfeasibleError(f"job {instance.ids[lost[0]]!r} cannot complete by the horizon")
+        return StartColumns(self.grid, self.job[kept], release[self.job[kept]], last[kept], self.slots[kept]), kept
+
+    @cached_property
+    def _first(self) -> Ints:
+        return np.searchsorted(self.job, np.arange(self.grid.release.size)).astype(np.int64)
+
+    def _latest_ends(self, instance: Instance) -> Ints:
+        # `latest_starts` grows with the durations and falls with the GPUs that block a job: the longest, the least blocked
+        free = np.where(self.held > 0, self.capacity - self.held + 1, np.iinfo(np.int64).max)
+        blocked = np.minimum.reduceat(free.min(axis=1), self._first)
+        longest = np.maximum.reduceat(self.slots, self._first)
+        return latest_starts(self.grid.release, longest, instance.gpus, blocked)[self.job] + self.slots
+
+    def _fastest_in_turn(self) -> Ints:
+        fastest = np.flatnonzero(self.slots == np.minimum.reduceat(self.slots, self._first)[self.job])
+        every = np.arange(self.grid.release.size)
+        first = np.searchsorted(self.job[fastest], every)
+        count = np.bincount(self.job[fastest], minlength=every.size)
+        return fastest[first + every % count]
 
 
 def least_makespan(grid: TimeGrid, gpus: Ints, capacity: int) -> int:

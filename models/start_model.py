@@ -1,4 +1,18 @@
-"""What start-time models share once their rows stand: the objective, reading a schedule, putting one in."""
+"""The start-time model behind every time-indexed formulation; reading its schedule, and putting one in.
+
+Sets: blocks b, each a way to run a job (`StartBlocks`): one a job where GPUs are counted, one a mode where they are placed;
+starts t of a block; pools v of c_v GPUs: the whole cluster, or the nodes.
+Variables: start[b, t] = 1 if the job of block b starts at slot t in that way, for p_b slots on u_bv GPUs of every pool.
+
+    min  sum_{b,t} cost(j, t + p_b) start[b, t]                                                  (0)
+    s.t. sum_{b of j, t} start[b, t] = 1                             every job j                 (1)  once
+         sum_b sum_{t - p_b < s <= t} u_bv start[b, s] <= c_v        every pool v, crowded t     (2)  capacity
+
+cost(j, t) is what j pays when it completes at t: w_j C_j, w_j (C_j - r_j) or w_j max(C_j - d_j, 0); what it pays when it
+runs its fastest way from its release is taken out as a constant, which changes nothing because of (1). For the makespan:
+min M with sum (t + p_b) start[b, t] <= M (``finish``) and M at least the volume bound. A slot is crowded if the jobs that
+can be in process hold more than c_v GPUs together; rows of the others are redundant and left out.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +25,60 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.errors import InputError
-from optsched.models.fast_building import terms
-from optsched.models.start_columns import StartColumns
+from optsched.models.fast_building import collector_paused, terms
+from optsched.models.start_columns import StartBlocks, StartColumns, least_makespan
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
-def minimise(
-    model: Any, columns: StartColumns, instance: Instance, objective: str, *, start: Sequence[Any], least: int
-) -> None:
-    """Add the objective; for the makespan also its variable (in slots, at least ``least``) and its rows ``finish``.
+@collector_paused
+def start_model(
+    name: str,
+    instance: Instance,
+    objective: str,
+    blocks: StartBlocks,
+    *,
+    horizon: float | Floats | None = None,
+    relax: bool = False,
+) -> tuple[pyo.ConcreteModel, Ints]:
+    """(the model with ``model.start[b, t]`` and ``model.columns``, the blocks that it has, numbered anew).
 
-    Sum over jobs: ``sum cost(j, t) start[j, t] + constant``. Makespan: ``sum (t + p_j) start[j, t] <= makespan``.
+    Rows of ``capacity`` are those of (slot) where GPUs are counted, else of (node, slot).
     """
+    columns, kept = blocks.columns(instance, objective, horizon)
+    held = blocks.held[kept]
+
+    model = pyo.ConcreteModel(name)
+    model.columns = columns
+    model.start = pyo.Var(columns.keys(), domain=pyo.NonNegativeReals if relax else pyo.Binary)
+    start, jobs = list(model.start.values()), range(instance.n)
+
+    # (0)
+    _minimise(model, columns, instance, objective, start)
+    # (1)
+    model.once = pyo.Constraint(jobs, expr={j: LinearExpression(columns.of_job(start, j)) == 1 for j in jobs})
+    # (2)
+    rows = {}
+    for v, capacity in enumerate(blocks.capacity.tolist()):
+        users = np.flatnonzero(held[:, v])
+        used = start if (held[users, v] == 1).all() else terms(held[columns.block, v], start)
+        for t in columns.crowded(held[:, v], capacity):
+            rows[t if blocks.counted else (v, t)] = LinearExpression(columns.in_process(used, t, users)) <= capacity
+    model.capacity = pyo.Constraint(list(rows), expr=rows)
+    return model, kept
+
+
+def _minimise(model: Any, columns: StartColumns, instance: Instance, objective: str, start: Sequence[Any]) -> None:
+    """Add the objective; for the makespan also its variable (in slots) and its rows ``finish``."""
     if not get_objective(objective).maximum:
         cost, constant = columns.costs(instance, objective)
         body = LinearExpression(constant=constant, linear_coefs=cost.tolist(), linear_vars=start)
         model.objective = pyo.Objective(expr=body)
         return
+    least = least_makespan(columns.grid, instance.gpus, instance.cluster.gpus)
     model.makespan = pyo.Var(bounds=(least, None))
     ends, late = terms(columns.end, start), {}
     for j in np.flatnonzero(_latest_end(columns) > least).tolist():
@@ -45,18 +93,20 @@ def _latest_end(columns: StartColumns) -> Ints:
     return end
 
 
-def chosen(model: Any, columns: StartColumns) -> Ints:
-    """The column of every job in the values loaded in ``model.start``, i64[n]."""
+def chosen(model: Any) -> tuple[Ints, Floats]:
+    """(the block of every job i64[n], its start in seconds f64[n]) in the values loaded in ``model.start``."""
+    columns: StartColumns = model.columns
     value = np.fromiter((v.value or 0.0 for v in model.start.values()), dtype=np.float64, count=columns.slot.size)
     column = np.flatnonzero(value > 0.5)
-    job = columns.job[columns.block[column]]
-    if not np.array_equal(job, np.arange(columns.grid.release.size)):
+    block = columns.block[column]
+    if not np.array_equal(columns.job[block], np.arange(columns.grid.release.size)):
         raise InputError("the model holds no integer solution: solve it (not relaxed) first", value=model.name)
-    return column
+    return block, columns.grid.seconds(columns.slot[column])
 
 
-def choose(model: Any, columns: StartColumns, block: Ints, slot: Ints) -> None:
+def choose(model: Any, block: Ints, slot: Ints) -> None:
     """Put the schedule that starts job j in ``block[j]`` at ``slot[j]`` on all variables of the model."""
+    columns: StartColumns = model.columns
     column = columns.column_of(block, slot)
     if np.any(column < 0):
         job = int(np.flatnonzero(column < 0)[0])

@@ -8,10 +8,7 @@ Variables: start[j, t] = 1 if j starts at slot t, for r_j <= t <= l_j.
     s.t. sum_t start[j, t] = 1                                    every job j                     (1)  once
          sum_j sum_{t - p_j < s <= t} start[j, s] <= m            every crowded slot t            (2)  capacity
 
-cost(j, t) is what j pays when it completes at t + p_j: w_j C_j, w_j (C_j - r_j) or w_j max(C_j - d_j, 0); what it pays
-when it starts at its release is taken out as a constant, which changes nothing because of (1). For the makespan:
-min M with sum_t (t + p_j) start[j, t] <= M (``finish``) and M at least the volume bound. A slot is crowded if
-more than m jobs can be in process; rows of the others are redundant and left out.
+These are the rows of `start_model`, which also says what (0) is, for the makespan too, and when a slot is crowded.
 
 Optimum: exact for ``gang-nonpreemptive`` and any regular objective. The LP relaxation (0 <= start) bounds the same class
 from below, and is nearly tight for unit-size jobs; it is **not** a bound for preemptive schedules.
@@ -23,16 +20,15 @@ program, Discrete Appl. Math. 26 (1990), 255-270; Sousa and Wolsey, Math. Progra
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
-from pyomo.core.expr import LinearExpression
 
 from optsched.models import rigid_time_indexed as counted
-from optsched.models.fast_building import collector_paused
-from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, require
-from optsched.models.start_columns import least_makespan
-from optsched.models.start_model import minimise
+from optsched.models.formulation import FORMULATIONS, require
+from optsched.models.start_model import start_model
 from optsched.problem.instance import Instance
 
 NAME = "time-indexed"
@@ -47,43 +43,14 @@ def applies(instance: Instance, objective: str) -> str | None:
     return counted.applies(instance, objective)
 
 
-@collector_paused
 def build(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    columns = counted.count_columns(instance, objective, horizon)
-    machines, one = instance.cluster.gpus, instance.gpus
-
-    model = pyo.ConcreteModel(NAME)
-    model.columns = columns
-    model.start = pyo.Var(columns.keys(), domain=pyo.NonNegativeReals if relax else pyo.Binary)
-    start = list(model.start.values())
-    jobs, slots = range(instance.n), columns.crowded(one, machines)
-
-    # (0)
-    minimise(model, columns, instance, objective, start=start, least=least_makespan(columns.grid, one, machines))
-    # (1)
-    model.once = pyo.Constraint(jobs, expr={j: LinearExpression(columns.of_job(start, j)) == 1 for j in jobs})
-    # (2)
-    model.capacity = pyo.Constraint(
-        slots, expr={t: LinearExpression(columns.in_process(start, t)) <= machines for t in slots}
-    )
-    return model
+    return start_model(NAME, instance, objective, counted.blocks(instance), horizon=horizon, relax=relax)[0]
 
 
 FORMULATIONS.register(NAME)(
-    Formulation(
-        name=NAME,
-        graham="P | r_j | f, f regular",
-        objectives=REGULAR,
-        schedule_class="gang-nonpreemptive",
-        exact=True,
-        applies=applies,
-        build=build,
-        size=counted.size,
-        schedule=counted.schedule,
-        warm_start=counted.warm_start,
-    )
+    replace(counted.FORMULATION, name=NAME, graham="P | r_j | f, f regular", applies=applies, build=build)
 )

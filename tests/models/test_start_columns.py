@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from enumeration import TinyJob, cost, placed_optimum
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.errors import InfeasibleError
-from optsched.models.start_columns import StartColumns, least_makespan, start_windows
-from optsched.models.time_grid import time_grid
+from optsched.models import rigid_time_indexed
+from optsched.models.start_columns import StartBlocks, StartColumns, least_makespan
+from optsched.models.time_grid import TimeGrid, time_grid
 from optsched.problem.instance import Instance, Job
 
 
@@ -95,11 +98,25 @@ def test_the_volume_bound_is_the_makespan_of_one_machine() -> None:
 
 def test_windows_end_with_the_list_schedule_for_the_makespan_and_with_the_horizon() -> None:
     instance = Instance([Job("a", 0, 1, 4), Job("b", 0, 1, 4), Job("c", 0, 1, 4)], "1x2")
-    grid, size, capacity = time_grid(instance), np.ones((3, 1), dtype=np.int64), np.array([2])
-    blocked = np.full(3, 2)
-    parts = (instance, "makespan", grid, size, capacity, blocked)
+    blocks = rigid_time_indexed.blocks(instance)
+
+    def last(horizon: float | np.ndarray | None) -> list[int]:
+        return blocks.columns(instance, "makespan", horizon)[0].last.tolist()
+
     # unit 4 s: three jobs on two machines end at 2 units
-    assert start_windows(*parts, None).tolist() == [1, 1, 1]
-    assert start_windows(*parts, np.array([4.0, 9.0, np.inf])).tolist() == [0, 1, 1]
+    assert last(None) == [1, 1, 1]
+    assert last(np.array([4.0, 9.0, np.inf])) == [0, 1, 1]
     with pytest.raises(InfeasibleError, match="'a'"):
-        start_windows(*parts, 3.5)
+        last(3.5)
+
+
+def test_the_list_schedule_takes_the_fastest_ways_in_turn_and_ways_that_end_too_late_are_left_out() -> None:
+    # two jobs on two nodes of one GPU: 1 slot on either node, 3 on both
+    grid = TimeGrid(0.0, Fraction(1), np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64))
+    held = np.array([[1, 0], [0, 1], [1, 1]] * 2)
+    blocks = StartBlocks(grid, np.repeat([0, 1], 3), np.array([1, 1, 3] * 2), held, np.array([1, 1]))
+    instance = Instance([Job("a", duration=1), Job("b", duration=1)], "2x1")
+    columns, kept = blocks.columns(instance, "makespan", None)
+    assert kept.tolist() == [0, 1, 3, 4]  # side by side they end at 1
+    assert columns.last.tolist() == [0, 0, 0, 0]
+    assert blocks.columns(instance, "total_flow_time", None)[1].tolist() == [0, 1, 2, 3, 4, 5]
