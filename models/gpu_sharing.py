@@ -24,9 +24,8 @@ interval q, d_qS >= 0 its length if so, else 0; z_jo = 1 if j runs with option o
          C_j >= t_q - (H - r_j - e_j) (1 - f_jq)                              every j, q                      (10) ended
          sum_j C_j >= sum C_j of SRPT at rate S, and others                   (`least_total`)                 (11) least
 
-(11) is implied, and cuts the relaxation, which is weak. Latest completions: in a schedule of value V or better
-C_j <= V - sum_{i != j} (r_i + e_i). V is the value of the schedule of one job at a time, the shortest released one next,
-unless a better one is known.
+(11) is implied, and cuts the relaxation, which is weak.
+(0), (1), (2), (9) and (10) are those of `event_slots`, which also says what latest completions are.
 
 Optimum: of sum C_j over all starts, at events or not (class gpu-sharing); sum of flow times plus sum r_j.
 Size: 4 n^2 binaries and about n^3 more; some 8 n^3 nonzeros. Solved to n = 4 in seconds.
@@ -35,12 +34,12 @@ Reference: 4.1 (C) of the SJF-BSBF sheet of this project.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pyomo.environ as pyo
 
 from optsched.errors import InputError
+from optsched.models.event_slots import begun, event_model, start_events
 from optsched.models.fast_building import collector_paused
 from optsched.models.gang_set import first_gangs, one_gang_set
 from optsched.models.program import PROGRAMS, Program
@@ -49,11 +48,9 @@ from optsched.models.sharing_least import least_total, work_rate
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 
-__all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "schedule"]
+__all__ = ["NAME", "build", "schedule"]
 
 NAME = "gpu-sharing"
-SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
-ULPS = 16  # for the same reason, of the value
 NEAR = 1e-7  # relative to the value: a start of the solver this near to an event is at the event
 
 State = tuple[tuple[int, int], ...]  # (job, option) of those that are active
@@ -74,40 +71,14 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
     options = [(j, o) for j, own in enumerate(jobs.options) for o in own]
     unit = max(jobs.seconds(j, o, gangs[j]) for j, o in options)
     e = {(j, o): jobs.seconds(j, o, gangs[j]) / unit for j, o in options}
-    least, r = [a / unit for a in jobs.least_seconds], [at / unit for at in jobs.release]
-    H = [at / unit for at in latest_completions(jobs, None if value is None else value - part)]
-    everyone, events = range(jobs.n), range(2 * jobs.n)
-    intervals, states_of = events[:-1], {j: [k for k, S in enumerate(states) if j in dict(S)] for j in everyone}
+    states_of = {j: [k for k, S in enumerate(states) if j in dict(S)] for j in range(jobs.n)}
 
-    m = pyo.ConcreteModel(NAME)
-    m.given, m.jobs, m.unit, m.everyone, m.events, m.options, m.states = (
-        given,
-        jobs,
-        unit,
-        everyone,
-        events,
-        options,
-        states,
-    )
-    m.t = pyo.Var(events, bounds=(0, max(H)))
-    m.s, m.f = pyo.Var(everyone, events, domain=pyo.Binary), pyo.Var(everyone, events, domain=pyo.Binary)
+    # (0), (1), (2), (9), (10)
+    m = event_model(NAME, jobs.release, jobs.least_seconds, unit, part, value)
+    everyone, intervals, m.given, m.sharing = m.jobs, m.intervals, given, jobs
     m.y = pyo.Var(intervals, range(len(states)), domain=pyo.Binary)
     m.d = pyo.Var(intervals, range(len(states)), domain=pyo.NonNegativeReals)
     m.z = pyo.Var(options, domain=pyo.Binary)
-    m.C = pyo.Var(everyone, bounds=lambda _, j: (r[j] + least[j], H[j]))
-
-    # (0)
-    m.objective = pyo.Objective(expr=part + unit * sum(m.C[j] for j in everyone), sense=pyo.minimize)
-
-    # (1)
-    @m.Constraint(events)
-    def one(m: Any, q: int) -> Any:
-        return sum(m.s[j, q] + m.f[j, q] for j in everyone) == 1
-
-    # (2)
-    @m.Constraint(everyone, [0, 1])
-    def once(m: Any, j: int, end: int) -> Any:
-        return sum((m.s, m.f)[end][j, q] for q in events) == 1
 
     # (3)
     @m.Constraint(intervals)
@@ -117,8 +88,7 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
     # (4)
     @m.Constraint(everyone, intervals)
     def is_active(m: Any, j: int, q: int) -> Any:
-        begun = sum(m.s[j, before] - m.f[j, before] for before in range(q + 1))
-        return sum(m.y[q, k] for k in states_of[j]) == begun
+        return sum(m.y[q, k] for k in states_of[j]) == begun(m, j, q)
 
     # (5)
     @m.Constraint(intervals)
@@ -128,7 +98,7 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
     # (6)
     @m.Constraint(intervals, range(len(states)))
     def chosen(m: Any, q: int, k: int) -> Any:
-        return m.d[q, k] <= max(H) * m.y[q, k]
+        return m.d[q, k] <= m.horizon * m.y[q, k]
 
     # (7)
     @m.Constraint(options)
@@ -141,16 +111,6 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
     def option(m: Any, j: int) -> Any:
         return sum(m.z[j, o] for o in jobs.options[j]) == 1
 
-    # (9)
-    @m.Constraint(everyone, events)
-    def released(m: Any, j: int, q: int) -> Any:
-        return m.t[q] >= r[j] * m.s[j, q]
-
-    # (10)
-    @m.Constraint(everyone, events)
-    def ended(m: Any, j: int, q: int) -> Any:
-        return m.C[j] >= m.t[q] - (max(H) - r[j] - least[j]) * (1 - m.f[j, q])
-
     # (11)
     m.least = pyo.Constraint(expr=sum(m.C[j] for j in everyone) >= _least_value(jobs) / unit)
     return m
@@ -158,40 +118,14 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
 
 def schedule(model: Any) -> SharedSchedule:
     """The schedule of the values loaded in the model; its starts are on events that they miss by the tolerance only."""
-    jobs: SharedJobs = model.jobs
-    at = [max(model.events, key=lambda q: model.s[j, q].value) for j in model.everyone]
-    options = [max(jobs.options[j], key=lambda o: model.z[j, o].value) for j in model.everyone]
+    jobs: SharedJobs = model.sharing
+    at = start_events(model)
+    options = [max(jobs.options[j], key=lambda o: model.z[j, o].value) for j in model.jobs]
     start, gangs = [float(model.t[q].value) * model.unit for q in at], first_gangs(jobs)
     span = max(float(model.t[q].value) for q in model.events) * model.unit
     start = on_events(jobs, start, gangs, options, NEAR * span)
     found = jobs.schedule(start, shared_completions(jobs, start, gangs, options), gangs, options, NAME)
     return found.on_clock(model.given.instance)
-
-
-def one_at_a_time(jobs: SharedJobs) -> float:
-    """sum C_j of the schedule that runs one job at a time, the shortest released one next."""
-    now, total, left = 0.0, 0.0, set(range(jobs.n))
-    while left:
-        now = max(now, min(jobs.release[j] for j in left))
-        seconds, j = min((jobs.least_seconds[j], j) for j in left if jobs.release[j] <= now)
-        left.remove(j)
-        now += seconds
-        total += now
-    return total
-
-
-def latest_completions(jobs: SharedJobs, value: float | None = None) -> list[float]:
-    """H_j: no schedule of value ``value`` (default: `one_at_a_time`) or better ends j later, seconds.
-
-    Raises `InputError` for a value that no schedule has.
-    """
-    least = [r + a for r, a in zip(jobs.release, jobs.least_seconds, strict=True)]
-    known = one_at_a_time(jobs) if value is None else value
-    if not math.isfinite(known) or known < sum(least) * (1 - SLACK):
-        legal = f"sum C_j of a schedule, at least {sum(least)!r}"
-        raise InputError("no schedule has this value", field="value", value=value, legal=legal)
-    spare = max(known - sum(least), 0.0) + SLACK * sum(jobs.least_seconds) + ULPS * math.ulp(known)
-    return [own + spare for own in least]
 
 
 def _states(jobs: SharedJobs) -> list[State]:

@@ -23,10 +23,9 @@ moves in it, in seconds alone; C_j in [r_j + p_j, H_j].
          C_j >= t_e - (H - r_j - p_j) (1 - f_je)                              every j, e                      (11) ended
          sum_j C_j >= the SRPT bound                                                                          (12) srpt
 
-(7) lets an active transfer idle, which never helps: `optsched.solvers.transfer_orders` has the proof. A transfer on several
-links is held to the slowest by its several rows (7). (12) is implied, and cuts the relaxation, which is weak.
-Latest completions: in a schedule of value V or better C_j <= V - sum_{i != j} (r_i + p_i). V is the value of the schedule
-of one transfer at a time, the shortest released one next, unless a better one is known.
+(0), (1), (2), (10) and (11) are those of `event_slots`, which also says what latest completions are. (7) lets an active
+transfer idle, which never helps: `optsched.solvers.transfer_orders` has the proof. A transfer on several links is held to
+the slowest by its several rows (7). (12) is implied, and cuts the relaxation, which is weak.
 
 Optimum: of sum C_j over all starts, at events or not; sum of flow times plus sum r_j. Not a `Formulation` of an instance.
 Size: 4 n^2 binaries and sum_l 2 n (n_l + 1) more; about 16 n^3 nonzeros on one link. Solved to n = 4 in seconds.
@@ -35,23 +34,21 @@ Reference: 4.1 (C) of the AdaDUAL sheet of this project.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pyomo.environ as pyo
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
+from optsched.models.event_slots import begun, event_model, start_events
 from optsched.models.fast_building import collector_paused
 from optsched.models.program import PROGRAMS, Program
 from optsched.problem.transfer_instance import transfers_of
 from optsched.problem.transfers import TransferProblem
 
-__all__ = ["NAME", "build", "latest_completions", "one_at_a_time", "starts"]
+__all__ = ["NAME", "build", "starts"]
 
 NAME = "link-contention"
-SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
-ULPS = 16  # for the same reason, of the value
 
 
 @collector_paused
@@ -64,40 +61,24 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
         raise InputError(f"{NAME} needs transfers", field="n", value=0, legal="at least 1")
     unit, part = float(problem.alone.max()), problem.n * problem.epoch
     given, problem = problem, problem.relative
-    H = [at / unit for at in latest_completions(problem, None if value is None else value - part)]
-    p, r = (problem.alone / unit).tolist(), (problem.release / unit).tolist()
+    p = (problem.alone / unit).tolist()
     eta = problem.contention.penalty / problem.contention.seconds_per_byte
-    transfers, events, links = range(problem.n), range(2 * problem.n), problem.link_numbers
-    intervals, users = events[:-1], {link: problem.users(link) for link in links}
+    links = problem.link_numbers
+    users = {link: problem.users(link) for link in links}
     counts = [(link, k) for link in links for k in range(len(users[link]) + 1)]
 
-    m = pyo.ConcreteModel(NAME)
-    m.epoch, m.unit, m.transfers, m.events = given.epoch, unit, transfers, events
-    m.t = pyo.Var(events, bounds=(0, max(H)))
-    m.s, m.f = pyo.Var(transfers, events, domain=pyo.Binary), pyo.Var(transfers, events, domain=pyo.Binary)
+    # (0), (1), (2), (10), (11)
+    m = event_model(NAME, problem.release.tolist(), problem.alone.tolist(), unit, part, value)
+    transfers, intervals, m.epoch = m.jobs, m.intervals, given.epoch
     m.a = pyo.Var(transfers, intervals, bounds=(0, 1))
     m.y = pyo.Var(counts, intervals, domain=pyo.Binary)
     m.d = pyo.Var(counts, intervals, domain=pyo.NonNegativeReals)
     m.m = pyo.Var(transfers, intervals, domain=pyo.NonNegativeReals)
-    m.C = pyo.Var(transfers, bounds=lambda _, j: (r[j] + p[j], H[j]))
-
-    # (0)
-    m.objective = pyo.Objective(expr=part + unit * sum(m.C[j] for j in transfers), sense=pyo.minimize)
-
-    # (1)
-    @m.Constraint(events)
-    def one(m: Any, e: int) -> Any:
-        return sum(m.s[j, e] + m.f[j, e] for j in transfers) == 1
-
-    # (2)
-    @m.Constraint(transfers, [0, 1])
-    def once(m: Any, j: int, end: int) -> Any:
-        return sum((m.s, m.f)[end][j, e] for e in events) == 1
 
     # (3)
     @m.Constraint(transfers, intervals)
     def is_active(m: Any, j: int, e: int) -> Any:
-        return m.a[j, e] == sum(m.s[j, before] - m.f[j, before] for before in range(e + 1))
+        return m.a[j, e] == begun(m, j, e)
 
     # (4)
     @m.Constraint(links, intervals)
@@ -117,7 +98,7 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
     # (6)
     @m.Constraint(counts, intervals)
     def chosen(m: Any, link: int, k: int, e: int) -> Any:
-        return m.d[link, k, e] <= max(H) * m.y[link, k, e]
+        return m.d[link, k, e] <= m.horizon * m.y[link, k, e]
 
     # (7)
     @m.Constraint([(j, link) for j in transfers for link in problem.links[j]], intervals)
@@ -135,16 +116,6 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
     def moved(m: Any, j: int) -> Any:
         return sum(m.m[j, e] for e in intervals) == p[j]
 
-    # (10)
-    @m.Constraint(transfers, events)
-    def released(m: Any, j: int, e: int) -> Any:
-        return m.t[e] >= r[j] * m.s[j, e]
-
-    # (11)
-    @m.Constraint(transfers, events)
-    def ended(m: Any, j: int, e: int) -> Any:
-        return m.C[j] >= m.t[e] - (max(H) - r[j] - p[j]) * (1 - m.f[j, e])
-
     # (12)
     m.srpt = pyo.Constraint(expr=sum(m.C[j] for j in transfers) >= srpt_per_link(problem).exact_float / unit)
     return m
@@ -152,35 +123,7 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
 
 def starts(model: Any) -> list[float]:
     """S_j in seconds from the values loaded in the model, to its tolerance: a start may lie that much before its release."""
-    chosen = {j: max(model.events, key=lambda e: model.s[j, e].value) for j in model.transfers}
-    return [model.epoch + float(model.t[e].value) * model.unit for _, e in sorted(chosen.items())]
-
-
-def one_at_a_time(problem: TransferProblem) -> float:
-    """sum C_j of the schedule that runs one transfer at a time, whatever its links, the shortest released one next."""
-    now, total, left = 0.0, 0.0, set(range(problem.n))
-    release, alone = problem.release.tolist(), problem.alone.tolist()
-    while left:
-        now = max(now, min(release[j] for j in left))
-        j = min((alone[j], j) for j in left if release[j] <= now)[1]
-        left.remove(j)
-        now += alone[j]
-        total += now
-    return total
-
-
-def latest_completions(problem: TransferProblem, value: float | None = None) -> list[float]:
-    """H_j: no schedule of value ``value`` (default: `one_at_a_time`) or better ends j later, seconds.
-
-    Raises `InputError` for a value that no schedule has.
-    """
-    least = (problem.release + problem.alone).tolist()
-    known = one_at_a_time(problem) if value is None else value
-    if not math.isfinite(known) or known < sum(least) * (1 - SLACK):
-        legal = f"sum C_j of a schedule, at least {sum(least)!r}"
-        raise InputError("no schedule has this value", field="value", value=value, legal=legal)
-    spare = max(known - sum(least), 0.0) + SLACK * float(problem.alone.sum()) + ULPS * math.ulp(known)
-    return [own + spare for own in least]
+    return [model.epoch + float(model.t[e].value) * model.unit for e in start_events(model)]
 
 
 PROGRAMS.register(NAME)(

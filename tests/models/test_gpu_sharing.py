@@ -9,7 +9,8 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.models.gpu_sharing import build, latest_completions, one_at_a_time, schedule
+from optsched.models.event_slots import latest_completions, one_at_a_time
+from optsched.models.gpu_sharing import build, schedule
 from optsched.models.shared_jobs import SharedJobs
 from optsched.models.sharing_least import least_total, work_rate
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
@@ -98,8 +99,9 @@ def test_implied_bounds_are_below_the_optimum() -> None:
         instance = generate("sharing-small", 900 + seed, jobs=4, gpus=1 + seed % 3, xi=("1.2", "1.7", "exp")[seed % 3])
         jobs, found = SharedJobs.of(instance), sharing_optimum(instance)
         for value in (None, found.value):
-            assert all(end <= at for end, at in zip(found.completion, latest_completions(jobs, value), strict=True))
-        assert found.bound <= found.value <= one_at_a_time(jobs)
+            latest = latest_completions(jobs.release, jobs.least_seconds, value)
+            assert all(end <= at for end, at in zip(found.completion, latest, strict=True))
+        assert found.bound <= found.value <= one_at_a_time(jobs.release, jobs.least_seconds)
 
 
 def test_each_of_the_bounds_counts_somewhere() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.io.traces.random_transfers import random_transfers
-from optsched.models.link_contention import build, latest_completions, one_at_a_time, starts
+from optsched.models.event_slots import latest_completions, one_at_a_time
+from optsched.models.link_contention import build, starts
 from optsched.problem.contention import ETHERNET_10G, Contention
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers.compile_model import compile
@@ -22,6 +22,11 @@ from optsched.solvers.two_transfers import two_transfer_optimum
 
 CLOSE = 1e-7  # relative; integers are 1e-9 off at most, and weigh as much as the latest completion
 Solve = Callable[[Any], float]
+
+
+def times(problem: TransferProblem) -> tuple[list[float], list[float]]:
+    """Releases and seconds alone."""
+    return problem.release.tolist(), problem.alone.tolist()
 
 
 def solved(problem: TransferProblem, value: float | None = None) -> float:
@@ -68,7 +73,7 @@ def test_it_agrees_with_the_search_on_many(n: int, count: int, links: int, eta_r
 def test_the_unit_of_the_data_does_not_matter_and_a_known_value_is_kept() -> None:
     problem = TransferProblem([0.0, 0.01], [1e8, 1e7], ETHERNET_10G)  # the second one joins the first
     optimum = float(two_transfer_optimum(problem))
-    assert optimum < one_at_a_time(problem) * 0.8
+    assert optimum < one_at_a_time(*times(problem)) * 0.8
     assert solved(problem) == pytest.approx(optimum, rel=CLOSE)
     assert solved(problem, optimum) == pytest.approx(optimum, rel=CLOSE)
 
@@ -83,14 +88,14 @@ def test_latest_completions_are_later_than_those_of_every_optimum() -> None:
         problem = random_transfers(5, seed, links=2)
         best = transfer_optimum(problem)
         for value in (None, best.value):
-            for end, latest in zip(best.completion, latest_completions(problem, value), strict=True):
+            for end, latest in zip(best.completion, latest_completions(*times(problem), value), strict=True):
                 assert end <= latest
 
 
 def test_one_at_a_time_is_what_separate_starts_give() -> None:
     problem = TransferProblem([0, 1, 2], [3, 2, 1], Contention(1.0, 1.0))
-    assert one_at_a_time(problem) == 3 + 4 + 6 == sum(transfer_completions(problem, [0, 4, 3]))
-    assert one_at_a_time(replace(problem, release=np.array([0.0, 1.0, 9.0]))) == 3 + 5 + 10
+    assert one_at_a_time(*times(problem)) == 3 + 4 + 6 == sum(transfer_completions(problem, [0, 4, 3]))
+    assert one_at_a_time([0.0, 1.0, 9.0], problem.alone.tolist()) == 3 + 5 + 10
 
 
 def test_what_is_not_legal_is_named() -> None:
