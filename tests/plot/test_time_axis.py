@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -32,8 +32,7 @@ def test_the_axis_stays_in_seconds_and_says_its_unit() -> None:
 @given(st.floats(0, 1e9), st.floats(1e-6, 1e9))
 def test_ticks_are_few_inside_and_evenly_apart(start: float, span: float) -> None:
     end = start + span
-    if end - start < 1e-9 * end:
-        return
+    assume(end - start >= 1e-9 * end)
     ticks = TimeLocator(unit_for(end - start)).tick_values(start, end)
     assert len(ticks) <= 12
     step = ticks[1] - ticks[0] if len(ticks) > 1 else span

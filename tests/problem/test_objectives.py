@@ -66,12 +66,11 @@ def test_a_job_without_a_completion_time_makes_the_value_nan(name: str) -> None:
     assert math.isnan(get_objective(name).value(completion, *rest))
 
 
-@pytest.mark.parametrize("name", DEFINITION)
+@pytest.mark.parametrize("name", [name for name in DEFINITION if get_objective(name).completion_form is not None])
 @given(rows=rows_of_integers.filter(bool))
 def test_flow_time_is_completion_time_less_a_constant(name: str, rows: Rows) -> None:
     objective = get_objective(name)
-    if objective.completion_form is None:
-        return
+    assert objective.completion_form is not None
     form = get_objective(objective.completion_form)
     completion, arrival, weight, due = columns(rows)
     constant = float(np.dot(weight, arrival)) if objective.weighted else float(arrival.sum())
