@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import polars as pl
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -33,6 +33,7 @@ FORMAT = "optsched-instance/1"
 _METADATA = "optsched-instance"
 
 Number = Annotated[float, Field(allow_inf_nan=False)]  # strict: any number of JSON, but neither text nor a truth value
+T = TypeVar("T")
 MAX_INTEGER = 2**63 - 1
 Integer = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 LARGEST = 1e300  # of an optimum: sums of legal times and weights are far below
@@ -229,30 +230,13 @@ def short_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def document(
-    jobs: pl.DataFrame,
-    cluster: Cluster,
-    name: str,
-    objective: str | None,
-    recipe: Mapping[str, Any] | None,
-    optimum: Mapping[str, Any] | None,
-    profiles: Mapping[str, Profile],
-    throughputs: Throughputs | None = None,
-    tasks: Mapping[str, IterationTasks] | None = None,
-    contention: Contention | None = None,
-    scalings: Mapping[str, Scaling] | None = None,
-    interference: Interference | None = None,
-) -> dict[str, Any]:
-    """The JSON document of an instance; absent fields and defaults other than ids are left out."""
+def document(jobs: pl.DataFrame, **parts: Any) -> dict[str, Any]:
+    """The JSON document of an instance; absent fields and defaults other than ids are left out. ``parts`` as `_header`."""
     silent: dict[str, Any] = {"weight": 1.0}
     rows = []
     for row in jobs.iter_rows(named=True):
         rows.append({k: short_number(v) for k, v in row.items() if v is not None and silent.get(k, ...) != v})
-    header = _header(
-        cluster, name, objective, recipe, optimum, profiles, throughputs, tasks, contention, scalings, interference
-    )
-    parts = {**header, "jobs": rows}
-    return {"format": FORMAT, **parts}
+    return {"format": FORMAT, **_header(**parts), "jobs": rows}
 
 
 def _header(
@@ -268,6 +252,7 @@ def _header(
     scalings: Mapping[str, Scaling] | None = None,
     interference: Interference | None = None,
 ) -> dict[str, Any]:
+    """All parts but the jobs, as they stand in a document."""
     parts = {
         "name": name,
         "objective": objective,
@@ -349,63 +334,35 @@ def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _parts(doc: InstanceDocument, table: pl.DataFrame, path: str | os.PathLike[str]) -> dict[str, Any]:
-    nodes = tuple(NodeGroup(**group.model_dump()) for group in doc.cluster.nodes)
+    def made(make: Callable[[Any], T], document: BaseModel, field: str | None = None) -> T:
+        return _made(make, document.model_dump(), path, field)
+
+    def named(field: str, make: Callable[[Any], T], documents: Mapping[str, BaseModel]) -> dict[str, T]:
+        return {key: made(make, each, f"{field}.{key}") for key, each in documents.items()}
+
+    rates = {key: [row.model_dump() for row in rows] for key, rows in doc.throughputs.items()}
     return {
         "jobs": table,
-        "cluster": Cluster(nodes),
+        "cluster": Cluster(tuple(NodeGroup(**group.model_dump()) for group in doc.cluster.nodes)),
         "name": doc.name,
         "objective": doc.objective,
         "recipe": doc.recipe,
         "optimum": doc.optimum.model_dump(by_alias=True) if doc.optimum else None,
-        "profiles": {key: _profile(key, value, path) for key, value in doc.profiles.items()},
-        "throughputs": _throughputs(doc.throughputs, path) if doc.throughputs else None,
-        "tasks": {key: _tasks(key, value, path) for key, value in doc.tasks.items()},
-        "contention": _contention(doc.contention, path) if doc.contention else None,
-        "scalings": {key: _scaling(key, value, path) for key, value in doc.scalings.items()},
-        "interference": _interference(doc.interference, path) if doc.interference else None,
+        "profiles": named("profiles", Profile.from_json, doc.profiles),
+        "throughputs": _made(Throughputs.from_json, rates, path, "throughputs") if rates else None,
+        "tasks": named("tasks", lambda each: IterationTasks(**each), doc.tasks),
+        "contention": made(Contention.from_json, doc.contention) if doc.contention else None,
+        "scalings": named("scalings", Scaling.from_json, doc.scalings),
+        "interference": made(Interference.from_json, doc.interference) if doc.interference else None,
     }
 
 
-def _profile(name: str, document: ProfileDocument, path: str | os.PathLike[str]) -> Profile:
+def _made(make: Callable[[Any], T], document: Any, path: str | os.PathLike[str], field: str | None) -> T:
+    """What a part of the document describes; an `InputError` also names the file, and where the part stands."""
     try:
-        return Profile.from_json(document.model_dump())
+        return make(document)
     except InputError as error:
-        raise InputError(str(error), file=path, field=f"profiles.{name}") from None
-
-
-def _throughputs(documents: Mapping[str, list[ThroughputDocument]], path: str | os.PathLike[str]) -> Throughputs:
-    try:
-        return Throughputs.from_json({name: [each.model_dump() for each in rows] for name, rows in documents.items()})
-    except InputError as error:
-        raise InputError(str(error), file=path, field="throughputs") from None
-
-
-def _tasks(name: str, document: TasksDocument, path: str | os.PathLike[str]) -> IterationTasks:
-    try:
-        return IterationTasks(**document.model_dump())
-    except InputError as error:
-        raise InputError(str(error), file=path, field=f"tasks.{name}") from None
-
-
-def _contention(document: ContentionDocument, path: str | os.PathLike[str]) -> Contention:
-    try:
-        return Contention.from_json(document.model_dump())
-    except InputError as error:
-        raise InputError(str(error), file=path) from None
-
-
-def _scaling(name: str, document: ScalingDocument, path: str | os.PathLike[str]) -> Scaling:
-    try:
-        return Scaling.from_json(document.model_dump())
-    except InputError as error:
-        raise InputError(str(error), file=path, field=f"scalings.{name}") from None
-
-
-def _interference(document: InterferenceDocument, path: str | os.PathLike[str]) -> Interference:
-    try:
-        return Interference.from_json(document.model_dump())
-    except InputError as error:
-        raise InputError(str(error), file=path) from None
+        raise InputError(str(error), file=path, field=field) from None
 
 
 def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> InputError:
