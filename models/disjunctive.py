@@ -39,6 +39,7 @@ from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
@@ -46,8 +47,6 @@ from optsched.speeds.duration import fixed_durations
 
 NAME = "disjunctive"
 ROUNDING = 1e-12  # relative
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str) -> str | None:

@@ -28,7 +28,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 
 from optsched.errors import InputError
@@ -37,11 +36,11 @@ from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.mapped_modes import MappedModes
 from optsched.models.start_columns import StartBlocks, StartColumns
 from optsched.models.start_model import choose, chosen, start_model
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 
 NAME = "gang-modes"
-Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str) -> str | None:

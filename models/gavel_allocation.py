@@ -23,9 +23,9 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InfeasibleError, InputError, OptschedError
+from optsched.problem.arrays import Floats, Ints
 
 __all__ = [
     "CAPACITY",
@@ -41,8 +41,6 @@ __all__ = [
     "solve_lp",
 ]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 CAPACITY = "capacity"
 FEASIBILITY = 1e-9  # HiGHS's tolerances: absolute, so programs are stated in units that make their optimum about 1

@@ -29,8 +29,6 @@ import numpy as np
 
 from optsched.models.gavel_allocation import (
     AllocationProblem,
-    Floats,
-    Ints,
     TimeShares,
     base_constraints,
     effective_throughput,
@@ -39,6 +37,7 @@ from optsched.models.gavel_allocation import (
     solve_lp,
 )
 from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.problem.arrays import Floats, Ints
 
 
 def build(problem: AllocationProblem) -> Any:

@@ -35,7 +35,6 @@ from scipy.optimize import brentq
 from optsched.errors import OptschedError
 from optsched.models.gavel_allocation import (
     AllocationProblem,
-    Floats,
     TimeShares,
     base_constraints,
     effective_throughput,
@@ -45,6 +44,7 @@ from optsched.models.gavel_allocation import (
     solve_lp,
 )
 from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.problem.arrays import Floats
 
 POLICY = "finish-time fairness"
 CLOSE = 1e-8  # relative distance of the bounds at which the value is called exact; HiGHS's own tolerance is 1e-9

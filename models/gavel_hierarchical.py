@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.models.gavel_allocation import AllocationProblem, Floats, TimeShares
-from optsched.models.gavel_water_filling import Bools, fill
+from optsched.models.gavel_allocation import AllocationProblem, TimeShares
+from optsched.models.gavel_water_filling import fill
+from optsched.problem.arrays import Bools, Floats
 
 RULES = ("fairness", "fifo")
 

@@ -24,16 +24,9 @@ import cvxpy as cp
 import numpy as np
 
 from optsched.errors import InfeasibleError
-from optsched.models.gavel_allocation import (
-    AllocationProblem,
-    Floats,
-    TimeShares,
-    base_constraints,
-    prices,
-    shares,
-    solve_lp,
-)
+from optsched.models.gavel_allocation import AllocationProblem, TimeShares, base_constraints, prices, shares, solve_lp
 from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.problem.arrays import Floats
 
 POLICY = "makespan"
 LOW, HIGH, STOP = 100.0, 1e6, 1.05  # Gavel's: seconds, seconds, ratio

@@ -27,7 +27,6 @@ import numpy as np
 from optsched.errors import OptschedError
 from optsched.models.gavel_allocation import (
     AllocationProblem,
-    Floats,
     TimeShares,
     base_constraints,
     effective_throughput,
@@ -36,6 +35,7 @@ from optsched.models.gavel_allocation import (
     solve_lp,
 )
 from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.problem.arrays import Floats
 
 GAP = 1e-8  # of sum w: largest certified distance that is called optimal
 EXACT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

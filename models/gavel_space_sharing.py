@@ -29,14 +29,13 @@ from optsched.errors import InputError
 from optsched.models.gavel_allocation import (
     CAPACITY,
     AllocationProblem,
-    Floats,
-    Ints,
     effective_throughput,
     equal_share,
     prices,
     shares,
     solve_lp,
 )
+from optsched.problem.arrays import Floats, Ints
 
 OBJECTIVES = ("max_min", "max_sum")
 

@@ -31,7 +31,6 @@ import numpy.typing as npt
 
 from optsched.models.gavel_allocation import (
     AllocationProblem,
-    Floats,
     TimeShares,
     base_constraints,
     effective_throughput,
@@ -39,8 +38,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
-
-Bools = npt.NDArray[np.bool_]
+from optsched.problem.arrays import Bools, Floats
 
 TIGHT = 1e-7  # w_m y_m above it is a bottleneck: they sum to 1, and a basis gives duals to about 1e-12
 

@@ -19,19 +19,18 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.models.fast_building import collector_paused
 from optsched.models.hadar_packing import Packing
 from optsched.models.program import PROGRAMS, Program, packing_names, packing_of
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 __all__ = ["build", "build_cvxpy", "prices"]
 
 NAME = "hadar-dual"
-Floats = npt.NDArray[np.float64]
 
 
 @collector_paused

@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.models import makespan_modes
@@ -31,8 +30,6 @@ from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 
 __all__ = ["fork_jobs"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def fork_jobs(steps: Any, speed: Any, *, fork: bool = True) -> ModeJobs:

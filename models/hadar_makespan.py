@@ -31,13 +31,11 @@ from optsched.errors import InputError
 from optsched.models import makespan_modes
 from optsched.models.makespan_modes import ModeJobs, WorkMode
 from optsched.models.program import PROGRAMS, Program, by_type
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 
 __all__ = ["fluid_jobs", "fluid_jobs_of", "mixed_jobs", "single_jobs"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def fluid_jobs(work: Any, tasks: Any, speed: Any, capacity: Any) -> ModeJobs:

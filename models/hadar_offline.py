@@ -34,13 +34,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
 from optsched.models.hadar_rounds import ENOUGH, RoundProblem
 from optsched.models.program import PROGRAMS, Program, rounds_of
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, node_first
 from optsched.speeds.type_speeds import type_speeds
@@ -48,7 +48,6 @@ from optsched.speeds.type_speeds import type_speeds
 __all__ = ["build", "chosen_allocation", "round_schedule"]
 
 NAME = "hadar-offline"
-Ints = npt.NDArray[np.int64]
 
 
 @collector_paused

@@ -17,15 +17,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 
 __all__ = ["JobSchedule", "Packing"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

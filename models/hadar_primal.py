@@ -19,18 +19,17 @@ from __future__ import annotations
 
 import cvxpy as cp
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.hadar_packing import Packing
 from optsched.models.program import PROGRAMS, Program, packing_names, packing_of
+from optsched.problem.arrays import Floats
 
 __all__ = ["build", "build_cvxpy", "row_duals", "shares"]
 
 NAME = "hadar-primal"
-Floats = npt.NDArray[np.float64]
 
 
 @collector_paused

@@ -29,14 +29,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.speeds.duration import seconds_alone
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 # the knapsack is computed in float64: rounding must not floor a bound one slot too low
 _SLACK = 1e-6

@@ -8,13 +8,10 @@ changes, which is the property that `latest_starts` builds on. O(n H) a pass, H 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.schedule import Schedule
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def starts_of(schedule: Schedule) -> Floats:

@@ -29,7 +29,6 @@ from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
@@ -38,6 +37,7 @@ from optsched.bounds.certificate import CertificateError, shown
 from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.fraction_readings import readings
+from optsched.problem.arrays import Floats
 
 __all__ = [
     "MakespanCertificate",
@@ -51,8 +51,6 @@ __all__ = [
 ]
 
 NAME = "makespan-modes"
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

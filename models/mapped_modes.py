@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.models.placement_modes import Mode, modes_of_classes, splits
 from optsched.models.time_grid import TimeGrid, on_common_unit
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile
 from optsched.problem.schedule import Schedule
@@ -32,9 +32,6 @@ from optsched.speeds.scaled_jobs import scaled_jobs
 from optsched.speeds.stage_graph import iteration_time
 from optsched.speeds.stage_tables import profile_pace, tables
 from optsched.speeds.type_speeds import type_speeds
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 MAPPINGS = 50_000  # of one profile to one vector: about a second
 

@@ -27,7 +27,6 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
@@ -38,14 +37,13 @@ from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.formulation import COMPLETION, FORMULATIONS, Formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
 NAME = "positional"
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str) -> str | None:

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.models.gavel_allocation import AllocationProblem
 from optsched.models.hadar_packing import Packing
 from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.parameters import made
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 from optsched.speeds.duration import seconds_alone
@@ -36,8 +36,6 @@ __all__ = [
     "packing_of",
     "rounds_of",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 
 from optsched.models import gang_modes
@@ -34,10 +32,10 @@ from optsched.models.mapped_modes import MappedModes
 from optsched.models.start_columns import StartBlocks
 from optsched.models.start_model import start_model
 from optsched.models.time_grid import time_grid
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 NAME = "rigid-placed"
-Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str, placement: str = "any") -> str | None:

@@ -24,7 +24,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 
 from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, inapplicable, objective_reason, require
@@ -32,12 +31,12 @@ from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.start_columns import StartBlocks, StartColumns
 from optsched.models.start_model import choose, chosen, start_model
 from optsched.models.time_grid import time_grid
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
 NAME = "rigid-time-indexed"
-Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str) -> str | None:

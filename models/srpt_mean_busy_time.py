@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import cvxpy as cp
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.core.expr import LinearExpression
@@ -31,10 +30,10 @@ from pyomo.core.expr import LinearExpression
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, require
 from optsched.models.srpt_relaxation import UnitMachine, applies, size
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 PYOMO, CVXPY = "srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy"
-Floats = npt.NDArray[np.float64]
 
 
 @collector_paused

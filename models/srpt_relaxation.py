@@ -17,17 +17,14 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InfeasibleError
 from optsched.models.formulation import WEIGHTED_COMPLETION, inapplicable
 from optsched.models.time_grid import TimeGrid, on_common_unit
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.speeds.duration import seconds_alone
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -21,17 +21,16 @@ Reference: Schrage, A proof of the optimality of the shortest remaining processi
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, inapplicable, require
 from optsched.models.srpt_relaxation import UnitMachine
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 NAME = "srpt-slots"
-Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str) -> str | None:

@@ -14,17 +14,15 @@ from itertools import chain
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InfeasibleError
 from optsched.models.latest_starts import latest_starts
 from optsched.models.left_shift import in_sequence
 from optsched.models.time_grid import TimeGrid
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 

@@ -18,14 +18,11 @@ from fractions import Fraction
 from math import gcd, lcm
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import fixed_durations
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 SLOTS = 100_000_000  # of the longest time; beyond it the times have no common unit of a useful size
 

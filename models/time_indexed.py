@@ -23,16 +23,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 
 from optsched.models import rigid_time_indexed as counted
 from optsched.models.formulation import FORMULATIONS, require
 from optsched.models.start_model import start_model
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 NAME = "time-indexed"
-Floats = npt.NDArray[np.float64]
 
 
 def applies(instance: Instance, objective: str) -> str | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from optsched.check.schedule_document import ScheduleDocument
 from optsched.check.tolerance import number
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.segment_paces import segment_paces
 
@@ -31,10 +32,6 @@ RULES = (
     "value",
 )
 LISTED = 20  # violations of one rule that are spelled out; the last entry of the rule counts the others
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

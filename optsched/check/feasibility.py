@@ -28,7 +28,6 @@ preemption     (where it is forbidden) a job runs in one piece: no gaps, always 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.check.context import LISTED, RULES, CheckContext, Violation, Violations
 from optsched.check.speed_rules import judge_work, rate
@@ -44,6 +43,7 @@ from optsched.check.tolerance import (
     slack,
     whole,
 )
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 
 __all__ = [
@@ -65,10 +65,6 @@ __all__ = [
     "tolerance_of_jobs",
     "whole",
 ]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def judge(context: CheckContext, *, preemptive: bool, forking: bool = False, elastic: bool = False) -> Violations:

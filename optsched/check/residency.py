@@ -8,20 +8,16 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.feasibility import judge_gangs
 from optsched.check.schedule_document import document_of
 from optsched.check.tolerance import MOST, RELATIVE, number, slack, whole
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 
 __all__ = ["check_residency", "judge_residency"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def check_residency(instance: Instance, schedule: Schedule) -> list[Violation]:

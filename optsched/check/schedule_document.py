@@ -15,10 +15,10 @@ from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import read_parquet
@@ -36,9 +36,6 @@ _LEGAL = {
     "work": "a number of seconds",
 }
 _STEPS = "an integer: sub-steps of gradient accumulation"
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

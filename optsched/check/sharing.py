@@ -32,7 +32,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.check.feasibility import (
     RELATIVE,
@@ -51,6 +50,7 @@ from optsched.check.interfaces import Slow, slow_on_interfaces
 from optsched.check.schedule_document import document_of
 from optsched.check.speed_rules import backwards, within_worth
 from optsched.check.tolerance import overspent
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.speeds.sub_steps import SubSteps, segment_sub_steps
@@ -60,9 +60,6 @@ __all__ = ["check_sharing", "judge_sharing", "judge_whole_batches"]
 MOST = 2  # jobs on a GPU
 FOLLOWED = 3  # residents of a GPU that are looked at: one more than may be there, those that stay longest
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Meeting = tuple[float, float, float]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.interfaces import slow_on_interfaces, worth_beside
@@ -27,10 +26,7 @@ from optsched.check.tolerance import (
     slack,
     whole,
 )
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from optsched.problem.arrays import Floats, Ints
 
 
 def rate(context: CheckContext, found: Violations, *, contention: bool = True) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from optsched.check.schedule_document import ScheduleDocument, document_of, document_of_json
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import parquet_metadata, read_parquet
@@ -23,9 +23,6 @@ _HEADER = "optsched-tasks"
 _FIELDS = ("job", "gpus", "start", "end", "work")
 NO_JOB = -1
 LARGEST = 2**31 - 1
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,11 @@ from optsched.check.tolerance import (
     slack,
 )
 from optsched.check.transferred_bytes import Gangs, transferred_bytes
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.task_log import TaskSchedule
 
 __all__ = ["check_tasks", "judge_tasks"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def check_tasks(instance: Instance, schedule: TaskSchedule) -> list[Violation]:

@@ -18,17 +18,14 @@ legal.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from optsched.problem.arrays import Bools, Floats, Ints
 
 RELATIVE = 1e-9
 ULPS = 8
 ROOT_ULPS = 2  # times the root of the number of rounded segments
 MOST = 1e-6  # of a job's seconds: what the rounding of many segments may add up to
 EXACT = 2.0**53
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def whole(x: Floats) -> Bools:

@@ -21,16 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.guarantees.assumptions import any_free_gpus, broken, one_gpu_type, own_network
 from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee, late, told
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
 
-Floats = npt.NDArray[np.float64]
 TIE = 1e-9  # relative: virtual lengths that differ by rounding alone may be served in either order
 
 

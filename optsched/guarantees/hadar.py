@@ -24,20 +24,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.fluid_cost import SAFE, fluid_costs
 from optsched.guarantees.assumptions import broken, own_network
 from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
 from optsched.policies.hadar_ledger import Ledger, Request
 from optsched.policies.hadar_prices import PriceFunction
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 from optsched.speeds.type_speeds import type_speeds
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 SLACK = 1e-8  # relative: payoffs and prices are floats; of a round: times are
 ULPS = 16  # of the clock
 UNIT_PRICES = 160  # prices of a unit of work that are tried

@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from optsched.plot.colours import ink_on
-
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 MOST_LABELS = 800  # texts are slow to draw; the largest blocks come first
 CHARACTER = 0.62  # width of a character by its height, on the safe side for digits and lower case

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.colors import to_rgb
 
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 # Okabe and Ito, "Color Universal Design" (2008), without black; each also mixed with white, and with black.
 HUES = {

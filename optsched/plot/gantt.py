@@ -22,9 +22,8 @@ from optsched.plot.rows import PlotRows, draw_floor, label_rows
 from optsched.plot.time_axis import time_axis
 from optsched.plot.timeline import Drawn, Timeline
 from optsched.plot.waiting import band_height, draw_waiting
+from optsched.problem.arrays import Bools, Floats
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 By = Literal["gpu", "node", "auto"]
 
 MOST_ROWS, MOST_BLOCKS = 160, 20_000  # beyond either, blocks would be smaller than a pixel

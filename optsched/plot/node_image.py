@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
@@ -11,8 +10,7 @@ from optsched.plot.canvas import FLOOR
 from optsched.plot.rows import LABEL_HEIGHT, spread
 from optsched.plot.steps import bin_means
 from optsched.plot.timeline import Timeline
-
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 BINS = 1200  # about one a pixel
 MOST_IMAGE_ROWS = 512  # beyond, neighbouring nodes share a row

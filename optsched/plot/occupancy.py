@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -15,8 +14,7 @@ from optsched.plot.canvas import title as set_title
 from optsched.plot.steps import bin_means, levels
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import Drawn, Timeline
-
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 BINS = 1200  # about one a pixel
 EXACT = 4000  # up to this many changes a curve is drawn as it is, beyond as means over bins

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 
 def draw_rectangles(ax: Axes, left: Floats, right: Floats, top: Floats, bottom: Floats, **style: Any) -> PolyCollection:

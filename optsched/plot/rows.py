@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from optsched.plot.canvas import FLOOR, INK, QUIET
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.shared_cells import NOBODY
 from optsched.plot.timeline import Timeline
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 NODE_GAP = 0.5  # between nodes of several GPUs, in rows
 NUMBERED = 7.0  # points: rows at least this high carry the index of their GPU

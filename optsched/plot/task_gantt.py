@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -27,6 +26,7 @@ from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.task_picture import TaskPicture
 from optsched.plot.task_rows import INTERFACE, TaskRows, draw_task_floor, label_task_rows
 from optsched.plot.time_axis import in_unit, time_axis
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.task_log import FORMAT, TaskSchedule
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from optsched.problem.schedule import Schedule
     from optsched.simulation.run import Run
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 LIGHT, DARK = 0.55, 0.18  # share of white in a forward task, of black in a backward task
 MARGIN = 0.06  # of a row, above and below its blocks

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.schedule import node_first
 from optsched.problem.task_log import TRANSFER, TaskLog, TaskSchedule
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from optsched.problem.schedule import Schedule
     from optsched.simulation.run import Run
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 MOST_TASKS = 20_000  # beyond, blocks are smaller than a pixel
 FIRST_TASKS = 3_000  # without a window that was asked for, as many as can be told apart

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from optsched.errors import InputError
 from optsched.plot.canvas import FLOOR, INK, QUIET
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.rows import LABEL_HEIGHT, spread
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MOST_ROWS = 160
 NODE_GAP = 0.6  # between nodes, in rows

@@ -10,21 +10,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
 from optsched.plot.shared_cells import Cells, shared_cells
 from optsched.plot.time_axis import number, unit_for
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import MAX_GPUS
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.problem.schedule_file import read_segments
 from optsched.speeds.segment_paces import segment_paces
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 TASKS_INSTEAD = "optsched.plot.tasks(run), or the tasks-*.parquet that run -o wrote"
 ROUNDING = 1e-9  # relative: shorter gaps and overheads than this are rounding, not waiting

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from optsched.plot.block_labels import label_blocks, points_per_unit
@@ -14,9 +13,7 @@ from optsched.plot.colours import paler
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.steps import levels
 from optsched.plot.timeline import Timeline
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 MOST_LANES, MOST_BARS = 12, 400  # more waiting jobs or more waits than this are drawn as a count
 RASTER_STEPS = 3_000  # from here on a vector file holds the count as a picture

@@ -9,12 +9,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.policies.ties import leading
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 
 @dataclass

@@ -19,10 +19,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def best_counts(values: Sequence[Floats], gpus: int) -> list[int]:

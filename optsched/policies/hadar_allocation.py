@@ -25,13 +25,10 @@ that are sorted by price. **Reference** 3.3 of this project's Hadar sheet; there
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 NONE = -1.0  # no rate: there is no such allocation
 SLACK = 1e-9  # rounds: what rounding alone adds to a whole number of rounds is no further round

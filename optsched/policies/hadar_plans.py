@@ -17,14 +17,11 @@ Devices: H resources with ``room`` devices each. On one resource the gang runs a
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
 from optsched.policies.hadar_allocation import SLACK, utility
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 
 @njit(**KERNEL)

@@ -26,9 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 THETA = 0.25  # the share of the optimum that the prices of an empty cluster may add up to
 ABOVE = 1 + 1e-9  # Up is so much more than any job pays: no sum of prices, however rounded, lets one in at Up

@@ -12,7 +12,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
@@ -26,9 +25,7 @@ from optsched.policies.hadar_allocation import (
     find_on_pools,
     payoff_of,
 )
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 BY_POOL, BY_MACHINE = 0, 1
 # Market.rule

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 
 def consolidated(copies: Sequence[Sequence[Floats]], steps: Sequence[float]) -> list[Floats]:

@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 
 def epoch_of(arrival: Floats, due: Floats) -> float:

@@ -9,13 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
+from optsched.problem.arrays import Floats, Ints
 
 BITS = 62  # free GPUs in a word: the lowest bit of a word is found without a loop, and no sign is in the way
 

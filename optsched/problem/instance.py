@@ -18,10 +18,11 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError, RowErrors
+from optsched.problem.arrays import Bools as Bools  # also for those who have it from here
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.eligibility import suited_groups
@@ -45,10 +46,6 @@ from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
 
 __all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats
 from optsched.registry import Registry
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
 
-Floats = npt.NDArray[np.float64]
 Term = Callable[[Any, Any, Any, Any], Any]
 DEFAULT = "total_flow_time"
 

@@ -12,14 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.gpu_names import assign_gpus
 from optsched.problem.html import html_of
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.schedule_file import read_segments, write_segments
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MEETING = 4  # units in the last place between a completion and a start that mean the same moment
 JOBS_PER_GPU = 2  # at most, where they share

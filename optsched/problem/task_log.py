@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats
 from optsched.problem.files import atomic_path
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
@@ -24,7 +25,6 @@ FORMAT = "optsched-tasks/1"
 METADATA = "optsched-tasks"
 TRANSFER = -1  # in place of a worker
 
-Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 
 

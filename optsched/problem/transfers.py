@@ -14,16 +14,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Bools, Floats
 from optsched.problem.contention import Contention
 from optsched.problem.epoch import epoch_of
 
 __all__ = ["TransferProblem"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Links = tuple[tuple[int, ...], ...]
 
 

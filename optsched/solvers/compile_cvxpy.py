@@ -23,7 +23,8 @@ from cvxpy.reductions.solution import Solution
 from cvxpy.reductions.solvers import utilities
 
 from optsched.errors import InputError
-from optsched.solvers.linear_program import Floats, LinearProgram
+from optsched.problem.arrays import Floats
+from optsched.solvers.linear_program import LinearProgram
 
 __all__ = ["CvxpyBinding", "read", "reads"]
 

@@ -26,7 +26,8 @@ from pyomo.core.base.suffix import Suffix
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from optsched.errors import InfeasibleError, InputError
-from optsched.solvers.linear_program import Floats, LinearProgram
+from optsched.problem.arrays import Floats
+from optsched.solvers.linear_program import LinearProgram
 
 __all__ = ["PyomoBinding", "read", "reads", "templatized"]
 

@@ -36,16 +36,15 @@ from fractions import Fraction
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from optsched.errors import OptschedError
+from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 
 __all__ = ["EventOrder", "EventOrders", "LeastOrder"]
 
-Floats = npt.NDArray[np.float64]
 EventOrder = tuple[int, ...]  # the job of every event: first its start, then its end
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 SIDE_BY_SIDE = 100  # orders in one call of the solver: five times as fast as one by one

@@ -9,13 +9,9 @@ resource-constrained project scheduling methods revisited, EJOR 90 (1996), 320-3
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from optsched.problem.arrays import Bools, Floats, Ints
 
 __all__ = ["generate_parallel", "generate_serial", "objective_value"]
 

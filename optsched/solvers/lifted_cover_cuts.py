@@ -11,12 +11,9 @@ Reference: lifted covers, Balas, Math. Program. 8 (1975); Wolsey, Math. Program.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from optsched.solvers.linear_program import Floats
+from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.start_program import RowFamily, SlotJobs
-
-Ints = npt.NDArray[np.int64]
 
 __all__ = ["violated_rows"]
 

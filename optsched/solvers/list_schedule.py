@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.regular import RegularCost, regular_cost
 from optsched.errors import InputError
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.gpu_names import assign_gpus
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
@@ -23,10 +23,6 @@ from optsched.registry import Registry
 from optsched.solvers.generation import generate_parallel, generate_serial, objective_value
 from optsched.solvers.local_search import improve_order
 from optsched.speeds.duration import fixed_durations
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 __all__ = ["ORDERS", "ListProblem", "best_list_schedule", "list_schedule"]
 

@@ -7,14 +7,10 @@ by seconds, so the result is the same on every machine.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.generation import generate_serial, objective_value
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 INTERPRETED = 200_000  # profile segments: two seconds of plain Python
 KICKS = 50  # descents, times n^2

@@ -23,6 +23,7 @@ from optsched.errors import InputError
 from optsched.models.latest_starts import latest_completions
 from optsched.models.mapped_modes import speed_depends_on_placement
 from optsched.models.time_grid import on_common_unit
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
 from optsched.problem.schedule import Schedule
@@ -31,8 +32,6 @@ from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.reduced_cost_fixing import polish, thin
 from optsched.solvers.start_program import SlotJobs
 from optsched.speeds.duration import seconds_alone
-
-Ints = npt.NDArray[np.int64]
 
 __all__ = ["lp_bound"]
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from optsched.problem.arrays import Bools, Floats, Ints
 
 __all__ = ["Problem", "Stack", "branch", "empty_stack"]
 

@@ -17,8 +17,8 @@ from optsched.models.packing_certificate import (
     price_certificate,
     share_certificate,
 )
+from optsched.problem.arrays import Floats
 from optsched.solvers.compile_model import compile
-from optsched.solvers.linear_program import Floats
 from optsched.solvers.session import Session
 
 __all__ = ["PackingBound", "packing_bound", "packing_optimum"]

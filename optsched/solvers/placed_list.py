@@ -14,11 +14,11 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.regular import regular_cost
 from optsched.models.mapped_modes import MappedModes
 from optsched.models.placement_modes import Mode
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
 from optsched.problem.schedule import Schedule
@@ -26,8 +26,6 @@ from optsched.solvers.list_schedule import ORDERS, ListProblem
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.speed_tables import pace, speed_tables
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Place = Callable[[int, Ints], tuple[Mode, float] | None]
 
 __all__ = ["best_placed_schedule", "placed_list_schedule"]

@@ -8,14 +8,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.lp_dual import PriceRow, Prices, integers
-from optsched.solvers.linear_program import Floats
+from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.single_machine import QUANTUM, SingleMachine, cheapest_paths
 from optsched.solvers.start_program import SlotJobs, StartProgram
-
-Ints = npt.NDArray[np.int64]
 
 __all__ = ["prices_of_duals", "prices_of_multipliers", "rational"]
 

@@ -19,17 +19,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.certificate import Certificate
 from optsched.bounds.lp_dual import price_certificate
+from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.lifted_cover_cuts import violated_rows
-from optsched.solvers.linear_program import Floats
 from optsched.solvers.prices import prices_of_duals
 from optsched.solvers.session import Session
 from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram
-
-Ints = npt.NDArray[np.int64]
 
 __all__ = ["Thinned", "polish", "thin"]
 

@@ -21,15 +21,14 @@ from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from optsched.errors import OptschedError
-from optsched.solvers.linear_program import Bools, Floats, LinearProgram
+from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.solvers.linear_program import LinearProgram
 
 __all__ = ["THREADS", "Conflict", "Outcome", "Progress", "Session", "round_bound"]
 
-Ints = npt.NDArray[np.int64]
 
 THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
 IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in

@@ -35,13 +35,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from optsched.problem.arrays import Bools, Floats, Ints
 
 __all__ = ["EXACT", "NOTHING", "QUANTUM", "SequenceProof", "SingleMachine", "cheapest_paths", "prove_single_machine"]
 

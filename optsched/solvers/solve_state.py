@@ -15,7 +15,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds import bound as combinatorial_bound
 from optsched.bounds.certificate import Certificate, CertificateError
@@ -25,6 +24,7 @@ from optsched.compiled import seconds_waited
 from optsched.errors import InputError, OptschedError
 from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
 from optsched.models.time_grid import TimeGrid, time_grid
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
@@ -32,8 +32,6 @@ from optsched.solvers.list_schedule import best_list_schedule
 from optsched.solvers.method import EXCLUSIVE, METHODS, SHARING, Method, MethodReport
 from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import BOUND_TOLERANCE, Progress
-
-Ints = npt.NDArray[np.int64]
 
 __all__ = ["EXCLUSIVE", "METHODS", "PLACED", "SHARING", "Method", "MethodReport", "SolveState", "common_step"]
 

@@ -12,18 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from optsched.bounds.lp_dual import row_capacity
 from optsched.bounds.regular import RegularCost, regular_cost
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
-from optsched.solvers.linear_program import Floats, LinearProgram
+from optsched.solvers.linear_program import LinearProgram
 from optsched.speeds.duration import seconds_alone
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 __all__ = ["RowFamily", "SlotJobs", "StartProgram"]
 

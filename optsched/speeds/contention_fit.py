@@ -18,12 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats
 from optsched.problem.contention import Contention
 
-Floats = npt.NDArray[np.float64]
 NAMES = ("latency", "seconds_per_byte", "penalty")
 
 

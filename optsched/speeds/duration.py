@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.job_table import LONGEST, SHORTEST
 from optsched.speeds.network import Network
 from optsched.speeds.scaled_jobs import reached, scaled_jobs
 from optsched.speeds.stage_graph import alpha_max, alpha_min
 from optsched.speeds.type_speeds import type_speeds
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def paces(instance: Instance) -> tuple[Floats, Floats]:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
@@ -33,7 +34,6 @@ from optsched.speeds.duration import paces
 from optsched.speeds.measured_scaling import measured_table, placement_id, seconds_of
 from optsched.speeds.segment_paces import segment_paces
 
-Floats = npt.NDArray[np.float64]
 Counts = tuple[int, ...]  # replicas on every node used, in order of the nodes
 
 

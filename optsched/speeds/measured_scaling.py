@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.speeds.scaling import iteration_seconds
 from optsched.speeds.scaling_files import read_scalings
@@ -31,8 +31,6 @@ __all__ = ["MeasuredTable", "measured_seconds", "measured_table", "placement_id"
 DIGITS = 18  # of a placement in an int64
 MOST_NODES = 16  # that were measured in the artifact
 FLAT, TOUCHING = 1e-12, 1e-9  # volume of a simplex that is none, in a box of sides 1; rounding of a point on its border
-
-Floats = npt.NDArray[np.float64]
 
 
 def placement_id(counts: Sequence[int]) -> int | None:

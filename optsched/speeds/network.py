@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,15 +17,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.speeds.measured_scaling import measured_seconds, measured_table, placement_id, seconds_of
 from optsched.speeds.scaling import iteration_seconds
 
-Ints = npt.NDArray[np.int64]
 MANY = 5000  # splits of a gang that are looked at one by one
 
 

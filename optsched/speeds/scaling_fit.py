@@ -23,12 +23,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats
 from optsched.problem.scaling import MeasuredSteps, Scaling
 
-Floats = npt.NDArray[np.float64]
 LEAST, LARGEST_OVERLAP, MOST_STEPS = 1e-8, 10.0, 400
 START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01)
 NAMES = ("compute", "per_sample", "across", "across_growth", "within", "within_growth", "overlap")

@@ -15,15 +15,13 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces, seconds_alone
 from optsched.speeds.network import Network
 from optsched.speeds.scaled_jobs import scaled_jobs
 from optsched.speeds.solo_mapping import Node, best_pace
 from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,18 +14,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.network import Network
 from optsched.speeds.scaled_jobs import MeasuredKind, measured_kinds, scaled_jobs
 from optsched.speeds.stage_tables import StageTables, profile_pace, tables
 from optsched.speeds.type_speeds import table_rows
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # ``ints`` begins with where each of these ends, in ``ints`` or in ``floats``, then the shape of the scratch room and T.
 INTS = ("stage_first", "replicas", "edge_first", "tail", "head", "group_first", "group_node", "group_size", "scratch")

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.datasets import load_digits
 
 from optsched.policies.parameter_averaging import consolidated
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 HIDDEN, CLASSES, BATCH = 32, 10, 32
 RATE, MOMENTUM = 0.1, 0.8

@@ -31,10 +31,9 @@ import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Records = npt.NDArray[np.void]
 
 ACCOUNTINGS = ("faithful", "published_simulator")

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.io.traces.laws import Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.speeds.throughput_table import built_in
 
 NAMES = ("S", "M", "L", "XL")

@@ -31,13 +31,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.registry import near_matches
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Sampler = Callable[[np.random.Generator, int], Floats]
 MeanAndDraw = tuple[float, Sampler]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optsched.io.traces.laws import Ints
+from optsched.problem.arrays import Ints
 
 
 def in_proportion(jobs: int, counts: Sequence[int]) -> Ints:

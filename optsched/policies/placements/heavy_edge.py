@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.errors import InputError
@@ -31,6 +30,7 @@ from optsched.policies.placements.local_search_mapping import descend
 from optsched.policies.placements.mapping import new_mapping, write_entries
 from optsched.policies.placements.random_mapping import fill_at_random
 from optsched.policies.placements.server_choice import choose_servers
+from optsched.problem.arrays import Ints
 from optsched.problem.profile import Profile
 from optsched.registry import near_matches
 from optsched.simulation.placing import SIGNATURE, Placement
@@ -38,8 +38,6 @@ from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import pack, stages_of
 from optsched.speeds.stage_graph import iteration_time
 from optsched.speeds.stage_tables import tables
-
-Ints = npt.NDArray[np.int64]
 
 SMALL = 32  # replicas of the largest job that `auto` takes trouble over
 ENUMERABLE = 10  # and of the largest that `best_mapping` takes

@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
+from optsched.problem.arrays import Floats, Ints
 from optsched.speeds.stage_tables import StageTables
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 FALLS = 1 - 1e-12  # an iteration time is smaller only when it is so by more than rounding
 

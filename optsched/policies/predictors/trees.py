@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
+from optsched.problem.arrays import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Row = npt.NDArray[np.float32]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.models.latest_starts import latest_completions
 from optsched.models.rigid_time_indexed import count_columns
 from optsched.models.start_columns import StartColumns
+from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
 from optsched.solvers.methods.formulations import TOLERANCES
 from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
@@ -18,8 +18,6 @@ from optsched.solvers.solution import Size
 from optsched.solvers.solve_state import METHODS, PLACED, Method, MethodReport, SolveState
 from optsched.solvers.start_program import SlotJobs, StartProgram
 from optsched.speeds.duration import fixed_durations
-
-Ints = npt.NDArray[np.int64]
 
 __all__ = ["NAME"]
 

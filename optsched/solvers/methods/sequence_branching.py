@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds.lp_dual import price_certificate
+from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
@@ -15,8 +16,6 @@ from optsched.solvers.solution import Size
 from optsched.solvers.solve_state import METHODS, PLACED, Method, MethodReport, SolveState
 from optsched.solvers.start_program import SlotJobs
 from optsched.speeds.duration import fixed_durations
-
-Ints = npt.NDArray[np.int64]
 
 __all__ = ["NAME", "machine_of"]
 

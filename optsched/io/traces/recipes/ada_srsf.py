@@ -24,8 +24,9 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.laws import ADADUAL_GPUS, Ints
+from optsched.io.traces.laws import ADADUAL_GPUS
 from optsched.io.traces.recipe import Draw, choice, cluster, integer, named, non_negative, number, recipe
+from optsched.problem.arrays import Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
 from optsched.speeds.task_models import GPU_MEMORY, TASK_MODELS, TaskModels

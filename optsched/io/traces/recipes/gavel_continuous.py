@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.laws import Floats, Ints
 from optsched.io.traces.recipe import Draw, cluster, durations, gangs, integer, named, number, recipe, yes_or_no
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughputs
 from optsched.speeds.throughput_table import built_in, completed

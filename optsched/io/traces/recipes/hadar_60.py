@@ -21,9 +21,10 @@ import numpy as np
 import polars as pl
 
 from optsched.io.traces.gpu_hour_classes import NAMES, modelled
-from optsched.io.traces.laws import Ints, gang_law
+from optsched.io.traces.laws import gang_law
 from optsched.io.traces.recipe import Draw, choice, cluster, integer, named, number, recipe
 from optsched.io.traces.recipes.gavel_continuous import largest_type, model_names, speeds_on
+from optsched.problem.arrays import Ints
 
 CLUSTER = "5x4:V100+5x4:P100+5x4:K80"
 COUNTS = np.array([63162, 13807, 2850, 725])  # jobs of the trace in the classes

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.laws import Floats
 from optsched.io.traces.recipe import Draw, integer, named, non_negative, recipe
+from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster
 
 

@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.laws import Floats, gang_law
+from optsched.io.traces.laws import gang_law
 from optsched.io.traces.recipe import Draw, choice, cluster, integer, named, number, recipe
 from optsched.io.traces.recipes.poisson import arrivals, mean_gap
+from optsched.problem.arrays import Floats
 
 LEVELS = np.array([0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1])
 # seconds at LEVELS, by the smallest gang size of the group: 1, 2, 4, 8, more than 8 GPUs

@@ -19,7 +19,6 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.laws import Floats
 from optsched.io.traces.recipe import (
     Draw,
     choice,
@@ -32,6 +31,7 @@ from optsched.io.traces.recipe import (
     recipe,
     yes_or_no,
 )
+from optsched.problem.arrays import Floats
 
 DEFAULT_LOAD = 0.8
 

@@ -37,9 +37,10 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.laws import Floats, GangLaw, Ints
+from optsched.io.traces.laws import GangLaw
 from optsched.io.traces.recipe import Draw, cluster, gangs, integer, named, non_negative, number, recipe, yes_or_no
 from optsched.io.traces.recipes.poisson import arrivals
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.profile import Profile
 from optsched.speeds.model_zoo import MODELS as ZOO

@@ -42,10 +42,10 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.laws import Floats, Ints
 from optsched.io.traces.quotas import in_proportion
 from optsched.io.traces.recipe import Draw, choice, integer, named, number, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.scaling import Scaling
 from optsched.speeds.built_in_scalings import built_in_scalings

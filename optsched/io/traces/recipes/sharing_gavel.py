@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.laws import Floats, Ints
 from optsched.io.traces.recipe import Draw, choice, durations, gangs, integer, named, number, recipe
 from optsched.io.traces.recipes.gavel_continuous import is_distributed, model_names, steps_on_v100
 from optsched.io.traces.slowdowns import interference_of, slowdowns
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughputs
 from optsched.speeds.colocation import built_in_interference, measured_gpus

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.laws import Floats, Ints
 from optsched.io.traces.quotas import in_proportion
 from optsched.io.traces.recipe import Draw, integer, named, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.speeds.resource_vectors import resource_interference
 
