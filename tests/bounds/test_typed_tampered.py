@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from optsched.bounds import BOUNDS, Certificate, CertificateError
+from bounds.tampering import (
+    Document,
+    Tampering,
+    Touch,
+    add,
+    change,
+    drop,
+    each_kind,
+    entry,
+    judge,
+    put,
+    put_data,
+    refused,
+    untouched,
+    without_flow,
+)
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 
-Document = dict[str, Any]
 CASES = {"typed-srpt": "total_weighted_flow_time", "typed-busy-time": "total_weighted_flow_time"}
 CASES["typed-makespan"] = "makespan"
 SUMS = ("typed-srpt", "typed-busy-time")
@@ -40,51 +51,18 @@ def instance() -> Instance:
     return Instance(jobs, "1x2:V100+3x1:K80", throughputs=Throughputs(table))
 
 
-def put(field: str, value: Any) -> Callable[[Document], None]:
-    return lambda doc: doc.update({field: value})
-
-
-def put_data(field: str, value: Any) -> Callable[[Document], None]:
-    return lambda doc: doc["data"].update({field: value})
-
-
-def change(field: str, how: Callable[[Any], Any]) -> Callable[[Document], None]:
-    return lambda doc: doc["data"].update({field: how(doc["data"][field])})
-
-
-def drop(field: str) -> Callable[[Document], None]:
-    return lambda doc: doc["data"].pop(field) and None
-
-
-def add(delta: Fraction) -> Callable[[Document], None]:
-    def touch(doc: Document) -> None:
-        value = Fraction(doc["value"]) + delta
-        doc["value"] = f"{value.numerator}/{value.denominator}"
-
-    return touch
-
-
-def price(gpu: str, value: Any) -> Callable[[Any], Any]:
-    return lambda prices: {**prices, gpu: value}
-
-
-def without_flow(doc: Document) -> None:
-    add(Fraction(doc["data"]["flow_constant"]))(doc)
-    doc["data"]["flow_constant"] = "0/1"
-
-
-TAMPERINGS: list[tuple[str, str, Callable[[Document], None], tuple[str, ...]]] = [
+TAMPERINGS: list[Tampering] = [
     ("another instance", "instance", put("instance", "0" * 64), EVERY),
     ("value raised by a trifle", "value", add(Fraction(1, 10**30)), EVERY),
     ("value lowered", "value", add(Fraction(-1)), EVERY),
     ("a dearer V100", "value", change("prices", lambda p: {**p, "V100": 3 * p["V100"] + 1}), EVERY),
-    ("a free K80", "value", change("prices", price("K80", 0)), ("typed-srpt", "typed-makespan")),
-    ("a free K80, and multipliers without work", "dual-feasibility", change("prices", price("K80", 0)), BUSY),
-    ("a negative price", "dual-feasibility", change("prices", price("K80", -1)), EVERY),
-    ("a price as a float", "dual-feasibility", change("prices", price("K80", 2.0)), EVERY),
-    ("a price as a truth value", "dual-feasibility", change("prices", price("K80", True)), EVERY),
-    ("an absurd price", "dual-feasibility", change("prices", price("K80", 10**400)), EVERY),
-    ("a price of a type that is not there", "dual-feasibility", change("prices", price("P100", 1)), EVERY),
+    ("a free K80", "value", change("prices", entry("K80", 0)), ("typed-srpt", "typed-makespan")),
+    ("a free K80, and multipliers without work", "dual-feasibility", change("prices", entry("K80", 0)), BUSY),
+    ("a negative price", "dual-feasibility", change("prices", entry("K80", -1)), EVERY),
+    ("a price as a float", "dual-feasibility", change("prices", entry("K80", 2.0)), EVERY),
+    ("a price as a truth value", "dual-feasibility", change("prices", entry("K80", True)), EVERY),
+    ("an absurd price", "dual-feasibility", change("prices", entry("K80", 10**400)), EVERY),
+    ("a price of a type that is not there", "dual-feasibility", change("prices", entry("P100", 1)), EVERY),
     ("a type without a price", "dual-feasibility", change("prices", lambda p: {"V100": 1}), EVERY),
     ("prices as a list", "dual-feasibility", put_data("prices", [1, 1]), EVERY),
     ("no prices", "dual-feasibility", drop("prices"), EVERY),
@@ -114,59 +92,36 @@ TAMPERINGS: list[tuple[str, str, Callable[[Document], None], tuple[str, ...]]] =
     ("a moment when all may be done", "dual-feasibility", put_data("moment", "1000/1"), MAKESPAN),
     ("a moment that is no fraction", "value", put_data("moment", 0.5), MAKESPAN),
     ("no moment", "value", drop("moment"), MAKESPAN),
-    ("own price of nobody", "value", change("own_prices", price("nobody", 1)), MAKESPAN),
-    ("own price negative", "dual-feasibility", change("own_prices", price("long", -1)), MAKESPAN),
-    ("own price 0", "dual-feasibility", change("own_prices", price("long", 0)), MAKESPAN),
+    ("own price of nobody", "value", change("own_prices", entry("nobody", 1)), MAKESPAN),
+    ("own price negative", "dual-feasibility", change("own_prices", entry("long", -1)), MAKESPAN),
+    ("own price 0", "dual-feasibility", change("own_prices", entry("long", 0)), MAKESPAN),
     ("own price changed", "value", change("own_prices", lambda p: {**p, "long": p["long"] * 2}), MAKESPAN),
     ("own prices dropped", "value", put_data("own_prices", {}), MAKESPAN),
     ("own prices as a list", "value", put_data("own_prices", []), MAKESPAN),
     ("a claim added", "value", put_data("optimal", True), EVERY),
 ]
-PAIRS = [(name, rule, touch, kind) for name, rule, touch, kinds in TAMPERINGS for kind in kinds]
 
 
-built: dict[tuple[str, str, str], str] = {}
-
-
-def untouched(kind: str, instance: Instance, schedule_class: str = "gang") -> Document:
-    key = instance.digest, kind, schedule_class
-    if key not in built:
-        certificate = BOUNDS.get(kind).build(instance, CASES[kind], schedule_class)
-        assert certificate is not None
-        built[key] = json.dumps(certificate.to_json())
-    return dict(json.loads(built[key]))
-
-
-def judge(doc: Document, instance: Instance, folder: Path) -> None:
-    path = folder / "certificate.json"
-    path.write_text(json.dumps(doc))
-    Certificate.load(path).verify(instance)
+def certified(kind: str, instance: Instance, schedule_class: str = "gang") -> Document:
+    return untouched(kind, CASES[kind], schedule_class, instance)
 
 
 @pytest.mark.parametrize("schedule_class", ["gang", "gang-nonpreemptive", "forking"])
 @pytest.mark.parametrize("kind", CASES)
 def test_untouched(kind: str, schedule_class: str, instance: Instance, tmp_path: Path) -> None:
-    judge(untouched(kind, instance, schedule_class), instance, tmp_path)
+    judge(certified(kind, instance, schedule_class), instance, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "rule", "touch", "kind"), PAIRS, ids=[f"{kind}: {name}" for name, _, _, kind in PAIRS]
-)
-def test_tampered(
-    name: str, rule: str, touch: Callable[[Document], None], kind: str, instance: Instance, tmp_path: Path
-) -> None:
-    doc = untouched(kind, instance)
+@each_kind(TAMPERINGS)
+def test_tampered(rule: str, touch: Touch, kind: str, instance: Instance, tmp_path: Path) -> None:
+    doc = certified(kind, instance)
     touch(doc)
-    with pytest.raises(CertificateError) as error:
-        judge(doc, instance, tmp_path)
-    assert error.value.rule == rule
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 500
+    refused(doc, instance, tmp_path, rule)
 
 
 def test_a_bound_of_forked_jobs_holds_for_gangs_and_says_less(instance: Instance, tmp_path: Path) -> None:
-    doc = untouched("typed-makespan", instance, "forking")
-    gang = untouched("typed-makespan", instance)
+    doc = certified("typed-makespan", instance, "forking")
+    gang = certified("typed-makespan", instance)
     assert Fraction(doc["value"]) < Fraction(gang["value"])
     # no price of anybody's own time, and nobody was there before the moment: the same proof in the smaller class
     assert (doc["data"]["own_prices"], doc["data"]["moment"]) == ({}, "0/1")
@@ -178,11 +133,7 @@ def test_faster_gpus_are_another_instance(kind: str, instance: Instance, tmp_pat
     assert instance.throughputs is not None
     rows = {key: Throughput(row.together * 2, row.spread) for key, row in instance.throughputs.entries.items()}
     faster = instance.replace(throughputs=Throughputs(rows))
-    doc = untouched(kind, instance)
-    with pytest.raises(CertificateError) as error:
-        judge(doc, faster, tmp_path)
-    assert error.value.rule == "instance"
+    doc = certified(kind, instance)
+    refused(doc, faster, tmp_path, "instance")
     doc["instance"] = faster.digest
-    with pytest.raises(CertificateError) as error:
-        judge(doc, faster, tmp_path)
-    assert error.value.rule in ("value", "dual-feasibility")
+    refused(doc, faster, tmp_path, "value", "dual-feasibility")
