@@ -79,7 +79,7 @@ def somewhere(may: Any, load: Floats, capacity: Floats) -> Floats:
 
 @njit(interpreted=False)
 def factorised(matrix: Any, k: int) -> None:
-    """Cholesky in place, lower triangle, of a small positive definite matrix."""
+    """Cholesky in place, lower triangle, of a small positive definite matrix (LAPACK is slower: `make bench`)."""
     for i in range(k):
         for j in range(i + 1):
             s = matrix[i, j]
