@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -219,18 +220,22 @@ def _key(ax: Axes, restarts: bool, arrivals: bool, sharing: str) -> None:
     if sharing:
         handles.append(Line2D([], [], marker="_", ls="", ms=7, color=INK, label=sharing))
     if handles:
-        # Under the tick labels, beside the name of the axis: titles can be long.
-        ax.legend(
-            handles=handles,
-            loc="upper right",
-            bbox_to_anchor=(1.0, 0.0),
-            borderaxespad=2.2,
-            ncols=len(handles),
-            frameon=False,
-            fontsize=8,
-            labelcolor=QUIET,
-            handletextpad=0.4,
-        )
+        key_below(ax, handles)
+
+
+def key_below(ax: Axes, handles: Sequence[Line2D | Patch]) -> None:
+    """A key under the tick labels, beside the name of the axis: titles can be long."""
+    ax.legend(
+        handles=handles,
+        loc="upper right",
+        bbox_to_anchor=(1.0, 0.0),
+        borderaxespad=2.2,
+        ncols=len(handles),
+        frameon=False,
+        fontsize=8,
+        labelcolor=QUIET,
+        handletextpad=0.4,
+    )
 
 
 def sharing_key(timeline: Timeline, xi: Floats) -> str:

@@ -16,10 +16,10 @@ from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError
 from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
-from optsched.plot.canvas import QUIET, new_axes, new_figure, plain
+from optsched.plot.canvas import new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import job_colours, paler
-from optsched.plot.gantt import WIDTH, settle
+from optsched.plot.gantt import WIDTH, key_below, settle
 from optsched.plot.interface_row import Piece, outline, side_by_side
 from optsched.plot.kinds import PLOTS, Plot, Window
 from optsched.plot.rectangles import draw_rectangles
@@ -189,19 +189,8 @@ def _key(ax: Axes, sends: bool) -> None:
     ]
     if sends:
         handles.append(Patch(facecolor=tuple(grey), label="all-reduce (net): k at once, 1/k of the height each"))
-    # Under the tick labels, beside the name of the axis: titles can be long.
     ax.set_xlabel(ax.get_xlabel(), loc="left", fontsize=9)
-    ax.legend(
-        handles=handles,
-        loc="upper right",
-        bbox_to_anchor=(1.0, 0.0),
-        borderaxespad=2.2,
-        ncols=len(handles),
-        frameon=False,
-        fontsize=8,
-        labelcolor=QUIET,
-        handletextpad=0.4,
-    )
+    key_below(ax, handles)
 
 
 def _draw_file(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
