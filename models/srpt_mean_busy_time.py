@@ -29,7 +29,7 @@ from pyomo.core.expr import LinearExpression
 
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, require
-from optsched.models.srpt_relaxation import UnitMachine, applies, size
+from optsched.models.srpt_relaxation import UnitMachine, applies, size, slot_model
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
@@ -43,29 +43,12 @@ def build(
     """The Pyomo model; ``model.work[j, t]`` with slots counted from the first arrival."""
     require(applies(instance, objective), PYOMO)
     machine = UnitMachine.of(instance, objective, horizon)
-    offset, work_of = machine.offset.tolist(), machine.grid.duration.tolist()
-
-    model = pyo.ConcreteModel(PYOMO)
-    model.machine = machine
-    keys = list(zip(machine.job.tolist(), machine.slot.tolist(), strict=True))
-    model.work = pyo.Var(keys, domain=pyo.NonNegativeReals)
-    work = list(model.work.values())
-    jobs = range(instance.n)
-    in_slot: dict[int, list[object]] = {}
-    for t, variable in zip(machine.slot.tolist(), work, strict=True):
-        in_slot.setdefault(t, []).append(variable)
-
+    # (1), (2)
+    model, work = slot_model(PYOMO, machine)
     # (0)
     model.objective = pyo.Objective(
         expr=LinearExpression(constant=machine.half, linear_coefs=machine.cost.tolist(), linear_vars=work)
     )
-    # (1)
-    model.done = pyo.Constraint(
-        jobs, expr={j: LinearExpression(work[offset[j] : offset[j + 1]]) == work_of[j] for j in jobs}
-    )
-    # (2)
-    slots = sorted(in_slot)
-    model.share = pyo.Constraint(slots, expr={t: LinearExpression(in_slot[t]) <= 1 for t in slots})
     return model
 
 

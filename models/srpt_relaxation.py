@@ -15,8 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
+from pyomo.core.expr import LinearExpression
 
 from optsched.errors import InfeasibleError
 from optsched.models.formulation import WEIGHTED_COMPLETION, inapplicable
@@ -81,6 +84,27 @@ class UnitMachine:
     def half(self) -> float:
         """The constant of the mean-busy-time objective: that of the machine and sum_j w_j p_j / 2."""
         return self.constant + float(self.weight @ self.grid.duration) * float(self.grid.unit) / 2
+
+
+def slot_model(name: str, machine: UnitMachine, most: float | None = None) -> tuple[pyo.ConcreteModel, list[Any]]:
+    """(a model with ``model.work[j, t]`` <= ``most``, slots of work on j in slot t, and rows (1) and (2); these columns).
+
+    (1) ``done``: sum_t work[j, t] = p_j. (2) ``share``: sum_j work[j, t] <= 1.
+    """
+    model = pyo.ConcreteModel(name)
+    model.machine = machine
+    keys = list(zip(machine.job.tolist(), machine.slot.tolist(), strict=True))
+    model.work = pyo.Var(keys, bounds=(0, most))
+    work, offset, work_of = list(model.work.values()), machine.offset.tolist(), machine.grid.duration.tolist()
+    in_slot: dict[int, list[Any]] = {}
+    for (_, t), variable in zip(keys, work, strict=True):
+        in_slot.setdefault(t, []).append(variable)
+    jobs, slots = range(len(work_of)), sorted(in_slot)
+    model.done = pyo.Constraint(
+        jobs, expr={j: LinearExpression(work[offset[j] : offset[j + 1]]) == work_of[j] for j in jobs}
+    )
+    model.share = pyo.Constraint(slots, expr={t: LinearExpression(in_slot[t]) <= 1 for t in slots})
+    return model, work
 
 
 def busy_period_ends(release: Ints, work: Ints) -> Ints:

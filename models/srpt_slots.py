@@ -26,7 +26,7 @@ from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, inapplicable, require
-from optsched.models.srpt_relaxation import UnitMachine
+from optsched.models.srpt_relaxation import UnitMachine, slot_model
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
@@ -56,16 +56,10 @@ def build(
     release, duration = machine.grid.release.tolist(), machine.grid.duration.tolist()
     end, offset, jobs = machine.end.tolist(), machine.offset.tolist(), range(instance.n)
 
-    model = pyo.ConcreteModel(NAME)
-    model.machine = machine
-    model.work = pyo.Var(list(zip(machine.job.tolist(), machine.slot.tolist(), strict=True)), bounds=(0, 1))
+    # (1), (2)
+    model, work = slot_model(NAME, machine, 1.0)
     boundaries = [(j, t) for j in jobs for t in range(release[j] + duration[j], end[j])]
     model.late = pyo.Var(boundaries, domain=pyo.UnitInterval if relax else pyo.Binary)
-    work = list(model.work.values())
-    in_slot: dict[int, list[object]] = {}
-    for t, variable in zip(machine.slot.tolist(), work, strict=True):
-        in_slot.setdefault(t, []).append(variable)
-
     # (0)
     unit = float(machine.grid.unit)
     earliest = float(machine.weight @ (machine.grid.release + machine.grid.duration)) * unit
@@ -77,13 +71,6 @@ def build(
             linear_vars=list(model.late.values()),
         )
     )
-    # (1)
-    model.done = pyo.Constraint(
-        jobs, expr={j: LinearExpression(work[offset[j] : offset[j + 1]]) == duration[j] for j in jobs}
-    )
-    # (2)
-    slots = sorted(in_slot)
-    model.share = pyo.Constraint(slots, expr={t: LinearExpression(in_slot[t]) <= 1 for t in slots})
     # (3)
     rows = {}
     for (j, t), late in zip(boundaries, model.late.values(), strict=True):
