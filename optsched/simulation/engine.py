@@ -93,7 +93,7 @@ def run_policy(
         state, site = new_state(instance, order, placement, sharing=sharing, uses=uses)
         state.world[0].first_start = first_start
         if given is None:
-            state = _run_python(state, site, placement, hooks, knowledge, uses, progress)
+            state = _run_python(state, site, placement, hooks, knowledge, uses, name, progress)
         else:
             state, rule = _run_rule(state, site, placement, given, name, progress)
         preemptive = False
@@ -191,6 +191,7 @@ def _run_python(
     hooks: PolicyHooks,
     knowledge: Knowledge,
     uses: frozenset[Use],
+    name: str,
     progress: Advance | None,
 ) -> State:
     policy, instance = hooks.policy, hooks.instance
@@ -200,7 +201,7 @@ def _run_python(
     view = EngineView(engine, placement, instance, knowledge, hooks.predicted, beside, knows_rates=knows_rates)
     copies = _copies(policy, instance) if Use.COPIES in uses else 1
     decisions = Decisions(engine, placement, instance, policy.name, beside, view, uses, copies)
-    rounds = Rounds(policy, instance, uses) if Use.ROUNDS in uses else None
+    rounds = Rounds(policy, name, instance, uses) if Use.ROUNDS in uses else None
     hooks.begin(view)
     room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.world, 0
     arrivals, segment_job, status = state.jobs["nth"], state.segments["job"], state.jobs["status"]

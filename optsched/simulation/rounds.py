@@ -26,8 +26,8 @@ PATIENCE = 1000  # rounds, or restarts if these are longer, in which nobody work
 class Rounds:
     """When a policy is asked next. ``length`` seconds; ``restart``: of a job that changes its GPUs."""
 
-    def __init__(self, policy: Any, instance: Instance, uses: frozenset[Use]) -> None:
-        self.name, self.length, self.restart = policy.name, float(policy.round), float(getattr(policy, "restart", 0.0))
+    def __init__(self, policy: Any, name: str, instance: Instance, uses: frozenset[Use]) -> None:
+        self.name, self.length, self.restart = name, float(policy.round), float(getattr(policy, "restart", 0.0))
         if not (math.isfinite(self.length) and self.length > 0):
             legal = "a finite number of seconds > 0"
             raise InputError("not legal", field=f"{self.name}: round", value=policy.round, legal=legal)

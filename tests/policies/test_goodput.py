@@ -145,6 +145,6 @@ def test_runs_are_legal_complete_and_above_the_bound(seed: int) -> None:
 
 
 def test_bad_parameters() -> None:
-    for text, says in (("p=2", "goodput: p"), ("round=0", "goodput: round"), ("q=1", "q")):
+    for text, says in (("p=2", "goodput: p"), ("round=0", "goodput:round=0: round"), ("q=1", "q")):
         with pytest.raises(InputError, match=says):
             simulate(cluster(Scaling(0.1, 0.1), job("a")), f"goodput:{text}")
