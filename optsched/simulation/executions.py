@@ -25,7 +25,7 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.heap import INNER, KERNEL
 from optsched.simulation.instant import shortened
-from optsched.simulation.interfaces import enter, leave, node_of, slowed_by_network
+from optsched.simulation.interfaces import enter, leave, slowed_by_network
 from optsched.simulation.queues import (
     begin_running,
     dequeue,
@@ -114,7 +114,8 @@ def _take(s: State, site: Site, neighbours: Any, interfaces: Any, j: int, x: int
     if neighbours is not None:
         run.pace *= neighbours.stretch[j, run.option, apart]
     if interfaces is not None:
-        enter(s, neighbours, interfaces, x, s.out[POOL], s.out[COUNT])
+        gang = s.jobs[j].gpus
+        enter(interfaces, site.communication, x, j, gang, run.option, run.pace, s.out[POOL], s.out[COUNT])
     run.slow = _slow(s, neighbours, interfaces, x)
     _settle_others(s, neighbours, interfaces, x)
     _set_finish(s, x)
@@ -237,7 +238,7 @@ def _slow(s: State, neighbours: Any, interfaces: Any, x: int) -> float:
     if neighbours is not None:
         slow = _slowest(s, neighbours, x)
     if interfaces is not None:
-        slow *= slowed_by_network(s, neighbours, interfaces, x)
+        slow *= slowed_by_network(interfaces, x)
     return slow
 
 
@@ -262,14 +263,13 @@ def _settle_neighbours(s: State, neighbours: Any, interfaces: Any, x: int) -> No
 
 @njit(**KERNEL)
 def _settle_on_interfaces(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
-    if interfaces.share[x] == 0.0:
+    if interfaces.senders[x].share == 0.0:
         return
-    at = x * s.world[0].width
-    for k in range(s.executions[x].entries):
-        m = node_of(s, neighbours, at + k)
-        for i in range(interfaces.first[m], interfaces.first[m] + interfaces.number[m]):
-            if interfaces.there[i] != x:
-                _settle(s, neighbours, interfaces, interfaces.there[i])
+    for k in range(interfaces.senders[x].nodes):
+        here = interfaces.interfaces[interfaces.nodes[x, k]]
+        for i in range(here.first, here.first + here.senders):
+            if interfaces.seats[i].execution != x:
+                _settle(s, neighbours, interfaces, interfaces.seats[i].execution)
 
 
 @njit(**KERNEL)
@@ -359,7 +359,7 @@ def _release(s: State, neighbours: Any, interfaces: Any, x: int, work: float) ->
     else:
         _give_named(s, neighbours, j, x)
     if interfaces is not None:
-        leave(s, neighbours, interfaces, x)
+        leave(interfaces, x)
     _settle_others(s, neighbours, interfaces, x)
     job.attained += service(s, j) * (w.now - job.mark)
     job.mark = w.now

@@ -11,130 +11,126 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from optsched.compiled import njit
+from optsched.compiled import njit, record
 from optsched.heap import KERNEL
 from optsched.problem.instance import Instance
-from optsched.speeds.interface_sharing import (
-    CommunicationTables,
-    communicating,
-    communication_share,
-    communication_tables,
-    fill_met,
-)
+from optsched.speeds.interface_sharing import CommunicationTables, communication_share, fill_met
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-STEP = 1  # of CommunicationTables.numbers
+
+SENDER = record(
+    share="real",  # of its time alone that it is on its interfaces; 0: on none
+    job="int",
+    nodes="int",  # different ones
+)
+INTERFACE = record(first="int", senders="int")  # those that are there stand in `Interfaces.seats` from ``first`` on
+SEAT = record(execution="int", met="real")  # how many others it meets there
 
 
 class Interfaces(NamedTuple):
-    """N nodes, R executions at once at most, M of them on an interface at most."""
+    """N nodes, R executions at once at most, W nodes that a gang may have, M executions on an interface at most."""
 
-    tables: CommunicationTables
-    share: Floats  # f64[R] of every execution, 0: on no interface
-    first: Ints  # i64[N + 1] where in ``there`` those of a node begin
-    number: Ints  # i64[N] how many there are
-    there: Ints  # executions by job: what a node does depends on who is there, not on who came first
-    met: Floats  # how many others each of them meets there
-    room: Floats  # f64[M] their shares, while they are weighed
+    senders: Any  # SENDER[R]
+    nodes: Ints  # i64[R, W]
+    interfaces: Any  # INTERFACE[N]
+    seats: Any  # SEAT[], by job: what a node does depends on who is there, not on who came first
+    room: Floats  # f64[2, M]: shares and what comes of them, while they are weighed
+    step: Floats  # f64[1]: s of the formula
 
 
-def new_interfaces(instance: Instance, executions: int, jobs_a_gpu: int) -> Interfaces | None:
-    """Nobody is there; None where nobody contends. At most ``executions`` at once, so many ``jobs_a_gpu``."""
-    if not communicating(instance).any():
-        return None
-    first = np.concatenate([[0], np.cumsum(jobs_a_gpu * instance.cluster.node_gpus)]).astype(np.int64)
+def new_interfaces(instance: Instance, tables: CommunicationTables, executions: int, jobs_a_gpu: int) -> Interfaces:
+    """Nobody is there yet. At most ``executions`` at once, so many ``jobs_a_gpu``."""
+    places = jobs_a_gpu * instance.cluster.node_gpus
+    interfaces = np.zeros(places.size, dtype=INTERFACE)
+    interfaces["first"][1:] = np.cumsum(places)[:-1]
     return Interfaces(
-        tables=communication_tables(instance),
-        share=np.zeros(executions),
-        first=first,
-        number=np.zeros(first.size - 1, dtype=np.int64),
-        there=np.zeros(first[-1], dtype=np.int64),
-        met=np.zeros(first[-1]),
-        room=np.zeros(np.diff(first).max()),
+        senders=np.zeros(executions, dtype=SENDER),
+        nodes=np.zeros((executions, min(int(instance.gpus.max()), places.size)), dtype=np.int64),
+        interfaces=interfaces,
+        seats=np.zeros(int(places.sum()), dtype=SEAT),
+        room=np.zeros((2, int(places.max()))),
+        step=tables.numbers[1:],
     )
 
 
 @njit(**KERNEL)
-def node_of(s: Any, neighbours: Any, part: int) -> int:
-    """The node of a part of an execution: parts are GPUs where jobs share them, else GPUs of a node."""
-    pool = s.parts[part].pool
-    if neighbours is None:
-        return int(pool)
-    return int(neighbours.gpus[pool].node)
-
-
-@njit(**KERNEL)
-def enter(s: Any, neighbours: Any, interfaces: Any, x: int, pool: Any, count: Any) -> None:
-    """Execution ``x`` has begun on these entries, at its own pace."""
-    run = s.executions[x]
-    left, entries, apart = s.jobs[run.job].gpus, 0, False
-    while left > 0:
-        left -= count[entries]
-        apart = apart or pool[entries] != pool[0]
-        entries += 1
-    interfaces.share[x] = 0.0
-    if not apart or interfaces.tables.computing[run.job, run.option] == np.inf:
+def enter(
+    n: Any, tables: Any, x: int, job: int, gpus: int, option: int, own_pace: float, pool: Any, count: Any
+) -> None:
+    """Execution ``x`` of ``job`` has begun on these entries of nodes, at its own pace."""
+    sender, left, k = n.senders[x], gpus, 0
+    sender.job, sender.nodes, sender.share = job, 0, 0.0
+    if tables.computing[job, option] == np.inf:
         return
-    interfaces.share[x] = communication_share(interfaces.tables, run.job, run.option, run.pace, pool, count)
-    if interfaces.share[x] > 0.0:
-        at = x * s.world[0].width
-        for k in range(run.entries):
-            _add(s, interfaces, node_of(s, neighbours, at + k), x)
+    while left > 0:
+        left -= count[k]
+        seen = False
+        for i in range(sender.nodes):
+            seen = seen or n.nodes[x, i] == pool[k]
+        if not seen:
+            n.nodes[x, sender.nodes] = pool[k]
+            sender.nodes += 1
+        k += 1
+    if sender.nodes == 1:
+        return
+    sender.share = communication_share(tables, job, option, own_pace, pool, count)
+    if sender.share > 0.0:
+        for i in range(sender.nodes):
+            _add(n, n.nodes[x, i], x)
 
 
 @njit(**KERNEL)
-def leave(s: Any, neighbours: Any, interfaces: Any, x: int) -> None:
+def leave(n: Any, x: int) -> None:
     """Execution ``x`` has ended."""
-    if interfaces.share[x] > 0.0:
-        at = x * s.world[0].width
-        for k in range(s.executions[x].entries):
-            _remove(interfaces, node_of(s, neighbours, at + k), x)
+    if n.senders[x].share > 0.0:
+        for i in range(n.senders[x].nodes):
+            _remove(n, n.nodes[x, i], x)
 
 
 @njit(**KERNEL)
-def _add(s: Any, interfaces: Any, m: int, x: int) -> None:
-    first, number = interfaces.first[m], interfaces.number[m]
-    for i in range(first, first + number):
-        if interfaces.there[i] == x:
-            return  # a node may be in several parts
-    i = first + number
-    while i > first and s.executions[interfaces.there[i - 1]].job > s.executions[x].job:
-        interfaces.there[i] = interfaces.there[i - 1]
+def _add(n: Any, m: int, x: int) -> None:
+    interface = n.interfaces[m]
+    i = interface.first + interface.senders
+    while i > interface.first and n.senders[n.seats[i - 1].execution].job > n.senders[x].job:
+        n.seats[i].execution = n.seats[i - 1].execution
         i -= 1
-    interfaces.there[i] = x
-    interfaces.number[m] = number + 1
-    _weigh(interfaces, m)
+    n.seats[i].execution = x
+    interface.senders += 1
+    _weigh(n, m)
 
 
 @njit(**KERNEL)
-def _remove(interfaces: Any, m: int, x: int) -> None:
-    first, number, kept = interfaces.first[m], interfaces.number[m], interfaces.first[m]
-    for i in range(first, first + number):
-        interfaces.there[kept] = interfaces.there[i]
-        kept += interfaces.there[i] != x
-    if kept < first + number:
-        interfaces.number[m] = kept - first
-        _weigh(interfaces, m)
+def _remove(n: Any, m: int, x: int) -> None:
+    interface = n.interfaces[m]
+    kept = interface.first
+    for i in range(interface.first, interface.first + interface.senders):
+        if n.seats[i].execution != x:
+            n.seats[kept].execution = n.seats[i].execution
+            kept += 1
+    interface.senders = kept - interface.first
+    _weigh(n, m)
 
 
 @njit(**KERNEL)
-def _weigh(interfaces: Any, m: int) -> None:
-    first, number = interfaces.first[m], interfaces.number[m]
-    for i in range(number):
-        interfaces.room[i] = interfaces.share[interfaces.there[first + i]]
-    fill_met(interfaces.room[:number], interfaces.tables.numbers[STEP], interfaces.met[first : first + number])
+def _weigh(n: Any, m: int) -> None:
+    first, senders = n.interfaces[m].first, n.interfaces[m].senders
+    for i in range(senders):
+        n.room[0, i] = n.senders[n.seats[first + i].execution].share
+    fill_met(n.room[0, :senders], n.step[0], n.room[1, :senders])
+    for i in range(senders):
+        n.seats[first + i].met = n.room[1, i]
 
 
 @njit(**KERNEL)
-def slowed_by_network(s: Any, neighbours: Any, interfaces: Any, x: int) -> float:
+def slowed_by_network(n: Any, x: int) -> float:
     """How many times as long a unit of work takes ``x`` as without the others on its interfaces."""
-    if interfaces.share[x] == 0.0:
+    if n.senders[x].share == 0.0:
         return 1.0
-    at, most = x * s.world[0].width, 0.0
-    for k in range(s.executions[x].entries):
-        m = node_of(s, neighbours, at + k)
-        for i in range(interfaces.first[m], interfaces.first[m] + interfaces.number[m]):
-            if interfaces.there[i] == x:
-                most = max(most, interfaces.met[i])
-    return float(1.0 + interfaces.share[x] * interfaces.tables.numbers[STEP] * most)
+    most = 0.0
+    for k in range(n.senders[x].nodes):
+        interface = n.interfaces[n.nodes[x, k]]
+        for i in range(interface.first, interface.first + interface.senders):
+            if n.seats[i].execution == x:
+                most = max(most, n.seats[i].met)
+    return float(1.0 + n.senders[x].share * n.step[0] * most)

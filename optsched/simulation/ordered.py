@@ -266,7 +266,7 @@ def _run_ordered(place: Any, s: State, site: Site, events: int) -> int:
 
 def _run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int:
     pause = s.world[0].events + events
-    shown = Site(site.eligible, site.random, site.tables, site.neighbours, None)  # rules have one type
+    shown = Site(site.eligible, site.random, site.tables, site.neighbours, None, None)  # rules have one type
     while True:
         status = _next_decision(s, site, pause)
         if status != ASKED:

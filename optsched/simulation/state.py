@@ -29,6 +29,7 @@ from optsched.simulation.records import (
 )
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
+from optsched.speeds.interface_sharing import CommunicationTables, communicating, communication_tables
 from optsched.speeds.speed_tables import SpeedTables, speed_tables
 
 Floats = npt.NDArray[np.float64]
@@ -62,7 +63,8 @@ class Site(NamedTuple):
     random: npt.NDArray[np.uint64]  # of the placement
     tables: SpeedTables
     neighbours: Neighbours | None
-    interfaces: Interfaces | None
+    interfaces: Interfaces | None  # where jobs contend for the network, with what their communication is
+    communication: CommunicationTables | None
 
 
 class Neighbours(NamedTuple):
@@ -148,6 +150,8 @@ def new_state(
     capacity = log_room(total) + n
     w.logged = at_once * width
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
+    contended = Use.WIDTHS not in uses and communicating(instance).any()
+    shares = communication_tables(instance) if contended else None
     state = State(
         world=world,
         jobs=jobs,
@@ -165,7 +169,8 @@ def new_state(
         random=placement.random_state(),
         tables=speed_tables(instance, node),
         neighbours=None if sharing is None else _neighbours(instance, sharing.rates),
-        interfaces=None if Use.WIDTHS in uses else new_interfaces(instance, at_once, 1 if sharing is None else 2),
+        interfaces=None if shares is None else new_interfaces(instance, shares, at_once, 1 if sharing is None else 2),
+        communication=shares,
     )
     return state, site
 
