@@ -21,6 +21,7 @@ from optsched.guarantees.proven import Proven
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
+from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 from optsched.report.comparison import evaluate
@@ -191,6 +192,8 @@ def test_assumptions() -> None:
     assert broken(virtual_alpha="heavy-edge") == ""
     assert "consolidated" in broken("fifo+consolidated")
     assert "2 types" in broken(where=instance.with_cluster("1x2:V100+1x2:P100"))
+    assert broken(where=instance.replace(contention=Contention(1e-9))) == ""  # no communication is declared
+    assert "contend" in broken(where=load("all-four"))
 
 
 def test_a_run_without_predictions_is_refused() -> None:
