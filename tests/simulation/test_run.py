@@ -63,7 +63,7 @@ def finished_state() -> tuple[State, Instance]:
 
 def test_an_untouched_state_passes() -> None:
     state, instance = finished_state()
-    assert result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False, 0.0).schedule.completion.tolist() == [3, 3]
+    assert result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False).schedule.completion.tolist() == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_lost_work_and_lost_gpus_are_noticed(tamper: Callable[[State], None], wh
     state, instance = finished_state()
     tamper(state)
     with pytest.raises(SimulationError, match=what):
-        result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False, 0.0)
+        result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False)
 
 
 def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
@@ -88,7 +88,7 @@ def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
     state.parts["count"][:] = 2
     state.parts["pool"][:] = 0
     with pytest.raises(Exception, match="does not fit at 1 s: more GPUs in use than there are"):
-        result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False, 0.0)
+        result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False)
 
 
 def test_a_grown_log_keeps_what_it_held() -> None:

@@ -243,7 +243,10 @@ def test_a_non_clairvoyant_policy_sees_everything_else() -> None:
         ([0], "0 is not a decision (legal: Start, Stop, Wake)"),
         ([None], "None is not a decision"),
         (None, "decide returned None (legal: an iterable of decisions)"),
-        (Start(0), "decide returned Start(job=0, on=None, gpus=None, option=0) (legal: an iterable of decisions)"),
+        (
+            Start(0),
+            "decide returned Start(job=0, on=None, gpus=None, option=0, work=None) (legal: an iterable of decisions)",
+        ),
     ],
     ids=str,
 )
