@@ -16,7 +16,6 @@ from optsched.policies.usage_profile import proceed
 from optsched.simulation.decision_rule import (
     DecisionRule,
     Question,
-    ask_again,
     begin,
     new_question,
     next_question,
@@ -77,6 +76,7 @@ def _new_memory(gpus: Ints, kind: Ints, total: int, *, safe: bool) -> Memory:
 
 _ONE = np.ones(1, dtype=np.int64)
 MEMORY_TYPE = numba.typeof(_new_memory(_ONE, _ONE, 1, safe=True))
+DECIDE = types.float64(PLACE_TYPE, STATE_TYPE, SITE_TYPE, MEMORY_TYPE)
 
 
 def a_srpt_rule(policy: Any, jobs: KnownJobs) -> DecisionRule:
@@ -88,7 +88,7 @@ def a_srpt_rule(policy: Any, jobs: KnownJobs) -> DecisionRule:
     d.overtakes, d.safe = policy.backfill != "none", policy.backfill == "shadow"
     m.jobs["predicted"] = jobs.predicted
     m.jobs["fastest"], m.jobs["slowest"] = jobs.pace_range
-    return DecisionRule(run_a_srpt, m, _notes)
+    return DecisionRule(run_a_srpt, decide, m, _notes)
 
 
 def _notes(memory: Memory) -> dict[str, Floats]:
@@ -207,7 +207,21 @@ def _next_reservation(s: State, m: Memory) -> float:
 
 
 @njit(**INNER)
-def _decide(place: Any, s: State, site: Site, m: Memory) -> None:
+def _next_wake(s: State, m: Memory) -> float:
+    now, d, first = s.world[0].now, m.dispatcher[0], np.inf
+    t = machine.next_event(m.machine)
+    if t > now:
+        first = t
+    if d.waits >= 0 and d.until > now:
+        first = min(first, d.until)
+    if d.safe != 0:
+        first = min(first, _next_reservation(s, m))
+    return float(first)
+
+
+@njit(DECIDE, **KERNEL)
+def decide(place: Any, s: State, site: Site, m: Memory) -> float:
+    """Advance the virtual machine, queue what it is done with, start from the head; when to be asked again."""
     w, d, news = s.world[0], m.dispatcher[0], m.question.news[0]
     if d.safe != 0:
         proceed(m.shadow.usage, w.now)
@@ -231,31 +245,15 @@ def _decide(place: Any, s: State, site: Site, m: Memory) -> None:
             offer(place, s, site, m.question, d.waits, FREE)
             if m.question.news[0].placed == 0:
                 _pause(m, w.now)  # they took the room in which the head waited for a better one
+    return _next_wake(s, m)
 
 
-@njit(**INNER)
-def _next_wake(s: State, m: Memory) -> float:
-    now, d, first = s.world[0].now, m.dispatcher[0], np.inf
-    t = machine.next_event(m.machine)
-    if t > now:
-        first = t
-    if d.waits >= 0 and d.until > now:
-        first = min(first, d.until)
-    if d.safe != 0:
-        first = min(first, _next_reservation(s, m))
-    return float(first)
-
-
-@njit(types.int64(PLACE_TYPE, STATE_TYPE, SITE_TYPE, MEMORY_TYPE, types.int64), **KERNEL)
-def run_a_srpt(place: Any, s: State, site: Site, m: Memory, events: int) -> int:
+@njit(types.int64(types.FunctionType(DECIDE), *DECIDE.args, types.int64), **KERNEL)
+def run_a_srpt(decide: Any, place: Any, s: State, site: Site, m: Memory, events: int) -> int:
     """See `optsched.simulation.decision_rule`."""
     pause = s.world[0].events + events
     while True:
         status = next_question(s, site, m.question, pause)
         if status != ASKED:
             return status
-        _decide(place, s, site, m)
-        t = _next_wake(s, m)
-        if t < np.inf:
-            ask_again(m.question, t)
-        sleep(s, m.question)
+        sleep(s, m.question, decide(place, s, site, m))

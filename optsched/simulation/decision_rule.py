@@ -1,19 +1,19 @@
 """Decisions of a policy for whole jobs in compiled form: an accelerator of its ``decide(view)``, for the same schedule.
 
-A policy whose plain form is asked some 100,000 times a second may also bring a `DecisionRule`: a compiled loop that takes
-an instant with `next_question`, decides with what the engine offers to compiled code (`offer`, `begin`, and everything in
-`optsched.simulation.executions`), and says with `ask_again` and `sleep` when it wants to be asked next:
+A policy whose plain form is asked some 100,000 times a second may also bring a `DecisionRule`. Its ``decide(place, s, site,
+m)`` decides with what the engine offers to compiled code (`offer`, `begin`, everything in `optsched.simulation.executions`)
+and returns when it wants to be asked next. Around it a loop, for the type of its memory:
 
-    @njit(types.int64(PLACE_TYPE, STATE_TYPE, SITE_TYPE, MEMORY_TYPE, types.int64), **KERNEL)
-    def run(place, s, site, m, events):
+    @njit(types.int64(types.FunctionType(DECIDE), *DECIDE.args, types.int64), **KERNEL)
+    def run(decide, place, s, site, m, events):
         pause = s.world[0].events + events
         while True:
             status = next_question(s, site, m.question, pause)
             if status != ASKED:
                 return status
-            ...  # decisions
-            sleep(s, m.question)
+            sleep(s, m.question, decide(place, s, site, m))
 
+(The loop is given ``decide`` as a value: what it calls by name would be compiled once more with it.)
 It is asked at the very instants at which the plain form would be, wakes that have become pointless included.
 """
 
@@ -55,13 +55,14 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """A policy compiled: ``run(place, state, site, memory, events) -> status``, its loop (see the module).
+    """A policy compiled: ``run(decide, place, state, site, memory, events) -> status``, and ``decide`` (see the module).
 
     ``memory``: a named tuple of arrays, the policy's own state, with a ``question``. ``notes(memory)``: what `Policy.notes`
     would return after the run.
     """
 
     run: Callable[..., int]
+    decide: Callable[..., float]
     memory: Any
     notes: Callable[[Any], dict[str, Floats]]
 
@@ -109,15 +110,11 @@ def next_question(s: State, site: Site, question: Question, pause: int) -> int:
 
 
 @njit(**INNER)
-def ask_again(question: Question, t: float) -> None:
-    """Ask at ``t``, later than now, even if nothing happens until then; at most once a question."""
-    question.news[0].wakes = push(question.wakes, 0, question.news[0].wakes, t)
-
-
-@njit(**INNER)
-def sleep(s: State, question: Question) -> None:
-    """All is decided: set the clock to the next wake."""
+def sleep(s: State, question: Question, t: float) -> None:
+    """All is decided: ask again at ``t``, if it is later than now and finite, even if nothing happens until then."""
     w, news = s.world[0], question.news[0]
+    if w.now < t < np.inf:
+        news.wakes = push(question.wakes, 0, news.wakes, t)
     while news.wakes > 0 and question.wakes[0] <= w.now:
         pop(question.wakes, 0, news.wakes)
         news.wakes -= 1

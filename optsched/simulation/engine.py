@@ -166,7 +166,7 @@ def _run_rule(
     state: State, site: Site, placement: Placement, rule: DecisionRule, name: str, progress: Advance | None
 ) -> tuple[State, DecisionRule]:
     while True:
-        status = rule.run(placement.place, state, site, rule.memory, slice_of(rule.run, SLICE))
+        status = rule.run(rule.decide, placement.place, state, site, rule.memory, slice_of(rule.run, SLICE))
         if progress is not None:
             progress(int(state.world[0].finished), state.jobs.size)
         if status == NEEDS_ROOM:
