@@ -13,6 +13,8 @@ from simulation.elastic_instances import elastic_instance
 
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
 from optsched.bounds.elastic_machine import elastic_numbers, proved_numbers
+from optsched.bounds.mean_busy_time import bound_with, weights_on_grid
+from optsched.bounds.sum_costs import costs_with
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
@@ -62,6 +64,36 @@ def test_not_above_the_optimum(seed: int) -> None:
             certificate.verify(instance)
             assert float(certificate.value) <= optimum * (1 + 1e-9)
     assert float(bound(instance, SUM, "elastic").value) >= optimum / 2
+
+
+def test_busy_times_are_never_less_than_with_all_the_weight_or_none_and_old_files_are_read() -> None:
+    instance = elastic_instance(1, jobs=10)
+    for objective in ("total_flow_time", "total_weighted_completion_time"):
+        numbers = elastic_numbers(instance)
+        costs, jobs = costs_with(instance, objective, numbers.alone), numbers.on_grid(instance)
+        weight, exponent = weights_on_grid(costs.weight)
+        value, bits = bound_with(costs, jobs, np.where(jobs.work > 0, weight, 0), exponent)
+        data = {**jobs.data(), **costs.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
+        old = Certificate(instance.digest, objective, "elastic", "elastic-busy-time", value, data)
+        old.verify(instance)
+        split = BOUNDS.get("elastic-busy-time").build(instance, objective, "elastic")
+        alone = BOUNDS.get("elastic-alone").build(instance, objective, "elastic")
+        assert split is not None
+        assert alone is not None
+        assert split.value > max(old.value, alone.value)
+        raised = [2 * u + 2 for u in split.data["multipliers"]]
+        with pytest.raises(CertificateError, match="dual-feasibility"):
+            replace(split, data={**split.data, "multipliers": raised}).verify(instance)
+
+
+def test_late_jobs_that_wait() -> None:
+    # all scale perfectly: three jobs of 8 s on all GPUs one after the other, due after 2 s, are 6, 14 and 22 s late
+    jobs = [Job(f"j{k}", 0, 1, iterations=8, profile="m", batch_size=4, due=2) for k in range(3)]
+    instance = Instance(jobs, "1x4", scalings={"m": Scaling(0.0, 1.0)})
+    certificate = bound(instance, "total_weighted_tardiness", "elastic")
+    certificate.verify(instance)
+    assert certificate.kind == "elastic-busy-time"
+    assert certificate.value == 6 + 14 + 22
 
 
 def test_exact_where_all_scale_perfectly() -> None:

@@ -203,7 +203,7 @@ def all_four() -> Instance:
     return load("all-four").relative
 
 
-@pytest.mark.parametrize(("schedule_class", "gain"), [("gang", 1.06), ("gpu-sharing", 1.06), ("elastic", 1.15)])
+@pytest.mark.parametrize(("schedule_class", "gain"), [("gang", 1.06), ("gpu-sharing", 1.06), ("elastic", 1.08)])
 def test_all_four(schedule_class: str, gain: float) -> None:
     certificate = built(all_four(), FLOW, schedule_class)
     assert certificate is not None
