@@ -34,7 +34,7 @@ from optsched.speeds.duration import seconds_alone
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+Parts = tuple[Ints, Ints, Ints]  # of 31 bits, highest first
 
 FEW = 20_000  # jobs: up to so many Python integers are fast enough
 TICKS = 1 << 61
@@ -269,12 +269,52 @@ def _busy_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fraction, in
     held_up = np.flatnonzero(pieces > 1)
     if not held_up.size:
         return doubled, None
-    low, middle, high, w, u, c = (column[held_up].astype(object) for column in (*integral, work, multiplier, done))
-    gaps = w * (2 * c - w) - ((high << 2 * _LIMB) + (middle << _LIMB) + low)
+    work, multiplier, done = work[held_up], multiplier[held_up], done[held_up]
+    gap = _difference(_wide(work, 2 * done - work), integral[:, held_up])
     if held_up.size <= EXACT:
-        return doubled - sum((Fraction(u * g, w) for u, g, w in zip(u, gaps, w, strict=True)), Fraction(0)), None
-    rounded = int((u * -((-gaps << HELD_UP_BITS) // (2 * w))).sum())
+        rows = zip(multiplier.tolist(), _joined(gap).tolist(), work.tolist(), strict=True)
+        return doubled - sum((Fraction(u * g, w) for u, g, w in rows), Fraction(0)), None
+    whole, part = _divided_up(gap, work)
+    rounded = (tick_dot(multiplier, whole) << HELD_UP_BITS - 1) + tick_dot(multiplier, part)
     return doubled - Fraction(2 * rounded, 1 << HELD_UP_BITS), HELD_UP_BITS
+
+
+def _difference(more: Parts, less: Ints) -> Parts:
+    """``more - less``, not negative, of numbers in parts of 31 bits; those of ``less`` lowest first, with carries left."""
+    low = more[2] - (less[0] & _LOW)
+    middle = more[1] - (less[1] & _LOW) - (less[0] >> _LIMB) + (low >> _LIMB)
+    return more[0] - less[2] - (less[1] >> _LIMB) + (middle >> _LIMB), middle & _LOW, low & _LOW
+
+
+def _joined(parts: Parts) -> Any:
+    high, middle, low = (part.astype(object) for part in parts)
+    return (high << 2 * _LIMB) + (middle << _LIMB) + low
+
+
+def _divided_up(gap: Parts, work: Ints) -> tuple[Ints, Ints]:
+    """``ceil(2**31 gap / work)`` as (whole, part): ``2**31 whole + part``.
+
+    The quotient in floats is wrong by less than 2**11, since it is below 2**62; what is left is then less than 2**62 for
+    works below 2**51, and right in words that wrap around. Larger works are divided as Python integers.
+    """
+    high, middle, low = gap
+    rough = (high * 2.0 ** (2 * _LIMB) + middle * 2.0**_LIMB + low) / work
+    whole = rough.astype(np.int64)
+    wrapped = (high.view(np.uint64) << np.uint64(2 * _LIMB)) + (middle.view(np.uint64) << np.uint64(_LIMB))
+    left = (wrapped + low.view(np.uint64) - whole.view(np.uint64) * work.view(np.uint64)).view(np.int64)
+    more = left // work
+    whole, left = whole + more, left - more * work
+    part = np.zeros_like(work)
+    for bits in (11, 10, 10):
+        digit = (left << bits) // work
+        part, left = (part << bits) + digit, (left << bits) - digit * work
+    part += left > 0
+    large = np.flatnonzero(work >= 1 << 51)
+    if large.size:
+        high, middle, low = gap
+        exact = -((-_joined((high[large], middle[large], low[large])) << _LIMB) // work[large].astype(object))
+        whole[large], part[large] = exact >> _LIMB, exact & _LOW
+    return whole, part
 
 
 def _densest_first(work: Ints, multiplier: Ints) -> Ints:
@@ -301,7 +341,7 @@ def _densest_first(work: Ints, multiplier: Ints) -> Ints:
     return np.array(sorted(order.tolist(), key=cmp_to_key(compare)), dtype=np.int64)
 
 
-def _wide(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
+def _wide(a: Ints, b: Ints) -> Parts:
     """``a * b`` of integers in 0 .. 2**62 in parts of 31 bits, the highest of which has more."""
     a1, a0, b1, b0 = a >> _LIMB, a & _LOW, b >> _LIMB, b & _LOW
     bottom = a0 * b0

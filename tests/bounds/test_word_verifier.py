@@ -129,6 +129,23 @@ def test_sums_of_ticks_are_exact(pairs: list[tuple[int, int]]) -> None:
     assert tick_dot(a, b) == sum(x * y for x, y in pairs)
 
 
+quotient = st.tuples(
+    st.integers(1, 2**61 - 1) | st.integers(1, 9) | st.integers(2**51 - 2, 2**51 + 2), st.integers(0, 2**61)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(quotient, min_size=1, max_size=9), st.integers(0, 2**31))
+def test_quotients_are_exact(rows: list[tuple[int, int]], more: int) -> None:
+    work = np.array([w for w, _ in rows], dtype=np.int64)
+    gaps = [w * q + more % w for w, q in rows]
+    low = (1 << 31) - 1
+    parts = tuple(np.array([g >> shift & mask for g in gaps]) for shift, mask in ((62, -1), (31, low), (0, low)))
+    whole, part = word_verifier._divided_up(parts, work)
+    found = [(int(a) << 31) + int(b) for a, b in zip(whole, part, strict=True)]
+    assert found == [-((-g << 31) // w) for g, (w, _) in zip(gaps, rows, strict=True)]
+
+
 def test_sums_of_the_largest_blocks_do_not_overflow() -> None:
     blocks = {"PRODUCT_BLOCK": word_verifier.PRODUCT_BLOCK, "TICK_BLOCK": word_verifier.TICK_BLOCK}
     most = np.full(blocks["TICK_BLOCK"] + 5, 2**62 - 1, dtype=np.int64)
