@@ -19,8 +19,8 @@ from simulation.elastic_instances import elastic_instance
 
 from bounds import shared_cases, typed_cases
 from bounds.cases import SUMS
+from bounds.tampering import Document, add, change, drop, entry, put, put_data
 from bounds.test_elastic_bounds import least_sum, small
-from bounds.test_typed_tampered import Document, add, change, drop, price, put, put_data
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
 from optsched.bounds.priced_time_search import PricedTime, responses
@@ -298,7 +298,7 @@ def untouched(schedule_class: str) -> str:
     return json.dumps(certificate.to_json())
 
 
-def entry(gpu: str, k: int, value: Any) -> Callable[[Document], None]:
+def price_of(gpu: str, k: int, value: Any) -> Callable[[Document], None]:
     return change("prices", lambda prices: {**prices, gpu: [*prices[gpu][:k], value, *prices[gpu][k + 1 :]]})
 
 
@@ -314,13 +314,13 @@ TAMPERINGS: list[tuple[str, str, Callable[[Document], None], tuple[str, ...]]] =
     ("claims in another unit", "dual-feasibility", change("minimum_exponent", lambda e: e - 1), CLASSES),
     ("an absurd unit", "value", put_data("minimum_exponent", 10**9), CLASSES),
     ("all prices 0", "dual-feasibility", change("prices", lambda p: {g: [0] * len(r) for g, r in p.items()}), CLASSES),
-    ("a negative price", "dual-feasibility", entry("V100", 0, -1), CLASSES),
-    ("an absurd price", "dual-feasibility", entry("K80", 0, 1 << 64), CLASSES),
-    ("a price as a truth value", "dual-feasibility", entry("K80", 0, True), CLASSES),
+    ("a negative price", "dual-feasibility", price_of("V100", 0, -1), CLASSES),
+    ("an absurd price", "dual-feasibility", price_of("K80", 0, 1 << 64), CLASSES),
+    ("a price as a truth value", "dual-feasibility", price_of("K80", 0, True), CLASSES),
     ("prices of one type", "dual-feasibility", change("prices", lambda p: {"V100": p["V100"]}), CLASSES),
-    ("prices of another type", "dual-feasibility", change("prices", price("P100", [1])), CLASSES),
+    ("prices of another type", "dual-feasibility", change("prices", entry("P100", [1])), CLASSES),
     ("a price too few", "dual-feasibility", change("prices", lambda p: {**p, "K80": p["K80"][1:]}), CLASSES),
-    ("prices as a number", "dual-feasibility", change("prices", price("K80", 1)), CLASSES),
+    ("prices as a number", "dual-feasibility", change("prices", entry("K80", 1)), CLASSES),
     ("prices in another unit", "value", change("price_exponent", lambda e: e - 1), CLASSES),
     ("no prices", "dual-feasibility", drop("prices"), CLASSES),
     ("moments that fall", "value", change("moments", lambda m: [m[0], m[2], m[1], *m[3:]]), CLASSES),
