@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from optsched.simulation.policy import Knowledge, Order, Policy, Predictor, Start, Stop, Wake
     from optsched.simulation.run import Run
     from optsched.simulation.shared_run import SharedRun
-    from optsched.simulation.sharing_policy import Share, SharingOrder
     from optsched.simulation.task_policy import Countdown, TaskOrder
     from optsched.solvers.program import ProgramSolution, formulate, solve_program
     from optsched.solvers.solve import Solution, solve
@@ -100,10 +99,8 @@ _HOMES = {
     "Scaling": "problem.scaling",
     "Schedule": "problem.schedule",
     "Segment": "problem.schedule",
-    "Share": "simulation.sharing_policy",
     "SharedRun": "simulation.shared_run",
     "SharedSchedule": "problem.schedule",
-    "SharingOrder": "simulation.sharing_policy",
     "SimulationError": "errors",
     "Solution": "solvers.solve",
     "Stage": "problem.profile",
@@ -164,10 +161,8 @@ __all__ = [
     "Scaling",
     "Schedule",
     "Segment",
-    "Share",
     "SharedRun",
     "SharedSchedule",
-    "SharingOrder",
     "SimulationError",
     "Solution",
     "Stage",

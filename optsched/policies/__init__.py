@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from optsched.registry import Registry
 from optsched.simulation.policy import OrderedPolicy, Policy
-from optsched.simulation.sharing_policy import SharingPolicy
 from optsched.simulation.task_policy import TaskPolicy
 
-AnyPolicy = Policy | OrderedPolicy | TaskPolicy | SharingPolicy
+AnyPolicy = Policy | OrderedPolicy | TaskPolicy
 
 POLICIES: Registry[type[AnyPolicy]] = Registry("policy", package="optsched.policies")

@@ -12,14 +12,12 @@ from optsched.simulation.engine import Advance, run_policy
 from optsched.simulation.iterations import run_iterations
 from optsched.simulation.policy import OrderedPolicy, Policy
 from optsched.simulation.run import Run
-from optsched.simulation.sharing import run_sharing_policy
-from optsched.simulation.sharing_policy import SharingPolicy
 from optsched.simulation.task_policy import TaskPolicy
 
 
 def simulate(
     instance: Source,
-    policy: str | Policy | OrderedPolicy | TaskPolicy | SharingPolicy | Specification,
+    policy: str | Policy | OrderedPolicy | TaskPolicy | Specification,
     placement: str | None = None,
     *,
     progress: Advance | None = None,
@@ -31,8 +29,7 @@ def simulate(
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     policy : ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
         object (see `optsched.simulation.policy`; one with ``tasks``, for instances whose jobs have tasks,
-        `optsched.simulation.task_policy`; one with ``sharing``, for instances with interference,
-        `optsched.simulation.sharing_policy`).
+        `optsched.simulation.task_policy`).
     placement : the placement where ``policy`` names none; default: the policy's own, else ``count``, any free GPUs.
     progress : called with (finished jobs, all jobs) now and then.
 
@@ -71,7 +68,5 @@ def _simulate(instance: Instance, chosen: Specification, progress: Advance | Non
     if instance.at_task_level:
         legal = f"a policy of the task level: {', '.join(task_policies())}; or optsched.at_job_level(instance)"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
-    if hasattr(chosen.policy, "sharing"):
-        return run_sharing_policy(instance, cast("SharingPolicy", chosen.policy), name=chosen.text, progress=progress)
     whole = cast("Policy | OrderedPolicy", chosen.policy)
     return run_policy(instance, whole, chosen.placement, name=chosen.text, progress=progress)

@@ -8,8 +8,7 @@ from typing import ClassVar
 from optsched.errors import InputError
 from optsched.policies import POLICIES
 from optsched.policies.sharing_choice import best_sharing
-from optsched.simulation.policy import Knowledge
-from optsched.simulation.sharing_policy import SharingJobs, SharingOrder
+from optsched.simulation.policy import Knowledge, KnownJobs, Order
 
 BY = ("pair", "saving")
 
@@ -50,13 +49,14 @@ class SjfBsbf:
     interval: float = 0.0
     name: ClassVar[str] = "sjf-bsbf"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    uses: ClassVar[tuple[str, ...]] = ("sharing",)
 
     def __post_init__(self) -> None:
         if self.by not in BY:
             raise InputError("not legal", field=f"{self.name}: by", value=self.by, legal=" or ".join(BY))
 
-    def sharing(self, jobs: SharingJobs) -> SharingOrder:
+    def order(self, jobs: KnownJobs) -> Order:
         """Shortest first; the rule with its test."""
-        key = jobs.alone * jobs.gpus if self.width else jobs.alone
+        key = jobs.duration * jobs.gpus if self.width else jobs.duration
         numbers = (1.0, self.consolidated, self.joint, self.by == "saving", self.accumulate)
-        return SharingOrder(key, best_sharing, tuple(map(float, numbers)), interval=self.interval)
+        return Order(key, rule=best_sharing, numbers=tuple(map(float, numbers)), round=self.interval)

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from optsched.policies import POLICIES
 from optsched.policies.sharing_choice import best_sharing
-from optsched.simulation.policy import Knowledge
-from optsched.simulation.sharing_policy import SharingJobs, SharingOrder
+from optsched.simulation.policy import Knowledge, KnownJobs, Order
 
 
 @POLICIES.register("sjf-ffs")
@@ -32,9 +31,10 @@ class SjfFfs:
     interval: float = 0.0
     name: ClassVar[str] = "sjf-ffs"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    uses: ClassVar[tuple[str, ...]] = ("sharing",)
 
-    def sharing(self, jobs: SharingJobs) -> SharingOrder:
+    def order(self, jobs: KnownJobs) -> Order:
         """Shortest first; the rule without its test."""
-        key = jobs.alone * jobs.gpus if self.width else jobs.alone
+        key = jobs.duration * jobs.gpus if self.width else jobs.duration
         numbers = (0.0, self.consolidated, 0.0, 0.0, self.accumulate)
-        return SharingOrder(key, best_sharing, tuple(map(float, numbers)), interval=self.interval)
+        return Order(key, rule=best_sharing, numbers=tuple(map(float, numbers)), round=self.interval)

@@ -51,7 +51,7 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
 
 
-METHODS = ("order", "decide", "tasks", "sharing")  # one of which a policy has
+METHODS = ("order", "decide", "tasks")  # one of which a policy has
 
 
 def is_policy(thing: object) -> bool:
@@ -63,7 +63,7 @@ def _require_policy(spec: object) -> None:
     """`InputError`, one line, unless it is a policy with a name and a knowledge that the engine understands."""
     if not is_policy(spec):
         made = isinstance(spec, type) and any(hasattr(spec, method) for method in METHODS)
-        methods = "order(jobs), decide(view), tasks(jobs) or sharing(jobs)"
+        methods = "order(jobs), decide(view) or tasks(jobs)"
         legal = f"text, or an object with {methods}"
         if isinstance(spec, type) and made:
             legal = f"an object of it: {spec.__name__}(...)"
@@ -87,7 +87,7 @@ def at_task_level(policy: object) -> bool:
 
 def shares_gpus(policy: object) -> bool:
     """Is it (or does the class make) a policy under which two jobs may be on a GPU? Its instances state interference."""
-    return hasattr(policy, "sharing") or Use.SHARING in uses_of(policy)
+    return Use.SHARING in uses_of(policy)
 
 
 def serves(policy: object, instance: Instance) -> bool:
@@ -121,7 +121,7 @@ def task_policies() -> list[str]:
 
 def names_nodes(policy: AnyPolicy) -> bool:
     """Does it say itself on which nodes a job runs? Then no placement is asked."""
-    return hasattr(policy, "sharing") or bool(uses_of(policy) & PLACES)
+    return bool(uses_of(policy) & PLACES)
 
 
 def default_placement(policy: AnyPolicy) -> str:

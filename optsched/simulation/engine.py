@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
 
+import numba
 import numpy as np
 
-from optsched.compiled import Stopwatch, slice_of
+from optsched.compiled import Function, Stopwatch, slice_of
 from optsched.errors import InputError, SimulationError
 from optsched.problem.instance import Instance
 from optsched.simulation.decision_rule import DecisionRule
@@ -19,7 +20,7 @@ from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.forked_run import ForkedRun, nodes_lost
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
-from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, THRASHES, ordered_loop
+from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, RULE_SIGNATURE, THRASHES, ordered_loop, rule_loop
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Use, uses_of
 from optsched.simulation.policy_hooks import PolicyHooks
@@ -73,17 +74,22 @@ def run_policy(
     instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
     clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds
-    hooks, jobs = PolicyHooks(policy, instance), KnownJobs(instance, knowledge, alone)
     uses = uses_of(policy)
     rates = rates_of(instance, name) if Use.SHARING in uses else None
+    hooks = PolicyHooks(policy, instance)
+    jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
     rule: DecisionRule | None = None
     given: Any = hooks.accelerator(jobs)
     if callable(getattr(policy, "order", None)):
         given = cast("OrderedPolicy", policy).order(jobs)
+        if not isinstance(given, Order):
+            raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
     if given is not None and not isinstance(given, DecisionRule):
         order = _legal(given, name, instance.n)
-        state, site = new_state(instance, order, placement)
-        state = _run_order(state, site, placement, name, progress)
+        sharing = None if rates is None else Sharing(rates, _legal_rule(order, name).numbers)
+        state, site = new_state(instance, order, placement, sharing=sharing)
+        state = _run_order(state, site, order, placement, name, progress)
+        _require_all(state, order, name, instance.ids)
         preemptive = order.preemptive
     else:
         restart, first_start = (float(getattr(policy, cost, 0.0)) for cost in ("restart", "first_start"))
@@ -148,10 +154,24 @@ def _require_seconds(value: float, field: str) -> None:
         raise InputError("not legal", field=field, value=value, legal="a finite number of seconds >= 0")
 
 
-def _run_order(state: State, site: Site, placement: Placement, name: str, progress: Advance | None) -> State:
-    loop = ordered_loop(site)
+def _legal_rule(order: Order, name: str) -> Order:
+    # Of a policy that shares GPUs: without a rule nobody would choose them.
+    declared = order.rule.declared if isinstance(order.rule, Function) else ()
+    if not ((numba.config.DISABLE_JIT and order.rule is not None) or declared == (RULE_SIGNATURE,)):
+        legal = "a function under @optsched.simulation.sharing_rule.sharing_rule"
+        raise InputError("not compiled", field=f"{name}: rule", value=order.rule, legal=legal)
+    return order
+
+
+def _run_order(
+    state: State, site: Site, order: Order, placement: Placement, name: str, progress: Advance | None
+) -> State:
+    loop = ordered_loop(site) if order.rule is None else rule_loop(site)
     while True:
-        status = loop(placement.place, state, site, slice_of(loop, SLICE))
+        if order.rule is None:
+            status = loop(placement.place, state, site, slice_of(loop, SLICE))
+        else:
+            status = loop(order.rule, state, site, slice_of(loop, SLICE), not order.skip)
         if progress is not None:
             progress(int(state.world[0].finished), state.jobs.size)
         if status == NEEDS_ROOM:
@@ -160,6 +180,13 @@ def _run_order(state: State, site: Site, placement: Placement, name: str, progre
             raise _thrashes(state, name)
         elif status != PAUSED:
             return state
+
+
+def _require_all(state: State, order: Order, name: str, ids: Sequence[str]) -> None:
+    # A rule that lets a job wait in an idle cluster lets it wait for ever.
+    waits = np.flatnonzero(state.jobs["status"] == WAITING)
+    if order.rule is not None and waits.size:
+        raise SimulationError(f"policy {name}: job {ids[int(waits[0])]!r} waits for ever")
 
 
 def _run_rule(

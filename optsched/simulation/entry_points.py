@@ -13,7 +13,7 @@ import numpy as np
 
 from optsched.compiled import njit, runs_compiled, types
 from optsched.heap import KERNEL
-from optsched.simulation import executions, kernel, moves, queues
+from optsched.simulation import executions, kernel, moves
 from optsched.simulation.job_lists import JobLists
 from optsched.simulation.ordered import SITE_TYPES, STATE_TYPE, site_kind
 from optsched.simulation.placing import SIGNATURE, TABLES
@@ -27,11 +27,6 @@ INDEX, TIME, ARRAY = types.int64, types.float64, types.int64[::1]
 @njit(types.float64(STATE_TYPE), **KERNEL)
 def _next_time(s: Any) -> float:
     return kernel.next_time(s)
-
-
-@njit(types.void(STATE_TYPE), **KERNEL)
-def _forget_started(s: Any) -> None:
-    queues.forget_started(s)
 
 
 @njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **KERNEL)
@@ -96,7 +91,7 @@ def _machine_code(function: Any) -> Callable[..., Any]:
 
 def compile_all() -> None:
     """Compile them now rather than when a policy first asks."""
-    for function in (_next_time, _forget_started, _pace, *_EVENTS, *_START, *_START_PART, *_STOP, *_MOVES):
+    for function in (_next_time, _pace, *_EVENTS, *_START, *_START_PART, *_STOP, *_MOVES):
         _machine_code(function)
 
 
@@ -116,10 +111,6 @@ class EntryPoints:
     def next_time(self) -> float:
         """See `optsched.simulation.kernel.next_time`."""
         return float(_entry(_next_time)(self.state))
-
-    def forget_started(self) -> None:
-        """See `optsched.simulation.queues.forget_started`."""
-        _entry(_forget_started)(self.state)
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""

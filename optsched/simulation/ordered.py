@@ -281,10 +281,6 @@ def _run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int
         forget_started(s)
 
 
-def _run_until_asked(s: State, site: Site, events: int) -> int:
-    return _next_decision(s, site, s.world[0].events + events)
-
-
 def _of_sites(function: Any, kinds: list[int], before: list[Any], after: list[Any]) -> dict[int, Any]:
     # Compiled for these kinds of sites, each when it is first needed.
     return {
@@ -294,7 +290,6 @@ def _of_sites(function: Any, kinds: list[int], before: list[Any], after: list[An
 
 _ORDERED = _of_sites(_run_ordered, [0, 2], [PLACE_TYPE], [types.int64])
 _RULE = _of_sites(_run_rule, [1, 3], [RULE_TYPE], [types.int64, types.boolean])
-_UNTIL_ASKED = _of_sites(_run_until_asked, [1, 3], [], [types.int64])
 run_ordered = _ORDERED[0]
 
 
@@ -309,8 +304,3 @@ def ordered_loop(site: Site) -> Any:
 def rule_loop(site: Site) -> Any:
     """``run(rule, state, site, events, strict)``: the same where a rule chooses; ``strict``: the first that waits blocks."""
     return _RULE[site_kind(site)]
-
-
-def asking_loop(site: Site) -> Any:
-    """``run(state, site, events)``: the same where a policy in plain Python chooses; `ASKED` when it is to be asked."""
-    return _UNTIL_ASKED[site_kind(site)]

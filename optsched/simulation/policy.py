@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -243,7 +243,7 @@ class View(Protocol):
         """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min, alpha_max."""
 
     def idle(self, job: int) -> list[tuple[int, int]]:
-        """Idle GPUs that ``job`` may use, (node, index). This and the next four: for policies that share GPUs."""
+        """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
 
     def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
         """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
@@ -256,6 +256,9 @@ class View(Protocol):
 
     def slowdown(self, job: int, other: int) -> float:
         """xi of ``job`` beside ``other``; inf: they never share."""
+
+    def alone(self, job: int, option: int = 0) -> float:
+        """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
 
     def predicted(self, job: int) -> float:
         """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
@@ -338,7 +341,7 @@ class KnownJobs:
 
     @property
     def duration(self) -> Floats:
-        """Seconds alone at full speed, f64[n]; `KnowledgeError` for a policy that is not clairvoyant."""
+        """Seconds alone at full speed, f64[n], e_j; `KnowledgeError` for a policy that is not clairvoyant."""
         if self._knowledge is Knowledge.CLAIRVOYANT:
             return self._seconds
         raise KnowledgeError(f"a {self._knowledge} policy asked for durations")
@@ -431,6 +434,10 @@ class Order:
     time for which a job held its gang, whatever its size, and thresholds are seconds. ``requeue``: a job that changes its
     level goes behind the jobs that are there (its key becomes the time, with ``round`` that of the end of the round); only
     where the key is a time and has no slope.
+
+    ``rule``: a compiled choice (`optsched.simulation.sharing_rule`), with its ``numbers``, of a policy that uses sharing:
+    everybody who waits is asked about in order, where and beside whom he starts; without ``skip`` the first who has to wait
+    blocks the others. Of the rest ``key`` and ``round`` count.
     """
 
     key: Floats
@@ -444,6 +451,8 @@ class Order:
     first: bool = False
     by_time: bool = False
     requeue: bool = False
+    rule: Any = None
+    numbers: tuple[float, ...] = ()
 
 
 class OrderedPolicy(Protocol):

@@ -232,6 +232,11 @@ class EngineView:
         """xi of ``job`` beside ``other``."""
         return self._shared.slowdown(self._arrived(job), self._arrived(other))
 
+    def alone(self, job: int, option: int = 0) -> float:
+        """Seconds alone with that sub-batch; `KnowledgeError` for a non-clairvoyant policy."""
+        self._reveals("seconds alone")
+        return self._shared.alone(self._arrived(job), option, self.now)
+
     @property
     def _shared(self) -> Neighbourhood:
         if self._beside is None:

@@ -17,15 +17,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulation.one_by_one import OneByOne
 from simulation.shared_world import SharedWorld, random_shared_instance
 
 import optsched.simulation.shared_run as shared_run
-import optsched.simulation.sharing as engine
 from optsched.check.referee import check_schedule
+from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
-from optsched.simulation.policy import Knowledge
-from optsched.simulation.sharing_policy import Share, SharingJobs, SharingOrder, SharingView
+from optsched.simulation.engine import run_policy
+from optsched.simulation.policy import Start, View
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 
 SEEDS = range(12)
@@ -100,24 +101,23 @@ def test_the_line_is_where_the_exact_integral_says(seed: int) -> None:
     assert judged
 
 
-class Anywhere:
+class Anywhere(OneByOne):
     """A policy of one's own: any GPUs that are possible, with any sub-batch, or nothing while somebody runs."""
 
-    name = "anywhere"
-    knowledge = Knowledge.NON_CLAIRVOYANT
+    name, knowledge = "anywhere", "non-clairvoyant"
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
 
-    def sharing(self, jobs: SharingJobs) -> SharingOrder:
-        return SharingOrder(np.arange(jobs.n, dtype=np.float64))
+    def key(self, view: View, job: int) -> float:
+        return 0.0
 
-    def choose(self, view: SharingView, job: int) -> Share | None:
+    def choose(self, view: View, job: int) -> Start | None:
         option = self.rng.randrange(view.options(job))
-        places = [*view.free(job), *view.open(job, option)]
+        places = [*view.idle(job), *view.open(job, option)]
         if len(places) < GANG[job] or (view.running and self.rng.random() < 0.3):
             return None
-        return Share(self.rng.sample(places, GANG[job]), option)
+        return Start(job, gpus=self.rng.sample(places, GANG[job]), option=option)
 
 
 GANG: list[int] = []
@@ -127,7 +127,7 @@ def run(instance: Instance, seed: int) -> SharedSchedule:
     GANG[:] = instance.gpus.tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kinds without measurements
-        schedule = engine.run_sharing_policy(instance, Anywhere(seed)).schedule
+        schedule = run_policy(instance, Anywhere(seed), PLACEMENTS.get("count")()).schedule
     assert isinstance(schedule, SharedSchedule)
     return schedule
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from optsched import Instance, Job
+from optsched.policies.placements import PLACEMENTS
 from optsched.policies.sharing_choice import _order_nodes, _select
 from optsched.simulation.policy import Order
 from optsched.simulation.records import CANDIDATE
-from optsched.simulation.sharing import _NAMED
 from optsched.simulation.state import FREE, Sharing, new_state
 from optsched.speeds.gpu_sharing import sharing_rates
 
@@ -18,7 +18,9 @@ from optsched.speeds.gpu_sharing import sharing_rates
 def test_nodes_are_in_order_whatever_the_order_was(nodes: int) -> None:
     rng = np.random.default_rng(nodes)
     instance = Instance([Job("a", duration=1)], f"{nodes}x8", interference=1.0)
-    state, site = new_state(instance, Order(np.zeros(1)), _NAMED, sharing=Sharing(sharing_rates(instance)))
+    state, site = new_state(
+        instance, Order(np.zeros(1)), PLACEMENTS.get("count")(), sharing=Sharing(sharing_rates(instance))
+    )
     beside = site.neighbours
     assert beside is not None
     beside.nodes["order"] = rng.permutation(nodes)

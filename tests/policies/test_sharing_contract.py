@@ -17,8 +17,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import serves, sharing_policies, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
-from optsched.simulation.policy import Knowledge
-from optsched.simulation.sharing_policy import SharingJobs
+from optsched.simulation.policy import Knowledge, KnownJobs
 from optsched.speeds.gpu_sharing import sharing_rates
 
 # Parameters that show more of a policy than its defaults do.
@@ -82,10 +81,10 @@ def test_it_asks_for_no_more_than_the_knowledge_it_names(name: str) -> None:
     policy: Any = POLICIES.get(name)()
     problem = instance(0)
     alone = sharing_rates(problem).alone
-    policy.sharing(SharingJobs(problem, policy.knowledge, alone))
+    policy.order(KnownJobs(problem, policy.knowledge, alone))
     if Knowledge(policy.knowledge) is Knowledge.CLAIRVOYANT:
-        with pytest.raises(KnowledgeError, match="how long jobs take"):
-            policy.sharing(SharingJobs(problem, Knowledge.NON_CLAIRVOYANT, alone))
+        with pytest.raises(KnowledgeError, match="asked for durations"):
+            policy.order(KnownJobs(problem, Knowledge.NON_CLAIRVOYANT, alone))
 
 
 @pytest.mark.parametrize("name", sharing_policies())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,17 @@ import pytest
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError
+from optsched.policies.sharing_choice import best_sharing
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
+from optsched.simulation.policy import Order, Start
 from optsched.simulation.shared_run import SharedRun
-from optsched.simulation.sharing_policy import Share, SharingOrder
+from optsched.simulation.sharing_rule import sharing_rule
 from simulation.exact_sharing import ExactSharing, Rules
+from simulation.one_by_one import OneByOne
 
 SPECS: dict[str, Rules] = {
     "sjf-bsbf": Rules(),
@@ -167,22 +169,17 @@ def test_threshold_is_strict() -> None:
 
 
 # -- policies in plain Python ----------------------------------------------------------------------------------------------
-class FirstFit:
+class FirstFit(OneByOne):
     """`sjf-ffs` written against the view."""
 
-    name, knowledge = "mine", "clairvoyant"
-
-    def sharing(self, jobs: Any) -> SharingOrder:
-        return SharingOrder(jobs.alone)
-
-    def choose(self, view: Any, job: int) -> Share | None:
+    def choose(self, view: Any, job: int) -> Start | None:
         gang, nodes = GANGS[0][job], {}
         for r in view.running:
-            for m in {m for m, _ in view.held(r)}:
+            for m, _ in view.held(r):
                 nodes[m] = nodes.get(m, 0) + 1
         order: Callable[[tuple[int, int]], Any] = lambda gpu: (nodes.get(gpu[0], 0), gpu)  # noqa: E731
-        gpus = sorted(view.free(job), key=order) + sorted(view.open(job), key=order)
-        return Share(gpus[:gang]) if len(gpus) >= gang else None
+        gpus = sorted(view.idle(job), key=order) + sorted(view.open(job), key=order)
+        return Start(job, gpus=gpus[:gang]) if len(gpus) >= gang else None
 
 
 GANGS: list[Any] = [None]
@@ -198,27 +195,30 @@ def test_a_policy_in_python_equals_the_compiled_one(seed: int) -> None:
     assert mine.events == theirs.events == 2 * problem.n
 
 
-class Chooses(FirstFit):
+class Chooses(OneByOne):
     """Says whatever it is told to."""
 
     def __init__(self, what: Any, knowledge: str = "clairvoyant") -> None:
         self.what, self.knowledge = what, knowledge
 
-    def sharing(self, jobs: Any) -> SharingOrder:
-        return SharingOrder(jobs.arrival)
+    def key(self, view: Any, job: int) -> float:
+        return float(view.arrival(job))
 
     def choose(self, view: Any, job: int) -> Any:
         return self.what(view, job)
 
 
+def on(*gpus: Any, option: int = 0) -> Callable[[Any, int], Start]:
+    return lambda view, job: Start(job, gpus=gpus, option=option)
+
+
 BAD: dict[str, tuple[Callable[[Any, int], Any], str]] = {
-    "no share": (lambda view, job: 3, "chooses 3"),
-    "two of one": (lambda view, job: Share([(0, 0), (0, 0)]), "chooses 1 GPUs"),
-    "too few": (lambda view, job: Share([]), "chooses 0 GPUs"),
-    "no such GPU": (lambda view, job: Share([(0, 7)]), r"names GPU \(0, 7\)"),
-    "no such sub-batch": (lambda view, job: Share([(0, 0)], 1), "chooses sub-batch 1"),
-    "a third job": (lambda view, job: Share([(0, 0)]), r"puts job 'c' on GPU \(0, 0\)"),
-    "for ever": (lambda view, job: None, "waits for ever"),
+    "no share": (lambda view, job: 3, "3 is not a decision"),
+    "two of one": (on((0, 0), (0, 0)), "chooses 1 GPUs"),
+    "too few": (on(), "chooses 0 GPUs"),
+    "no such GPU": (on((0, 7)), r"names GPU \(0, 7\)"),
+    "no such sub-batch": (on((0, 0), option=1), "chooses sub-batch 1"),
+    "a third job": (on((0, 0)), r"puts job 'c' on GPU \(0, 0\)"),
 }
 
 
@@ -235,10 +235,10 @@ def test_pairs_that_never_share_and_memory_are_kept() -> None:
     jobs = [Job("x", duration=2, model="a", gpu_memory=9.0), Job("y", duration=2, model="b", gpu_memory=1.0)]
     small = Cluster((NodeGroup(gpus=1, gpu_memory=10.0),))
     with pytest.raises(SimulationError, match="puts job 'y'"):
-        simulate(Instance(jobs, small, interference=table), Chooses(lambda view, job: Share([(0, 0)])))
+        simulate(Instance(jobs, small, interference=table), Chooses(on((0, 0))))
     greedy = [Job("x", duration=2, gpu_memory=9.0), Job("y", duration=2, gpu_memory=2.0)]
     with pytest.raises(SimulationError, match="room"):
-        simulate(Instance(greedy, small, interference=Interference(1.0)), Chooses(lambda view, job: Share([(0, 0)])))
+        simulate(Instance(greedy, small, interference=Interference(1.0)), Chooses(on((0, 0))))
     for spec in ("sjf-ffs", "sjf-bsbf"):
         for rows, costs in ((jobs, table), (greedy, Interference(1.0))):
             assert simulate(Instance(rows, small, interference=costs), spec).schedule.completion.tolist() == [2, 4]
@@ -246,14 +246,17 @@ def test_pairs_that_never_share_and_memory_are_kept() -> None:
 
 def test_knowledge_is_enforced() -> None:
     problem = Instance([Job("a", duration=1)], "1x1", interference=Interference(1.25))
-    with pytest.raises(KnowledgeError, match="not clairvoyant"):
-        simulate(problem, Chooses(lambda view, job: Share([(0, 0)], int(view.alone(job))), "non-clairvoyant"))
+    with pytest.raises(KnowledgeError, match="a non-clairvoyant policy asked for the seconds alone"):
+        simulate(problem, Chooses(lambda view, job: view.alone(job), "non-clairvoyant"))
 
-    class Asks(FirstFit):
-        knowledge = "non-clairvoyant"
+    class Asks:
+        name, knowledge, uses = "asks", "non-clairvoyant", ("sharing",)
 
-    with pytest.raises(KnowledgeError, match="how long jobs take"):
-        simulate(problem, Asks())
+        def order(self, jobs: Any) -> Order:
+            return Order(jobs.duration, rule=best_sharing)
+
+    with pytest.raises(KnowledgeError, match="asked for durations"):
+        simulate(problem, Asks())  # type: ignore[arg-type]
 
 
 def test_interval_and_strict_order() -> None:
@@ -264,16 +267,40 @@ def test_interval_and_strict_order() -> None:
     made = simulate(problem, "sjf-bsbf:interval=2")
     assert {problem.ids[s.job]: s.start for s in made.schedule.segments()} == {"first": 0, "b": 2.0, "c": 4.0, "a": 4.0}
 
-    class Strict(FirstFit):
-        def sharing(self, jobs: Any) -> SharingOrder:
-            return SharingOrder(jobs.arrival, strict=True)
+    class Strict(OneByOne):
+        strict = True
 
-        def choose(self, view: Any, job: int) -> Share | None:
-            free = view.free(job)
-            return Share(free[: problem.gpus[job]]) if len(free) >= problem.gpus[job] else None
+        def key(self, view: Any, job: int) -> float:
+            return float(view.arrival(job))
 
-    made = simulate(problem, Strict())
-    assert {problem.ids[s.job]: s.start for s in made.schedule.segments()} == {"first": 0, "a": 0.5, "b": 2.5, "c": 3.5}
+        def choose(self, view: Any, job: int) -> Start | None:
+            free = view.idle(job)
+            return Start(job, gpus=free[: problem.gpus[job]]) if len(free) >= problem.gpus[job] else None
+
+    numbers = (1.0, 0.0, 0.0, 0.0, 1.0)  # of `sjf-bsbf`, which shares where it pays: here never
+    for policy in (Strict(), Ruled(lambda jobs: Order(jobs.arrival, skip=False, rule=best_sharing, numbers=numbers))):
+        made = simulate(problem, policy)
+        starts = {problem.ids[s.job]: s.start for s in made.schedule.segments()}
+        assert starts == {"first": 0, "a": 0.5, "b": 2.5, "c": 3.5}
+
+
+class Ruled:
+    """The order that it is made with."""
+
+    name, knowledge, uses = "ruled", "clairvoyant", ("sharing",)
+
+    def __init__(self, order: Any) -> None:
+        self.order = order
+
+
+def never(state: Any, site: Any, job: int) -> int:
+    return -1
+
+
+def test_a_rule_that_lets_a_job_wait_in_an_idle_cluster_lets_it_wait_for_ever() -> None:
+    problem = Instance([Job("a", duration=1)], "1x1", interference=Interference(1.25))
+    with pytest.raises(SimulationError, match="ruled: job 'a' waits for ever"):
+        simulate(problem, Ruled(lambda jobs: Order(jobs.arrival, rule=sharing_rule(never))))
 
 
 def test_what_is_wrong_is_said_in_one_line() -> None:
@@ -284,61 +311,13 @@ def test_what_is_wrong_is_said_in_one_line() -> None:
     with pytest.raises(InputError, match="by"):
         simulate(problem, "sjf-bsbf:by=luck")
 
-    def ordered(order: Any) -> Any:
-        policy = FirstFit()
-        policy.sharing = lambda jobs: order  # type: ignore[method-assign]
-        return policy
-
     for order, text in (
-        (SharingOrder(np.zeros(2)), "one number for each of 1 jobs"),
-        (SharingOrder(np.array([np.nan])), "one number for each of 1 jobs"),
-        (SharingOrder(np.zeros(1), interval=-1.0), "interval"),
-        (SharingOrder(np.zeros(1), rule=len), "not compiled"),
+        (Order(np.zeros(2), rule=best_sharing), "one number for each of 1 jobs"),
+        (Order(np.array([np.nan]), rule=best_sharing), "one number for each of 1 jobs"),
+        (Order(np.zeros(1), rule=best_sharing, round=-1.0), "round"),
+        (Order(np.zeros(1), rule=len), "not compiled"),
+        (Order(np.zeros(1)), "not compiled"),
         (None, "gives no order"),
     ):
         with pytest.raises(InputError, match=text):
-            simulate(problem, ordered(order))
-
-
-def test_unknown_kinds_are_said_once() -> None:
-    table = Interference(1.5, ("lm",), ((1.25,),))
-    problem = Instance([Job("a", duration=1, model="lm"), Job("b", duration=1, model="gan")], "1x1", interference=table)
-    with pytest.warns(UserWarning, match=r"no measurements of gan: .* 1\.5 x") as said:
-        made = simulate(problem, "sjf-ffs")
-    assert len(said) == 1
-    assert made.schedule.completion.tolist() == [1.5, 1.5]
-
-
-def test_work_is_exact_where_numbers_are() -> None:
-    # A chain of partners: every start and end changes somebody's speed, all by powers of two.
-    jobs = [Job(f"j{k}", float(k), 1, 8.0) for k in range(6)]
-    made = simulate(Instance(jobs, "1x1", interference=Interference(2.0)), "sjf-ffs")
-    exact = ExactSharing(made.instance, SPECS["sjf-ffs"]).play()
-    assert [Fraction(x) for x in made.schedule.completion.tolist()] == [exact[j][3] for j in range(6)]
-
-
-def test_free_memory_does_not_drift() -> None:
-    # ((1 - .3 - .16) + .3) + .16 is less than 1 in floats: a job that needs all memory must not wait for ever.
-    jobs = [
-        Job("a", duration=1, gpu_memory=0.3),
-        Job("b", duration=1.5, gpu_memory=0.16),
-        Job("c", arrival=0.5, duration=5, gpu_memory=1.0),
-    ]
-    problem = Instance(jobs, Cluster((NodeGroup(gpus=1, gpu_memory=1.0),)), interference=Interference(1.1))
-    for spec in ("sjf-bsbf", "sjf-ffs"):
-        assert simulate(problem, spec).schedule.finished.all()
-
-
-def test_small_and_wrong_instances() -> None:
-    empty = Instance([], "2x1", interference=Interference(1.5))
-    assert len(simulate(empty, "sjf-bsbf").schedule) == 0
-    assert Instance([Job("a", duration=1)], "1x1", interference=1.25).interference == Interference(1.25)
-    with pytest.raises(InputError, match="interference"):
-        Instance([Job("a", duration=1)], "1x1", interference="p100")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"scalings\.r"):
-        Instance([Job("a", duration=1)], "1x1", scalings={"r": {"compute": 1}})  # type: ignore[dict-item]
-    starved = Job("a", iterations=9, profile="lm", batch_size=8, gpu_memory=1.0)
-    with pytest.raises(InputError, match="at sub-batch 1"):
-        Instance([starved], "1x1", scalings=MODELS)
-    with pytest.raises(InputError, match="batch_size"):
-        Instance([Job("a", iterations=9, profile="lm", batch_size=10**15)], "1x1", scalings=MODELS)
+            simulate(problem, Ruled(lambda jobs, order=order: order))

@@ -1,0 +1,28 @@
+"""A policy in plain Python that is asked about every waiting job in order: where does it start now?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from optsched import Start
+
+
+class OneByOne:
+    """`choose` says where a job starts, None: it waits. ``strict``: the first who has to wait blocks the others."""
+
+    name, knowledge, uses, strict = "mine", "clairvoyant", ("sharing",), False
+
+    def decide(self, view: Any) -> Iterator[Any]:
+        for job in sorted(view.waiting, key=lambda j: (self.key(view, j), j)):
+            start = self.choose(view, job)
+            if start is not None:
+                yield start
+            elif self.strict:
+                return
+
+    def key(self, view: Any, job: int) -> float:
+        return float(view.alone(job))
+
+    def choose(self, view: Any, job: int) -> Start | None:
+        raise NotImplementedError
