@@ -15,7 +15,7 @@ import pytest
 import optsched as osd
 from optsched import compiled
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
-from optsched.simulation import iterations, sharing
+from optsched.simulation import engine, iterations
 
 HERE = Path(__file__).parent
 
@@ -124,8 +124,9 @@ def waits_for_the_compiler(*_: Any) -> None:
     ids=["orders", "plain Python", "tasks", "shared GPUs", "forks"],
 )
 def test_seconds_of_a_run_are_without_compiling(source: str, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for engine in (iterations, sharing):
-        monkeypatch.setattr(engine, "SLICE", 5)  # so that a small run tells of its progress, too
+    for room in (iterations, engine):
+        monkeypatch.setattr(room, "SLICE", 5)  # so that a small run tells of its progress, too
+    monkeypatch.setattr(engine, "PLAIN_SLICE", 5)
     instance = osd.generate("hetero-small", seed=1) if source == "hetero" else osd.load(source, limit=4)
     assert osd.simulate(instance, policy, progress=waits_for_the_compiler).seconds < 0
 

@@ -34,6 +34,7 @@ from optsched.speeds.duration import seconds_alone
 
 Advance = Callable[[int, int], None]
 SLICE = 200_000  # events between two reports of progress
+PLAIN_SLICE = 1_000  # of a policy in plain Python
 
 
 def run_policy(
@@ -98,6 +99,8 @@ def run_policy(
         sharing = None if rates is None else Sharing(rates, listed=False)
         state, site = new_state(instance, order, placement, sharing=sharing, uses=uses)
         state.world[0].first_start = first_start
+        if site.interfaces is not None:  # a rule is compiled for jobs that have the network alone
+            given = None
         if given is None:
             state = _run_python(state, site, placement, hooks, knowledge, uses, name, progress)
         else:
@@ -280,6 +283,6 @@ def _run_python(
         else:
             event = engine.next_time() if quiet else math.inf
             tick[0] = decisions.wakes.due(present, event, quiet=quiet, acted=acted)
-        if progress is not None and events[0] - reported > 1000:
+        if progress is not None and events[0] - reported > PLAIN_SLICE:
             reported = int(events[0])
             progress(int(finished[0]), n)

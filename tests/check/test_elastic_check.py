@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment
+from optsched.speeds.goodput import Goodputs
 
 Rows = list[Segment]
 SPLIT = Scaling(0.0, 1.0, iterations=((2, 10.0), (4, 6.0)))
@@ -130,11 +132,12 @@ def test_runs_pass_and_faster_ones_do_not(seed: int) -> None:
     instance = elastic_instance(seed, memory=seed % 3 == 1, measured=seed % 3 == 2)
     run = simulate(instance, "goodput:round=7,restart=2")
     assert check_schedule(instance, run.schedule, elastic=True) == []
-    rows = list(run.schedule.segments())
+    rows, goodputs = list(run.schedule.segments()), Goodputs(instance)
     for s in range(len(rows)):
         if rows[s].work == 0:
             continue
-        needed = rows[s].work / run.rate[s]
+        on = tuple(Counter(node for node, _ in rows[s].gpus).items())
+        needed = rows[s].work / goodputs.rate(rows[s].job, on)
         forged = edit(s, end=rows[s].start + needed * (1 - 1e-6))(rows)
         rules = {v.rule for v in check_schedule(instance, Schedule.from_segments(instance, forged), elastic=True)}
         assert rules == {"rate"}

@@ -22,7 +22,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import names_nodes, specify, whole_job_policies
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import Knowledge, KnownJobs
+from optsched.simulation.policy import Knowledge, KnownJobs, Use, uses_of
 from optsched.simulation.run import Run
 
 # Parameters that show more of a policy than its defaults do; policies that are not named here run with the defaults.
@@ -41,7 +41,7 @@ TELLING = {
 # A policy that forks keeps this contract with one copy of a job (see its own tests). Such a policy, like some others, names
 # its nodes itself.
 WHOLE = whole_job_policies()  # policies of the task level: tests/policies/test_task_contract.py
-FORKING = [name for name in WHOLE if hasattr(POLICIES.get(name), "assign")]
+FORKING = [name for name in WHOLE if Use.COPIES in uses_of(POLICIES.get(name))]
 POLICY_SPECS = [
     spec
     for name in WHOLE
@@ -320,7 +320,7 @@ def test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_na
     policy: Any = kind()
     assert policy.name == name
     assert dataclasses.is_dataclass(kind)
-    methods = ("order", "decide", "assign", "tasks", "sharing", "allocate")
+    methods = ("order", "decide", "tasks")
     assert [hasattr(policy, method) for method in methods].count(True) == 1
     field = next(iter(dataclasses.fields(kind)), None)
     if field is not None and (hasattr(policy, "order") or hasattr(policy, "tasks")):
