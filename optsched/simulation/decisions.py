@@ -38,6 +38,7 @@ class Decisions:
         self._placement, self._instance, self._name = placement, instance, name
         self._engine, self._beside, self._view = engine, beside, view
         self._uses, self._copies = uses, copies
+        self._known: dict[int, tuple[int, set[int], float]] = {}
         self._names_nodes = bool(uses & {Use.NODES, Use.WIDTHS, Use.COPIES})
         self._plainly = self._names_nodes and not uses & {Use.WIDTHS, Use.COPIES}
         self._status, self._free = engine.state.jobs["status"], engine.state.world["free"]
@@ -168,14 +169,25 @@ class Decisions:
         entries = self._named(on, j)
         if not (_is_real(work) and math.isfinite(work) and work > 0 and math.isfinite(self._engine.pace(j))):
             raise self._wrong(f"a copy of job {job!r} has the work {work!r} (legal: > 0, where it can run)")
-        known, runs = self._engine.state.jobs[j], self._status[j] == RUNNING
-        others = {node for node, _ in self._view.held(j)} & {node for node, _ in on or ()}
-        if runs and (known.copies >= self._copies or others):
+        known, places = self._engine.state.jobs[j], {node for node, _ in on or ()}
+        ended, nodes, planned = self._of_copies(j)
+        if nodes and (known.copies >= self._copies or nodes & places):
             legal = f"at most {self._copies}, on different nodes"
             raise self._wrong(f"job {job!r} has {int(known.copies) + 1} copies (legal: {legal})")
-        if work + self._engine.planned(j) > known.left * (1 + CONSERVED):
+        if planned + work > known.left * (1 + CONSERVED):
             raise self._wrong(f"the copies of job {job!r} are to do more than is left, {known.left:g}")
         self._engine.start_part(j, entries, float(work), 0.0)
+        self._known[j] = ended, nodes | places, planned + work
+
+    def _of_copies(self, j: int) -> tuple[int, set[int], float]:
+        # Nodes and work of its present copies, and how many segments had ended when that was so: none of them since.
+        ended = int(self._engine.state.world[0].segments)
+        if self._status[j] != RUNNING:
+            return ended, set(), 0.0
+        known = self._known.get(j)
+        if known is None or known[0] != ended:
+            return ended, {node for node, _ in self._view.held(j)}, self._engine.planned(j)
+        return known
 
     def _named(self, on: Any, j: int) -> int:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.

@@ -67,6 +67,10 @@ class GroupRates:
     def spread_rates(self) -> Floats:
         """The same for a gang that is spread over several nodes of the type of group m, f64[n, M]."""
         self._require("over several nodes")
+        return self._spread
+
+    @cached_property
+    def _spread(self) -> Floats:
         speeds = type_speeds(self._instance)
         table = speeds.together if speeds.one_gpu_nodes else speeds.spread
         first = np.searchsorted(self.node_group, np.arange(len(self.gpu)))
