@@ -24,6 +24,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.heap import INNER, KERNEL
+from optsched.simulation.clocks import clear_clock
 from optsched.simulation.instant import shortened
 from optsched.simulation.interfaces import enter, leave, slowed_by_network
 from optsched.simulation.queues import (
@@ -31,10 +32,10 @@ from optsched.simulation.queues import (
     dequeue,
     end_running,
     enqueue,
-    running_wake,
+    rise_later,
+    rise_never,
     service,
-    set_wake,
-    waiting_wake,
+    set_change,
 )
 from optsched.simulation.records import DONE, NOBODY, RUNNING
 from optsched.simulation.state import COUNT, FREE, NUMBER, POOL, Site, State
@@ -49,6 +50,7 @@ def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
     """
     w, job = s.world[0], s.jobs[j]
     dequeue(s, j)
+    rise_never(s, j)
     job.status = RUNNING
     x = s.executions[w.active].vacant
     job.execution = x
@@ -57,7 +59,7 @@ def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
     _begin(s, site, j, x, entries, option, job.left, 0.0)
     if w.stood > 0 and _stands_still(s, j, x):
         _go_on(s, j, x)
-    set_wake(s, j, running_wake(s, j))
+    set_change(s, j)
 
 
 @njit(**KERNEL)
@@ -79,7 +81,7 @@ def start_part(s: State, site: Site, j: int, entries: int, work: float, given: f
         job.copies = 1
         begin_running(s, j)
     _begin(s, site, j, x, entries, 0, min(work, job.left), given)
-    set_wake(s, j, running_wake(s, j))
+    set_change(s, j)
 
 
 @njit(**INNER)
@@ -285,7 +287,7 @@ def _settle(s: State, neighbours: Any, interfaces: Any, y: int) -> None:
             run.paid = w.now
         run.slow = slow
         _set_finish(s, y)
-        set_wake(s, run.job, running_wake(s, run.job))
+        set_change(s, run.job)
 
 
 @njit(**INNER)
@@ -371,6 +373,7 @@ def _release(s: State, neighbours: Any, interfaces: Any, x: int, work: float) ->
     job.execution = run.other if job.execution == x else job.execution
     w.active -= 1
     s.executions[w.active].vacant = x
+    clear_clock(s.clocks, x)
 
 
 @njit(**KERNEL)
@@ -404,7 +407,6 @@ def _finish(s: State, j: int) -> None:
     job.left = 0.0
     job.status = DONE
     w.finished += 1
-    set_wake(s, j, np.inf)
 
 
 @njit(**KERNEL)
@@ -418,7 +420,7 @@ def _complete_copies(s: State, site: Site, j: int) -> None:
             _release(s, site.neighbours, site.interfaces, this, run.target)
             job.left -= run.target
     if job.copies > 0:
-        set_wake(s, j, running_wake(s, j))
+        set_change(s, j)
     elif job.left <= job.least:
         _finish(s, j)
     else:
@@ -467,6 +469,5 @@ def _remember(s: State, j: int, x: int) -> None:
 
 @njit(**INNER)
 def _wait(s: State, j: int) -> None:
-    s.jobs[j].ceased = s.world[0].now
     enqueue(s, j)
-    set_wake(s, j, waiting_wake(s, j))
+    rise_later(s, j)

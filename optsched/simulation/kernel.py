@@ -7,10 +7,12 @@ whose threshold fall into one instant finishes. The decisions that follow are ta
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import INNER
+from optsched.heap import INNER, before
 from optsched.simulation.executions import complete
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.queues import (
@@ -19,8 +21,8 @@ from optsched.simulation.queues import (
     end_running,
     enqueue,
     first_finish,
-    running_wake,
-    set_wake,
+    rise_never,
+    set_change,
     to_the_end,
 )
 from optsched.simulation.records import WAITING
@@ -34,9 +36,16 @@ def next_time(s: State) -> float:
     t = w.tick
     if w.next < s.jobs.size:
         t = min(t, s.jobs[s.jobs[w.next].nth].arrival)
-    if w.wakes > 0:
-        t = min(t, s.heap[w.waker].key)
-    return float(t)
+    return float(min(t, _next_change(s).key))
+
+
+@njit(**INNER)
+def _next_change(s: State) -> Any:
+    # (time, job) of the first that runs, or rises.
+    first, w = s.clocks[1], s.world[0]
+    if w.rising > 0 and not before(0, first.key, first.number, s.heap[w.riser]):
+        first = s.heap[w.riser]
+    return first
 
 
 @njit(**INNER)
@@ -46,9 +55,10 @@ def apply_events(s: State, site: Site, t: float) -> None:
     w.now = w.began = t
     w.last = last
     w.stood = 0
-    while w.wakes > 0 and s.heap[w.waker].key <= last:
-        j = s.heap[w.waker].number
-        w.now = max(w.now, s.heap[w.waker].key)
+    change = _next_change(s)
+    while change.key <= last:
+        j = change.number
+        w.now = max(w.now, change.key)
         w.events += 1
         job = s.jobs[j]
         if job.status == WAITING:
@@ -57,6 +67,7 @@ def apply_events(s: State, site: Site, t: float) -> None:
             complete(s, site, j)
         else:
             _demote(s, j)
+        change = _next_change(s)
     while w.next < s.jobs.size and s.jobs[s.jobs[w.next].nth].arrival <= last:
         j = s.jobs[w.next].nth
         w.now = max(w.now, s.jobs[j].arrival)
@@ -79,7 +90,7 @@ def _demote(s: State, j: int) -> None:
     to_the_end(s, j)
     end_running(s, j)
     begin_running(s, j)
-    set_wake(s, j, running_wake(s, j))
+    set_change(s, j)
 
 
 @njit(**INNER)
@@ -89,5 +100,5 @@ def _promote(s: State, j: int) -> None:
     job.level = 0
     job.attained = 0.0
     to_the_end(s, j)
-    set_wake(s, j, np.inf)
+    rise_never(s, j)
     enqueue(s, j)

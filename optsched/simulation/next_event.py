@@ -15,12 +15,14 @@ from optsched.compiled import njit
 from optsched.heap import KERNEL, Floats
 
 
+def leaves(clocks: int) -> int:
+    """The least power of two >= ``clocks``, and at least 1."""
+    return 1 << max(clocks - 1, 0).bit_length()
+
+
 def new_tree(clocks: int) -> Floats:
     """A tree for that many clocks, none of which is set."""
-    leaves = 1
-    while leaves < clocks:
-        leaves *= 2
-    return np.full(2 * leaves, np.inf)
+    return np.full(2 * leaves(clocks), np.inf)
 
 
 @njit(**KERNEL)

@@ -33,7 +33,7 @@ from optsched.simulation.instant import end_of_instant, next_tick, shortened
 from optsched.simulation.kernel import apply_events, next_time
 from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.simulation.policy import Order
-from optsched.simulation.queues import forget_started
+from optsched.simulation.queues import forget_started, queue_of
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, THRASHING, TRIAL, Sharing, Site, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates
 
@@ -102,7 +102,7 @@ def _decide(place: Any, s: State, site: Site) -> None:
         if entries > 0:
             start(s, site, j, entries, 0)
         elif w.skip != 0:
-            s.queues[job.queue].blocked = 1
+            queue_of(s, j).blocked = 1
         else:
             return
 
@@ -123,7 +123,7 @@ def _bring_up_to_date(s: State) -> None:
     for i in range(w.ranked):
         j = ~s.heap[w.runner + i].number
         s.jobs[j].key = _present_key(s, j)
-        insert(s.heap, w.runner, i, s.heap[w.runner + i].level, -s.jobs[j].key, ~j, s.jobs["runs"])
+        insert(s.heap, w.runner, i, s.heap[w.runner + i].level, -s.jobs[j].key, ~j, s.jobs["place"])
 
 
 @njit(**INNER)
@@ -138,7 +138,7 @@ def _least_important(s: State) -> int:
         if key == s.jobs[j].key:
             return j
         s.jobs[j].key = key
-        lower(s.heap, w.runner, w.ranked, s.heap[w.runner].level, -key, s.jobs["runs"])
+        lower(s.heap, w.runner, w.ranked, s.heap[w.runner].level, -key, s.jobs["place"])
         if ~s.heap[w.runner].number == j:
             return j
     return -1
@@ -184,7 +184,7 @@ def _evict_for(place: Any, s: State, site: Site, j: int) -> int:
             for p in range(s.pools.shape[1]):
                 s.pools[TRIAL, p] = s.pools[FREE, p]
         level, key = s.heap[w.runner].level, s.heap[w.runner].key
-        w.ranked = remove(s.heap, w.runner, w.ranked, ~victim, s.jobs["runs"])
+        w.ranked = remove(s.heap, w.runner, w.ranked, ~victim, s.jobs["place"])
         off = s.heap[w.runner + w.ranked]  # behind the heap
         off.level, off.key, off.number = level, key, ~victim
         _hold(s, victim, 1)
@@ -195,7 +195,7 @@ def _evict_for(place: Any, s: State, site: Site, j: int) -> int:
         s.pools[TRIAL, s.out[POOL, k]] -= s.out[COUNT, k]
     for i in range(w.ranked, running):  # the most important victim first
         level, key, victim = s.heap[w.runner + i].level, s.heap[w.runner + i].key, ~s.heap[w.runner + i].number
-        w.ranked = insert(s.heap, w.runner, w.ranked, level, key, ~victim, s.jobs["runs"])
+        w.ranked = insert(s.heap, w.runner, w.ranked, level, key, ~victim, s.jobs["place"])
         if entries > 0 and not _kept(s, victim):
             stop(s, site, victim)
     return entries
@@ -222,7 +222,7 @@ def _decide_preemptive(place: Any, s: State, site: Site) -> None:
         if entries > 0:
             start(s, site, j, entries, 0)
         else:
-            s.queues[s.jobs[j].queue].blocked = 1
+            queue_of(s, j).blocked = 1
 
 
 @njit(**INNER)

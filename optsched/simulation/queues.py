@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from optsched.compiled import njit
 from optsched.heap import INNER, insert, remove
+from optsched.simulation.clocks import set_clock
 from optsched.simulation.instant import next_tick
 from optsched.simulation.records import WAITING
 from optsched.simulation.state import State
 
 
 @njit(**INNER)
+def queue_of(s: State, j: int) -> Any:
+    """Where ``j`` waits: one queue a kind of jobs, or one for all."""
+    return s.queues[min(s.jobs[j].kind, s.queues.size - 1)]
+
+
+@njit(**INNER)
 def enqueue(s: State, j: int) -> None:
     """Job ``j`` waits from now on."""
-    job = s.jobs[j]
-    queue = s.queues[job.queue]
+    job, queue = s.jobs[j], queue_of(s, j)
     job.status = WAITING
     s.world[0].queued += 1
     if s.world[0].listed != 0:
         _list(s, j)
     else:
-        queue.jobs = insert(s.heap, queue.first, queue.jobs, job.level, job.key, j, s.jobs["waits"])
+        queue.jobs = insert(s.heap, queue.first, queue.jobs, job.level, job.key, j, s.jobs["place"])
 
 
 @njit(**INNER)
@@ -39,9 +45,9 @@ def dequeue(s: State, j: int) -> None:
     """Job ``j`` waits no longer; from a sorted list it is taken when all have been asked about (`forget_started`)."""
     if s.world[0].listed != 0:
         return
-    queue = s.queues[s.jobs[j].queue]
+    queue = queue_of(s, j)
     s.world[0].queued -= 1
-    queue.jobs = remove(s.heap, queue.first, queue.jobs, j, s.jobs["waits"])
+    queue.jobs = remove(s.heap, queue.first, queue.jobs, j, s.jobs["place"])
 
 
 @njit(**INNER)
@@ -61,35 +67,15 @@ def begin_running(s: State, j: int) -> None:
     """Job ``j`` is among those that run: where jobs are preempted a heap, the least important first."""
     w, job = s.world[0], s.jobs[j]
     if w.preemptive != 0:
-        w.ranked = insert(s.heap, w.runner, w.ranked, -job.level, -job.key, ~j, s.jobs["runs"])
-        return
-    s.heap[w.runner + w.ranked].number = ~j
-    job.runs = w.ranked
-    w.ranked += 1
+        w.ranked = insert(s.heap, w.runner, w.ranked, -job.level, -job.key, ~j, s.jobs["place"])
 
 
 @njit(**INNER)
 def end_running(s: State, j: int) -> None:
     """It is no longer."""
-    w, job = s.world[0], s.jobs[j]
-    if w.preemptive != 0:
-        w.ranked = remove(s.heap, w.runner, w.ranked, ~j, s.jobs["runs"])
-        return
-    w.ranked -= 1
-    last = s.heap[w.runner + w.ranked].number
-    s.heap[w.runner + job.runs].number = last
-    s.jobs[~last].runs = job.runs
-    job.runs = -1
-
-
-@njit(**INNER)
-def set_wake(s: State, j: int, t: float) -> None:
-    """The state of ``j`` changes next at ``t``; inf: not by itself."""
     w = s.world[0]
-    if s.jobs[j].wakes >= 0:
-        w.wakes = remove(s.heap, w.waker, w.wakes, j, s.jobs["wakes"])
-    if t < np.inf:
-        w.wakes = insert(s.heap, w.waker, w.wakes, 0, t, j, s.jobs["wakes"])
+    if w.preemptive != 0:
+        w.ranked = remove(s.heap, w.runner, w.ranked, ~j, s.jobs["place"])
 
 
 @njit(**INNER)
@@ -118,19 +104,27 @@ def first_finish(s: State, j: int) -> float:
 
 
 @njit(**INNER)
-def running_wake(s: State, j: int) -> float:
+def set_change(s: State, j: int) -> None:
     """The next change of a running job: it finishes, or its service reaches the next threshold."""
     job = s.jobs[j]
     t = first_finish(s, j)
     if job.level < s.world[0].levels:
         t = min(t, job.mark + (s.numbers[job.level] - job.attained) / service(s, j))
-    return float(max(t, s.world[0].now))  # rounding must not turn time back
+    set_clock(s.clocks, job.execution, max(t, s.world[0].now), j)  # rounding must not turn time back
 
 
 @njit(**INNER)
-def waiting_wake(s: State, j: int) -> float:
-    """Starvation: back to level 0 after waiting ``starvation`` times as long as it ran."""
+def rise_later(s: State, j: int) -> None:
+    """Starvation: a job that waits is back on level 0 after ``starvation`` times as long as it ran."""
     w, job = s.world[0], s.jobs[j]
-    if w.starvation <= 0.0 or job.level == 0:
-        return np.inf
-    return float(job.ceased + w.starvation * job.attained / service(s, j))
+    if w.starvation > 0.0 and job.level > 0:
+        t = job.mark + w.starvation * job.attained / service(s, j)
+        w.rising = insert(s.heap, w.riser, w.rising, 0, t, j, s.jobs["rises"])
+
+
+@njit(**INNER)
+def rise_never(s: State, j: int) -> None:
+    """It waits no longer, or is on level 0."""
+    w = s.world[0]
+    if s.jobs[j].rises >= 0:
+        w.rising = remove(s.heap, w.riser, w.rising, j, s.jobs["rises"])

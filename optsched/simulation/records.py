@@ -17,20 +17,17 @@ JOB = record(
     left="real",  # units of work when its segment began, or now where it does not run
     least="real",  # units of work that are none: what is left by the rounding of the parts that its copies did
     attained="real",  # GPU-seconds held, or seconds where service is time alone, up to `mark`
-    mark="real",
-    ceased="real",  # when it last stopped
+    mark="real",  # of one that waits: when it last stopped
     key="real",  # smaller (level, key, index) is served first
     origin="real",  # the key when the segment began
     slope="real",  # growth of the key with a unit of work
-    gpus="int",  # of its gang; of one that may be resized, those that it has or had last
+    gpus="short",  # of its gang; of one that may be resized, those that it has or had last
     kind="short",  # what a placement may see of a job: its gang size and its eligible nodes
     execution="short",  # -1: it does not run
     stood="short",  # which of `State.executions` remembers its stop at this instant, -1: none
     nth="short",  # not of this job: the job that arrives as the nth
-    waits="short",  # its place among those that wait, -1: nowhere
-    wakes="short",  # its place in the heap of wakes
-    runs="short",  # its place among those that run
-    queue="short",
+    place="short",  # its place in its queue, or among those that run and may be evicted; -1: nowhere
+    rises="short",  # its place in the heap of those that wait and will be promoted
     status="short",
     level="short",
     ran="short",  # segments begun so far
@@ -39,7 +36,11 @@ JOB = record(
 
 # What runs: a gang at work. All its times are in seconds, its work in units of the job.
 EXECUTION = record(
-    job="int",
+    job="short",
+    entries="short",  # of `State.parts`, from execution x width on
+    other="short",  # the next copy of its job, -1: none
+    option="short",  # its sub-batch
+    vacant="short",  # not of this execution: the nth that is not in use
     begun="real",
     paid="real",  # when its overhead is over; afterwards when it was last settled
     target="real",  # units of work when its segment began: the job's own, or the part that a copy is to do
@@ -47,10 +48,6 @@ EXECUTION = record(
     pace="real",  # seconds a unit takes there alone
     slow="real",  # times as long beside its present partners
     finish="real",
-    entries="int",  # of `State.parts`, from execution x width on
-    other="int",  # the next copy of its job, -1: none
-    option="int",  # its sub-batch
-    vacant="int",  # not of this execution: the nth that is not in use
     # of one that was stopped at this instant, which goes on with it if it starts again where it stood
     segment="int",
     left_then="real",  # units of work when its segment began
@@ -58,7 +55,7 @@ EXECUTION = record(
 )
 
 # Some GPUs of a pool, or one GPU by its number where jobs share GPUs.
-PART = record(pool="int", count="int")
+PART = record(pool="short", count="short")
 
 SEGMENT = record(
     job="int",
@@ -93,12 +90,12 @@ WORLD = record(
     levels="int",  # below which service has a threshold
     listed="int",  # those that wait are one sorted list, everybody is asked about
     width="int",  # W: parts that a gang may have
-    waker="int",  # where in `State.heap` the wakes begin
-    runner="int",  # and those that run
+    riser="int",  # where in `State.heap` those begin that will be promoted
+    runner="int",  # and those that run and may be evicted
     next="int",  # arrivals so far
-    wakes="int",  # jobs in the heap of wakes
+    rising="int",  # jobs that will be promoted
     active="int",  # executions
-    ranked="int",  # of these in the heap: those that may be evicted are taken off it for a moment
+    ranked="int",  # jobs that may be evicted: those that are tried are taken off the heap for a moment
     free="int",  # idle GPUs
     finished="int",
     segments="int",

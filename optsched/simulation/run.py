@@ -115,7 +115,7 @@ def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> 
     first, _ = pools(instance, pooled)
     log, offset, parts = logged(state, by_start=bool(state.world[0].copies))
     job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
-    pool, count = (state.parts[name][parts] for name in ("pool", "count"))
+    pool, count = (state.parts[name][parts].astype(np.int64) for name in ("pool", "count"))
     return Schedule.from_counts(instance, job, start, end, work, offset, pool, count, first, policy)
 
 

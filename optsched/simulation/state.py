@@ -11,6 +11,7 @@ import numpy.typing as npt
 from optsched.heap import ENTRY
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
+from optsched.simulation.clocks import new_clocks
 from optsched.simulation.instant import shortened_keys
 from optsched.simulation.interfaces import Interfaces, new_interfaces
 from optsched.simulation.placing import Placement
@@ -37,6 +38,7 @@ Ints = npt.NDArray[np.int64]
 
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 THRASHING = 1_000_000  # fruitless segments in a row: jobs stop each other for ever
+BLOCK = 4096  # jobs whose records are filled at a time
 FREE, TRIAL, SIZE = range(3)  # rows of State.pools
 POOL, COUNT, NUMBER = range(3)  # rows of State.out
 
@@ -50,7 +52,10 @@ class State(NamedTuple):
     parts: Any  # PART[]: R W of those that run, then those of the log, grown between calls
     segments: Any  # SEGMENT[]: the log, grown between calls
     queues: Any  # QUEUE[Q]
-    heap: Any  # ENTRY[]: n that wait, a heap a queue (where a rule chooses one sorted list), wakes, and R that run
+    heap: (
+        Any  # ENTRY[]: n that wait, a heap a queue (where a rule chooses one sorted list), those that rise, R that run
+    )
+    clocks: Any  # ENTRY[2 P], P >= R: when the state of a running job changes next (`optsched.simulation.clocks`)
     pools: Ints  # i64[3, P]
     out: Ints  # i64[3, W]: what a placement, or a rule, chose
     numbers: Floats  # thresholds of an order, numbers of a rule
@@ -139,12 +144,12 @@ def new_state(
     w.listed = sharing is not None and sharing.listed
     if Use.COPIES in uses:
         w.copies, jobs["least"] = 1, SAME * instance.work
-    w.width, w.waker = width, n
-    w.runner = n + (n if order.starvation > 0 else at_once)
-    if w.listed or not (order.skip or order.preemptive):
-        jobs["queue"] = 0
-    queues = np.zeros(int(jobs["queue"].max(initial=0)) + 1, dtype=QUEUE)
-    queues["first"][1:] = np.cumsum(np.bincount(jobs["queue"], minlength=queues.size))[:-1]
+    w.width, w.riser = width, n
+    w.runner = n + (n if order.starvation > 0 else 0)
+    kinds = instance.class_gpus.size if (order.skip or order.preemptive) and not w.listed else 1
+    queues = np.zeros(max(kinds, 1), dtype=QUEUE)
+    if kinds > 1:
+        queues["first"][1:] = np.cumsum(np.bincount(instance.job_class, minlength=kinds))[:-1]
     executions = np.zeros(2 * at_once, dtype=EXECUTION)
     executions["vacant"] = np.arange(executions.size)
     capacity = log_room(total) + n
@@ -159,7 +164,8 @@ def new_state(
         parts=np.zeros(int(w.logged) + capacity, dtype=PART),
         segments=np.zeros(capacity, dtype=SEGMENT),
         queues=queues,
-        heap=np.zeros(int(w.runner) + at_once, dtype=ENTRY),
+        heap=np.zeros(int(w.runner) + (at_once if order.preemptive else 0), dtype=ENTRY),
+        clocks=new_clocks(at_once),
         pools=np.array([size, size, size], dtype=np.int64),
         out=np.zeros((3, width), dtype=np.int64),
         numbers=np.array(order.thresholds if sharing is None else sharing.numbers, dtype=np.float64),
@@ -176,18 +182,24 @@ def new_state(
 
 
 def _jobs(instance: Instance, order: Order) -> Any:
-    one = np.zeros(1, dtype=JOB)
-    for name in ("execution", "stood", "waits", "wakes", "runs"):
-        one[name] = -1
-    jobs = np.repeat(one, instance.n)
     key = np.array(order.key, dtype=np.float64)
-    jobs["arrival"], jobs["gpus"], jobs["left"] = instance.arrival, instance.gpus, instance.work
-    jobs["kind"] = jobs["queue"] = instance.job_class
-    jobs["origin"] = key
-    jobs["key"] = shortened_keys(key) if _fading(order) else key
+    fields: dict[str, npt.NDArray[Any]] = {
+        "arrival": instance.arrival,
+        "gpus": instance.gpus,
+        "left": instance.work,
+        "kind": instance.job_class,
+        "origin": key,
+        "key": shortened_keys(key) if _fading(order) else key,
+        "nth": np.argsort(instance.arrival, kind="stable"),
+        **dict.fromkeys(("execution", "stood", "place", "rises"), np.broadcast_to(np.int32(-1), instance.n)),
+    }
     if order.slope is not None:  # given per second alone
-        jobs["slope"] = np.asarray(order.slope) * seconds_alone(instance) / instance.work
-    jobs["nth"] = np.argsort(instance.arrival, kind="stable")
+        fields["slope"] = np.asarray(order.slope) * seconds_alone(instance) / instance.work
+    jobs = np.zeros(instance.n, dtype=JOB)
+    for first in range(0, instance.n, BLOCK):  # field by field, but never the whole array, which no cache holds
+        block = jobs[first : first + BLOCK]
+        for name, values in fields.items():
+            block[name] = values[first : first + BLOCK]
     return jobs
 
 
