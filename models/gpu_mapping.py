@@ -137,7 +137,7 @@ def _weights(profile: Profile) -> dict[tuple[int, int, int, int], float]:
 
 def job_on_an_empty_cluster(instance: Instance, job: str = "") -> tuple[Profile, Network, list[int]]:
     """The stages of a job ("": the first with stages), the network, and all GPUs of every node."""
-    staged = [j for j in range(instance.n) if instance.staged[j]]
+    staged = instance.jobs_at("profiles").tolist()
     chosen = [j for j in staged if job in ("", instance.ids[j])]
     if not chosen:
         legal = ", ".join(instance.ids[j] for j in staged[:10]) or "an instance with stage profiles"

@@ -28,10 +28,8 @@ from optsched.problem.profile import Profile
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations, paces
 from optsched.speeds.network import Network
-from optsched.speeds.scaled_jobs import scaled_jobs
 from optsched.speeds.stage_graph import iteration_time
 from optsched.speeds.stage_tables import profile_pace, tables
-from optsched.speeds.type_speeds import type_speeds
 
 MAPPINGS = 50_000  # of one profile to one vector: about a second
 
@@ -123,21 +121,15 @@ class _Timing:
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
         self._names = instance.table["profile"].to_list()
-        self._network = Network.of(instance.cluster) if instance.staged.any() else None
-        self._speeds = type_speeds(instance) if instance.tabled.any() else None
-        scaled = scaled_jobs(instance)
-        self._scaled = {j: scaled.kinds[k] for j, k in zip(scaled.jobs.tolist(), scaled.kind.tolist(), strict=True)}
+        self._network = Network.of(instance.cluster) if instance.jobs_at("profiles").size else None
         self._known: dict[tuple[str, tuple[tuple[float, float, int], ...]], tuple[Mode, float]] = {}
 
     def of(self, j: int, vector: Mode) -> tuple[Mode, float]:
         """(nodes and counts in the order of the replicas, seconds a unit of work)."""
-        if self._network is not None and self._instance.staged[j]:
+        speeds = self._instance.speeds_of(j)
+        if self._network is not None and speeds.is_ordered:
             return self._staged(self._names[j], vector, self._network)
-        if self._speeds is not None and self._instance.tabled[j]:
-            return vector, 1.0 / self._speeds.rate(j, [v for v, _ in vector])
-        if j in self._scaled:
-            return vector, self._scaled[j].seconds(v for v, count in vector for _ in range(count))
-        return vector, 1.0
+        return vector, speeds.pace(j, tuple(v for v, count in vector for _ in range(count)))
 
     def _staged(self, name: str, vector: Mode, network: Network) -> tuple[Mode, float]:
         # alike nodes stand together: what is found for one vector is written in places, not in nodes

@@ -61,8 +61,7 @@ class SharedJobs:
             raise InputError(
                 "nothing says what sharing costs", field="interference", legal="Instance(interference=...)"
             )
-        if instance.staged.any():
-            j = int(np.flatnonzero(instance.staged)[0])
+        for j in instance.jobs_at("profiles")[:1].tolist():
             legal = "jobs with durations, throughputs or scaling profiles"
             raise InputError(f"job {instance.ids[j]!r} has stages", field="profile", legal=legal)
         rates, cluster = sharing_rates(instance), instance.cluster

@@ -52,7 +52,7 @@ def classes_of(instance: Instance) -> tuple[str, ...]:
     if instance.at_task_level:
         return TASK_SHARING_CLASSES
     sharing = GPU_SHARING_CLASSES if instance.interference is not None else ()
-    return (*sharing, *EXCLUSIVE_CLASSES, *(ELASTIC_CLASSES if instance.scaled.any() else ()))
+    return (*sharing, *EXCLUSIVE_CLASSES, *(ELASTIC_CLASSES if instance.elastic else ()))
 
 
 class CertificateError(OptschedError):

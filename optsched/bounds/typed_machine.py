@@ -180,7 +180,8 @@ def typed_jobs(instance: Instance) -> TypedJobs:
 
 def worth_pricing(instance: Instance, schedule_class: str) -> bool:
     """Do prices say more than the bounds for alike GPUs? For the class ``forking`` there are no others."""
-    return schedule_class == FORKING or (len(instance.cluster.gpu_types) > 1 and bool(instance.tabled.any()))
+    by_type = len(instance.cluster.gpu_types) > 1 and any(speeds.sees_types for speeds in instance.speeds)
+    return schedule_class == FORKING or by_type
 
 
 def forked_seconds(jobs: TypedJobs) -> list[float]:

@@ -66,6 +66,6 @@ def _class_of(path: Path, instance: Instance) -> str:
         return "task-sharing"
     if instance.interference is not None:
         return "gpu-sharing"
-    if instance.scaled.any():
+    if instance.elastic:
         return "elastic"
     return "gang-nonpreemptive" if check_file(path, instance, preemptive=False, forking=False).holds else "gang"

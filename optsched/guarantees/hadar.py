@@ -193,10 +193,11 @@ def factor(policy: Any, run: Run) -> float:
 
 
 def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    staged = instance.jobs_at("profiles").size
     return broken(
         None if policy.utility == "throughput" else f"utility={policy.utility} is not what total_utility adds up",
         None if policy.price_exponent == "safe" else "naive prices: their dual is not feasible",
-        "the speed of jobs with stage profiles depends on more than GPU types" if instance.staged.any() else None,
+        "the speed of jobs with stage profiles depends on more than GPU types" if staged else None,
         own_network(instance),
     )
 

@@ -96,7 +96,7 @@ def serves(policy: object, instance: Instance) -> bool:
         return at_task_level(policy) and instance.at_task_level
     if shares_gpus(policy):
         return instance.interference is not None
-    return bool(instance.scaled.all()) if resizes(policy) else True
+    return all(speeds.elastic for speeds in instance.speeds) if resizes(policy) else True
 
 
 def resizes(policy: object) -> bool:

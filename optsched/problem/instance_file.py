@@ -8,42 +8,38 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import polars as pl
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
 from optsched.errors import InputError, RowErrors, RowProblem
-from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
-from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention
+from optsched.problem.documents import MAX_INTEGER, Document, Number
 from optsched.problem.files import atomic_path, read_bytes, suffix_of, write_atomic
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import COLUMNS
 from optsched.problem.json_text import parse_json
 from optsched.problem.objectives import OBJECTIVES
 from optsched.problem.parquet import read_parquet
-from optsched.problem.profile import Profile
-from optsched.problem.scaling import Scaling
-from optsched.problem.throughputs import Throughputs
+from optsched.problem.speed_model import SpeedModel, speed_models
 from optsched.registry import near_matches
+
+if TYPE_CHECKING:
+    from optsched.problem.instance import Instance
 
 FORMAT = "optsched-instance/1"
 _METADATA = "optsched-instance"
 
-Number = Annotated[float, Field(allow_inf_nan=False)]  # strict: any number of JSON, but neither text nor a truth value
 T = TypeVar("T")
-MAX_INTEGER = 2**63 - 1
-Integer = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 LARGEST = 1e300  # of an optimum: sums of legal times and weights are far below
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class NodeGroupDocument(_Document):
+class NodeGroupDocument(Document):
     """``count`` alike nodes; bytes and bytes/s."""
 
     gpus: int = Field(ge=1, le=MAX_INTEGER, description="GPUs per node")
@@ -54,13 +50,13 @@ class NodeGroupDocument(_Document):
     intra_bandwidth: Number | None = Field(None, gt=0, description="bytes/s between GPUs of a node")
 
 
-class ClusterDocument(_Document):
+class ClusterDocument(Document):
     """Node groups in order; nodes and GPUs are numbered from 0 in that order."""
 
     nodes: list[NodeGroupDocument] = Field(min_length=1)
 
 
-class JobDocument(_Document):
+class JobDocument(Document):
     """A job; only ``duration`` (or ``iterations`` with a ``profile``) is required. Seconds and bytes."""
 
     id: str | None = Field(None, min_length=1, description="unique name; absent: the job's position")
@@ -79,48 +75,7 @@ class JobDocument(_Document):
     batch_size: int | None = Field(None, ge=1, le=MAX_INTEGER, description="samples of an iteration, over the gang")
 
 
-class StageDocument(_Document):
-    """A pipeline stage: one GPU for each replica. Seconds and bytes an iteration."""
-
-    replicas: int = Field(ge=1, le=MAX_GPUS)
-    forward: Number = Field(ge=0, description="seconds of one replica for its share of the batch")
-    backward: Number = Field(ge=0)
-    parameters: Number = Field(0, ge=0, description="bytes, all-reduced among the replicas of the stage")
-    activations: Number = Field(0, ge=0, description="bytes that leave the stage (as many gradients come back)")
-    name: str = ""
-
-
-class ThroughputDocument(_Document):
-    """Iterations/s of a whole gang on GPUs of one type; 0: it does not fit there."""
-
-    gpu: str = Field(min_length=1, description="GPU type")
-    gpus: int = Field(ge=1, le=MAX_INTEGER, description="gang size")
-    together: Number = Field(ge=0, description="all GPUs on one node")
-    spread: Number | None = Field(None, ge=0, description="over several nodes; absent: as together")
-    measured: bool = Field(True, description="false: scaled from other measurements")
-
-
-class ProfileDocument(_Document):
-    """What an iteration costs: a graph of stages; without edges a chain that carries the stages' activations."""
-
-    stages: list[StageDocument] = Field(min_length=1)
-    edges: list[tuple[Integer, Integer] | tuple[Integer, Integer, Number]] | None = Field(
-        None, description="[from, to] or [from, to, bytes]; stages by position"
-    )
-    micro_batches: int | None = Field(
-        None, ge=1, le=MAX_INTEGER, description="absent: filling the pipeline costs nothing"
-    )
-
-
-class TasksDocument(_Document):
-    """One iteration, task by task: forward and backward on each GPU, then an all-reduce. Seconds and bytes."""
-
-    forward: Number = Field(ge=0, description="seconds on each GPU")
-    backward: Number = Field(ge=0)
-    message: Number | None = Field(None, gt=0, description="bytes that are all-reduced; absent: nothing is")
-
-
-class ContentionDocument(_Document):
+class ContentionDocument(Document):
     """k all-reduces at once on a network interface take a + k b M + (k - 1) eta M seconds each for M bytes."""
 
     seconds_per_byte: Number = Field(gt=0, description="b")
@@ -132,39 +87,7 @@ class ContentionDocument(_Document):
     )
 
 
-class MeasuredStepsDocument(_Document):
-    """Measured seconds of a step, of which synchronisation."""
-
-    placements: list[tuple[Integer, Number, Number, Number]] = Field(
-        default_factory=list, description="[placement, local batch, step, sync]"
-    )
-    scalability: list[tuple[Integer, Integer, Number, Number, Number]] = Field(
-        default_factory=list, description="[nodes, replicas, local batch, step, sync]"
-    )
-
-
-class ScalingDocument(_Document):
-    """How long an iteration takes by sub-batch, replicas and placement. Seconds, bytes, samples."""
-
-    compute: Number = Field(ge=0, description="seconds of a step whatever the batch")
-    per_sample: Number = Field(ge=0, description="seconds a sample")
-    within: Number = Field(0, ge=0, description="seconds of communication of 2 replicas on one node")
-    within_growth: Number = Field(0, ge=0, description="and for every further replica")
-    across: Number = Field(0, ge=0, description="the same over several nodes")
-    across_growth: Number = Field(0, ge=0)
-    overlap: Number = Field(
-        1, ge=1, description="1: computing and communication follow each other; larger: they overlap"
-    )
-    most_local: int | None = Field(None, ge=1, le=MAX_INTEGER, description="largest sub-batch of a GPU")
-    memory: Number = Field(0, ge=0, description="bytes on each GPU")
-    memory_per_sample: Number = Field(0, ge=0, description="bytes for a sample of the sub-batch")
-    iterations: list[tuple[Integer, Number]] = Field(
-        default_factory=list, description="[total batch, iterations to completion]"
-    )
-    measured: MeasuredStepsDocument | None = None
-
-
-class InterferenceDocument(_Document):
+class InterferenceDocument(Document):
     """A job's iteration beside another job on its GPUs takes xi >= 1 times as long."""
 
     ratio: Number = Field(2, ge=1, description="xi of pairs that the table does not know")
@@ -195,7 +118,7 @@ class OptimumDocument(BaseModel):
     proved_by: list[str] = Field(default_factory=list)
 
 
-class InstanceDocument(_Document):
+class InstanceDocument(Document):
     """An instance of optsched: jobs and a cluster."""
 
     format: Literal["optsched-instance/1"]
@@ -203,17 +126,7 @@ class InstanceDocument(_Document):
     objective: str | None = None
     cluster: ClusterDocument
     jobs: list[JobDocument]
-    profiles: dict[str, ProfileDocument] = Field(default_factory=dict, description="what an iteration costs, by name")
-    throughputs: dict[str, list[ThroughputDocument]] = Field(
-        default_factory=dict, description="speeds by job type and GPU type"
-    )
-    tasks: dict[str, TasksDocument] = Field(
-        default_factory=dict, description="what an iteration is made of, by name, for jobs simulated task by task"
-    )
     contention: ContentionDocument | None = Field(None, description="what transfers on one interface cost each other")
-    scalings: dict[str, ScalingDocument] = Field(
-        default_factory=dict, description="seconds of an iteration by batch, replicas and placement, by profile"
-    )
     interference: InterferenceDocument | None = Field(None, description="what jobs on one GPU cost each other")
     recipe: dict[str, Any] | None = Field(None, description="how the instance was made")
     optimum: OptimumDocument | None = None
@@ -221,7 +134,7 @@ class InstanceDocument(_Document):
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of an instance file, shipped as ``instances/schema.json``."""
-    schema = InstanceDocument.model_json_schema()
+    schema = _document_model().model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -230,58 +143,42 @@ def short_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def document(jobs: pl.DataFrame, **parts: Any) -> dict[str, Any]:
-    """The JSON document of an instance; absent fields and defaults other than ids are left out. ``parts`` as `_header`."""
+def document(instance: Instance) -> dict[str, Any]:
+    """The JSON document of an instance; absent fields and defaults other than ids are left out."""
     silent: dict[str, Any] = {"weight": 1.0}
     rows = []
-    for row in jobs.iter_rows(named=True):
+    for row in instance.table.iter_rows(named=True):
         rows.append({k: short_number(v) for k, v in row.items() if v is not None and silent.get(k, ...) != v})
-    return {"format": FORMAT, **_header(**parts), "jobs": rows}
+    return {"format": FORMAT, **_header(instance), "jobs": rows}
 
 
-def _header(
-    cluster: Cluster,
-    name: str,
-    objective: str | None,
-    recipe: Mapping[str, Any] | None,
-    optimum: Mapping[str, Any] | None,
-    profiles: Mapping[str, Profile],
-    throughputs: Throughputs | None = None,
-    tasks: Mapping[str, IterationTasks] | None = None,
-    contention: Contention | None = None,
-    scalings: Mapping[str, Scaling] | None = None,
-    interference: Interference | None = None,
-) -> dict[str, Any]:
+def _header(instance: Instance) -> dict[str, Any]:
     """All parts but the jobs, as they stand in a document."""
     parts = {
-        "name": name,
-        "objective": objective,
-        "cluster": cluster.to_json(),
-        "profiles": {key: profile.to_json() for key, profile in profiles.items()},
-        "throughputs": None if throughputs is None else throughputs.to_json(),
-        "tasks": {key: each.to_json() for key, each in (tasks or {}).items()},
-        "contention": None if contention is None else contention.to_json(),
-        "scalings": {key: each.to_json() for key, each in (scalings or {}).items()},
-        "interference": None if interference is None else interference.to_json(),
-        "recipe": recipe,
-        "optimum": optimum,
+        "name": instance.name,
+        "objective": instance.objective,
+        "cluster": instance.cluster.to_json(),
+        **{model.name: model.to_json() for model in instance.models},
+        "contention": None if instance.contention is None else instance.contention.to_json(),
+        "interference": None if instance.interference is None else instance.interference.to_json(),
+        "recipe": instance.recipe,
+        "optimum": instance.optimum,
     }
     return {key: value for key, value in parts.items() if value not in (None, "", {})}
 
 
-def write_parts(path: str | os.PathLike[str], **parts: Any) -> None:
+def write_parts(path: str | os.PathLike[str], instance: Instance) -> None:
     """Write an instance to ``.json`` or ``.parquet``, whole or not at all."""
     suffix = suffix_of(path)
     if suffix == ".json":
-        doc = document(**parts)
+        doc = document(instance)
         lines = ",\n".join("  " + json.dumps(row) for row in doc.pop("jobs"))
         head = _text(doc, path, indent=1)[:-2]  # one line a job: diffs and people can read it
         write_atomic(path, f'{head},\n "jobs": [\n{lines}\n ]\n}}\n')
     elif suffix == ".parquet":
-        table: pl.DataFrame = parts.pop("jobs")
-        header = _text({"format": FORMAT, **_header(**parts)}, path)
+        header = _text({"format": FORMAT, **_header(instance)}, path)
         with atomic_path(path) as temporary:
-            table.write_parquet(temporary, metadata={_METADATA: header})
+            instance.table.write_parquet(temporary, metadata={_METADATA: header})
     else:
         raise InputError("cannot tell the format of an instance from its name", file=path, legal=".json or .parquet")
 
@@ -308,8 +205,9 @@ def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     content = read_bytes(path)
     parse_json(content, path, f"format {FORMAT}")  # what the reader of documents would pass over in silence
+    doc: Any
     try:
-        doc = InstanceDocument.model_validate_json(content)
+        doc = _document_model().model_validate_json(content)
     except ValidationError as error:
         raise _as_input_error(error, path) from None
     jobs = [job.model_dump() for job in doc.jobs]
@@ -327,20 +225,16 @@ def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}")
     try:
-        doc = InstanceDocument.model_validate_json(json.dumps({**header, "jobs": []}))
+        doc = _document_model().model_validate_json(json.dumps({**header, "jobs": []}))
     except ValidationError as error:
         raise _as_input_error(error, path) from None
     return _parts(doc, table, path)
 
 
-def _parts(doc: InstanceDocument, table: pl.DataFrame, path: str | os.PathLike[str]) -> dict[str, Any]:
-    def made(make: Callable[[Any], T], document: BaseModel, field: str | None = None) -> T:
-        return _made(make, document.model_dump(), path, field)
+def _parts(doc: Any, table: pl.DataFrame, path: str | os.PathLike[str]) -> dict[str, Any]:
+    def made(make: Callable[[Any], T], document: Any, field: str | None = None) -> T:
+        return _made(make, document, path, field)
 
-    def named(field: str, make: Callable[[Any], T], documents: Mapping[str, BaseModel]) -> dict[str, T]:
-        return {key: made(make, each, f"{field}.{key}") for key, each in documents.items()}
-
-    rates = {key: [row.model_dump() for row in rows] for key, rows in doc.throughputs.items()}
     return {
         "jobs": table,
         "cluster": Cluster(tuple(NodeGroup(**group.model_dump()) for group in doc.cluster.nodes)),
@@ -348,13 +242,27 @@ def _parts(doc: InstanceDocument, table: pl.DataFrame, path: str | os.PathLike[s
         "objective": doc.objective,
         "recipe": doc.recipe,
         "optimum": doc.optimum.model_dump(by_alias=True) if doc.optimum else None,
-        "profiles": named("profiles", Profile.from_json, doc.profiles),
-        "throughputs": _made(Throughputs.from_json, rates, path, "throughputs") if rates else None,
-        "tasks": named("tasks", lambda each: IterationTasks(**each), doc.tasks),
-        "contention": made(Contention.from_json, doc.contention) if doc.contention else None,
-        "scalings": named("scalings", Scaling.from_json, doc.scalings),
-        "interference": made(Interference.from_json, doc.interference) if doc.interference else None,
+        **{model.name: model.from_json(getattr(doc, model.name), made) for model in _written()},
+        "contention": made(Contention.from_json, doc.contention.model_dump()) if doc.contention else None,
+        "interference": made(Interference.from_json, doc.interference.model_dump()) if doc.interference else None,
     }
+
+
+def _written() -> list[type[SpeedModel]]:
+    return [model for model in speed_models() if model.document is not None]
+
+
+def _document_model() -> type[BaseModel]:
+    """The model of whole documents: `InstanceDocument` with a part for each of the registered models of speeds."""
+    return _with_parts(tuple(_written()))
+
+
+@cache
+def _with_parts(models: tuple[type[SpeedModel], ...]) -> type[BaseModel]:
+    parts: dict[str, Any] = {
+        model.name: (model.document, Field(default_factory=dict, description=model.description)) for model in models
+    }
+    return create_model("InstanceDocument", __base__=InstanceDocument, __doc__=InstanceDocument.__doc__, **parts)
 
 
 def _made(make: Callable[[Any], T], document: Any, path: str | os.PathLike[str], field: str | None) -> T:

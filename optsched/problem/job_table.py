@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +12,11 @@ import polars as pl
 
 from optsched.errors import InputError, RowProblem
 from optsched.problem.cluster import Cluster
-from optsched.problem.contention import IterationTasks
 from optsched.problem.eligibility import suited_groups
-from optsched.problem.scaling import Scaling
-from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
+
+if TYPE_CHECKING:
+    from optsched.problem.speed_model import SpeedModel
 
 COLUMNS: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -41,8 +39,7 @@ _DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
 # arrival. A picosecond and thirty billion years are enough for any cluster.
 SHORTEST, LONGEST = 1e-12, 1e18
 MOST_SAMPLES = 10**12  # of an iteration
-MOST_ITERATIONS = 1e12  # of a job that is simulated task by task
-_REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
+REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 
 
 def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None) -> pl.DataFrame:
@@ -84,25 +81,23 @@ def _require_whole(column: pl.Series, file: str | os.PathLike[str] | None) -> No
         raise InputError("not legal", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer")
 
 
-def job_problems(
-    table: pl.DataFrame, cluster: Cluster, replicas: Mapping[str, int | None], throughputs: Throughputs | None = None
-) -> list[RowProblem]:
+def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
     """Every value of a normal table that is not legal on this cluster, by row (1-based position).
 
-    ``replicas``: the gang that each known profile needs (None: any); ``throughputs``: the speeds of other jobs by GPU type.
-    Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates -1e18..1e18; weights 0 or 1e-18..1e18; iterations at
-    most 1e18.
+    ``models``: what gives jobs their speeds. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
+    -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
     """
     problems = _broken_rules(table)
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
-    fixed = {name: gang for name, gang in replicas.items() if gang is not None}
-    if fixed:
-        needs = pl.col("profile").replace_strict(fixed, default=None, return_dtype=pl.Int64)
-        problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), fixed)
-    if throughputs is not None:
-        problems += _unknown_models(table.with_row_index("__row").filter(profiled), replicas, throughputs)
-    problems += _too_wide(table, cluster, throughputs)
-    return sorted(problems, key=lambda problem: problem.row)
+    gangs = {name: gang for model in models for name in model.names if (gang := model.gang(name)) is not None}
+    if gangs:
+        needs = pl.col("profile").replace_strict(gangs, default=None, return_dtype=pl.Int64)
+        problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), gangs)
+    if any(model.closed and model.names for model in models):
+        known = [name for model in sorted(models, key=lambda model: model.closed) for name in model.names]
+        problems += _unknown_models(table.with_row_index("__row").filter(profiled), known)
+    problems += _too_wide(table, cluster, models)
+    return problems
 
 
 def _rules() -> list[tuple[str, pl.Expr, str, str]]:
@@ -151,7 +146,7 @@ def _broken_rules(table: pl.DataFrame) -> list[RowProblem]:
     problems: list[RowProblem] = []
     for (field, wrong, legal, message), found in zip(RULES, broken, strict=True):
         if found:
-            rows = table.with_row_index("__row").filter(wrong).head(_REPORTED).select("__row", field).iter_rows()
+            rows = table.with_row_index("__row").filter(wrong).head(REPORTED).select("__row", field).iter_rows()
             problems += [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
     return problems
 
@@ -160,130 +155,43 @@ def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowPro
     # A gang has one GPU for each replica of its profile.
     return [
         RowProblem(row + 1, "gpus", gpus, f"{replicas[profile]}, the replicas of the profile {profile!r}")
-        for row, gpus, profile in rows.head(_REPORTED).select("__row", "gpus", "profile").iter_rows()
+        for row, gpus, profile in rows.head(REPORTED).select("__row", "gpus", "profile").iter_rows()
     ]
 
 
-def _unknown_models(
-    rows: pl.DataFrame, replicas: Mapping[str, int | None], throughputs: Throughputs
-) -> list[RowProblem]:
+def _unknown_models(rows: pl.DataFrame, known: list[str]) -> list[RowProblem]:
     # Where a table of speeds is given, a name that is neither in it nor a profile is a slip of the pen.
-    known = [*replicas, *throughputs.job_types]
-    rows = rows.filter(~pl.col("profile").is_in(known)).head(_REPORTED)
+    rows = rows.filter(~pl.col("profile").is_in(known)).head(REPORTED)
     return [
         RowProblem(row + 1, "profile", name, near_matches(name, known, kind="model"), "unknown model")
         for row, name in rows.select("__row", "profile").iter_rows()
     ]
 
 
-def _too_wide(table: pl.DataFrame, cluster: Cluster, throughputs: Throughputs | None) -> list[RowProblem]:
+def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
     # A gang must fit on the GPUs that suit it; a job at the speeds of a table must run at all somewhere.
-    pattern, suits = suited_groups(table, cluster, throughputs)
+    pattern, suits = suited_groups(table, cluster, models)
     offered = suits @ np.array([group.count * group.gpus for group in cluster.nodes], dtype=np.int64)
     gpus = table["gpus"].to_numpy()
     short = gpus > (offered[pattern] if pattern.size else np.zeros(0, dtype=np.int64))
-    return [_too_little(table, cluster, throughputs, j, int(offered[pattern[j]])) for j in _first(short)]
+    return [_too_little(table, cluster, models, j, int(offered[pattern[j]])) for j in _first(short)]
 
 
 def _first(wrong: npt.NDArray[np.bool_]) -> list[int]:
-    found: list[int] = np.flatnonzero(wrong)[:_REPORTED].tolist()
+    found: list[int] = np.flatnonzero(wrong)[:REPORTED].tolist()
     return found
 
 
 def _too_little(
-    table: pl.DataFrame, cluster: Cluster, throughputs: Throughputs | None, j: int, offered: int
+    table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel], j: int, offered: int
 ) -> RowProblem:
     row = table.row(j, named=True)
     gpus, profile = row["gpus"], row["profile"]
-    at_table = throughputs is not None and row["duration"] is None and profile in throughputs.job_types
-    if at_table and not offered:
+    limited = row["duration"] is None and any(model.limits_types and profile in model.names for model in models)
+    if limited and not offered:
         types = ", ".join(dict.fromkeys(group.gpu for group in cluster.nodes))
         legal = f"a rate > 0 for a gang of {gpus} on a GPU type it may use (the cluster has {types})"
         return RowProblem(j + 1, "profile", profile, legal, "throughput of zero, or unknown, for every GPU type")
     suiting = "" if offered == cluster.gpus else " that its types, memory and throughputs allow"
     legal = f"at most {offered}, the GPUs of the cluster {cluster.spec}{suiting}"
     return RowProblem(j + 1, "gpus", gpus, legal, "the gang is larger than the cluster")
-
-
-def task_problems(table: pl.DataFrame, cluster: Cluster, tasks: Mapping[str, IterationTasks]) -> list[RowProblem]:
-    """What is not legal of jobs that are simulated task by task: where there are ``tasks``, every job has some.
-
-    A gang takes one GPU a worker, each with room for the job's memory, and a job does whole iterations.
-    """
-    if not tasks:
-        return []
-    rows = table.with_row_index("__row")
-    unknown = pl.col("profile").is_null() | ~pl.col("profile").is_in(list(tasks))
-    broken = (pl.col("iterations") != pl.col("iterations").floor()) & pl.col("iterations").is_finite()
-    of_time = pl.col("duration").is_not_null()
-    problems = [
-        RowProblem(row + 1, "profile", name, near_matches(str(name), list(tasks), kind="profile"), "no tasks")
-        for row, name in rows.filter(unknown & ~of_time).head(_REPORTED).select("__row", "profile").iter_rows()
-    ]
-    for field, wrong, legal, message in (
-        ("duration", of_time, "iterations with a profile: jobs beside jobs with tasks have tasks", "not legal"),
-        ("iterations", broken, "a whole number", "not legal"),
-        ("iterations", pl.col("iterations") > MOST_ITERATIONS, f"at most {MOST_ITERATIONS:g}", "too many"),
-    ):
-        found = rows.filter(wrong).head(_REPORTED).select("__row", field).iter_rows()
-        problems += [RowProblem(row + 1, field, value, legal, message) for row, value in found]
-    return problems
-
-
-def scaling_problems(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> list[RowProblem]:
-    """What is not legal of jobs at scaling profiles: they state a batch size, and sub-batch 1 fits GPUs for the gang."""
-    problems, room_of = [], _rooms(cluster)
-    for row, name, batch, gpus, stated, types in _scaled(table, scalings):
-        if batch is None:
-            legal = "samples of an iteration over the whole gang, an integer >= 1"
-            problems.append(RowProblem(row + 1, "batch_size", None, legal, "missing"))
-        elif 1 <= batch <= MOST_SAMPLES and gpus >= 1:
-            least = scalings[name].sub_batches(batch, gpus)[-1].memory
-            room = room_of(gpus, types)
-            if stated is not None and stated < least:
-                legal = f"at least the {least:g} bytes of {name} at sub-batch 1, or none"
-                problems.append(RowProblem(row + 1, "gpu_memory", stated, legal, "too little"))
-            elif stated is None and least > room:
-                legal = f"at sub-batch 1 at most the {room:g} bytes that {gpus} GPUs of {cluster.spec} have for it"
-                problems.append(RowProblem(row + 1, "gpu_memory", least, legal, f"{name} does not fit"))
-    return problems[:_REPORTED]
-
-
-def needed_memory(table: pl.DataFrame, cluster: Cluster, scalings: Mapping[str, Scaling]) -> pl.Series:
-    """The ``gpu_memory`` of every job of a legal table: as stated, or of the largest sub-batch that its gang has room for.
-
-    The room of a job at a scaling profile that knows its memory: the most that ``gpus`` GPUs of its types have each. On
-    GPUs of less memory it then does not run, though a smaller sub-batch might fit there.
-    """
-    memory, room_of = table["gpu_memory"].to_list(), _rooms(cluster)
-    for row, name, batch, gpus, stated, types in _scaled(table, scalings):
-        if stated is None and scalings[name].knows_memory:
-            options, room = scalings[name].sub_batches(batch, gpus), room_of(gpus, types)
-            memory[row] = next((each.memory for each in options if each.memory <= room), options[-1].memory)
-    return pl.Series("gpu_memory", memory, dtype=pl.Float64)
-
-
-def _rooms(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
-    # (gang, types) -> the most memory that so many GPUs of these types have each; of any GPU where there are too few
-    known: dict[tuple[int, tuple[str, ...] | None], float] = {}
-
-    def room(gang: int, types: list[str] | None) -> float:
-        key = gang, None if types is None else tuple(types)
-        if key not in known:
-            groups = [group for group in cluster.nodes if group.suits(types, None)]
-            size = {group: math.inf if group.gpu_memory is None else group.gpu_memory for group in groups}
-            groups.sort(key=size.__getitem__, reverse=True)
-            together = itertools.accumulate(group.count * group.gpus for group in groups)
-            held = [size[group] for group, gpus in zip(groups, together, strict=True) if gpus >= gang]
-            known[key] = held[0] if held else float(cluster.node_memory.max())
-        return known[key]
-
-    return room
-
-
-def _scaled(table: pl.DataFrame, scalings: Mapping[str, Scaling]) -> list[tuple[int, str, Any, int, float | None, Any]]:
-    # (position, profile, batch size or None, gang, stated memory, types or None) of the jobs at scaling profiles
-    if not scalings:
-        return []
-    rows = table.with_row_index("__row").filter(pl.col("duration").is_null() & pl.col("profile").is_in(list(scalings)))
-    return rows.select("__row", "profile", "batch_size", "gpus", "gpu_memory", "gpu_types").rows()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.problem.job_speeds import SubBatch
 
 LARGEST = 1e18
 
@@ -56,15 +57,6 @@ class MeasuredSteps:
         """As it stands in an instance file."""
         parts = {name: [list(row) for row in getattr(self, name)] for name in ("placements", "scalability")}
         return {name: rows for name, rows in parts.items() if rows}
-
-
-@dataclass(frozen=True, slots=True)
-class SubBatch:
-    """``size`` m samples at a time, in ``steps`` s sub-steps, with ``memory`` bytes on each GPU."""
-
-    size: int
-    steps: int
-    memory: float
 
 
 @dataclass(frozen=True)

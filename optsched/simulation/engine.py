@@ -117,7 +117,7 @@ def _of_its_kind(run: Run, policy: Any, uses: frozenset[Use]) -> Run:
     # Who forks or resizes jobs makes schedules of a class of their own.
     parts = {field.name: getattr(run, field.name) for field in fields(run)}
     if Use.WIDTHS in uses:
-        elastic = bool(run.instance.scaled.any())
+        elastic = run.instance.elastic
         return ElasticRun(**{**parts, "preemptive": True}, restart=float(policy.restart), elastic=elastic)
     if Use.COPIES in uses:
         length, overhead = (float(getattr(policy, name, 0.0)) for name in ("round", "first_start"))

@@ -105,14 +105,15 @@ def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
     node_gpus = instance.cluster.node_gpus
     first = np.concatenate([[0], np.cumsum(node_gpus)]).astype(np.int64)
     one_gpu_nodes = bool((node_gpus == 1).all())
-    by_node = instance.staged.any() or instance.scaled.any()
-    if not pooled or by_node or (instance.tabled.any() and not one_gpu_nodes):
+    by_node = any(speeds.sees_nodes for speeds in instance.speeds)
+    by_type = any(speeds.sees_types for speeds in instance.speeds)
+    if not pooled or by_node or (by_type and not one_gpu_nodes):
         return first, np.arange(node_gpus.size, dtype=np.int64)
     eligible = instance.class_eligible
     new = np.ones(node_gpus.size, dtype=bool)
     if eligible.shape[0]:
         new[1:] = (eligible[:, 1:] != eligible[:, :-1]).any(axis=0)
-    if instance.tabled.any():
+    if by_type:
         new[1:] |= np.diff(instance.cluster.node_type) != 0
     node = np.flatnonzero(new).astype(np.int64)
     return np.append(first[node], first[-1]).astype(np.int64), node
@@ -135,7 +136,8 @@ def new_state(
     size = np.diff(first)
     widest = int(instance.gpus.max(initial=1))
     # an entry holds replicas of one stage, or one GPU
-    width = widest if sharing is not None or instance.staged.any() else min(widest, size.size)
+    is_ordered = any(speeds.is_ordered for speeds in instance.speeds)
+    width = widest if sharing is not None or is_ordered else min(widest, size.size)
     if Use.WIDTHS in uses:
         width = max(width, size.size)
     at_once = total if Use.COPIES in uses else min(n, total if sharing is None else 2 * total)

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from optsched.errors import KnowledgeError
-from optsched.problem.instance import Bools, Instance
+from optsched.problem.arrays import Bools
+from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement

@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
-from optsched.problem.job_table import LONGEST, SHORTEST
-from optsched.speeds.network import Network
-from optsched.speeds.scaled_jobs import reached, scaled_jobs
-from optsched.speeds.stage_graph import alpha_max, alpha_min
-from optsched.speeds.type_speeds import type_speeds
 
 
 def paces(instance: Instance) -> tuple[Floats, Floats]:
@@ -25,65 +20,9 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
     Raises `InputError` when a profile is not there, or needs bandwidths that the cluster does not state.
     """
     fastest, slowest = np.ones(instance.n), np.ones(instance.n)
-    if instance.tabled.any():
-        speeds, jobs = type_speeds(instance), np.flatnonzero(instance.tabled)
-        with np.errstate(over="ignore"):  # inf is out of range, see below
-            fastest[jobs], slowest[jobs] = 1.0 / speeds.fastest[jobs], 1.0 / speeds.slowest[jobs]
-        names = instance.table["profile"].to_list()
-        _check_seconds(instance, jobs, [names[j] for j in jobs.tolist()], fastest, slowest)
-    if instance.scaled.any():
-        scaled = scaled_jobs(instance)
-        every = [together + spread for together, spread in reached(instance, scaled)]
-        fastest[scaled.jobs], slowest[scaled.jobs] = [min(each) for each in every], [max(each) for each in every]
-        names = instance.table["profile"].gather(scaled.jobs).to_list()
-        _check_seconds(instance, scaled.jobs, names, fastest, slowest)
-    if instance.at_task_level:
-        fastest, slowest = _of_tasks(instance), np.full(instance.n, np.inf)
-        _check_tasks(instance, fastest)
-    rows = np.flatnonzero(instance.staged)
-    if rows.size:
-        used, network = instance.profiles_used(), Network.of(instance.cluster)
-        names = instance.table["profile"].gather(rows).to_list()
-        bounds = {name: (alpha_min(each, network), alpha_max(each, network)) for name, each in used.items()}
-        fastest[rows] = [bounds[name][0] for name in names]
-        slowest[rows] = [bounds[name][1] for name in names]
-        _check_seconds(instance, rows, names, fastest, slowest)
+    for speeds in instance.speeds:
+        fastest[speeds.jobs], slowest[speeds.jobs] = speeds.paces()
     return fastest, slowest
-
-
-def _check_tasks(instance: Instance, fastest: Floats) -> None:
-    alone = instance.work * fastest
-    for j in np.flatnonzero(~((alone >= SHORTEST) & (alone <= LONGEST)))[:1].tolist():
-        raise InputError(
-            f"job {instance.ids[j]!r} takes {alone[j]:g} s when nothing is in its way",
-            field="tasks",
-            value=instance.table["profile"][j],
-            legal=f"iterations that take {SHORTEST:g} to {LONGEST:g} seconds, also where the gang is on one node",
-        )
-
-
-def _of_tasks(instance: Instance) -> Floats:
-    """t_j, plus a + b M_j where the gang is wider than every node it may use: seconds an iteration takes at least."""
-    seconds = instance.forward + instance.backward
-    if instance.contention is None:
-        return seconds
-    cost, widest = instance.contention, (instance.class_eligible * instance.cluster.node_gpus).max(axis=1)
-    spans = (instance.gpus > widest[instance.job_class]) & (instance.message > 0)
-    return seconds + np.where(spans, cost.latency + cost.seconds_per_byte * instance.message, 0.0)
-
-
-def _check_seconds(instance: Instance, rows: Ints, names: list[str], fastest: Floats, slowest: Floats) -> None:
-    # The same range as that of durations: beyond it floats lose a job beside the clock, or overflow.
-    least = instance.work[rows] * fastest[rows]
-    most = instance.work[rows] * slowest[rows]
-    for k in np.flatnonzero(~((least >= SHORTEST) & (most <= LONGEST)))[:1].tolist():
-        job = instance.ids[int(rows[k])]
-        raise InputError(
-            f"job {job!r} takes from {least[k]:g} to {most[k]:g} s at the speed of its profile",
-            field="profile",
-            value=names[k],
-            legal=f"{SHORTEST:g} to {LONGEST:g} seconds on every placement",
-        )
 
 
 def seconds_alone(instance: Instance) -> Floats:

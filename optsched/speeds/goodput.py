@@ -164,7 +164,9 @@ class Goodputs:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self.elastic: npt.NDArray[np.bool_] = instance.scaled
+        self.elastic: npt.NDArray[np.bool_] = np.zeros(instance.n, dtype=np.bool_)
+        for speeds in instance.speeds:
+            self.elastic[speeds.jobs] = speeds.elastic
         self._fastest = paces(instance)[0]
         columns = (instance.table[name].to_list() for name in ("profile", "batch_size", "gpus"))
         steps: dict[tuple[str, float], Steps] = {}

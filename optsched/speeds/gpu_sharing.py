@@ -14,7 +14,6 @@ import numpy as np
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
-from optsched.speeds.scaling import iteration_seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +45,15 @@ def sharing_rates(instance: Instance) -> SharingRates:
     steps = np.ones((instance.n, most), dtype=np.int64)
     memory = np.repeat(instance.gpu_memory[:, None], most, axis=1)
     stretch = np.ones((instance.n, most, 2))
-    profiles = instance.table["profile"].to_list()
     for j, chain in enumerate(chains):
         if not chain:
             continue
-        scaling, gang = instance.scalings[profiles[j]], int(instance.gpus[j])
-        whole = [iteration_seconds(scaling, chain[0].size, chain[0].steps, gang, spans) for spans in (False, True)]
+        speeds = instance.speeds_of(j)
+        whole = [speeds.split_seconds(j, chain[0], spans) for spans in (False, True)]
         for o, each in enumerate(chain):
             steps[j, o], memory[j, o] = each.steps, each.memory
             for spans in (False, True):
-                seconds = iteration_seconds(scaling, each.size, each.steps, gang, spans)
-                stretch[j, o, int(spans)] = max(seconds / whole[spans], 1.0)
+                stretch[j, o, int(spans)] = max(speeds.split_seconds(j, each, spans) / whole[spans], 1.0)
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}
     wide = np.where(instance.class_eligible, instance.cluster.node_gpus, 0) if instance.n else np.zeros((0, 1))

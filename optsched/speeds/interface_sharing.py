@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -36,11 +36,7 @@ from optsched.compiled import njit
 from optsched.errors import InputError
 from optsched.heap import KERNEL
 from optsched.problem.instance import Instance
-from optsched.problem.profile import Profile
-from optsched.problem.scaling import Scaling, SubBatch
-from optsched.speeds.network import Network
-from optsched.speeds.speed_tables import SpeedTables, pack, stage_profiles, stages_of
-from optsched.speeds.stage_graph import iteration_time
+from optsched.speeds.speed_tables import SpeedTables, pack, stage_tables, stages_of
 from optsched.speeds.stage_tables import profile_pace
 
 Floats = npt.NDArray[np.float64]
@@ -60,7 +56,10 @@ def communicating(instance: Instance) -> Bools:
     """
     if instance.contention is None or instance.cluster.node_count == 1:
         return np.zeros(instance.n, dtype=bool)
-    found: Bools = (instance.staged | instance.scaled) & (instance.gpus > 1)
+    found = instance.gpus > 1
+    for speeds in instance.speeds:
+        if not speeds.communicates:
+            found[speeds.jobs] = False
     if instance.contention.measured and found.any():
         raise InputError(
             "whole jobs contend by the linear model, not by measured ratios",
@@ -104,7 +103,9 @@ class CommunicationShares:
     def share(self, job: int, nodes: Sequence[int], pace: float, steps: int) -> float:
         """p of ``job`` with a replica on each of these nodes, in ``steps`` sub-steps, at ``pace`` seconds a unit alone."""
         contends = self._contends[job] and len(set(nodes)) > 1 and 0 < pace < math.inf
-        return _share(pace, self._still(job, nodes, steps), self.latency) if contends else 0.0
+        if not contends:
+            return 0.0
+        return _share(pace, self.instance.speeds_of(job).still(job, tuple(nodes), steps), self.latency)
 
     @cached_property
     def _contends(self) -> list[bool]:
@@ -115,31 +116,6 @@ class CommunicationShares:
         """a, seconds."""
         assert self.instance.contention is not None
         return self.instance.contention.latency
-
-    @cached_property
-    def _staged(self) -> tuple[dict[str, Profile], Network]:
-        return self.instance.profiles_used(), still_network(self.instance)
-
-    def _still(self, job: int, nodes: Sequence[int], steps: int) -> float:
-        # seconds of a unit with infinitely fast interfaces
-        name = self.instance.table["profile"][job]
-        if self.instance.staged[job]:
-            used, still = self._staged
-            return iteration_time(used[name], still, nodes)
-        chosen = next((each for each in self.instance.sub_batches(job) if each.steps == steps), None)
-        return math.inf if chosen is None else computing_seconds(self.instance.scalings[name], chosen)
-
-
-def still_network(instance: Instance) -> Network:
-    """The network of its cluster, with infinitely fast interfaces."""
-    network = Network.of(instance.cluster)
-    return replace(network, cross=np.full(network.cross.size, np.inf))
-
-
-def computing_seconds(scaling: Scaling, chosen: SubBatch) -> float:
-    """s C(m): an iteration without communication, by the formula; inf where a measured scaling has none to say it."""
-    once = scaling.compute + scaling.per_sample * chosen.size
-    return chosen.steps * once if once > 0 else math.inf
 
 
 def _share(pace: float, still: float, latency: float) -> float:
@@ -159,16 +135,13 @@ class CommunicationTables(NamedTuple):
 
 def communication_tables(instance: Instance) -> CommunicationTables:
     """The tables of an instance in which jobs contend, where every node is a pool of GPUs."""
-    contends = communicating(instance)
-    chains = {j: instance.sub_batches(j) for j in np.flatnonzero(contends & instance.scaled).tolist()}
-    options = max(map(len, chains.values()), default=1)
-    computing = np.full((instance.n, options), np.inf)
-    computing[contends & instance.staged] = np.nan
-    names = instance.table["profile"].to_list()
-    for j, chain in chains.items():
-        for option, each in enumerate(chain):
-            computing[j, option] = computing_seconds(instance.scalings[names[j]], each)
-    still = pack(stage_profiles(instance, still_network(instance) if instance.staged.any() else None))
+    seconds: dict[int, Sequence[float]] = {}
+    for j in np.flatnonzero(communicating(instance)).tolist():
+        seconds[j] = instance.speeds_of(j).compiled_still(j)
+    computing = np.full((instance.n, max(map(len, seconds.values()), default=1)), np.inf)
+    for j, each in seconds.items():
+        computing[j, : len(each)] = each
+    still = pack(stage_tables(instance, still=True))
     shares = CommunicationShares(instance)
     return CommunicationTables(computing, still, np.array([shares.latency, shares.step]))
 

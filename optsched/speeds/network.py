@@ -7,7 +7,7 @@ depends on other jobs: the model under the theorems on A-SRPT. (What contention 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,11 @@ class Network:
             intra += [inside or np.inf] * group.count
             cross += [share or np.inf] * group.count
         return cls(cluster.node_gpus, np.array(intra), np.array(cross))
+
+    @property
+    def still(self) -> Network:
+        """The same with infinitely fast interfaces."""
+        return replace(self, cross=np.full(self.cross.size, np.inf))
 
     def bandwidth(self, m: int, n: int) -> float:
         """Bytes/s between a GPU of node ``m`` and another one of node ``n``."""

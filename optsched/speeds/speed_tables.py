@@ -19,10 +19,9 @@ from optsched.compiled import njit
 from optsched.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.job_speeds import PlacementPaces, StagePaces, TypePaces
 from optsched.speeds.network import Network
-from optsched.speeds.scaled_jobs import MeasuredKind, measured_kinds, scaled_jobs
 from optsched.speeds.stage_tables import StageTables, profile_pace, tables
-from optsched.speeds.type_speeds import table_rows
 
 # ``ints`` begins with where each of these ends, in ``ints`` or in ``floats``, then the shape of the scratch room and T.
 INTS = ("stage_first", "replicas", "edge_first", "tail", "head", "group_first", "group_node", "group_size", "scratch")
@@ -51,7 +50,7 @@ def pack(
     row: Ints | None = None,
     pool_type: Ints | None = None,
     seconds: Floats | None = None,
-    measured: Sequence[MeasuredKind] = (),
+    placements: Sequence[PlacementPaces] = (),
 ) -> SpeedTables:
     """The tables in few arrays. ``seconds`` f64[2, K, T], as `SpeedTables.seconds`; none where only stages count."""
     whole = [np.ravel(getattr(stages, name)) for name in INTS]
@@ -59,7 +58,7 @@ def pack(
     ends = HEADER + np.cumsum([part.size for part in whole])
     types = 1 if seconds is None else seconds.shape[2]
     header = np.concatenate([ends, np.cumsum([part.size for part in real]), stages.scratch.shape, [types]])
-    ids, by_id, by_nodes = _measured(measured)
+    ids, by_id, by_nodes = _measured(placements)
     return SpeedTables(
         profile=stages.profile,
         row=np.full(stages.profile.size, -1, dtype=np.int64) if row is None else row,
@@ -70,18 +69,19 @@ def pack(
     )
 
 
-def _measured(kinds: Sequence[MeasuredKind]) -> tuple[Ints, Floats, Floats]:
+def _measured(placements: Sequence[PlacementPaces]) -> tuple[Ints, Floats, Floats]:
     # (C, W, where the ids of each begin, the ids), their seconds, seconds by number of nodes: see MEASURED_INTS
-    if not kinds:
+    by_nodes = [each for form in placements for each in form.by_nodes]
+    if not by_nodes:
         return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
-    widest = max(len(each.by_nodes) for each in kinds)
-    listed = [sorted(each.by_id.items()) for each in kinds]
+    widest = max(map(len, by_nodes))
+    listed = [sorted(each.items()) for form in placements for each in form.by_id]
     first = np.cumsum([0, *map(len, listed)])
     every = [pair for pairs in listed for pair in pairs]
-    ids = np.array([len(kinds), widest, *first, *(key for key, _ in every)], dtype=np.int64)
+    ids = np.array([len(by_nodes), widest, *first, *(key for key, _ in every)], dtype=np.int64)
     # the last number stands for more nodes than the gang can be on: never asked for
-    by_nodes = [[*each.by_nodes, *[np.inf] * (widest - len(each.by_nodes))] for each in kinds]
-    return ids, np.array([seconds for _, seconds in every]), np.ravel(np.array(by_nodes))
+    filled = [[*each, *[np.inf] * (widest - len(each))] for each in by_nodes]
+    return ids, np.array([seconds for _, seconds in every]), np.ravel(np.array(filled))
 
 
 def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTables:
@@ -91,37 +91,32 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
     """
     cluster = instance.cluster
     node_type = cluster.node_type.copy() if pool_node is None else cluster.node_type[pool_node]
-    jobs, row_of, together, spread = table_rows(instance)
-    row = np.full(instance.n, -1, dtype=np.int64)
-    row[jobs] = row_of
-    if bool((cluster.node_gpus == 1).all()):
-        spread = together  # nobody knows who sits beside whom
-    with np.errstate(divide="ignore"):
-        seconds = np.array([1.0 / together, 1.0 / spread])
-    if not instance.scaled.any():
-        return pack(stage_profiles(instance), row, node_type, seconds)
-    scaled = scaled_jobs(instance)
-    measured = measured_kinds(scaled, cluster.node_gpus)
-    place = list(measured)
-    by_formula = [k for k in range(len(scaled.kinds)) if k not in measured]
-    code = {k: seconds.shape[1] + i for i, k in enumerate(by_formula)} | {k: -2 - i for i, k in enumerate(place)}
-    row[scaled.jobs] = [code[k] for k in scaled.kind.tolist()]
-    formula = np.array([[scaled.kinds[k].formula(spans) for k in by_formula] for spans in (False, True)])
-    rows = np.repeat(formula.reshape(2, -1, 1), seconds.shape[2], axis=2)
-    return pack(
-        stage_profiles(instance), row, node_type, np.concatenate([seconds, rows], axis=1), list(measured.values())
-    )
+    row, seconds = np.full(instance.n, -1, dtype=np.int64), np.zeros((2, 0, len(cluster.gpu_types)))
+    placements: list[PlacementPaces] = []
+    for speeds in instance.speeds:
+        for form in speeds.compiled():
+            jobs, own = speeds.jobs[form.row >= 0], form.row[form.row >= 0]
+            if isinstance(form, TypePaces):
+                row[jobs] = own + seconds.shape[1]
+                seconds = np.concatenate([seconds, form.seconds], axis=1)
+            elif isinstance(form, PlacementPaces):
+                row[jobs] = -2 - own - sum(len(each.by_nodes) for each in placements)
+                placements.append(form)
+    return pack(stage_tables(instance), row, node_type, seconds, placements)
 
 
-def stage_profiles(instance: Instance, network: Network | None = None) -> StageTables:
-    """The stage profiles of an instance; ``network``: other bandwidths than those of its cluster."""
-    of_job = np.full(instance.n, -1, dtype=np.int64)
-    if not instance.staged.any():
-        return tables([], of_job, None)
-    rows, used = np.flatnonzero(instance.staged), instance.profiles_used()
-    position = {name: k for k, name in enumerate(used)}
-    of_job[rows] = [position[name] for name in instance.table["profile"].gather(rows).to_list()]
-    return tables(list(used.values()), of_job, network or Network.of(instance.cluster))
+def stage_tables(instance: Instance, *, still: bool = False) -> StageTables:
+    """The stage profiles of an instance; ``still``: with infinitely fast interfaces."""
+    row, profiles = np.full(instance.n, -1, dtype=np.int64), list[Any]()
+    for speeds in instance.speeds:
+        for form in speeds.compiled() if speeds.is_ordered else ():
+            if isinstance(form, StagePaces):
+                row[speeds.jobs] = form.row + len(profiles)
+                profiles += form.profiles
+    if not profiles:
+        return tables([], row, None)
+    network = Network.of(instance.cluster)
+    return tables(profiles, row, network.still if still else network)
 
 
 @njit(**KERNEL)

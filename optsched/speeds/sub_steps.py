@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.speeds.scaling import iteration_seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,22 +34,17 @@ def segment_sub_steps(instance: Instance, job: Ints, steps: Ints, gpu_offset: In
     size = job.size
     legal, first, stretch = steps == 1, np.ones(size, dtype=np.int64), np.ones(size)
     memory = np.append(instance.gpu_memory, 0.0)[job]
-    if not instance.scaled.any():
-        return SubSteps(legal, first, memory, stretch)
-    names = instance.table["profile"].to_list()
-    chains = {j: instance.sub_batches(j) for j in np.unique(job[job >= 0]).tolist() if instance.scaled[j]}
     for s, (j, count) in enumerate(zip(job.tolist(), steps.tolist(), strict=True)):
-        if j not in chains:
+        chain = () if j < 0 else instance.sub_batches(j)
+        if not chain:
             continue
-        largest = chains[j][0]
-        chosen = next((each for each in chains[j] if each.steps == count), None)
+        largest, chosen = chain[0], next((each for each in chain if each.steps == count), None)
         legal[s], first[s] = chosen is not None, largest.steps
         if chosen is None:
             continue
         memory[s] = chosen.memory
         if chosen is not largest:
             spans = np.unique(gpu_node[gpu_offset[s] : gpu_offset[s + 1]]).size > 1
-            scaling, gang = instance.scalings[names[j]], int(instance.gpus[j])
-            slower = iteration_seconds(scaling, chosen.size, chosen.steps, gang, spans)
-            stretch[s] = slower / iteration_seconds(scaling, largest.size, largest.steps, gang, spans)
+            seconds = [instance.speeds_of(j).split_seconds(j, each, spans) for each in (chosen, largest)]
+            stretch[s] = seconds[0] / seconds[1]
     return SubSteps(legal, first, memory, stretch)

@@ -13,11 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.speeds.network import Network
-from optsched.speeds.scaled_jobs import reached, scaled_jobs
-from optsched.speeds.stage_graph import alpha_min
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,53 +90,17 @@ def type_speeds(instance: Instance) -> TypeSpeeds:
     that it needs is missing. O(n T) after one look a distinct job kind.
     """
     cluster = instance.cluster
-    types = cluster.gpu_types
-    # Eligible types: node groups of one type may still differ in memory; then the engine's eligible nodes decide.
-    may = np.zeros((instance.n, len(types)), dtype=bool)
-    if instance.n:
-        suits = [instance.class_eligible[:, cluster.node_type == t].any(axis=1) for t in range(len(types))]
-        may = np.stack(suits, axis=1)[instance.job_class]
+    may = eligible_types(instance)
     together, spread = may.astype(np.float64), may.astype(np.float64)
-    if instance.staged.any():
-        used, network = instance.profiles_used(), Network.of(cluster)
-        speed = {name: 1.0 / alpha_min(profile, network) for name, profile in used.items()}
-        rows = np.flatnonzero(instance.staged)
-        factor = np.array([speed[name] for name in instance.table["profile"].gather(rows).to_list()])
-        together[rows] *= factor[:, None]
-        spread[rows] *= factor[:, None]
-    if instance.scaled.any():
-        _at_scaling(instance, together, spread)
-    rows, row_of, row_together, row_spread = table_rows(instance)
-    together[rows] = np.where(may[rows], row_together[row_of], 0.0)
-    spread[rows] = np.where(may[rows], row_spread[row_of], 0.0)
-    return TypeSpeeds(types, cluster.node_type, cluster.node_gpus, instance.gpus, together, spread)
+    for speeds in instance.speeds:
+        together[speeds.jobs], spread[speeds.jobs] = speeds.rates_by_type(together[speeds.jobs])
+    return TypeSpeeds(cluster.gpu_types, cluster.node_type, cluster.node_gpus, instance.gpus, together, spread)
 
 
-def _at_scaling(instance: Instance, together: Floats, spread: Floats) -> None:
-    # Scales the rows of jobs at scaling profiles; a side that no placement reaches has the rate of the other.
-    scaled = scaled_jobs(instance)
-    one_gpu_nodes = bool((instance.cluster.node_gpus == 1).all())
-    for j, (near, far) in zip(scaled.jobs.tolist(), reached(instance, scaled), strict=True):
-        together[j] /= min(far or near) if one_gpu_nodes else min(near or far)
-        spread[j] /= min(far or near)
-
-
-def table_rows(instance: Instance) -> tuple[Ints, Ints, Floats, Floats]:
-    """Rows of the throughput table that the jobs use: (jobs at table speeds, the row of each, together[K, T], spread[K, T]).
-
-    K different (job type, gang size); 0 where the table knows nothing.
-    """
-    types = instance.cluster.gpu_types
-    jobs = np.flatnonzero(instance.tabled)
-    if not jobs.size or instance.throughputs is None:
-        return jobs, np.zeros(0, dtype=np.int64), np.zeros((0, len(types))), np.zeros((0, len(types)))
-    kinds = list(zip(instance.table["profile"].gather(jobs).to_list(), instance.gpus[jobs].tolist(), strict=True))
-    number = {kind: k for k, kind in enumerate(dict.fromkeys(kinds))}
-    together, spread = np.zeros((len(number), len(types))), np.zeros((len(number), len(types)))
-    for (job_type, gang), k in number.items():
-        for t, gpu in enumerate(types):
-            found = instance.throughputs.get(job_type, gpu, gang)
-            if found is not None:
-                together[k, t] = found.together
-                spread[k, t] = found.together if found.spread is None else found.spread
-    return jobs, np.array([number[kind] for kind in kinds], dtype=np.int64), together, spread
+def eligible_types(instance: Instance) -> Bools:
+    """Which types every job may use, bool[n, T]: nodes of one type may still differ in memory, and then some suit it."""
+    cluster, types = instance.cluster, range(len(instance.cluster.gpu_types))
+    if not instance.n:
+        return np.zeros((0, len(types)), dtype=bool)
+    suits = [instance.class_eligible[:, cluster.node_type == t].any(axis=1) for t in types]
+    return np.asarray(np.stack(suits, axis=1)[instance.job_class])

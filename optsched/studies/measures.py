@@ -112,7 +112,7 @@ def _placed(run: Run) -> dict[str, float]:
     """How the gangs were placed; a job of these studies runs once, without a stop."""
     names = ("slowdown", "consolidated", "communication")
     instance, schedule = run.instance, run.schedule
-    if run.preemptive or run.unfinished or not instance.staged.all():
+    if run.preemptive or run.unfinished or instance.jobs_at("profiles").size < instance.n:
         return dict.fromkeys(names, math.nan)
     job, held = schedule.job, schedule.end - schedule.start
     alone = instance.work[job] * paces(instance)[0][job]
@@ -132,7 +132,7 @@ def _compute(run: Run) -> Floats:
     """Seconds an iteration takes without any communication, f64[n]."""
     seconds = {
         name: pipeline_factor(each.depth, each.micro_batches) * max(stage.compute for stage in each.stages)
-        for name, each in run.instance.profiles_used().items()
+        for name, each in run.instance.profiles.items()
     }
     return np.array([seconds[name] for name in run.instance.table["profile"].to_list()])
 

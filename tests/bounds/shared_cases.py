@@ -132,7 +132,8 @@ class Site:
         spans = int(len({self.node[g] for g in gpus}) > 1)
         beside = self.residents(running)
         worst = max([1.0, *(self.slow(j, k) for g in gpus for k in beside[g] if k != j)])
-        pace = 1.0 / self.speeds.rate(j, {self.node[g] for g in gpus}) if self.instance.tabled[j] else self.pace[j]
+        by_type = j in self.instance.jobs_at("throughputs")
+        pace = 1.0 / self.speeds.rate(j, {self.node[g] for g in gpus}) if by_type else self.pace[j]
         return Fraction(pace) * Fraction(float(self.rates.stretch[j, option, spans])) * Fraction(worst)
 
     def starts(self, j: int, running: dict[int, Placed]) -> Iterator[Placed]:

@@ -87,7 +87,7 @@ def test_the_line_is_where_the_exact_integral_says(seed: int) -> None:
     schedule = SharedWorld(instance, seed).schedule()
     judged = 0
     for s in range(len(schedule)):
-        if instance.scaled[schedule.job[s]]:
+        if schedule.job[s] in instance.jobs_at("scalings"):
             continue
         exact = exact_seconds_alone(schedule, s)
         for factor, holds in ((1 - 1e-7, True), (1 + 1e-7, False)):

@@ -268,7 +268,7 @@ def test_a_pollux_trace_runs_at_built_in_profiles(workload: Path, capsys: pytest
     found = value(capsys)
     assert found > 0
     read = load(f"pollux:{workload}", cluster="1x4", interference=1.5)
-    assert read.scaled.all()
+    assert read.jobs_at("scalings").size == read.n
     assert read.jobs[0].batch_size == 256
     given = load(f"pollux:{workload}", cluster="1x4", profiles=read.scalings)
     assert given.replace(interference=read.interference).digest == read.digest
@@ -280,5 +280,5 @@ def test_a_pollux_trace_runs_at_built_in_profiles(workload: Path, capsys: pytest
 
 def test_measured_profiles(data_dir: Path, workload: Path) -> None:
     measured = load(f"pollux:{workload}", cluster="1x4", profiles=data_dir / "pollux")
-    assert measured.scaled.all()
+    assert measured.jobs_at("scalings").size == measured.n
     assert measured.scalings["cifar10"].measured is not None

@@ -152,7 +152,7 @@ def test_transfers_come_back_from_their_instance(seed: int) -> None:
 
 def test_a_mapping_takes_what_a_job_takes_alone() -> None:
     instance = example("gpu-mapping")
-    job = next(job for j, job in enumerate(instance.jobs) if instance.staged[j])
+    job = instance.job(int(instance.jobs_at("profiles")[0]))
     found = solve_program(instance, f"gpu-mapping:job={job.id}")
     assert found.value is not None
     assert found.value * float(job.iterations or 0) == pytest.approx(

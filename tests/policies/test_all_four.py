@@ -49,7 +49,7 @@ def run(policy: str) -> Run:
 
 def _mean_rate(found: Run) -> float:
     """Work a GPU-second of jobs at the speeds of a table, beside what one V100 does, mean over their segments."""
-    rows = [row for row in found.schedule.segments() if instance().tabled[row.job]]
+    rows = [row for row in found.schedule.segments() if row.job in instance().jobs_at("throughputs")]
     rate = type_speeds(instance()).together
     return float(np.mean([row.work / (row.end - row.start) / rate[row.job, 0] for row in rows]))
 
@@ -66,7 +66,8 @@ def own_policy(*replaced: str) -> Any:
 def test_all_speed_models_are_there() -> None:
     made = instance()
     assert (made.n, made.cluster.gpus, len(made.cluster.gpu_types)) == (160, 64, 3)
-    assert [int(each.sum()) for each in (made.staged, made.tabled, made.scaled, ~made.profiled)] == [40] * 4
+    kinds = ("profiles", "throughputs", "scalings", "duration")
+    assert [made.jobs_at(kind).size for kind in kinds] == [40] * 4
     assert made.interference is not None
     assert made.contention is not None
     assert communicating(made).sum() > 30
@@ -125,5 +126,5 @@ def test_reversed_speeds_of_types_change_the_outcome(policy: str) -> None:
     found = simulate(reverse, own_policy() if policy == "packed" else policy)
     assert check_schedule(reverse, found) == []
     assert found.value(OBJECTIVE) != run(policy).value(OBJECTIVE)
-    tabled = made.tabled.nonzero()[0]
+    tabled = made.jobs_at("throughputs")
     assert (found.schedule.completion[tabled] != run(policy).schedule.completion[tabled]).any()

@@ -17,6 +17,7 @@ from optsched.errors import InputError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
+from optsched.speeds.duration import paces
 from optsched.speeds.stage_graph import stage_graph
 
 CLUSTER = Cluster((NodeGroup(4, 2, nic_bandwidth=8e9, intra_bandwidth=1e11),))
@@ -143,7 +144,7 @@ def test_json_leaves_out_what_is_absent() -> None:
 def test_a_job_with_iterations_asks_for_them_and_one_with_a_duration_for_seconds() -> None:
     assert TWO.profiled.tolist() == [True, False]
     assert TWO.work.tolist() == [10, 7]
-    assert TWO.profiles_used() == {"chain": CHAIN}
+    assert [TWO.jobs_at(kind).tolist() for kind in ("profiles", "duration")] == [[0], [1]]
     both = Instance([Job("c", iterations=10, duration=3, gpus=1, profile="chain")], CLUSTER, profiles={"chain": CHAIN})
     assert both.work.tolist() == [3]  # its duration counts, and so its gang is its own affair
 
@@ -153,7 +154,7 @@ def test_a_missing_profile_is_named_with_its_job() -> None:
     with pytest.raises(
         InputError, match=r"profile = 'chian': job 'y' has no duration.*profiles of the instance: chain"
     ):
-        Instance(jobs, CLUSTER, profiles={"chain": CHAIN}).profiles_used()
+        paces(Instance(jobs, CLUSTER, profiles={"chain": CHAIN}))
 
 
 def test_a_gang_has_one_gpu_for_each_replica() -> None:

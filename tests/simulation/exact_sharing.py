@@ -59,7 +59,7 @@ class ExactSharing:
 
     def seconds(self, j: int, option: int, spans: bool) -> Fraction:
         """Alone, in all."""
-        if not self.instance.scaled[j]:
+        if j not in self.instance.jobs_at("scalings"):
             return Fraction(float(self.instance.duration[j]))
         each, gang = self.instance.sub_batches(j)[option], int(self.instance.gpus[j])
         scaling = self.instance.scalings[self.instance.table["profile"][j]]

@@ -113,7 +113,7 @@ class SharedWorld:
         return min(beside) if self.defect == "min" else max(beside)
 
     def pace(self, job: int, option: int, gang: tuple[Gpu, ...]) -> float:
-        if not self.instance.scaled[job]:
+        if job not in self.instance.jobs_at("scalings"):
             return 1.0
         s = self.instance.scalings[str(self.instance.table["profile"][job])]
         sub = self.instance.sub_batches(job)[0 if self.defect == "sub-steps are free" else option]

@@ -106,7 +106,7 @@ def test_the_referee_s_road_and_the_limits(memory: bool, measured: bool) -> None
     for seed in range(2):
         instance = elastic_instance(seed + 100, jobs=4, memory=memory, measured=measured)
         rates, sizes = Goodputs(instance), instance.cluster.node_gpus.tolist()
-        for j in np.flatnonzero(instance.scaled).tolist():
+        for j in instance.jobs_at("scalings").tolist():
             best = np.zeros(instance.cluster.gpus + 1)
             for on in placements(sizes):
                 gpus = [(node, k) for node, c in on for k in range(c)]

@@ -33,7 +33,7 @@ def test_known_applications_run_at_their_profiles_and_others_stay_as_they_are(tr
     assert len(said) == 1
     assert said[0].startswith("bert, cifar10: iteration times by formulas")
     instance = found.instance()
-    assert instance.scaled.tolist() == [True, False, True]
+    assert instance.jobs_at("scalings").tolist() == [0, 2]
     assert instance.table["batch_size"].to_list() == [256, 64, 32]
     first = [instance.sub_batches(j)[0] for j in (0, 2)]
     assert [(each.size, each.steps) for each in first] == [(64, 1), (6, 1)]

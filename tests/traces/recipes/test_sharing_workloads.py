@@ -45,7 +45,7 @@ def test_the_pollux_mix_has_the_counts_of_its_set() -> None:
     assert instance.arrival.max() < 8 * 3600
     assert np.all(np.diff(instance.arrival) >= 0)
     assert np.all(instance.arrival == np.floor(instance.arrival))
-    assert instance.scaled.all()
+    assert instance.jobs_at("scalings").size == instance.n
     assert instance.recipe is not None
     assert load_of(instance, 8) == pytest.approx(instance.recipe["derived"]["load"])
     # samples to completion: epochs x samples of an epoch, whatever the batch

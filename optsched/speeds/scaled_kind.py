@@ -1,10 +1,4 @@
-"""Jobs at the speed of scaling profiles: which are alike, how fast on every placement, how fast at best and at worst.
-
-A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`Instance.sub_batches`), and takes
-T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU types; or as
-measured for its placement (`optsched.speeds.measured_scaling`). Here placement is known, also in a cluster of one-GPU
-nodes: a gang there is spread.
-"""
+"""`ScaledKind`: jobs at a scaling profile that are alike, on every placement, at best and at worst."""
 
 from __future__ import annotations
 
@@ -14,13 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Ints
-from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.speeds.measured_scaling import measured_seconds, measured_table, placement_id, seconds_of
 from optsched.speeds.scaling import iteration_seconds
@@ -60,12 +52,18 @@ class ScaledKind:
         assert self.scaling.measured is not None
         return self._of(measured_table(self.scaling.measured).between(nodes, self.gang, self.size), nodes)
 
-    def asked_of_nodes(self, nodes: int) -> float:
-        """As `of_nodes`; inf where nothing says how long it takes (`reach` raises where some placement needs it)."""
-        try:
-            return self.of_nodes(nodes)
-        except InputError:
-            return np.inf
+    def by_nodes(self, sizes: Ints) -> tuple[float, ...]:
+        """`of_nodes`, from one node on, in a cluster with nodes of these sizes; inf where so many cannot hold the gang.
+
+        And where nothing says how long it takes (`reach` raises where some placement needs it).
+        """
+        most, found = np.cumsum(np.sort(sizes)[::-1]), []
+        for nodes in range(1, min(self.gang, sizes.size) + 1):
+            try:
+                found.append(self.of_nodes(nodes) if most[nodes - 1] >= self.gang else np.inf)
+            except InputError:
+                found.append(np.inf)
+        return tuple(found)
 
     def _of(self, found: tuple[float, float] | None, nodes: int) -> float:
         return seconds_of(found, self.scaling, self.size, self.steps, self.gang, nodes > 1)
@@ -125,58 +123,3 @@ class ScaledKind:
 
 def _fits(counts: Iterable[int], room: Sequence[int]) -> bool:
     return all(count <= most for count, most in zip(sorted(counts, reverse=True), room, strict=False))
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledJobs:
-    """``jobs`` i64[k] the jobs at scaling profiles; ``kind`` i64[k] of each its position in ``kinds``."""
-
-    jobs: Ints
-    kind: Ints
-    kinds: tuple[ScaledKind, ...]
-
-
-def scaled_jobs(instance: Instance) -> ScaledJobs:
-    """The jobs at scaling profiles of an instance. O(n), and O(B) for each different (profile, batch, gang, memory)."""
-    jobs = np.flatnonzero(instance.scaled)
-    columns = [instance.table[name].gather(jobs).to_list() for name in ("profile", "batch_size")]
-    gangs, memory = instance.gpus[jobs].tolist(), instance.gpu_memory[jobs].tolist()
-    known: dict[tuple[str, int, int, float], ScaledKind] = {}
-    position: dict[ScaledKind, int] = {}
-    kind = np.zeros(jobs.size, dtype=np.int64)
-    for i, key in enumerate(zip(*columns, gangs, memory, strict=True)):
-        if key not in known:
-            first = instance.sub_batches(int(jobs[i]))[0]
-            known[key] = ScaledKind(key[0], instance.scalings[key[0]], key[2], first.size, first.steps)
-        kind[i] = position.setdefault(known[key], len(position))
-    return ScaledJobs(jobs, kind, tuple(position))
-
-
-class MeasuredKind(NamedTuple):
-    """What compiled code is given of a measured kind: seconds by placement, and by number of nodes (from one node on)."""
-
-    by_id: dict[int, float]
-    by_nodes: tuple[float, ...]
-
-
-def measured_kinds(scaled: ScaledJobs, sizes: Ints) -> dict[int, MeasuredKind]:
-    """Of the measured kinds, by position; ``sizes``: GPUs of the nodes. inf where so many nodes cannot hold the gang."""
-    most = np.cumsum(np.sort(sizes)[::-1])
-    found: dict[int, MeasuredKind] = {}
-    for k, kind in enumerate(scaled.kinds):
-        if kind.scaling.measured is not None:
-            nodes = range(1, min(kind.gang, sizes.size) + 1)
-            by_nodes = tuple(kind.asked_of_nodes(v) if most[v - 1] >= kind.gang else np.inf for v in nodes)
-            found[k] = MeasuredKind(kind.by_id, by_nodes)
-    return found
-
-
-def reached(instance: Instance, scaled: ScaledJobs) -> list[tuple[list[float], list[float]]]:
-    """`ScaledKind.reach` of every job of ``scaled`` on the nodes that it may use."""
-    sizes, known = instance.cluster.node_gpus, dict[tuple[int, int], tuple[list[float], list[float]]]()
-    classes = instance.job_class[scaled.jobs].tolist()
-    keys = list(zip(scaled.kind.tolist(), classes, strict=True))
-    for kind, job_class in dict.fromkeys(keys):
-        own = sizes[instance.class_eligible[job_class]].tolist()
-        known[kind, job_class] = scaled.kinds[kind].reach(own)
-    return [known[key] for key in keys]

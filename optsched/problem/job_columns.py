@@ -1,0 +1,143 @@
+"""`JobColumns`: the jobs of an instance as arrays, computed once, when they are first asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import polars as pl
+
+from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.cluster import Cluster
+from optsched.problem.eligibility import suited_groups
+from optsched.problem.speed_model import SpeedModel
+
+
+class JobColumns:
+    """The arrays of n jobs on a cluster of N nodes; none of them can be written to."""
+
+    table: pl.DataFrame
+    cluster: Cluster
+    models: Sequence[SpeedModel]  # what gives jobs their speeds, by rank
+    _needs: pl.DataFrame  # the table with the memory that jobs need, stated or not
+
+    @cached_property
+    def n(self) -> int:
+        """Number of jobs."""
+        return self.table.height
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Job ids in order."""
+        return tuple(self.table["id"].to_list())
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position of each id."""
+        return {job: j for j, job in enumerate(self.ids)}
+
+    def floats(self, column: str, missing: float) -> Floats:
+        """A column of numbers, f64[n], with ``missing`` where it says nothing."""
+        array = self._needs[column].fill_null(missing).to_numpy().astype(np.float64)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def arrival(self) -> Floats:
+        """Release dates r_j in seconds, f64[n]."""
+        return self.floats("arrival", 0.0)
+
+    @cached_property
+    def gpus(self) -> Ints:
+        """Gang sizes g_j, i64[n]."""
+        array = self.table["gpus"].to_numpy().astype(np.int64)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def duration(self) -> Floats:
+        """Seconds alone at full speed, f64[n]; nan where only iterations are known."""
+        return self.floats("duration", math.nan)
+
+    @cached_property
+    def iterations(self) -> Floats:
+        """Iterations, f64[n]; nan where only a duration is known."""
+        return self.floats("iterations", math.nan)
+
+    @cached_property
+    def profiled(self) -> Bools:
+        """Which jobs ask for iterations (they have no duration), bool[n]."""
+        array = np.isnan(self.duration)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def work(self) -> Floats:
+        """What a job asks for, f64[n]: seconds at full speed, or iterations where it runs at a profile's speed."""
+        array = np.where(self.profiled, self.iterations, self.duration)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Weights w_j, f64[n]."""
+        return self.floats("weight", 1.0)
+
+    @cached_property
+    def due(self) -> Floats:
+        """Due dates in seconds, f64[n]; inf where there is none."""
+        return self.floats("due", math.inf)
+
+    @cached_property
+    def gpu_memory(self) -> Floats:
+        """Bytes a job needs on each of its GPUs, f64[n]: as stated, else by its scaling profile, 0 where nothing says.
+
+        By a scaling profile: with the largest sub-batch that its gang has room for on this cluster (`needed_memory`).
+        """
+        return self.floats("gpu_memory", 0.0)
+
+    @cached_property
+    def integral(self) -> bool:
+        """Are arrivals, durations, weights and due dates all integers? Results are then exact."""
+        due = self.due[np.isfinite(self.due)]
+        return all(bool(np.all(a == np.floor(a))) for a in (self.arrival, self.duration, self.weight, due))
+
+    @cached_property
+    def _classes(self) -> tuple[Ints, Ints, Bools]:
+        # Jobs with the same gang size and the same eligible nodes are alike to every placement.
+        pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
+        count = max(len(patterns), 1)
+        key = self.gpus * count + pattern
+        kinds, job_class = np.unique(key, return_inverse=True)
+        eligible = patterns[kinds % count][:, self.cluster.node_group] if self.n else np.zeros((0, 0), dtype=bool)
+        found = job_class.reshape(-1).astype(np.int64), kinds // count, np.ascontiguousarray(eligible)
+        for array in found:
+            array.flags.writeable = False
+        return found
+
+    @property
+    def job_class(self) -> Ints:
+        """Class of each job, i64[n]: same gang size and same eligible nodes."""
+        return self._classes[0]
+
+    @property
+    def class_gpus(self) -> Ints:
+        """Gang size of each class, i64[K]."""
+        return self._classes[1]
+
+    @property
+    def class_eligible(self) -> Bools:
+        """Which nodes the jobs of a class may use, bool[K, N]."""
+        return self._classes[2]
+
+    @property
+    def unrestricted(self) -> bool:
+        """May every job use every node?"""
+        return bool(self.class_eligible.all())
+
+    def eligible(self, j: int) -> Bools:
+        """Nodes whose GPU type and GPU memory suit job ``j``, bool[N]."""
+        return cast("Bools", self.class_eligible[self.job_class[j]])

@@ -1,0 +1,138 @@
+"""Jobs at stage profiles: a graph of pipeline stages with replicas, as fast as its placement on the network is."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.cluster import MAX_GPUS
+from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
+from optsched.problem.instance import Instance
+from optsched.problem.job_speeds import JobSpeeds, Nodes, StagePaces
+from optsched.problem.profile import Profile
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
+from optsched.speeds.network import Network
+from optsched.speeds.solo_mapping import Node, best_pace
+from optsched.speeds.stage_graph import alpha_max, alpha_min, iteration_time
+
+
+class StageDocument(Document):
+    """A pipeline stage: one GPU for each replica. Seconds and bytes an iteration."""
+
+    replicas: int = Field(ge=1, le=MAX_GPUS)
+    forward: Number = Field(ge=0, description="seconds of one replica for its share of the batch")
+    backward: Number = Field(ge=0)
+    parameters: Number = Field(0, ge=0, description="bytes, all-reduced among the replicas of the stage")
+    activations: Number = Field(0, ge=0, description="bytes that leave the stage (as many gradients come back)")
+    name: str = ""
+
+
+class ProfileDocument(Document):
+    """What an iteration costs: a graph of stages; without edges a chain that carries the stages' activations."""
+
+    stages: list[StageDocument] = Field(min_length=1)
+    edges: list[tuple[Integer, Integer] | tuple[Integer, Integer, Number]] | None = Field(
+        None, description="[from, to] or [from, to, bytes]; stages by position"
+    )
+    micro_batches: int | None = Field(
+        None, ge=1, le=MAX_INTEGER, description="absent: filling the pipeline costs nothing"
+    )
+
+
+class StageSpeeds(JobSpeeds):
+    """Between alpha_min and alpha_max of the profile: see `optsched.speeds.stage_graph`."""
+
+    sees_nodes = is_ordered = communicates = True
+
+    @cached_property
+    def used(self) -> dict[str, Profile]:
+        """The profiles of the jobs, by name."""
+        return {name: self.instance.profiles[name] for name in sorted(set(self.names))}
+
+    @cached_property
+    def _network(self) -> Network:
+        return Network.of(self.instance.cluster)
+
+    @cached_property
+    def _still(self) -> Network:
+        return self._network.still
+
+    @cached_property
+    def _profile(self) -> list[str]:
+        return self.instance.table["profile"].to_list()
+
+    def paces(self) -> tuple[Floats, Floats]:
+        fastest = {name: alpha_min(profile, self._network) for name, profile in self.used.items()}
+        slowest = {name: alpha_max(profile, self._network) for name, profile in self.used.items()}
+        of_jobs = [np.array([pace[name] for name in self.names]) for pace in (fastest, slowest)]
+        return self.in_range(of_jobs[0], of_jobs[1])
+
+    def solo(self) -> tuple[Floats, Bools]:
+        instance, fastest = self.instance, self.paces()[0]
+        seconds, exact = instance.work[self.jobs] * fastest, np.ones(self.jobs.size, dtype=np.bool_)
+        nodes: dict[int, tuple[tuple[Node, int], ...]] = {}
+        for k, j in enumerate(self.jobs.tolist()):
+            kind = int(instance.job_class[j])
+            if kind not in nodes:
+                nodes[kind] = _alike(self._network, np.flatnonzero(instance.eligible(j)))
+            pace = _remembered(self.used[self.names[k]], nodes[kind], float(fastest[k]))
+            exact[k] = pace is not None
+            if pace is not None:
+                seconds[k] = instance.work[j] * pace
+        return seconds, exact
+
+    def alike(self, job: int) -> str:
+        return self._profile[job]
+
+    def pace(self, job: int, nodes: Nodes) -> float:
+        return iteration_time(self.used[self._profile[job]], self._network, nodes)
+
+    def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
+        speed = {name: 1.0 / alpha_min(profile, self._network) for name, profile in self.used.items()}
+        rates = may * np.array([speed[name] for name in self.names])[:, None]
+        return rates, rates
+
+    def still(self, job: int, nodes: Nodes, steps: int) -> float:
+        return iteration_time(self.used[self._profile[job]], self._still, nodes)
+
+    def compiled(self) -> tuple[StagePaces]:
+        position = {name: k for k, name in enumerate(self.used)}
+        row = np.array([position[name] for name in self.names], dtype=np.int64)
+        return (StagePaces(row, list(self.used.values())),)
+
+    def compiled_still(self, job: int) -> list[float]:
+        return [np.nan]
+
+
+_remembered = lru_cache(maxsize=4096)(best_pace)
+
+
+def _alike(network: Network, nodes: npt.NDArray[np.int64]) -> tuple[tuple[Node, int], ...]:
+    # What a mapping can see of nodes, and how many look so; the fastest and largest first.
+    rows = np.column_stack([-network.intra[nodes], -network.cross[nodes], -network.gpus[nodes]])
+    kinds, count = np.unique(rows, axis=0, return_counts=True)
+    return tuple((Node(-a, -b, int(-c)), n) for (a, b, c), n in zip(kinds.tolist(), count.tolist(), strict=True))
+
+
+@SPEED_MODELS.register("profiles")
+class StageProfiles(NamedModel[Profile]):
+    """Given by name; a gang has one GPU for each replica of its profile."""
+
+    name, noun, rank = "profiles", "a stage profile", 2
+    description = "what an iteration costs, by name"
+    value, entry = Profile, ProfileDocument
+
+    @classmethod
+    def make(cls, document: dict[str, Any]) -> Profile:
+        return Profile.from_json(document)
+
+    def gang(self, name: str) -> int:
+        return self.given[name].gpus
+
+    def speeds(self, instance: Instance, jobs: Ints) -> StageSpeeds:
+        return StageSpeeds(instance, jobs)

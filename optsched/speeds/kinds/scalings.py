@@ -1,0 +1,255 @@
+"""Jobs at scaling profiles: seconds of an iteration by sub-batch, replicas and placement, by formula or as measured.
+
+A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`ScalingSpeeds.sub_batches`), and
+takes T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU types; or
+as measured for its placement (`optsched.speeds.measured_scaling`). Here placement is known, also in a cluster of one-GPU
+nodes: a gang there is spread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from optsched.errors import RowProblem
+from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.cluster import Cluster
+from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
+from optsched.problem.instance import Instance
+from optsched.problem.job_speeds import JobSpeeds, Nodes, PlacementPaces, SubBatch, TypePaces
+from optsched.problem.job_table import MOST_SAMPLES, REPORTED
+from optsched.problem.scaling import Scaling
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
+from optsched.speeds.scaled_kind import ScaledKind
+from optsched.speeds.scaling import iteration_seconds
+
+
+class MeasuredStepsDocument(Document):
+    """Measured seconds of a step, of which synchronisation."""
+
+    placements: list[tuple[Integer, Number, Number, Number]] = Field(
+        default_factory=list, description="[placement, local batch, step, sync]"
+    )
+    scalability: list[tuple[Integer, Integer, Number, Number, Number]] = Field(
+        default_factory=list, description="[nodes, replicas, local batch, step, sync]"
+    )
+
+
+class ScalingDocument(Document):
+    """How long an iteration takes by sub-batch, replicas and placement. Seconds, bytes, samples."""
+
+    compute: Number = Field(ge=0, description="seconds of a step whatever the batch")
+    per_sample: Number = Field(ge=0, description="seconds a sample")
+    within: Number = Field(0, ge=0, description="seconds of communication of 2 replicas on one node")
+    within_growth: Number = Field(0, ge=0, description="and for every further replica")
+    across: Number = Field(0, ge=0, description="the same over several nodes")
+    across_growth: Number = Field(0, ge=0)
+    overlap: Number = Field(
+        1, ge=1, description="1: computing and communication follow each other; larger: they overlap"
+    )
+    most_local: int | None = Field(None, ge=1, le=MAX_INTEGER, description="largest sub-batch of a GPU")
+    memory: Number = Field(0, ge=0, description="bytes on each GPU")
+    memory_per_sample: Number = Field(0, ge=0, description="bytes for a sample of the sub-batch")
+    iterations: list[tuple[Integer, Number]] = Field(
+        default_factory=list, description="[total batch, iterations to completion]"
+    )
+    measured: MeasuredStepsDocument | None = None
+
+
+_Alike = tuple[str, int, int, float]  # profile, batch size, gang, memory: jobs that have these in common are alike
+
+
+class ScalingSpeeds(JobSpeeds):
+    """One number for a gang on one node, one for it on several; or one for every placement."""
+
+    sees_nodes = communicates = elastic = True
+
+    @cached_property
+    def _alike(self) -> dict[int, _Alike]:
+        batches = self.instance.table["batch_size"].gather(self.jobs).to_list()
+        gangs, memory = self.instance.gpus[self.jobs].tolist(), self.instance.gpu_memory[self.jobs].tolist()
+        return dict(zip(self.jobs.tolist(), zip(self.names, batches, gangs, memory, strict=True), strict=True))
+
+    def alike(self, job: int) -> _Alike:
+        return self._alike[job]
+
+    @cached_property
+    def _sub_batches(self) -> dict[_Alike, tuple[SubBatch, ...]]:
+        return {key: self._split(*key) for key in dict.fromkeys(self._alike.values())}
+
+    def sub_batches(self, job: int) -> tuple[SubBatch, ...]:
+        return self._sub_batches[self._alike[job]]
+
+    def _split(self, name: str, batch: int, gang: int, stated: float) -> tuple[SubBatch, ...]:
+        scaling = self.instance.scalings[name]
+        options = scaling.sub_batches(batch, gang)
+        if not scaling.knows_memory:
+            return tuple(SubBatch(each.size, each.steps, stated) for each in options)
+        fits = [each for each in options if each.memory <= stated] or list(options)
+        saved = fits[0].size
+        return tuple(
+            SubBatch(each.size, each.steps, stated - scaling.memory_per_sample * (saved - each.size)) for each in fits
+        )
+
+    def split_seconds(self, job: int, option: SubBatch, spans: bool) -> float:
+        name, _, gang, _ = self._alike[job]
+        return iteration_seconds(self.instance.scalings[name], option.size, option.steps, gang, spans)
+
+    @cached_property
+    def _kinds(self) -> dict[_Alike, ScaledKind]:
+        first = {key: options[0] for key, options in self._sub_batches.items()}
+        return {
+            key: ScaledKind(key[0], self.instance.scalings[key[0]], key[2], each.size, each.steps)
+            for key, each in first.items()
+        }
+
+    def kind(self, job: int) -> ScaledKind:
+        """What it is to its placements."""
+        return self._kinds[self._alike[job]]
+
+    @cached_property
+    def _places(self) -> list[tuple[_Alike, int]]:
+        # of every job what decides where it may be and how fast it is there
+        return list(zip(self._alike.values(), self.instance.job_class[self.jobs].tolist(), strict=True))
+
+    @cached_property
+    def _reach(self) -> list[tuple[list[float], list[float]]]:
+        # `ScaledKind.reach` of every job on the nodes that it may use
+        found = {place: self._kinds[place[0]].reach(self._sizes(place[1])) for place in dict.fromkeys(self._places)}
+        return [found[place] for place in self._places]
+
+    def _sizes(self, job_class: int) -> list[int]:
+        sizes: list[int] = self.instance.cluster.node_gpus[self.instance.class_eligible[job_class]].tolist()
+        return sizes
+
+    def paces(self) -> tuple[Floats, Floats]:
+        every = [together + spread for together, spread in self._reach]
+        return self.in_range(np.array([min(each) for each in every]), np.array([max(each) for each in every]))
+
+    def solo(self) -> tuple[Floats, Bools]:
+        exact = {p: self._kinds[p[0]].is_looked_through(self._sizes(p[1])) for p in dict.fromkeys(self._places)}
+        # the seconds are the least of what was looked at
+        return super().solo()[0], np.array([exact[place] for place in self._places], dtype=np.bool_)
+
+    def pace(self, job: int, nodes: Nodes) -> float:
+        return self.kind(job).seconds(nodes)
+
+    def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
+        # Alike for all types; a side that no placement reaches has the rate of the other.
+        one_gpu_nodes = bool((self.instance.cluster.node_gpus == 1).all())
+        together = [min(far or near) if one_gpu_nodes else min(near or far) for near, far in self._reach]
+        spread = [min(far or near) for near, far in self._reach]
+        return may / np.array(together)[:, None], may / np.array(spread)[:, None]
+
+    def still(self, job: int, nodes: Nodes, steps: int) -> float:
+        chosen = next((each for each in self.sub_batches(job) if each.steps == steps), None)
+        return math.inf if chosen is None else self._computing(job, chosen)
+
+    def _computing(self, job: int, chosen: SubBatch) -> float:
+        # s C(m): an iteration without communication, by the formula; inf where a measured scaling has none to say it
+        scaling = self.instance.scalings[self._alike[job][0]]
+        once = scaling.compute + scaling.per_sample * chosen.size
+        return chosen.steps * once if once > 0 else math.inf
+
+    def compiled(self) -> tuple[TypePaces, PlacementPaces]:
+        kinds = list(dict.fromkeys(self._kinds.values()))
+        formula = [kind for kind in kinds if kind.scaling.measured is None]
+        measured = [kind for kind in kinds if kind.scaling.measured is not None]
+        seconds = np.array([[kind.formula(spans) for kind in formula] for spans in (False, True)])
+        types, sizes = len(self.instance.cluster.gpu_types), self.instance.cluster.node_gpus
+        return (
+            TypePaces(self._rows(formula), np.repeat(seconds.reshape(2, -1, 1), types, axis=2)),
+            PlacementPaces(
+                self._rows(measured), [kind.by_id for kind in measured], [kind.by_nodes(sizes) for kind in measured]
+            ),
+        )
+
+    def _rows(self, kinds: Sequence[ScaledKind]) -> Ints:
+        position = {kind: k for k, kind in enumerate(kinds)}
+        row = {key: position.get(kind, -1) for key, kind in self._kinds.items()}
+        return np.array([row[key] for key in self._alike.values()], dtype=np.int64)
+
+    def compiled_still(self, job: int) -> list[float]:
+        return [self._computing(job, each) for each in self.sub_batches(job)]
+
+
+@SPEED_MODELS.register("scalings")
+class ScalingProfiles(NamedModel[Scaling]):
+    """Given by name, for jobs with a ``batch_size``; they need not state their memory where that of a sub-batch is known."""
+
+    name, noun, rank = "scalings", "a scaling profile", 4
+    description = "seconds of an iteration by batch, replicas and placement, by profile"
+    value, entry = Scaling, ScalingDocument
+
+    @classmethod
+    def make(cls, document: dict[str, Any]) -> Scaling:
+        return Scaling.from_json(document)
+
+    def speeds(self, instance: Instance, jobs: Ints) -> ScalingSpeeds:
+        return ScalingSpeeds(instance, jobs)
+
+    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
+        return [*super().digest(instance, names), instance.table["batch_size"].to_list()]
+
+    def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
+        """They state a batch size, and sub-batch 1 fits GPUs for the gang."""
+        problems, room_of = [], _rooms(cluster)
+        for row, name, batch, gpus, stated, types in self._scaled(table):
+            if batch is None:
+                legal = "samples of an iteration over the whole gang, an integer >= 1"
+                problems.append(RowProblem(row + 1, "batch_size", None, legal, "missing"))
+            elif 1 <= batch <= MOST_SAMPLES and gpus >= 1:
+                least = self.given[name].sub_batches(batch, gpus)[-1].memory
+                room = room_of(gpus, types)
+                if stated is not None and stated < least:
+                    legal = f"at least the {least:g} bytes of {name} at sub-batch 1, or none"
+                    problems.append(RowProblem(row + 1, "gpu_memory", stated, legal, "too little"))
+                elif stated is None and least > room:
+                    legal = f"at sub-batch 1 at most the {room:g} bytes that {gpus} GPUs of {cluster.spec} have for it"
+                    problems.append(RowProblem(row + 1, "gpu_memory", least, legal, f"{name} does not fit"))
+        return problems[:REPORTED]
+
+    def memory(self, table: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
+        """As stated, or of the largest sub-batch that its gang has room for.
+
+        The room of a job: the most that ``gpus`` GPUs of its types have each. On GPUs of less memory it then does not run,
+        though a smaller sub-batch might fit there.
+        """
+        rows, memory, room_of = self._scaled(table), table["gpu_memory"].to_list(), _rooms(cluster)
+        for row, name, batch, gpus, stated, types in rows:
+            if stated is None and self.given[name].knows_memory:
+                options, room = self.given[name].sub_batches(batch, gpus), room_of(gpus, types)
+                memory[row] = next((each.memory for each in options if each.memory <= room), options[-1].memory)
+        return pl.Series("gpu_memory", memory, dtype=pl.Float64) if rows else None
+
+    def _scaled(self, table: pl.DataFrame) -> list[tuple[int, str, Any, int, float | None, Any]]:
+        # (position, profile, batch size or None, gang, stated memory, types or None) of the jobs
+        if not self.names:
+            return []
+        rows = table.with_row_index("__row").filter(pl.Series(self.claims(table)))
+        return rows.select("__row", "profile", "batch_size", "gpus", "gpu_memory", "gpu_types").rows()
+
+
+def _rooms(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
+    # (gang, types) -> the most memory that so many GPUs of these types have each; of any GPU where there are too few
+    known: dict[tuple[int, tuple[str, ...] | None], float] = {}
+
+    def room(gang: int, types: list[str] | None) -> float:
+        key = gang, None if types is None else tuple(types)
+        if key not in known:
+            groups = [group for group in cluster.nodes if group.suits(types, None)]
+            size = {group: math.inf if group.gpu_memory is None else group.gpu_memory for group in groups}
+            groups.sort(key=size.__getitem__, reverse=True)
+            together = itertools.accumulate(group.count * group.gpus for group in groups)
+            held = [size[group] for group, gpus in zip(groups, together, strict=True) if gpus >= gang]
+            known[key] = held[0] if held else float(cluster.node_memory.max())
+        return known[key]
+
+    return room
