@@ -30,7 +30,7 @@ from optsched.speeds.scaling import iteration_seconds
 def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violations:
     """Apply every rule but ``value`` to a schedule of the class ``elastic``."""
     widths = np.diff(context.document.offset)
-    elastic = np.append(context.instance.scaled, False)[context.document.job]
+    elastic = np.isin(context.document.job, context.instance.jobs_at("scalings"))
     for s in np.flatnonzero(elastic).tolist():
         nodes = context.node[context.document.offset[s] : context.document.offset[s + 1]]
         context.pace[s] = _pace(context.instance, int(context.document.job[s]), nodes.tolist())

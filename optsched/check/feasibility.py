@@ -27,6 +27,8 @@ preemption     (where it is forbidden) a job runs in one piece: no gaps, always 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from optsched.check.context import LISTED, RULES, CheckContext, Violation, Violations
@@ -45,6 +47,7 @@ from optsched.check.tolerance import (
 )
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.speed_model import SpeedModel
 
 __all__ = [
     "EXACT",
@@ -229,20 +232,21 @@ def _type_and_memory(context: CheckContext, found: Violations) -> None:
 
 def _type(context: CheckContext, pairs: Ints, found: Violations) -> None:
     instance, cluster = context.instance, context.instance.cluster
-    if instance.table["gpu_types"].null_count() == instance.n and not instance.tabled.any():
+    limited = {name: model for model in instance.models if model.limits_types for name in model.names}
+    if instance.table["gpu_types"].null_count() == instance.n and not limited:
         return
-    # Which types suit every different pair of a list of types and a job type with its gang (None: any speed).
-    limits = list(zip(*_limits(instance), strict=True))
+    # Which types suit every different pair of a list of types and a profile with its gang (None: any speed).
+    limits = list(zip(*_limits(instance, limited), strict=True))
     position = {limit: k for k, limit in enumerate(dict.fromkeys(limits))}
     kinds = [group.gpu for group in cluster.nodes]
-    suits = np.array([[_suits(instance, kind, *limit) for kind in kinds] for limit in position], dtype=np.bool_)
+    suits = np.array([[_suits(limited, kind, *limit) for kind in kinds] for limit in position], dtype=np.bool_)
     limit_of_job = np.array([position[limit] for limit in limits], dtype=np.int64)
     job, group = context.document.job[context.segment[pairs]], cluster.node_group[context.node[pairs]]
     wrong = pairs[~suits[limit_of_job[job], group]]
 
     def wrong_type(k: int) -> Violation:
         j = int(context.document.job[context.segment[k]])
-        here = dict.fromkeys(kind for kind in kinds if _suits(instance, kind, *limits[j]))
+        here = dict.fromkeys(kind for kind in kinds if _suits(limited, kind, *limits[j]))
         legal = ", ".join(here or instance.table["gpu_types"][j] or ["none of this cluster"])
         kind = kinds[cluster.node_group[context.node[k]]]
         return context.of_segment("type", int(context.segment[k]), f"uses {context.place(k)}, a {kind}", legal)
@@ -250,22 +254,22 @@ def _type(context: CheckContext, pairs: Ints, found: Violations) -> None:
     found.add("type", _first_of_segment(context, wrong), wrong_type)
 
 
-def _limits(instance: Instance) -> tuple[list[frozenset[str] | None], list[tuple[str, int] | None]]:
-    """Of every job: the types that it names, and its row of the throughput table (type of job, gang)."""
+Limited = Mapping[str, SpeedModel]  # what gives speeds to the profiles that do not run on GPUs of every type
+
+
+def _limits(instance: Instance, limited: Limited) -> tuple[list[frozenset[str] | None], list[tuple[str, int] | None]]:
+    """Of every job: the types that it names, and its profile with its gang, where that limits them."""
     named = instance.table["gpu_types"].to_list()
-    rows = zip(instance.tabled.tolist(), instance.table["profile"].to_list(), instance.gpus.tolist(), strict=True)
+    rows = zip(instance.profiled.tolist(), instance.table["profile"].to_list(), instance.gpus.tolist(), strict=True)
     allowed = [names if names is None else frozenset(map(str.casefold, names)) for names in named]
-    return allowed, [(name, gang) if tabled else None for tabled, name, gang in rows]
+    return allowed, [(name, gang) if profiled and name in limited else None for profiled, name, gang in rows]
 
 
-def _suits(instance: Instance, kind: str, allowed: frozenset[str] | None, row: tuple[str, int] | None) -> bool:
+def _suits(limited: Limited, kind: str, allowed: frozenset[str] | None, row: tuple[str, int] | None) -> bool:
     """May a job run on GPUs of a type? Not where its table says zero, together or spread, or nothing."""
     if allowed is not None and kind.casefold() not in allowed:
         return False
-    if row is None or instance.throughputs is None:
-        return True
-    found = instance.throughputs.get(row[0], kind, row[1])
-    return found is not None and found.together > 0 and (found.spread is None or found.spread > 0)
+    return row is None or limited[row[0]].runs_on(row[0], kind, row[1])
 
 
 def _first_of_segment(context: CheckContext, pairs: Ints) -> Ints:

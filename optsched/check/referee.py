@@ -187,7 +187,7 @@ def _class_of(context: CheckContext, preemptive: bool, forking: bool) -> str:
         return "task-sharing"
     if context.document.sharing is True and context.instance.interference is not None:
         return "gpu-sharing"
-    if context.document.elastic is True and context.instance.scaled.any():
+    if context.document.elastic is True and context.instance.elastic:
         return "elastic"
     if forking:
         return "forking"

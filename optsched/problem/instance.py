@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowErrors
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.epoch import epoch_of
@@ -245,16 +245,6 @@ class Instance(JobColumns):
         """The jobs that have their speed from that model (``"duration"``, ``"profiles"``, ...), ascending i64[k]."""
         names = [each.name for each in self.models]
         return np.flatnonzero(self._model_of == names.index(model)) if model in names else np.zeros(0, dtype=np.int64)
-
-    @property
-    def tabled(self) -> Bools:
-        """Which jobs have their speed from the throughput table, bool[n]."""
-        return np.isin(np.arange(self.n), self.jobs_at("throughputs"))
-
-    @property
-    def scaled(self) -> Bools:
-        """Which jobs have theirs from scaling profiles, bool[n]."""
-        return np.isin(np.arange(self.n), self.jobs_at("scalings"))
 
     def sub_batches(self, j: int) -> tuple[SubBatch, ...]:
         """How the batch of job ``j`` may be split, the largest sub-batch that some GPU holds first; () where it is unknown.
