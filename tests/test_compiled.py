@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import optsched as osd
-from optsched import compiled
+import optsched.compiled.function as compiled
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
 from optsched.simulation import engine, iterations
 

@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import pytest
 
-from optsched import compiled
+import optsched.compiled.function as compiled
 from optsched.progress import Interval, Worked
 
 SLOW = 0.3

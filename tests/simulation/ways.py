@@ -25,7 +25,7 @@ def printed(program: str, folder: Path) -> dict[str, str]:
     here = Path(__file__).parent.parent
     found = {}
     for way, (before, manager, after) in WAYS.items():
-        head = f"import contextlib\nfrom optsched import compiled\n{before}\nwith {manager}:\n"
+        head = f"import contextlib\nimport optsched.compiled.function as compiled\n{before}\nwith {manager}:\n"
         script = folder / f"{way.replace(' ', '_')}.py"
         script.write_text(f"{head}{textwrap.indent(program, '    ')}\nassert {after}\n")
         environment = {

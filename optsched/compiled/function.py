@@ -4,35 +4,27 @@
 is until that has cost as much as compiling would (the rule of ski rental: at most twice the cheaper of the two), then it is
 compiled. Both ways compute the same numbers, bit for bit: such functions use no operation of which numpy and the compiler
 have different forms. What compiling costs is told on stderr when it takes long, and never counted (`Stopwatch`).
-
-**The cache on disk notices every change of compiled code.**
-numba files a compiled function under the time stamp of its own source file. Functions here call and inline each other
-across files, so that an edit in one file would leave stale machine code of another behind. Therefore the cache lies in a
-folder named after the content of all modules that a module imports, directly or not, and that say ``optsched.compiled``:
-those that compile, and those whose constants are frozen into compiled code.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
-import os
-import re
-import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numba import types
+from numba.core import sigutils
 from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
+
+from optsched.compiled.kept_code import folder_of, is_kept, kept_in
+from optsched.compiled.linking import Linked, LinkedCache, Linking, current
 
 __all__ = [
     "FUNCTIONS",
@@ -55,65 +47,6 @@ SHORT, UNASKED = 0.005, 7
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
 INTERPRETED_SLICE = 1_000  # events: a tenth of a second
 TOLD = 2.0  # seconds of compiling after which it is said
-
-_PACKAGE = Path(__file__).resolve().parent
-_MARK = "optsched.compiled"
-_IMPORT = re.compile(r"^\s*from (optsched[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
-_PREFIX = "compiled-"
-_FORGOTTEN = 7 * 86400.0  # seconds after which the code of an older version is removed
-
-
-@cache
-def _imports(path: Path) -> tuple[Path, ...]:
-    # Files of this package that a file imports; "from optsched.a import b" may mean the module b too.
-    found = []
-    for module, several, one in _IMPORT.findall(path.read_text(encoding="utf-8")):
-        names = [word.split()[0] for word in (several or one.partition("#")[0]).split(",") if word.strip()]
-        for dotted in (module, *(f"{module}.{name}" for name in names)):
-            base = _PACKAGE.joinpath(*dotted.split(".")[1:])
-            found += [file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()]
-    return tuple(found)
-
-
-@cache
-def _stamp(path: Path) -> str:
-    """The content of the compiled modules behind the file ``path``, its own included, as text."""
-    reached, todo = {path}, [path]
-    while todo:
-        for file in _imports(todo.pop()):
-            if file not in reached:
-                reached.add(file)
-                todo.append(file)
-    h = hashlib.sha256()
-    for file in sorted(reached):
-        content = file.read_text(encoding="utf-8")
-        if _MARK in content or file == path:
-            h.update(f"{file.name}\n{content}".encode())
-    return h.hexdigest()[:16]
-
-
-@cache
-def _folder(stamp: str) -> str:
-    """Where compiled code is kept: in the package where that can be written, else the user's cache, else nowhere ("")."""
-    user = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optsched"
-    base = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _PACKAGE / "__pycache__"
-    for place in (base, user):
-        folder = place / f"{_PREFIX}{stamp}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            os.utime(folder)  # in use: not to be forgotten
-            _forget(place, folder)
-            return str(folder)
-    return ""
-
-
-def _forget(place: Path, current: Path) -> None:
-    for old in place.glob(f"{_PREFIX}*"):
-        if old != current and time.time() - old.stat().st_mtime > _FORGOTTEN:
-            shutil.rmtree(old, ignore_errors=True)
 
 
 class _Spent(threading.local):
@@ -179,6 +112,9 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     declared: tuple[Any, ...] = ()
     inner = False
     interpreted: bool | Callable[..., bool] = True
+    _machine_code = False  # can Python call any?
+    _cache: Any
+    _linked_cache: Any = None
     _paid = 0.0
     _lately = 0.0  # seconds of the last call whose time was asked for
     _unasked = 0  # calls that are taken to be as long
@@ -203,7 +139,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         """Will the next call (with these arguments) run as machine code?"""
         if self.inner:
             return False
-        if self.overloads or not self.interpreted:
+        if self._machine_code or not self.interpreted:
             return True
         if arguments and callable(self.interpreted) and not self.interpreted(*arguments):
             return True
@@ -233,22 +169,22 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         # Asked until it is compiled, so the answer is kept; what another process compiles meanwhile is found by loading it.
         found = self.__dict__.get("_kept")
         if found is None:
-            folder = _folder(_stamp(Path(self.py_func.__code__.co_filename)))
-            index = f"{Path(self.py_func.__code__.co_filename).stem}.{self.py_func.__qualname__}-*.nbi"
-            found = self.__dict__["_kept"] = bool(folder) and any(Path(folder).rglob(index))
+            found = self.__dict__["_kept"] = is_kept(self.py_func)
         return bool(found)
 
     def compile(self, sig: Any) -> Any:
         """As numba's; loads from the cache on disk, and tells people when it takes long."""
-        if isinstance(self._cache, NullCache):
-            self._open_cache()
+        linked, current.wanted = current.wanted and not self.declared, False
+        found = self.overloads.get(tuple(sigutils.normalize_signature(sig)[0]))
+        if found is not None and not linked and isinstance(found.entry_point, Linked):
+            del self.overloads[found.signature.args]  # Python calls it now
         begun, since = time.process_time(), time.perf_counter()
         _spent.nested += 1
         notice = _Notice(self) if _spent.nested == 1 else None
         if notice is not None:
             _spent.since = since
         try:
-            return super().compile(sig)
+            return self._compile(sig, linked)
         finally:
             _spent.nested -= 1
             if notice is not None:
@@ -257,6 +193,25 @@ class Function(CPUDispatcher):  # type: ignore[misc]
                 _spent.since = None
                 _spent.waiting += time.perf_counter() - since
 
+    def _compile(self, sig: Any, linked: bool) -> Any:
+        if isinstance(self._cache, NullCache):
+            self._open_caches()
+        kept, outer = self._cache, (current.linked, current.function)
+        current.linked, current.function = linked, self
+        self._cache = self._linked_cache if linked else kept
+        try:
+            return super().compile(sig)
+        finally:
+            self._cache, (current.linked, current.function) = kept, outer
+
+    def add_overload(self, cres: Any) -> None:
+        """As numba's, which offers it to Python; linked code is for compiled code only."""
+        if isinstance(cres.entry_point, Linked):
+            self.overloads[tuple(cres.signature.args)] = cres
+        else:
+            super().add_overload(cres)
+            self._machine_code = True
+
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """As numba's: called by compiled code, in its only form where one is declared.
 
@@ -264,17 +219,24 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         mixture of them, and everything that it calls.
         """
         self.prepare()
-        return super().get_call_template(tuple(map(_widened, args)), kws)
-
-    def _open_cache(self) -> None:
-        folder, kept = _folder(_stamp(Path(self.py_func.__code__.co_filename))), numba.config.CACHE_DIR
-        if not folder:
-            return  # nowhere to write: it is compiled for this process alone
-        numba.config.CACHE_DIR = folder
+        current.wanted = True
         try:
-            self.enable_caching()
+            return super().get_call_template(tuple(map(_widened, args)), kws)
         finally:
-            numba.config.CACHE_DIR = kept
+            current.wanted = False
+
+    def linked(self, arguments: tuple[Any, ...]) -> Any:
+        """The library with its code for arguments of these types, as compiled code calls it."""
+        self.get_call_template(arguments, {})
+        return self.overloads[arguments].library
+
+    def _open_caches(self) -> None:
+        self._linked_cache = self._cache  # none, where there is nowhere to write: it is compiled for this process alone
+        folder = folder_of(self.py_func)
+        if folder:
+            with kept_in(folder):
+                self.enable_caching()
+                self._linked_cache = LinkedCache(self.py_func)
 
 
 FUNCTIONS: list[Function] = []  # of the modules imported so far
@@ -317,7 +279,9 @@ def njit(*arguments: Any, **options: Any) -> Any:
     def decorate(function: Any) -> Any:
         if numba.config.DISABLE_JIT:
             return function
-        made = Function(function, targetoptions={"nopython": True, "boundscheck": None, **options})
+        made = Function(
+            function, targetoptions={"nopython": True, "boundscheck": None, **options}, pipeline_class=Linking
+        )
         made.declared, made.interpreted = arguments, interpreted
         made.inner = bool(options.get("no_cpython_wrapper", False))
         FUNCTIONS.append(made)

@@ -1,0 +1,29 @@
+"""Code that numba compiles: when (`function`), what becomes machine code (`linking`), where it is kept (`kept_code`)."""
+
+from optsched.compiled.function import (
+    FUNCTIONS,
+    Function,
+    Stopwatch,
+    njit,
+    record,
+    runs_compiled,
+    seconds_waited,
+    slice_of,
+    types,
+    waiting_of_this_thread,
+    without_interpreting,
+)
+
+__all__ = [
+    "FUNCTIONS",
+    "Function",
+    "Stopwatch",
+    "njit",
+    "record",
+    "runs_compiled",
+    "seconds_waited",
+    "slice_of",
+    "types",
+    "waiting_of_this_thread",
+    "without_interpreting",
+]

@@ -1,0 +1,103 @@
+"""Where compiled code is kept on disk, in a form that notices every change of compiled code.
+
+numba files a compiled function under the time stamp of its own source file. Functions here call and inline each other
+across files, so that an edit in one file would leave stale machine code of another behind. Therefore the cache lies in a
+folder named after the content of all modules that a module imports, directly or not, and that say ``optsched.compiled``:
+those that compile, and those whose constants are frozen into compiled code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+__all__ = ["folder_of", "is_kept", "kept_in"]
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_MARK = "optsched.compiled"
+_IMPORT = re.compile(r"^\s*from (optsched[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+_PREFIX = "compiled-"
+_FORGOTTEN = 7 * 86400.0  # seconds after which the code of an older version is removed
+
+
+@cache
+def _imports(path: Path) -> tuple[Path, ...]:
+    # Files of this package that a file imports; "from optsched.a import b" may mean the module b too.
+    found = []
+    for module, several, one in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        names = [word.split()[0] for word in (several or one.partition("#")[0]).split(",") if word.strip()]
+        for dotted in (module, *(f"{module}.{name}" for name in names)):
+            base = _PACKAGE.joinpath(*dotted.split(".")[1:])
+            found += [file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()]
+    return tuple(found)
+
+
+@cache
+def _stamp(path: Path) -> str:
+    """The content of the compiled modules behind the file ``path``, its own included, as text."""
+    reached, todo = {path}, [path]
+    while todo:
+        for file in _imports(todo.pop()):
+            if file not in reached:
+                reached.add(file)
+                todo.append(file)
+    h = hashlib.sha256()
+    for file in sorted(reached):
+        content = file.read_text(encoding="utf-8")
+        if _MARK in content or file == path:
+            h.update(f"{file.name}\n{content}".encode())
+    return h.hexdigest()[:16]
+
+
+@cache
+def _folder(stamp: str) -> str:
+    user = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optsched"
+    base = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _PACKAGE / "__pycache__"
+    for place in (base, user):
+        folder = place / f"{_PREFIX}{stamp}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            os.utime(folder)  # in use: not to be forgotten
+            _forget(place, folder)
+            return str(folder)
+    return ""
+
+
+def _forget(place: Path, current: Path) -> None:
+    for old in place.glob(f"{_PREFIX}*"):
+        if old != current and time.time() - old.stat().st_mtime > _FORGOTTEN:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def folder_of(function: Callable[..., Any]) -> str:
+    """Where a function's machine code is kept: in the package if that can be written, else the user's cache, else ""."""
+    return _folder(_stamp(Path(function.__code__.co_filename)))
+
+
+def is_kept(function: Callable[..., Any]) -> bool:
+    """Is machine code that Python can call kept of ``function``, for some arguments?"""
+    folder, code = folder_of(function), function.__code__
+    return bool(folder) and any(Path(folder).rglob(f"{Path(code.co_filename).stem}.{function.__qualname__}-*.nbi"))
+
+
+@contextlib.contextmanager
+def kept_in(folder: str) -> Iterator[None]:
+    """Within it, caches that numba opens lie in ``folder``."""
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before

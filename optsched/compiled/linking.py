@@ -1,0 +1,216 @@
+"""Functions that only compiled code calls are linked into it; no machine code of their own is made.
+
+numba optimises each function together with all that it calls, down to the leaves, and makes machine code of that, for
+each caller anew: what lies k calls deep is optimised k times and emitted k times, to be inlined and thrown away. Here a
+function that compiled code asks for is typed and lowered, once, and kept so (*linked*); one that Python calls (an
+*entry*) takes in the linked functions that it reaches, each once, and is optimised and emitted once. The numbers that it
+computes are the same, bit for bit. ``tests/benchmarks/test_linking.py`` measures what that buys: about half of the time.
+
+Made of what numba lets a compiler extend: a pass in place of its lowering, a library of its own, a cache of its own. A
+linked function is kept on disk as the intermediate code of itself alone, and with it the names of those that it calls.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib import import_module
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, compile_result
+from numba.core.compiler_machinery import register_pass
+from numba.core.environment import lookup_environment
+from numba.core.typed_passes import NativeLowering
+
+__all__ = ["Linked", "LinkedCache", "Linking", "current"]
+
+_ENVIRONMENT = "_ZN08NumbaEnv"  # how numba begins the name of a variable that holds a function's environment
+PREFIX = "linked-"  # of a file with code that is only linked
+
+
+class _Current(threading.local):
+    """What this thread compiles: which ``function``, and is it to be ``linked``? ``wanted``: is the next one to be?"""
+
+    function: Any = None
+    linked = False
+    wanted = False
+
+
+current = _Current()
+
+
+class Linked:
+    """Stands where numba keeps what Python calls, for a function that only compiled code may call."""
+
+
+class _Library(JITCodeLibrary):  # type: ignore[misc]
+    """Intermediate code of a function; ``linked``: of it alone, else with all that it reaches, optimised.
+
+    ``owner``: the function and the types of its arguments, of linked code.
+    """
+
+    linked = False
+    owner: tuple[Any, tuple[Any, ...]] = (None, ())
+
+    def finalize(self) -> None:
+        """Take in what is to be part of this; nothing can be added from then on."""
+        callees = _reached(self)
+        linked = [each for each in callees if isinstance(each, _Library) and each.linked]
+        others = [each for each in callees if each not in linked]  # of numba's own, or called by Python as well
+        if not self.linked:
+            for each in linked:
+                self._take_in(each, each.alone())
+            self._linking_libraries = others
+            super().finalize()
+            return
+        self._raise_if_finalized()
+        for each in others:
+            self._take_in(each, each._get_module_for_linking())
+        self._linking_libraries = [each for each in linked if each in self._linking_libraries]
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def _take_in(self, library: Any, module: Any) -> None:
+        self._reload_init.update(library._reload_init)
+        self._final_module.link_in(module, preserve=True)
+
+    def alone(self) -> Any:
+        """Linked code of this function, without what it calls."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        if not self.linked:
+            return super()._get_module_for_linking()
+        whole = self.alone().clone()  # for a caller that knows nothing of linked code
+        for each in _reached(self):
+            whole.link_in(each.alone(), preserve=True)
+        return whole
+
+
+def _reached(library: Any) -> list[Any]:
+    """The libraries that a library calls, and those that linked ones among them call, each once."""
+    seen: dict[Any, None] = {}
+    todo = list(library._linking_libraries)
+    while todo:
+        callee = todo.pop()
+        if callee not in seen:
+            seen[callee] = None
+            if isinstance(callee, _Library) and callee.linked:
+                todo += callee._linking_libraries
+    return list(seen)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):  # type: ignore[misc]
+    """numba's, into a library of our kind."""
+
+    _name = "optsched_linking"
+
+    def run_pass(self, state: Any) -> bool:
+        """As numba's; linked functions get no form that Python could call."""
+        linked, codegen = current.linked, state.targetctx.codegen()
+        state.library = library = _Library(codegen, state.func_id.func_qualname)
+        library.enable_object_caching()
+        library.linked = linked
+        if linked:
+            library.owner = (current.function, tuple(state.args))
+            state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = state.flags.no_compile = True
+        super().run_pass(state)
+        if linked:
+            library.finalize()
+            _make_known(state.targetctx, entry := Linked(), state.cr.fndesc, library)
+            state["cr"] = state.cr._replace(cfunc=entry)
+        else:
+            _set_environments(codegen, library)
+        return True
+
+
+def _make_known(target: Any, entry: Linked, description: Any, library: _Library) -> None:
+    # Compiled code finds a function by what Python would call.
+    target.insert_user_function(entry, description, [library])
+
+
+def _set_environments(codegen: Any, library: _Library) -> None:
+    # numba sets that of the function itself; those of linked functions are variables of this library now.
+    for variable in library._final_module.global_variables:
+        if variable.name.startswith(_ENVIRONMENT):
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                codegen.set_env(variable.name, environment)
+
+
+class Linking(CompilerBase):  # type: ignore[misc]
+    """numba's pipeline with our lowering."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The passes."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [(_Lowering, said) if made is NativeLowering else (made, said) for made, said in passes.passes]
+        passes.finalize()
+        return [passes]
+
+
+def _name(function: Any) -> tuple[str, str]:
+    return function.py_func.__module__, function.py_func.__qualname__
+
+
+def _find(module: str, qualname: str) -> Any:
+    found: Any = import_module(module)
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+class _LinkedImplementation(CompileResultCacheImpl):  # type: ignore[misc]
+    """How linked code is written and read: itself as intermediate code, and who it calls with what types."""
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        """Files of its own beside those of machine code."""
+        return PREFIX + str(super().get_filename_base(fullname, abiflags))
+
+    def check_cachable(self, cres: Any) -> bool:
+        """As numba's, and can what it calls be found again by name?"""
+        owners = [library.owner[0] for library in cres.library._linking_libraries]
+        if any(_find(*_name(each)) is not each for each in owners):
+            return False
+        return bool(super().check_cachable(cres))
+
+    def reduce(self, cres: Any) -> tuple[Any, ...]:
+        """What is written."""
+        library, description = cres.library, cres.fndesc
+        description.typemap = description.calltypes = None  # as numba does: these may not be writable
+        callees = [(*_name(each.owner[0]), each.owner[1]) for each in library._linking_libraries]
+        code = library._final_module.as_bitcode()
+        return library.name, code, callees, description, cres.environment, cres.signature, cres.reload_init
+
+    def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
+        """What was written, and all that it calls."""
+        name, code, callees, description, environment, signature, reload_init = payload
+        for function in reload_init:
+            function()
+        library = _Library(target_context.codegen(), name)
+        library.linked, library._final_module = True, llvm.parse_bitcode(code)
+        library.owner = (current.function, tuple(signature.args))
+        library._linking_libraries = [_find(module, function).linked(types) for module, function, types in callees]
+        library._finalized = True
+        return compile_result(
+            typing_context=target_context.typing_context,
+            target_context=target_context,
+            entry_point=Linked(),
+            signature=signature,
+            objectmode=False,
+            lifted=(),
+            fndesc=description,
+            library=library,
+            environment=environment,
+            reload_init=reload_init,
+            referenced_envs=(),
+        )
+
+
+class LinkedCache(FunctionCache):  # type: ignore[misc]
+    """Keeps linked code of a function on disk."""
+
+    _impl_class = _LinkedImplementation
