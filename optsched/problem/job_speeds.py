@@ -67,14 +67,15 @@ class StagePaces:
 class JobSpeeds:
     """The speeds of ``jobs`` i64[k] of an instance. What stands here is of jobs that run at rate 1 wherever they are.
 
-    ``sees_types``, ``sees_nodes``: what their speed depends on. ``is_ordered``: which GPU holds which replica matters.
-    ``communicates``: gangs on several nodes contend for the network (`still`). ``elastic``: they run on any number of GPUs.
+    ``given``: what the instance has of the model. ``sees_types``, ``sees_nodes``: what their speed depends on.
+    ``is_ordered``: which GPU holds which replica matters. ``communicates``: gangs on several nodes contend for the network
+    (`still`). ``elastic``: they run on any number of GPUs.
     """
 
     sees_types = sees_nodes = is_ordered = communicates = elastic = False
 
-    def __init__(self, instance: Instance, jobs: Ints) -> None:
-        self.instance, self.jobs = instance, jobs
+    def __init__(self, instance: Instance, jobs: Ints, given: Any) -> None:
+        self.instance, self.jobs, self.given = instance, jobs, given
 
     @cached_property
     def names(self) -> list[str]:

@@ -7,7 +7,6 @@ one instance that run by it: the readable formulas, and what compiled code is gi
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -16,7 +15,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from optsched.errors import InputError, RowProblem
-from optsched.problem.arrays import Bools
+from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Cluster
 from optsched.registry import Registry
 
@@ -34,19 +33,20 @@ class Made(Protocol):
     def __call__(self, make: Callable[[Any], T], document: Any, field: str) -> T: ...
 
 
-class SpeedModel(ABC):
+class SpeedModel:
     """One way in which jobs get their speed, as an instance is given it. Its name is that under which it is registered.
 
-    ``name``: the argument of `Instance` and the part of an instance file that hold what is ``given``. ``noun``: what one of
-    its profiles is. ``rank``: its place in digests and files, which must not change: later models follow by name.
-    ``document``: the type of its part of a file, for pydantic, with a ``description``; None: files do not mention it.
-    ``limits_types``: it says of GPU types that they are not for a job (`runs_on`). ``closed``: where it is given, a name
-    that no model knows is a slip of the pen.
+    ``name``: the argument of `Instance` and the part of an instance file that hold what is ``given``. ``formulas``: the
+    class of its `speeds`. ``noun``: what one of its profiles is. ``rank``: its place in digests and files, which must not
+    change: later models follow by name. ``document``: the type of its part of a file, for pydantic, with a ``description``;
+    None: files do not mention it. ``limits_types``: it says of GPU types that they are not for a job (`runs_on`).
+    ``closed``: where it is given, a name that no model knows is a slip of the pen.
 
     Raises `InputError` when what is given is not legal.
     """
 
     name: ClassVar[str]
+    formulas: ClassVar[type[JobSpeeds]]
     noun: ClassVar[str] = ""
     rank: ClassVar[int] = LAST
     document: ClassVar[Any] = None
@@ -68,15 +68,14 @@ class SpeedModel(ABC):
             return np.zeros(table.height, dtype=bool)
         return (table["duration"].is_null() & table["profile"].is_in(list(self.names)).fill_null(False)).to_numpy()
 
-    @abstractmethod
-    def speeds(self, instance: Instance, jobs: Any) -> JobSpeeds:
+    def speeds(self, instance: Instance, jobs: Ints) -> JobSpeeds:
         """The speeds of ``jobs`` i64[k], those of the instance that run by it."""
+        return self.formulas(instance, jobs, self.given)
 
     # --- beside jobs -------------------------------------------------------------------------------------------------
 
     def stands_beside(self, others: Sequence[SpeedModel], has_interference: Any) -> None:
         """`InputError` where it cannot be in one instance with something else that is given."""
-        return
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
         """What is not legal of its jobs beyond what holds for all jobs."""
@@ -100,13 +99,12 @@ class SpeedModel(ABC):
 
     def check(self, instance: Instance) -> None:
         """`InputError` where its jobs need something of the instance that is not there."""
-        return
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def to_json(self) -> Any:
         """Its part of an instance file; empty where nothing is given."""
+        return None
 
     @classmethod
     def from_json(cls, document: Any, made: Made) -> Any:

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.problem.arrays import Bools, Ints
-from optsched.problem.instance import Instance
+from optsched.problem.arrays import Bools
 from optsched.problem.job_speeds import JobSpeeds
 from optsched.problem.speed_model import LAST, SPEED_MODELS, SpeedModel
 
@@ -36,13 +35,8 @@ class MissingSpeeds(JobSpeeds):
 class Missing(SpeedModel):
     """Has the jobs that no other model has."""
 
+    formulas = MissingSpeeds
     name, rank = "missing", LAST + 1
 
     def claims(self, table: pl.DataFrame) -> Bools:
         return np.ones(table.height, dtype=np.bool_)
-
-    def speeds(self, instance: Instance, jobs: Ints) -> JobSpeeds:
-        return MissingSpeeds(instance, jobs)
-
-    def to_json(self) -> None:
-        return None

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.arrays import Bools, Floats
 from optsched.problem.cluster import MAX_GPUS
 from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
-from optsched.problem.instance import Instance
 from optsched.problem.job_speeds import JobSpeeds, Nodes, StagePaces
 from optsched.problem.profile import Profile
 from optsched.problem.speed_model import SPEED_MODELS, NamedModel
@@ -48,11 +47,12 @@ class StageSpeeds(JobSpeeds):
     """Between alpha_min and alpha_max of the profile: see `optsched.speeds.stage_graph`."""
 
     sees_nodes = is_ordered = communicates = True
+    given: dict[str, Profile]
 
     @cached_property
     def used(self) -> dict[str, Profile]:
         """The profiles of the jobs, by name."""
-        return {name: self.instance.profiles[name] for name in sorted(set(self.names))}
+        return {name: self.given[name] for name in sorted(set(self.names))}
 
     @cached_property
     def _network(self) -> Network:
@@ -123,6 +123,7 @@ def _alike(network: Network, nodes: npt.NDArray[np.int64]) -> tuple[tuple[Node, 
 class StageProfiles(NamedModel[Profile]):
     """Given by name; a gang has one GPU for each replica of its profile."""
 
+    formulas = StageSpeeds
     name, noun, rank = "profiles", "a stage profile", 2
     description = "what an iteration costs, by name"
     value, entry = Profile, ProfileDocument
@@ -133,6 +134,3 @@ class StageProfiles(NamedModel[Profile]):
 
     def gang(self, name: str) -> int:
         return self.given[name].gpus
-
-    def speeds(self, instance: Instance, jobs: Ints) -> StageSpeeds:
-        return StageSpeeds(instance, jobs)

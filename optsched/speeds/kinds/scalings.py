@@ -70,6 +70,7 @@ class ScalingSpeeds(JobSpeeds):
     """One number for a gang on one node, one for it on several; or one for every placement."""
 
     sees_nodes = communicates = elastic = True
+    given: dict[str, Scaling]
 
     @cached_property
     def _alike(self) -> dict[int, _Alike]:
@@ -88,7 +89,7 @@ class ScalingSpeeds(JobSpeeds):
         return self._sub_batches[self._alike[job]]
 
     def _split(self, name: str, batch: int, gang: int, stated: float) -> tuple[SubBatch, ...]:
-        scaling = self.instance.scalings[name]
+        scaling = self.given[name]
         options = scaling.sub_batches(batch, gang)
         if not scaling.knows_memory:
             return tuple(SubBatch(each.size, each.steps, stated) for each in options)
@@ -100,14 +101,13 @@ class ScalingSpeeds(JobSpeeds):
 
     def split_seconds(self, job: int, option: SubBatch, spans: bool) -> float:
         name, _, gang, _ = self._alike[job]
-        return iteration_seconds(self.instance.scalings[name], option.size, option.steps, gang, spans)
+        return iteration_seconds(self.given[name], option.size, option.steps, gang, spans)
 
     @cached_property
     def _kinds(self) -> dict[_Alike, ScaledKind]:
         first = {key: options[0] for key, options in self._sub_batches.items()}
         return {
-            key: ScaledKind(key[0], self.instance.scalings[key[0]], key[2], each.size, each.steps)
-            for key, each in first.items()
+            key: ScaledKind(key[0], self.given[key[0]], key[2], each.size, each.steps) for key, each in first.items()
         }
 
     def kind(self, job: int) -> ScaledKind:
@@ -154,7 +154,7 @@ class ScalingSpeeds(JobSpeeds):
 
     def _computing(self, job: int, chosen: SubBatch) -> float:
         # s C(m): an iteration without communication, by the formula; inf where a measured scaling has none to say it
-        scaling = self.instance.scalings[self._alike[job][0]]
+        scaling = self.given[self._alike[job][0]]
         once = scaling.compute + scaling.per_sample * chosen.size
         return chosen.steps * once if once > 0 else math.inf
 
@@ -184,6 +184,7 @@ class ScalingSpeeds(JobSpeeds):
 class ScalingProfiles(NamedModel[Scaling]):
     """Given by name, for jobs with a ``batch_size``; they need not state their memory where that of a sub-batch is known."""
 
+    formulas = ScalingSpeeds
     name, noun, rank = "scalings", "a scaling profile", 4
     description = "seconds of an iteration by batch, replicas and placement, by profile"
     value, entry = Scaling, ScalingDocument
@@ -191,9 +192,6 @@ class ScalingProfiles(NamedModel[Scaling]):
     @classmethod
     def make(cls, document: dict[str, Any]) -> Scaling:
         return Scaling.from_json(document)
-
-    def speeds(self, instance: Instance, jobs: Ints) -> ScalingSpeeds:
-        return ScalingSpeeds(instance, jobs)
 
     def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
         return [*super().digest(instance, names), instance.table["batch_size"].to_list()]

@@ -66,6 +66,7 @@ class TaskSpeeds(JobSpeeds):
 class IterationsOfTasks(NamedModel[IterationTasks]):
     """Given by name. Where there are some, every job of the instance has them, and GPUs are shared."""
 
+    formulas = TaskSpeeds
     name, noun, rank = "tasks", "the tasks of an iteration", 3
     description = "what an iteration is made of, by name, for jobs simulated task by task"
     value, entry = IterationTasks, TasksDocument
@@ -124,6 +125,3 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
     def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
         cost = instance.contention
         return [*super().digest(instance, names), None if cost is None else cost.to_json()]
-
-    def speeds(self, instance: Instance, jobs: Ints) -> TaskSpeeds:
-        return TaskSpeeds(instance, jobs)

@@ -36,18 +36,18 @@ class TableSpeeds(JobSpeeds):
     """The rates of the table, of the slowest type of a gang."""
 
     sees_types = True
+    given: Throughputs
 
     @cached_property
     def _rows(self) -> tuple[Ints, Floats, Floats]:
         # (row of each job, together[K, T], spread[K, T]) of K different (job type, gang size); 0: the table knows nothing
-        types, table = self.instance.cluster.gpu_types, self.instance.throughputs
-        assert table is not None
+        types = self.instance.cluster.gpu_types
         kinds = list(zip(self.names, self.instance.gpus[self.jobs].tolist(), strict=True))
         number = {kind: k for k, kind in enumerate(dict.fromkeys(kinds))}
         together, spread = np.zeros((len(number), len(types))), np.zeros((len(number), len(types)))
         for (job_type, gang), k in number.items():
             for t, gpu in enumerate(types):
-                found = table.get(job_type, gpu, gang)
+                found = self.given.get(job_type, gpu, gang)
                 if found is not None:
                     together[k, t], spread[k, t] = found.together, found.over_nodes
         return np.array([number[kind] for kind in kinds], dtype=np.int64), together, spread
@@ -117,6 +117,7 @@ class TableSpeeds(JobSpeeds):
 class ThroughputTable(SpeedModel):
     """One table, of which an instance keeps the job types that it uses. GPU types where it says zero are not for a job."""
 
+    formulas = TableSpeeds
     name, noun, rank = "throughputs", "a job type of the throughput table", 1
     document = dict[str, list[ThroughputDocument]]
     description = "speeds by job type and GPU type"
@@ -133,9 +134,6 @@ class ThroughputTable(SpeedModel):
 
     def used_by(self, names: Collection[str]) -> Self:
         return self if self.given is None else type(self)(self.given.restricted(names))
-
-    def speeds(self, instance: Instance, jobs: Ints) -> TableSpeeds:
-        return TableSpeeds(instance, jobs)
 
     def to_json(self) -> dict[str, Any]:
         return {} if self.given is None else self.given.to_json()
