@@ -40,8 +40,10 @@ __all__ = [
     "without_interpreting",
 ]
 
-# CPU seconds that a function may run interpreted before it is compiled: about what that costs, from nothing and from disk.
+# CPU seconds that a function may run interpreted before it is compiled: about what that costs, from nothing and from disk,
+# where it and what it calls have that many bytes of code and more; in proportion to them where they have less.
 PRICE, PRICE_ON_DISK = 4.0, 0.5
+FULL_PRICE, LEAST_PRICE = 10_000, 1_000  # bytes; a function without any costs something, too
 # Asking for CPU time takes longer than a short call: the next ones are taken to be as long.
 SHORT, UNASKED = 0.005, 7
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
@@ -113,6 +115,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     inner = False
     interpreted: bool | Callable[..., bool] = True
     _machine_code = False  # can Python call any?
+    _direct = False  # and does it take no functions, which are to be prepared?
     _cache: Any
     _linked_cache: Any = None
     _paid = 0.0
@@ -122,6 +125,8 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     def __call__(self, *arguments: Any) -> Any:
         if self.interpreted and _spent.depth and not self.declared:
             return self.py_func(*arguments)
+        if self._direct:
+            return super().__call__(*arguments)
         if not self.runs_compiled(*arguments):
             return self._interpret(arguments)
         for each in (self, *arguments):
@@ -143,7 +148,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
             return True
         if arguments and callable(self.interpreted) and not self.interpreted(*arguments):
             return True
-        if _spent.impatient or self._paid >= (PRICE_ON_DISK if self._on_disk() else PRICE):
+        if _spent.impatient or self._paid >= self._share() * (PRICE_ON_DISK if self._on_disk() else PRICE):
             return True
         return sum(a.size for a in arguments if isinstance(a, np.ndarray)) > LARGE
 
@@ -164,6 +169,14 @@ class Function(CPUDispatcher):  # type: ignore[misc]
             else:
                 self._unasked -= 1
             self._paid += self._lately
+
+    def _share(self) -> float:
+        # Of the full price. Its code does not change, so the answer is kept.
+        found = self.__dict__.get("_shared")
+        if found is None:
+            size = sum(len(each.py_func.__code__.co_code) for each in _called(self))
+            found = self.__dict__["_shared"] = min(LEAST_PRICE + size, FULL_PRICE) / FULL_PRICE
+        return float(found)
 
     def _on_disk(self) -> bool:
         # Asked until it is compiled, so the answer is kept; what another process compiles meanwhile is found by loading it.
@@ -211,6 +224,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         else:
             super().add_overload(cres)
             self._machine_code = True
+            self._direct = not self.inner and not any(isinstance(each, types.Callable) for each in cres.signature.args)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """As numba's: called by compiled code, in its only form where one is declared.
@@ -237,6 +251,22 @@ class Function(CPUDispatcher):  # type: ignore[misc]
             with kept_in(folder):
                 self.enable_caching()
                 self._linked_cache = LinkedCache(self.py_func)
+
+
+def _called(function: Function) -> set[Function]:
+    """The function and those that it calls by their names in its module or around it, directly or not."""
+    seen, todo = {function}, [function]
+    while todo:
+        plain = todo.pop().py_func
+        code = plain.__code__
+        known = plain.__globals__ | dict(
+            zip(code.co_freevars, (c.cell_contents for c in plain.__closure__ or ()), strict=True)
+        )
+        for callee in map(known.get, code.co_names + code.co_freevars):
+            if isinstance(callee, Function) and callee not in seen:
+                seen.add(callee)
+                todo.append(callee)
+    return seen
 
 
 FUNCTIONS: list[Function] = []  # of the modules imported so far
