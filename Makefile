@@ -62,8 +62,9 @@ notebooks: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds tests/benchmarks
 
+# what is long, and every property again on examples that nobody has seen
 study: $(STAMP)
-	$(BIN)/pytest -q -m study --durations=20 tests
+	$(BIN)/pytest -q -m 'study or hypothesis' --hypothesis-profile=explore --durations=20 tests
 
 # WHOLE=1: every road with all its dependencies, some minutes more
 install-check: $(STAMP)

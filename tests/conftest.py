@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, settings
 
-# CI machines are shared and slow: no deadlines; derandomised, so that a failure is the same failure tomorrow.
+# CI machines are shared and slow: no deadlines. By default derandomised, so that a failure is the same failure tomorrow;
+# `make study` explores: every time other examples, and what reproduces a failure is printed.
 settings.register_profile(
     "optsched", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("explore", settings.get_profile("optsched"), derandomize=False, print_blob=True)
 settings.load_profile("optsched")
 
 

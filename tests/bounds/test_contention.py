@@ -11,9 +11,10 @@ from optsched.policies.simulate import simulate
 OBJECTIVES = ("total_flow_time", "total_completion_time", "makespan")
 
 
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 6), marks=pytest.mark.study)])
 @pytest.mark.parametrize("policy", ["fifo:skip=true+first-fit", "srtf+random", "sjf-bsbf"])
-def test_bounds_hold_and_are_those_without_contention(policy: str) -> None:
-    for seed in range(6):
+def test_bounds_hold_and_are_those_without_contention(policy: str, seeds: range) -> None:
+    for seed in seeds:
         made = random_contending_instance(seed)
         run = simulate(made, policy)
         for objective in OBJECTIVES:

@@ -65,9 +65,10 @@ def below_the_optimum(first: int, count: int) -> tuple[int, float]:
     return tight, worst
 
 
-def test_no_bound_is_above_the_optimum() -> None:
-    tight, worst = below_the_optimum(0, 30)
-    assert tight >= 6  # and they are not below it for no reason
+@pytest.mark.parametrize("count", [12, pytest.param(30, marks=pytest.mark.study)])
+def test_no_bound_is_above_the_optimum(count: int) -> None:
+    tight, worst = below_the_optimum(0, count)
+    assert tight >= count // 5  # and they are not below it for no reason
     assert worst < 4
 
 
@@ -93,11 +94,12 @@ def test_the_optimum_by_hand() -> None:
     assert TaskOptimum(pair, "makespan").value == 6
 
 
-def test_no_random_schedule_is_better_where_the_search_is_exact() -> None:
+@pytest.mark.parametrize("count", [9, pytest.param(24, marks=pytest.mark.study)])
+def test_no_random_schedule_is_better_where_the_search_is_exact(count: int) -> None:
     """Schedules made by other code, with idle GPUs and messages that wait."""
     rng = np.random.default_rng(3)
     looked = 0
-    for seed in range(24):
+    for seed in range(count):
         instance = tiny(seed)
         if instance.contention is None or int((instance.gpus > 1).sum()) > 1:
             continue
@@ -106,7 +108,7 @@ def test_no_random_schedule_is_better_where_the_search_is_exact() -> None:
         for eager in (1.0, 0.9, 0.5):
             ends = TaskRun(instance, random_choices(rng, eager)).completions()
             assert objective_value(instance, "total_flow_time", ends) >= best
-    assert looked > 8
+    assert looked > count // 3
 
 
 def test_the_best_bound_is_one_of_them() -> None:

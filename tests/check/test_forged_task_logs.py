@@ -49,10 +49,15 @@ def _is_right(true: str, rules: set[str], harmless: bool) -> bool:
     return true == "close" or bool(rules) == (true == "illegal")
 
 
-def test_forged_task_logs_are_refused_unless_they_are_legal(tmp_path: Path) -> None:
-    tally = judge(1, 60, 10, tmp_path)
-    assert tally["illegal"] > 350
-    assert tally["legal"] > 30
+@pytest.mark.parametrize(
+    ("count", "illegal", "legal"), [(24, 139, 12), pytest.param(60, 350, 30, marks=pytest.mark.study)]
+)
+def test_forged_task_logs_are_refused_unless_they_are_legal(
+    count: int, illegal: int, legal: int, tmp_path: Path
+) -> None:
+    tally = judge(1, count, 10, tmp_path)
+    assert tally["illegal"] > illegal
+    assert tally["legal"] > legal
 
 
 @pytest.mark.parametrize("seed", range(16))

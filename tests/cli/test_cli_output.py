@@ -21,15 +21,25 @@ def shell(command: str) -> tuple[str, str, int]:
     return done.stdout, done.stderr, done.returncode
 
 
+MORE = pytest.mark.study  # every one is a process or two of its own: the default run has one of each way to write
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize("arguments", ["run {small} -p fifo", "run {small} -p fifo --json", "list models", "--help"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "run {small} -p fifo",
+        "--help",
+        *(pytest.param(words, marks=MORE) for words in ("run {small} -p fifo --json", "list models")),
+    ],
+)
 def test_a_full_disk_is_one_line_and_exit_2(arguments: str, small: Path) -> None:
     _, err, code = shell(f"{PROGRAM} {arguments.format(small=small)} > /dev/full")
     assert err == "optsched: cannot write to stdout: No space left on device\n"
     assert code == 2
 
 
-@pytest.mark.parametrize("arguments", ["list instances", "bound {small}"])
+@pytest.mark.parametrize("arguments", ["list instances", pytest.param("bound {small}", marks=MORE)])
 def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, small: Path) -> None:
     # true reads nothing: whatever is written then has no reader
     _, err, code = shell(f"{PROGRAM} {arguments.format(small=small)} | true")

@@ -31,5 +31,8 @@ def test_what_is_installed_for_the_tests_serves_a_run_but_not_the_other_way_roun
     assert installed(tree, "test", tmp_path) == [".[test,dev]"] * 2
     (tmp_path / ".installed").touch()
     assert installed(tree, "test", tmp_path) == []
-    os.utime(tree / "pyproject.toml")
+    later = (
+        tmp_path / ".installed"
+    ).stat().st_mtime + 10  # clocks of file systems are coarse: now may be the same moment
+    os.utime(tree / "pyproject.toml", (later, later))
     assert installed(tree, "run", tmp_path) == [".", "."]

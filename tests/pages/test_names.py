@@ -15,6 +15,7 @@ import optsched
 from optsched.cli import app
 from optsched.cli.catalogue import KINDS
 from optsched.policies.specification import specify
+from optsched.simulation.policy import Use, uses_of
 from pages.page import README, ROOT, Block, Page, logical_lines, name_of, page_files
 
 EVERY = pytest.mark.parametrize("page", [*map(Page, page_files())], ids=lambda page: name_of(page.path))
@@ -115,20 +116,30 @@ def test_a_ratio_that_a_snippet_prints_is_shown_or_says_to_what_it_is(page: Page
 def classes(line: str) -> set[str]:
     """The classes of schedules that the policies of a command make: those that fork jobs make one of their own."""
     chosen = [specify(word).policy for before, word in pairwise(shlex.split(line)) if before == "-p"]
-    return {"forking" if hasattr(policy, "assign") else "gang" for policy in chosen}
+    return {"forking" if Use.COPIES in uses_of(policy) else "gang" for policy in chosen}
+
+
+def runs_of_several_classes(page: Page) -> list[tuple[str, Block, set[str]]]:
+    """What stands before, what is shown after, and the classes, of every command that runs policies of several ones."""
+    found, before = [], 0
+    for block, after in pairwise([*page.blocks, Block("text", "", 0, 0)]):
+        lines = logical_lines(block.text) if block.language == "bash" else []
+        several = [classes(line) for line in lines if line.startswith("optsched run ")]
+        found += [(page.text[before : block.start], after, each) for each in several if len(each) > 1]
+        before = block.end
+    return found
 
 
 @EVERY
 def test_runs_of_several_classes_are_shown_beside_bounds_of_their_own(page: Page) -> None:
-    before = 0
-    for block, after in pairwise([*page.blocks, Block("text", "", 0, 0)]):
-        lines = logical_lines(block.text) if block.language == "bash" else []
-        for several in (classes(line) for line in lines if line.startswith("optsched run ")):
-            if len(several) > 1:
-                assert after.language == "text", "a ratio that nobody sees needs no words"
-                assert all(f"class {each}" in " ".join(after.text.split()) for each in several)
-                assert "bound of its own class" in " ".join(page.text[before : block.start].split())
-        before = block.end
+    for before, after, several in runs_of_several_classes(page):
+        assert after.language == "text", "a ratio that nobody sees needs no words"
+        assert all(f"class {each}" in " ".join(after.text.split()) for each in several)
+        assert "bound of its own class" in " ".join(before.split())
+
+
+def test_there_are_pages_of_whom_that_is_asked() -> None:
+    assert any(runs_of_several_classes(Page(path)) for path in page_files())
 
 
 @EVERY

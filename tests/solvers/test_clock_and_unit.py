@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -86,7 +87,9 @@ class Found:
     gap: float | None
 
 
-def found(instance: Instance, objective: str, model: str | None) -> Found | str:
+@cache
+def found(build: Build, clock: float, unit: float, objective: str, model: str | None) -> Found | str:
+    instance = build(clock, unit)
     try:
         solution = solve(instance, objective, model=model)
     except InputError as error:
@@ -109,8 +112,8 @@ def some(build: Build, model: str | None) -> tuple[int, int]:
 @pytest.mark.parametrize("build", BUILDS)
 def test_no_clock_changes_what_is_found(build: Build, model: str | None) -> None:
     for k in some(build, model):
-        here = found(build(0.0, 1.0), OBJECTIVES[k], model)
-        assert found(build(SHIFTS[k % len(SHIFTS)], 1.0), OBJECTIVES[k], model) == here
+        here = found(build, 0.0, 1.0, OBJECTIVES[k], model)
+        assert found(build, SHIFTS[k % len(SHIFTS)], 1.0, OBJECTIVES[k], model) == here
 
 
 @pytest.mark.study
@@ -119,11 +122,11 @@ def test_no_clock_changes_what_is_found(build: Build, model: str | None) -> None
 def test_no_clock_changes_anything_on_any_model_and_objective(build: Build, model: str | None) -> None:
     for objective in OBJECTIVES:
         for unit in (1.0, *WHOLE):
-            here = found(build(0.0, unit), objective, model)
+            here = found(build, 0.0, unit, objective, model)
             for shift in SHIFTS:
                 if shift + unit == shift + 1.5 * unit:
                     continue  # a clock that does not hold these times
-                assert found(build(shift, unit), objective, model) == here, (objective, unit, shift)
+                assert found(build, shift, unit, objective, model) == here, (objective, unit, shift)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -131,7 +134,7 @@ def test_no_clock_changes_anything_on_any_model_and_objective(build: Build, mode
 def test_no_unit_changes_what_is_found(build: Build, model: str | None) -> None:
     for k in some(build, model):
         objective, unit = OBJECTIVES[k], WHOLE[(k + MODELS.index(model)) % len(WHOLE)]
-        here, there = found(build(0.0, 1.0), objective, model), found(build(0.0, unit), objective, model)
+        here, there = (found(build, 0.0, scale, objective, model) for scale in (1.0, unit))
         if isinstance(here, str) or isinstance(there, str):
             assert here == there
             continue

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,21 +141,26 @@ def test_mips_have_no_duals() -> None:
         session.duals()
 
 
-def test_node_limit_gives_an_interval_and_the_same_one_again() -> None:
+@cache
+def hard() -> tuple[LinearProgram, Any]:
+    """A program of some hundred nodes, and how it is solved without any help."""
     program = knapsack(3, n=40, m=12)
+    return program, Session(program).solve()
+
+
+def test_node_limit_gives_an_interval_and_the_same_one_again() -> None:
+    program, final = hard()
     first = Session(program).solve(node_limit=3)
     again = Session(program).solve(node_limit=3)
     assert first.status == "limit"
     assert first.value < first.bound
     assert (first.value, first.bound, first.iterations) == (again.value, again.bound, again.iterations)
-    final = Session(program).solve()
     assert first.value <= final.value + 1e-6 <= first.bound + 1e-6
     assert final.status == "optimal"
 
 
 def test_mip_start_is_used_completed_and_kept() -> None:
-    program = knapsack(3, n=40, m=12)
-    optimum = Session(program).solve()
+    program, optimum = hard()
     session = Session(program)
     known = np.arange(40) < 30
     session.mip_start(optimum.x, known)
@@ -164,14 +171,14 @@ def test_mip_start_is_used_completed_and_kept() -> None:
 
 
 def test_a_known_step_rounds_the_bound_and_ends_the_proof_sooner() -> None:
-    program = knapsack(3, n=40, m=12)
+    program, knowing = hard()
     assert program.objective_step == 1
     blind = LinearProgram.from_arrays(
         program.c + 1e-9, program.A, program.row_lower, program.row_upper,
         upper=program.upper, integrality=program.integrality, sense=-1,
     )  # fmt: skip
     assert blind.objective_step is None
-    knowing, not_knowing = Session(program).solve(), Session(blind).solve()
+    not_knowing = Session(blind).solve()
     assert knowing.bound == round(knowing.value)
     assert knowing.nodes < not_knowing.nodes
     told = Session(blind).solve(objective_step=1)
