@@ -28,8 +28,9 @@ from optsched.problem.profile import Profile
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations, paces
 from optsched.speeds.network import Network
+from optsched.speeds.speed_tables import tables_of
 from optsched.speeds.stage_graph import iteration_time
-from optsched.speeds.stage_tables import profile_pace, tables
+from optsched.speeds.stage_pace import profile_pace
 
 MAPPINGS = 50_000  # of one profile to one vector: about a second
 
@@ -160,7 +161,7 @@ def best_mapping(profile: Profile, network: Network, vector: Mode) -> tuple[Mode
 
     By exhaustion: exponential in the number of stages; `InputError` beyond `MAPPINGS`.
     """
-    table = tables([profile], np.array([0], dtype=np.int64), network)
+    table = tables_of([profile], np.array([0], dtype=np.int64), network)
     best, fastest = None, np.inf
     for tried, mapping in enumerate(mappings(tuple(stage.replicas for stage in profile.stages), vector)):
         if tried == MAPPINGS:

@@ -33,7 +33,7 @@ from optsched.simulation.instant import end_of_instant
 from optsched.simulation.kernel import apply_events, next_time
 from optsched.simulation.ordered import ASKED, FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, THRASHING, Site, State
-from optsched.speeds.speed_tables import pace
+from optsched.speeds.speed_tables import is_timed, pace
 
 Floats = npt.NDArray[np.float64]
 
@@ -138,7 +138,7 @@ def offer(place: Any, s: State, site: Site, question: Question, j: int, row: int
     site.random[0] = before
     if entries == 0:
         return np.inf
-    if site.tables.profile[j] < 0 and site.tables.row[j] == -1:
+    if is_timed(site.tables, j):
         return 1.0
     return float(pace(site.tables, j, job.gpus, s.out[POOL], s.out[COUNT]))
 

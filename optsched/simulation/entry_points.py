@@ -20,6 +20,7 @@ from optsched.simulation.placing import SIGNATURE, TABLES
 from optsched.simulation.records import WAITING
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Ints, Site, State, grown
 from optsched.speeds import speed_tables
+from optsched.speeds.speed_records import NO_ROW
 
 INDEX, TIME, ARRAY = types.int64, types.float64, types.int64[::1]
 
@@ -104,6 +105,8 @@ class EntryPoints:
         self._pools, self._size = list(state.pools), state.pools[SIZE]
         self._pool, self._count = state.out[POOL], state.out[COUNT]
         self._gpus: list[int] = state.jobs["gpus"].tolist()
+        speeds = site.tables.jobs
+        self._timed: list[bool] = ((speeds["profile"] < 0) & (speeds["row"] == NO_ROW)).tolist()
         self._kind: list[int] = state.jobs["kind"].tolist()
         self._eligible = list(site.eligible)
         self.lists = JobLists(state.jobs["nth"], state.jobs["status"])
@@ -160,10 +163,9 @@ class EntryPoints:
 
     def pace(self, job: int) -> float:
         """Seconds that a unit of work of ``job`` takes on the entries in ``out``."""
-        tables = self.site.tables
-        if tables.profile[job] < 0 and tables.row[job] == -1:
+        if self._timed[job]:
             return 1.0
-        return float(_entry(_pace)(tables, job, self._gpus[job], self._pool, self._count))
+        return float(_entry(_pace)(self.site.tables, job, self._gpus[job], self._pool, self._count))
 
     def grow(self) -> None:
         """Twice the room in the log."""

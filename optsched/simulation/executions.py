@@ -39,7 +39,7 @@ from optsched.simulation.queues import (
 )
 from optsched.simulation.records import DONE, NOBODY, RUNNING
 from optsched.simulation.state import COUNT, FREE, NUMBER, POOL, Site, State
-from optsched.speeds.speed_tables import pace
+from optsched.speeds.speed_tables import is_timed, pace
 
 
 @njit(**INNER)
@@ -103,7 +103,7 @@ def _take(s: State, site: Site, neighbours: Any, interfaces: Any, j: int, x: int
     # The GPUs chosen, and how fast it runs there.
     run = s.executions[x]
     # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
-    timed = site.tables.profile[j] < 0 and site.tables.row[j] == -1
+    timed = is_timed(site.tables, j)
     if neighbours is None:
         _take_counted(s, j, x, entries)
         apart = 0

@@ -11,10 +11,9 @@ import numpy as np
 
 from optsched.compiled import njit, types
 from optsched.simulation.gpu_placing import SharedRule
-from optsched.speeds.speed_tables import pack
-from optsched.speeds.stage_tables import tables
+from optsched.speeds.speed_tables import tables_of
 
-TABLES = numba.typeof(pack(tables([], np.zeros(0, dtype=np.int64), None)))
+TABLES = numba.typeof(tables_of([], np.zeros(0, dtype=np.int64), None))
 # place(job, gpus, free[P], size[P], eligible[P], random[1], tables, out_node[W], out_count[W]) -> entries, 0: no place
 SIGNATURE = types.int64(
     types.int64,
@@ -36,9 +35,9 @@ class Placement:
     ``place(job, gpus, free, size, eligible, random, tables, out_node, out_count)`` writes which nodes give how many GPUs
     and returns the number of entries, 0 when the gang has to wait. The entries hold the replicas of a job with a profile
     in order, stage after stage (a node may appear in several); such a rule may look at ``tables``
-    (`optsched.speeds.speed_tables`). It is compiled with `SIGNATURE`, must depend on nothing else, must not change ``free``,
-    and must be monotone: what fits stays possible when more GPUs are free. Whether a job fits must depend on its gang and
-    its eligible nodes alone.
+    (`optsched.speeds.speed_records`). It is compiled with `SIGNATURE`, must depend on nothing else, must not change
+    ``free``, and must be monotone: what fits stays possible when more GPUs are free. Whether a job fits must depend on its
+    gang and its eligible nodes alone.
     ``pooled``: the rule never looks at nodes, so that alike nodes are one pool (GPUs get their names after the run), where
     no job's speed depends on its nodes.
     ``any_free``: a gang fits whenever as many eligible GPUs are free: an assumption of theorems on gangs.

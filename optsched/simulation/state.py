@@ -31,7 +31,8 @@ from optsched.simulation.records import (
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.interface_sharing import CommunicationTables, communicating, communication_tables
-from optsched.speeds.speed_tables import SpeedTables, speed_tables
+from optsched.speeds.speed_records import SpeedTables
+from optsched.speeds.speed_tables import speed_tables
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

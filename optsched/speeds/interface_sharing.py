@@ -36,8 +36,9 @@ from optsched.compiled import njit
 from optsched.errors import InputError
 from optsched.heap import KERNEL
 from optsched.problem.instance import Instance
-from optsched.speeds.speed_tables import SpeedTables, pack, stage_tables, stages_of
-from optsched.speeds.stage_tables import profile_pace
+from optsched.speeds.speed_records import SpeedTables
+from optsched.speeds.speed_tables import stage_tables
+from optsched.speeds.stage_pace import profile_pace
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -141,7 +142,7 @@ def communication_tables(instance: Instance) -> CommunicationTables:
     computing = np.full((instance.n, max(map(len, seconds.values()), default=1)), np.inf)
     for j, each in seconds.items():
         computing[j, : len(each)] = each
-    still = pack(stage_tables(instance, still=True))
+    still = stage_tables(instance, still=True)
     shares = CommunicationShares(instance)
     return CommunicationTables(computing, still, np.array([shares.latency, shares.step]))
 
@@ -151,7 +152,7 @@ def communication_share(t: CommunicationTables, job: int, option: int, pace: flo
     """p of ``job`` on these entries on several nodes, where a unit takes ``pace`` seconds with sub-batch ``option``."""
     still = t.computing[job, option]
     if np.isnan(still):
-        still = profile_pace(stages_of(t.still), t.still.profile[job], pool, count)
+        still = profile_pace(t.still, t.still.jobs[job].profile, pool, count)
     return float(max(0.0, pace - still - t.numbers[0]) / pace)
 
 

@@ -1,87 +1,36 @@
-"""Everything that decides how fast a job runs where, packed into a few arrays for compiled code.
-
-A job runs at rate 1 (duration), at the speed of its stage profile on its placement (`optsched.speeds.stage_tables`), at the
-speed of its GPU types (`optsched.speeds.type_speeds`, the readable form), or at that of its scaling profile, which is one of
-two numbers (together, spread: rows as of a throughput table, alike for all types) or measured placement by placement
-(`optsched.speeds.scaled_jobs`, the readable form). Compiled functions get arrays one by one, at several words each: two
-arrays that hold all tables end to end are cheap to hand on, and `stages_of` takes them apart again where a profile is
-looked at.
-"""
+"""The speeds of an instance as tables (`optsched.speeds.speed_records`), and what a unit of work takes by them, compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.job_speeds import PlacementPaces, StagePaces, TypePaces
+from optsched.problem.profile import Profile
 from optsched.speeds.network import Network
-from optsched.speeds.stage_tables import StageTables, profile_pace, tables
+from optsched.speeds.speed_records import (
+    BY_PLACEMENT,
+    EDGE,
+    GROUP,
+    JOB_SPEED,
+    KNOWN,
+    NO_ROW,
+    PLACE,
+    PROFILE,
+    STAGE,
+    SpeedTables,
+    room,
+)
+from optsched.speeds.stage_graph import alpha_min, pair_bytes, pipeline_factor, ring_bytes
+from optsched.speeds.stage_pace import profile_pace
 
-# ``ints`` begins with where each of these ends, in ``ints`` or in ``floats``, then the shape of the scratch room and T.
-INTS = ("stage_first", "replicas", "edge_first", "tail", "head", "group_first", "group_node", "group_size", "scratch")
-FLOATS = ("fastest", "factor", "compute", "ring", "inner", "pair", "intra", "cross", "scratch_seconds")
-ROWS, COLUMNS, TYPES = (len(INTS) + len(FLOATS) + k for k in range(3))
-HEADER = TYPES + 1
-# Measured kinds stand behind the stages: in ``ints`` their number C, the width W of the table by nodes, where the ids of
-# each begin [C + 1], the ids; in ``floats`` the seconds of the ids, then those by number of nodes [C, W].
-MEASURED_INTS, MEASURED_FLOATS = len(INTS) - 1, len(INTS) + len(FLOATS) - 1
 DIGITS = 18  # of a placement in an int64
-
-
-class SpeedTables(NamedTuple):
-    """n jobs, P pools of GPUs, K rows of the throughput table and of scalings by formula, T GPU types."""
-
-    profile: Ints  # i64[n]: of a job that runs by stages, else -1
-    row: Ints  # i64[n]: of a job that runs at the speed of its GPU types or formula; -2 - its measured kind; else -1
-    pool_type: Ints  # i64[P]
-    seconds: Floats  # f64[2 K T]: a unit of work of row k on type t together, then spread
-    ints: Ints
-    floats: Floats
-
-
-def pack(
-    stages: StageTables,
-    row: Ints | None = None,
-    pool_type: Ints | None = None,
-    seconds: Floats | None = None,
-    placements: Sequence[PlacementPaces] = (),
-) -> SpeedTables:
-    """The tables in few arrays. ``seconds`` f64[2, K, T], as `SpeedTables.seconds`; none where only stages count."""
-    whole = [np.ravel(getattr(stages, name)) for name in INTS]
-    real = [np.ravel(getattr(stages, name)) for name in FLOATS]
-    ends = HEADER + np.cumsum([part.size for part in whole])
-    types = 1 if seconds is None else seconds.shape[2]
-    header = np.concatenate([ends, np.cumsum([part.size for part in real]), stages.scratch.shape, [types]])
-    ids, by_id, by_nodes = _measured(placements)
-    return SpeedTables(
-        profile=stages.profile,
-        row=np.full(stages.profile.size, -1, dtype=np.int64) if row is None else row,
-        pool_type=np.zeros(stages.intra.size, dtype=np.int64) if pool_type is None else pool_type,
-        seconds=np.zeros(0) if seconds is None else np.ravel(seconds),
-        ints=np.concatenate([header, *whole, ids]).astype(np.int64),
-        floats=np.concatenate([*real, by_id, by_nodes]).astype(np.float64),
-    )
-
-
-def _measured(placements: Sequence[PlacementPaces]) -> tuple[Ints, Floats, Floats]:
-    # (C, W, where the ids of each begin, the ids), their seconds, seconds by number of nodes: see MEASURED_INTS
-    by_nodes = [each for form in placements for each in form.by_nodes]
-    if not by_nodes:
-        return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
-    widest = max(map(len, by_nodes))
-    listed = [sorted(each.items()) for form in placements for each in form.by_id]
-    first = np.cumsum([0, *map(len, listed)])
-    every = [pair for pairs in listed for pair in pairs]
-    ids = np.array([len(by_nodes), widest, *first, *(key for key, _ in every)], dtype=np.int64)
-    # the last number stands for more nodes than the gang can be on: never asked for
-    filled = [[*each, *[np.inf] * (widest - len(each))] for each in by_nodes]
-    return ids, np.array([seconds for _, seconds in every]), np.ravel(np.array(filled))
 
 
 def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTables:
@@ -89,86 +38,107 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
 
     Raises `InputError` when a profile is missing, or the cluster does not state the bandwidths that it needs.
     """
-    cluster = instance.cluster
-    node_type = cluster.node_type.copy() if pool_node is None else cluster.node_type[pool_node]
-    row, seconds = np.full(instance.n, -1, dtype=np.int64), np.zeros((2, 0, len(cluster.gpu_types)))
-    placements: list[PlacementPaces] = []
+    tables = stage_tables(instance)
+    seconds, known = [np.zeros((2, 0, len(instance.cluster.gpu_types)))], list[tuple[int, float]]()
     for speeds in instance.speeds:
         for form in speeds.compiled():
-            jobs, own = speeds.jobs[form.row >= 0], form.row[form.row >= 0]
+            jobs, row = speeds.jobs[form.row >= 0], form.row[form.row >= 0]
             if isinstance(form, TypePaces):
-                row[jobs] = own + seconds.shape[1]
-                seconds = np.concatenate([seconds, form.seconds], axis=1)
+                tables.jobs["row"][jobs] = row + sum(each.shape[1] for each in seconds)
+                seconds.append(form.seconds)
             elif isinstance(form, PlacementPaces):
-                row[jobs] = -2 - own - sum(len(each.by_nodes) for each in placements)
-                placements.append(form)
-    return pack(stage_tables(instance), row, node_type, seconds, placements)
+                listed = _listed(form)
+                ends = len(known) + np.cumsum([0, *map(len, listed)])
+                tables.jobs["row"][jobs] = BY_PLACEMENT
+                tables.jobs["first"][jobs], tables.jobs["last"][jobs] = ends[row], ends[row + 1]
+                known += [pair for pairs in listed for pair in pairs]
+    node_type = instance.cluster.node_type if pool_node is None else instance.cluster.node_type[pool_node]
+    places = tables.places if tables.places.size == node_type.size else np.zeros(node_type.size, dtype=PLACE)
+    places["type"] = node_type
+    return tables._replace(places=places, seconds=np.concatenate(seconds, axis=1), known=np.array(known, dtype=KNOWN))
 
 
-def stage_tables(instance: Instance, *, still: bool = False) -> StageTables:
-    """The stage profiles of an instance; ``still``: with infinitely fast interfaces."""
-    row, profiles = np.full(instance.n, -1, dtype=np.int64), list[Any]()
+def _listed(form: PlacementPaces) -> list[list[tuple[int, float]]]:
+    # of every row its records, by id
+    return [
+        sorted([*by_id.items(), *((-k - 1, seconds) for k, seconds in enumerate(by_nodes))])
+        for by_id, by_nodes in zip(form.by_id, form.by_nodes, strict=True)
+    ]
+
+
+def stage_tables(instance: Instance, *, still: bool = False) -> SpeedTables:
+    """What they say of jobs with stages alone; ``still``: with infinitely fast interfaces."""
+    row, profiles = np.full(instance.n, -1, dtype=np.int64), list[Profile]()
     for speeds in instance.speeds:
         for form in speeds.compiled() if speeds.is_ordered else ():
             if isinstance(form, StagePaces):
                 row[speeds.jobs] = form.row + len(profiles)
                 profiles += form.profiles
     if not profiles:
-        return tables([], row, None)
+        return tables_of([], row, None)
     network = Network.of(instance.cluster)
-    return tables(profiles, row, network.still if still else network)
+    return tables_of(profiles, row, network.still if still else network)
 
 
-@njit(**KERNEL)
-def stages_of(t: SpeedTables) -> StageTables:
-    """The tables of the stage profiles: views into the packed arrays, nothing is copied."""
-    i, f = t.ints, t.floats
-    rows, columns = i[ROWS], i[COLUMNS]
-    return StageTables(
-        t.profile,
-        f[: i[9]],
-        f[i[9] : i[10]],
-        i[HEADER : i[0]],
-        i[i[0] : i[1]],
-        f[i[10] : i[11]],
-        f[i[11] : i[12]],
-        f[i[12] : i[13]],
-        i[i[1] : i[2]],
-        i[i[2] : i[3]],
-        i[i[3] : i[4]],
-        f[i[13] : i[14]],
-        f[i[14] : i[15]],
-        f[i[15] : i[16]],
-        i[i[4] : i[5]],
-        i[i[5] : i[6]],
-        i[i[6] : i[7]],
-        i[i[7] : i[8]].reshape((rows, columns)),
-        f[i[16] : i[17]].reshape((rows, columns)),
+def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None) -> SpeedTables:
+    """The tables of ``profiles`` on a network (None where there are none); ``of_job`` i64[n]: of each job, -1 for none."""
+    nodes = 0 if network is None else int(network.gpus.size)
+    widest = max((profile.gpus for profile in profiles), default=0)
+    deepest = max((len(profile.stages) for profile in profiles), default=0)
+    shape = room(deepest, nodes, widest) if profiles else (1, 1)
+    jobs, places = np.zeros(of_job.size, dtype=JOB_SPEED), np.zeros(nodes, dtype=PLACE)
+    jobs["profile"], jobs["row"] = of_job, NO_ROW
+    profile, stage, edge = _records(profiles, network) if network is not None else ([(0.0, 0.0, 0, 0)], [], [])
+    if network is not None:
+        places["intra"], places["cross"] = network.intra, network.cross
+    return SpeedTables(
+        jobs=jobs,
+        places=places,
+        seconds=np.zeros((2, 0, 1)),
+        known=np.zeros(0, dtype=KNOWN),
+        profiles=np.array(profile, dtype=PROFILE),
+        stages=np.array(stage, dtype=STAGE),
+        edges=np.array(edge, dtype=EDGE),
+        groups=np.zeros(max(deepest + 1, widest), dtype=GROUP),
+        scratch=np.zeros(shape, dtype=np.int64),
+        scratch_seconds=np.zeros(shape),
     )
+
+
+Rows = list[tuple[float, ...]]
+
+
+def _records(profiles: Sequence[Profile], network: Network) -> tuple[Rows, Rows, Rows]:
+    # PROFILE, one more than there are, STAGE, EDGE
+    rows, stages, edges = Rows(), Rows(), Rows()
+    for profile in profiles:
+        factor = pipeline_factor(profile.depth, profile.micro_batches)
+        rows.append((alpha_min(profile, network), factor, len(stages), len(edges)))
+        for each in profile.stages:
+            inner = 4.0 * each.parameters / each.replicas
+            stages.append((each.compute, ring_bytes(each.parameters, each.replicas), inner, each.replicas))
+        replicas = [each.replicas for each in profile.stages]
+        edges += [(s, u, pair_bytes(a, replicas[s], replicas[u])) for s, u, a in profile.edges]
+    return [*rows, (0.0, 0.0, len(stages), len(edges))], stages, edges
 
 
 @njit(**KERNEL)
 def type_pace(t: SpeedTables, row: int, gpus: int, pool: Any, count: Any) -> float:
     """Seconds a unit of work takes a gang of ``gpus`` on these entries: that of its slowest type, together or spread."""
-    types = t.ints[TYPES]
     entries, left, apart = 0, gpus, False
     while left > 0:
         left -= count[entries]
         apart = apart or pool[entries] != pool[0]
         entries += 1
-    at = row * types + (t.seconds.size // 2 if apart else 0)
     slowest = 0.0
     for k in range(entries):
-        slowest = max(slowest, t.seconds[at + t.pool_type[pool[k]]])
+        slowest = max(slowest, t.seconds[1 if apart else 0, row, t.places[pool[k]].type])
     return slowest
 
 
 @njit(**KERNEL)
-def measured_pace(t: SpeedTables, kind: int, gpus: int, pool: Any, count: Any) -> float:
-    """Seconds a unit of work takes a gang of a measured kind: of its placement, else by its number of nodes."""
-    i, f = t.ints, t.floats
-    at, real = i[MEASURED_INTS], i[MEASURED_FLOATS]
-    kinds, widest = i[at], i[at + 1]
+def placement_pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
+    """Seconds a unit of work takes ``job`` where its placement decides: those known for it, else for its number of nodes."""
     entries, left = 0, gpus
     while left > 0:
         left -= count[entries]
@@ -196,27 +166,39 @@ def measured_pace(t: SpeedTables, kind: int, gpus: int, pool: Any, count: Any) -
         for _ in range(nodes - 1):
             code = (code % top) * 10 + code // top
             best = min(best, code)
-        ids = at + 3 + kinds
-        low, high = i[at + 2 + kind], i[at + 3 + kind]
-        end = high
-        while low < high:
-            middle = (low + high) // 2
-            if i[ids + middle] < best:
-                low = middle + 1
-            else:
-                high = middle
-        if low < end and i[ids + low] == best:
-            return float(f[real + low])
-    return float(f[real + i[at + 2 + kinds] + kind * widest + min(nodes, widest) - 1])
+        at = _find(t, job, best)
+        if at >= 0:
+            return float(t.known[at].seconds)
+    at = _find(t, job, -nodes)
+    return float(t.known[at].seconds) if at >= 0 else np.inf
+
+
+@njit(**KERNEL)
+def _find(t: SpeedTables, job: int, key: int) -> int:
+    # where the record of the job with this id is; -1: nowhere
+    low, high = t.jobs[job].first, t.jobs[job].last
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if t.known[middle].id < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and t.known[low].id == key else -1
 
 
 @njit(**KERNEL)
 def pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
     """Seconds a unit of work of ``job`` takes on these entries: 1 for a job with a duration."""
-    if t.profile[job] >= 0:
-        return profile_pace(stages_of(t), t.profile[job], pool, count)
-    if t.row[job] >= 0:
-        return type_pace(t, t.row[job], gpus, pool, count)
-    if t.row[job] <= -2:
-        return measured_pace(t, -2 - t.row[job], gpus, pool, count)
-    return 1.0
+    own = t.jobs[job]
+    if own.profile >= 0:
+        return float(profile_pace(t, own.profile, pool, count))
+    if own.row >= 0:
+        return float(type_pace(t, own.row, gpus, pool, count))
+    return float(placement_pace(t, job, gpus, pool, count)) if own.row == BY_PLACEMENT else 1.0
+
+
+@njit(**KERNEL)
+def is_timed(t: SpeedTables, job: int) -> bool:
+    """Does a unit of work of ``job`` take a second anywhere?"""
+    return bool(t.jobs[job].profile < 0 and t.jobs[job].row == NO_ROW)

@@ -9,7 +9,7 @@ Every term is a function of its own (sheet of A-SRPT in the project's references
 
 **Monotone**: moving a pair from one node to two never lowers alpha, because a GPU's share of the NIC is never faster than
 the links inside a node. Hence ``alpha_min <= alpha <= alpha_max`` on every placement. This is the readable reference; the
-compiled form of the same terms is `optsched.speeds.stage_tables`.
+compiled form of the same terms is `optsched.speeds.stage_pace`.
 """
 
 from __future__ import annotations

@@ -84,11 +84,12 @@ def _settle(x: Mapping, s: int, c: int) -> None:
     put(x, s, c, one)
     x.whole[LEFT, s] -= one
     f[GAIN, s] += f[TIE, s]
-    for e in range(x.pair.size):
-        if x.tail[e] == s:
-            f[GAIN, x.head[e]] += x.pair[e]
-        elif x.head[e] == s:
-            f[GAIN, x.tail[e]] += x.pair[e]
+    for e in range(x.edges.size):
+        edge = x.edges[e]
+        if edge.tail == s:
+            f[GAIN, edge.head] += edge.pair
+        elif edge.head == s:
+            f[GAIN, edge.tail] += edge.pair
 
 
 @njit(**INNER)
@@ -100,12 +101,13 @@ def _opening(x: Mapping, share: int) -> tuple[int, int]:
         for s in range(x.stages):
             if left[s] >= 2 and x.real[TIE, s] > weight:
                 a, b, weight = s, s, x.real[TIE, s]
-        for e in range(x.pair.size):
-            s, u = min(x.tail[e], x.head[e]), max(x.tail[e], x.head[e])
+        for e in range(x.edges.size):
+            edge = x.edges[e]
+            s, u = min(edge.tail, edge.head), max(edge.tail, edge.head)
             if left[s] == 0 or left[u] == 0:
                 continue
-            if x.pair[e] > weight or (x.pair[e] == weight and (s < a or (s == a and u < b))):
-                a, b, weight = s, u, x.pair[e]
+            if edge.pair > weight or (edge.pair == weight and (s < a or (s == a and u < b))):
+                a, b, weight = s, u, edge.pair
     return (a, b) if a >= 0 else (_loneliest(x), -1)
 
 
@@ -114,9 +116,10 @@ def _loneliest(x: Mapping) -> int:
     left, lonely = x.whole[LEFT], x.real[LONELY]
     for s in range(x.stages):
         lonely[s] = (left[s] - 1) * x.real[TIE, s]
-    for e in range(x.pair.size):
-        lonely[x.tail[e]] += x.pair[e] * left[x.head[e]]
-        lonely[x.head[e]] += x.pair[e] * left[x.tail[e]]
+    for e in range(x.edges.size):
+        edge = x.edges[e]
+        lonely[edge.tail] += edge.pair * left[edge.head]
+        lonely[edge.head] += edge.pair * left[edge.tail]
     chosen = -1
     for s in range(x.stages):
         if left[s] > 0 and (chosen < 0 or lonely[s] < lonely[chosen]):

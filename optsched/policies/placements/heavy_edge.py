@@ -35,9 +35,8 @@ from optsched.problem.profile import Profile
 from optsched.registry import near_matches
 from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.speeds.network import Network
-from optsched.speeds.speed_tables import pack, stages_of
+from optsched.speeds.speed_tables import tables_of
 from optsched.speeds.stage_graph import iteration_time
-from optsched.speeds.stage_tables import tables
 
 SMALL = 32  # replicas of the largest job that `auto` takes trouble over
 ENUMERABLE = 10  # and of the largest that `best_mapping` takes
@@ -53,10 +52,10 @@ def _heavy_edge(
     job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
 ) -> int:
     servers = choose_servers(gpus, free, eligible, out_node, out_count)
-    p = tables.profile[job]
+    p = tables.jobs[job].profile
     if p < 0 or servers == 0:
         return servers
-    x = new_mapping(stages_of(tables), p, free, eligible)
+    x = new_mapping(tables, p, free, eligible)
     small = gpus <= np.int64(random[GREATEST])
     if random[DRAWN] > 0:
         fill_at_random(x, random)
@@ -165,7 +164,7 @@ def _mapped(rule: Placement, profile: Profile, network: Network, free: Sequence[
     _require_room(profile, network, offered)
     gang = profile.gpus
     out = np.zeros((2, gang), dtype=np.int64)
-    t = pack(tables([profile], np.zeros(1, dtype=np.int64), network))
+    t = tables_of([profile], np.zeros(1, dtype=np.int64), network)
     eligible, size = np.ones(offered.size, dtype=np.bool_), np.maximum(network.gpus, offered)
     entries = rule.place(0, gang, offered, size, eligible, rule.random_state(), t, out[0], out[1])
     nodes = np.repeat(out[0, :entries], out[1, :entries])

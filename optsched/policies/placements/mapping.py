@@ -1,7 +1,7 @@
 """A mapping of one job's replicas to servers while it is being sought, and its iteration time.
 
 Replicas of a stage are alike, so a mapping is a count a (stage, server). Candidates are the eligible servers with free
-GPUs, by number. Everything lies in two tables in the scratch room of `optsched.speeds.stage_tables`: nothing is allocated,
+GPUs, by number. Everything lies in two tables in the scratch room of `optsched.speeds.speed_records`: nothing is allocated,
 and few arrays are passed from function to function, which is what compiling and calling them costs.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
-from optsched.speeds.stage_tables import StageTables
+from optsched.speeds.speed_records import SpeedTables
 
 FALLS = 1 - 1e-12  # an iteration time is smaller only when it is so by more than rounding
 
@@ -65,29 +65,25 @@ class Mapping(NamedTuple):
     fastest: float  # alpha_min: nothing to gain below it
     whole: Ints
     real: Floats
-    tail: Ints  # i64[E]
-    head: Ints
-    pair: Floats  # w_uv
+    edges: Any  # EDGE[E]
 
 
 @njit(**INNER)
-def new_mapping(t: StageTables, p: int, free: Any, eligible: Any) -> Mapping:
+def new_mapping(t: SpeedTables, p: int, free: Any, eligible: Any) -> Mapping:
     """An empty mapping of profile ``p`` to the eligible free GPUs. O(nodes + stages x candidates)."""
-    base, end = t.stage_first[p], t.stage_first[p + 1]
-    stages = end - base
+    own, end = t.profiles[p], t.profiles[p + 1]
+    base, stages = own.stage, end.stage - own.stage
     candidates = 0
     for m in range(free.size):
         if eligible[m] and free[m] > 0:
             candidates += 1
     whole, real = t.scratch, t.scratch_seconds
-    edges, last = t.edge_first[p], t.edge_first[p + 1]
-    ends = (t.tail[edges:last], t.head[edges:last], t.pair[edges:last])
-    x = Mapping(stages, candidates, t.factor[p], t.fastest[p], whole, real, ends[0], ends[1], ends[2])
+    x = Mapping(stages, candidates, own.factor, own.fastest, whole, real, t.edges[own.edge : end.edge])
     c = 0
     for m in range(free.size):
         if eligible[m] and free[m] > 0:
             whole[NODE, c], whole[VACANT, c], whole[HELD, c] = m, free[m], 0
-            real[INTRA, c], real[CROSS, c] = t.intra[m], t.cross[m]
+            real[INTRA, c], real[CROSS, c] = t.places[m].intra, t.places[m].cross
             d = c - 1
             while d >= 0 and not (real[INTRA, d] == real[INTRA, c] and real[CROSS, d] == real[CROSS, c]):
                 d -= 1
@@ -95,9 +91,10 @@ def new_mapping(t: StageTables, p: int, free: Any, eligible: Any) -> Mapping:
             c += 1
     whole[FIRST, 0] = 0
     for s in range(stages):
-        whole[FIRST, s + 1] = whole[FIRST, s] + t.replicas[base + s]
+        stage = t.stages[base + s]
+        whole[FIRST, s + 1] = whole[FIRST, s] + stage.replicas
         whole[SPREAD, s] = 0
-        real[COMPUTE, s], real[RING, s], real[TIE, s] = t.compute[base + s], t.ring[base + s], t.inner[base + s]
+        real[COMPUTE, s], real[RING, s], real[TIE, s] = stage.compute, stage.ring, stage.inner
         for c in range(candidates):
             whole[COUNT + s, c] = 0
     return x
@@ -183,8 +180,8 @@ def mapping_pace(x: Mapping) -> float:
             slowest = min(slowest, f[CROSS, w[COLUMN, i]])
         if w[FIRST, s + 1] > first + 1 and last > first:
             ring = max(ring, f[RING, s] / (slowest if last > first + 1 else f[INTRA, w[COLUMN, first]]))
-    for e in range(x.pair.size):
-        _exchange_data(x, x.tail[e], x.head[e], x.pair[e])
+    for e in range(x.edges.size):
+        _exchange_data(x, x.edges[e].tail, x.edges[e].head, x.edges[e].pair)
     longest = 0.0
     for s in range(x.stages):
         for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):

@@ -14,9 +14,9 @@ def _one_type(
 ) -> int:
     best, most, widest = -1, gpus - 1, 0
     for first in range(free.size):  # every type once, at its first node
-        kind, total, whole = tables.pool_type[first], 0, 0
+        kind, total, whole = tables.places[first].type, 0, 0
         for p in range(free.size):
-            if tables.pool_type[p] == kind and eligible[p]:
+            if tables.places[p].type == kind and eligible[p]:
                 if p < first:
                     total, whole = -1, 0
                     break
@@ -30,7 +30,7 @@ def _one_type(
         return 0
     fitting = -1  # the node with the fewest free GPUs that holds the gang
     for p in range(free.size):
-        of_type = eligible[p] and (several or tables.pool_type[p] == best)
+        of_type = eligible[p] and (several or tables.places[p].type == best)
         if of_type and free[p] >= gpus and (fitting < 0 or free[p] < free[fitting]):
             fitting = p
     if fitting >= 0:
@@ -38,7 +38,7 @@ def _one_type(
         return 1
     left, entries = gpus, 0
     for p in range(free.size):
-        if left > 0 and eligible[p] and free[p] > 0 and (several or tables.pool_type[p] == best):
+        if left > 0 and eligible[p] and free[p] > 0 and (several or tables.places[p].type == best):
             out_node[entries], out_count[entries] = p, min(left, free[p])
             left -= out_count[entries]
             entries += 1

@@ -8,13 +8,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from optsched.simulation.placing import Placement
-from optsched.speeds.speed_tables import pack
-from optsched.speeds.stage_tables import tables
+from optsched.speeds.speed_records import PLACE
+from optsched.speeds.speed_tables import tables_of
 
 GUARD = -77
-NO_PROFILE = pack(
-    tables([], np.full(1, -1, dtype=np.int64), None), pool_type=np.zeros(64, dtype=np.int64)
-)  # one GPU type
+# One GPU type.
+NO_PROFILE = tables_of([], np.full(1, -1, dtype=np.int64), None)._replace(places=np.zeros(64, dtype=PLACE))
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.policies.placements.heavy_edge import VARIANTS, best_mapping, heavy_edge, map_job
 from optsched.problem.profile import Profile, Stage
-from optsched.speeds.speed_tables import pack
+from optsched.speeds.speed_tables import tables_of
 from optsched.speeds.stage_graph import alpha_max, alpha_min, replica_graph
-from optsched.speeds.stage_tables import tables
 from policies.placements.mapped_jobs import (
     Case,
     alike,
@@ -151,7 +150,7 @@ def test_jobs_without_a_profile_take_the_best_fit_for_the_rest_else_the_most_fre
 def test_servers_that_are_not_eligible_stay_out_and_room_is_used_again(case: Case, data: st.DataObject) -> None:
     # One set of tables for many placements, of two jobs: nothing of an earlier one is left in the scratch room.
     other = Profile.of_stages([Stage(2, 1.0, 1.0, 144.0, 144.0), Stage(1, 1.0, 1.0)])
-    t = pack(tables([other, case.profile], np.array([1, 0, -1]), case.network))
+    t = tables_of([other, case.profile], np.array([1, 0, -1]), case.network)
     eligible = np.array([data.draw(st.booleans()) for _ in case.free])
     free, rule = np.array(case.free), heavy_edge()
     offered = np.where(eligible, free, 0)
