@@ -81,11 +81,8 @@ def _entry(function: Any) -> Callable[..., Any]:
 
 
 def _machine_code(function: Any) -> Callable[..., Any]:
-    if function.declared:
-        function.prepare()
-    elif SIGNATURE.args not in function.overloads:  # a placement rule under a plain njit
-        function.compile(SIGNATURE.args)
-    found: Callable[..., Any] = function.get_overload(function.signatures[0])
+    # One that declares nothing is a placement rule under a plain njit.
+    found: Callable[..., Any] = function.compile(function.declared[0] if function.declared else SIGNATURE.args)
     _CODE[function] = found
     return found
 
