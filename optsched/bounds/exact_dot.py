@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds.wide_integers import Words, add_wide, total, wide_product
-from optsched.compiled import njit
+from optsched.compiled import njit, types
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,7 +31,11 @@ def _split(bits: np.int64) -> tuple[np.uint64, np.int64]:
     return np.uint64(mantissa | _IMPLICIT), exponent - 1
 
 
-@njit(cache=True)
+# One form for arrays that may be written and for those that may not.
+_BITS = types.Array(types.int64, 1, "C", readonly=True)
+
+
+@njit(types.uint64[:, :, ::1](_BITS), cache=True)
 def _sum_by_exponent(bits: npt.NDArray[np.int64]) -> Words:
     # [sign, exponent, half of the mantissa]
     limbs = np.zeros((2, 2048, 2), dtype=np.uint64)
@@ -43,7 +47,7 @@ def _sum_by_exponent(bits: npt.NDArray[np.int64]) -> Words:
     return limbs
 
 
-@njit(cache=True)
+@njit(types.uint64[:, :, ::1](_BITS, _BITS), cache=True)
 def _dot_by_exponent(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> Words:
     limbs = np.zeros((2, 4096, 4), dtype=np.uint64)
     for x, y in zip(a, b):  # noqa: B905 - numba knows no strict=

@@ -29,14 +29,26 @@ def drain(sizes: Any, b: float, eta: float) -> float:
 
 
 @njit(cache=True)
+def insert_sorted(sizes: Any, count: int, new: float) -> None:
+    """Put ``new`` among the first ``count`` of ``sizes``, sorted upwards, which has room for it."""
+    while count > 0 and sizes[count - 1] > new:
+        sizes[count] = sizes[count - 1]
+        count -= 1
+    sizes[count] = new
+
+
+@njit(cache=True)
 def gain_of_waiting(running: Any, new: float, b: float, eta: float) -> float:
     """Summed completions if ``new`` starts beside ``running`` (sorted upwards) now, less those if it waits for the first."""
     k = running.size
-    beside = np.append(running, new)
-    beside.sort()
+    beside, after = np.empty(k + 1), np.empty(k)
+    for i in range(k):
+        beside[i] = running[i]
+        if i > 0:
+            after[i - 1] = running[i] - running[0]
+    insert_sorted(beside, k, new)
+    insert_sorted(after, k - 1, new)
     first = running[0] * (k * b + (k - 1) * eta)
-    after = np.append(running[1:] - running[0], new)
-    after.sort()
     return drain(beside, b, eta) - ((k + 1) * first + drain(after, b, eta))
 
 
@@ -51,9 +63,8 @@ def pays_now(job: Any, links: Any, numbers: Any) -> bool:
         sizes = np.empty(links.running[node])
         other = links.head[node]
         for i in range(sizes.size):
-            sizes[i] = bytes_left(links, links.entry_job[other])
+            insert_sorted(sizes, i, bytes_left(links, links.entry_job[other]))
             other = links.after[other]
-        sizes.sort()
         if not gain_of_waiting(sizes, links.message[job], b, eta) < 0.0:
             return False
     return True

@@ -10,13 +10,17 @@ import math
 
 import numpy as np
 
-from optsched.compiled import njit
+from optsched.compiled import njit, types
 from optsched.problem.arrays import Floats, Ints
 
 BITS = 62  # free GPUs in a word: the lowest bit of a word is found without a loop, and no sign is in the way
 
 
-@njit(cache=True)
+# One form for arrays that may be written and for those that may not.
+_ints, _floats = (types.Array(kind, 1, "C", readonly=True) for kind in (types.int64, types.float64))
+
+
+@njit(types.int64(_ints, _floats, _floats, _ints, _ints, _ints, _ints, _ints, _ints, types.int64[::1]), cache=True)
 def _assign(
     pool_first: Ints,
     start: Floats,
@@ -30,11 +34,11 @@ def _assign(
     gpu: Ints,
 ) -> int:
     pools = pool_first.size - 1
-    size = pool_first[1:] - pool_first[:-1]
-    word_first = np.zeros(pools + 1, dtype=np.int64)
+    size, lowest, word_first = np.zeros(pools, np.int64), np.zeros(pools, np.int64), np.zeros(pools + 1, np.int64)
     for p in range(pools):
+        size[p], lowest[p] = pool_first[p + 1] - pool_first[p], word_first[p]
         word_first[p + 1] = word_first[p] + (size[p] + BITS - 1) // BITS
-    free, lowest = np.zeros(word_first[pools], dtype=np.int64), word_first[:-1].copy()
+    free = np.zeros(word_first[pools], np.int64)
     for p in range(pools):
         for i in range(size[p]):
             free[word_first[p] + i // BITS] |= 1 << (i % BITS)
@@ -94,5 +98,7 @@ def assign_gpus(
     gpu = np.empty(gpu_offset[-1], dtype=np.int64)
     by_start = np.argsort(start, kind="stable")
     by_end = np.lexsort((start, end))
-    failed = _assign(pool_first, start, end, by_start, by_end, offset, pool, count, gpu_offset, gpu)
+    times = (np.ascontiguousarray(each, dtype=np.float64) for each in (start, end))
+    segments = (np.ascontiguousarray(each, dtype=np.int64) for each in (by_start, by_end, offset, pool, count))
+    failed = _assign(np.ascontiguousarray(pool_first, dtype=np.int64), *times, *segments, gpu_offset, gpu)
     return gpu_offset, gpu, failed

@@ -69,23 +69,32 @@ def _add(p: Problem, first: float, second: float) -> float:
 @njit(interpreted=False)
 def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> int:
     # Free GPUs of every node from the last start on: times[i] and what is free from then until the next; their number.
-    now = s.start[k - 1] if k else -np.inf
-    free[0] = p.capacity
+    now, nodes = s.start[k - 1] if k else -np.inf, p.capacity.size
+    for v in range(nodes):
+        free[0, v] = p.capacity[v]
     times[0] = now
     count = 1
-    ends = np.empty(k)
+    ends, order, running = np.empty(k), np.empty(k, dtype=np.int64), 0
     for i in range(k):
         ends[i] = s.start[i] + p.seconds[s.mode[i]]
-        if ends[i] > now:
-            free[0] -= p.held[s.mode[i]]
-    for i in np.argsort(ends):
         if ends[i] <= now:
             continue
+        at = running  # in order of their ends; loops, because forms of numpy take seconds to compile
+        while at > 0 and ends[order[at - 1]] > ends[i]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+        running += 1
+        for v in range(nodes):
+            free[0, v] -= p.held[s.mode[i], v]
+    for i in order[:running]:
         if ends[i] > times[count - 1]:
             times[count] = ends[i]
-            free[count] = free[count - 1]
+            for v in range(nodes):
+                free[count, v] = free[count - 1, v]
             count += 1
-        free[count - 1] += p.held[s.mode[i]]
+        for v in range(nodes):
+            free[count - 1, v] += p.held[s.mode[i], v]
     return count
 
 

@@ -106,7 +106,8 @@ def slacks(
     x: Any, gain: Any, need: Any, load: Any, room: Any, worth: Any, least: float, over: Any, rest: Any, left: Any
 ) -> float:
     """Fill over[i] = gain X - need, rest[i] = 1 - sum X, left[t] = GPUs over; returns the worth above ``least``."""
-    left[:] = room
+    for t in range(room.size):  # loops, here and below: forms of numpy take seconds to compile
+        left[t] = room[t]
     extra = -least
     for i in range(x.shape[0]):
         over[i], rest[i] = -need[i], 1.0
@@ -123,10 +124,17 @@ def potential(
     x: Any, may: Any, over: Any, rest: Any, left: Any, extra: float, copies: Any, weight: Any, barrier: float
 ) -> float:
     """What is maximised; -inf outside."""
-    if not (extra > 0 and left.min() > 0 and rest.min() > 0 and over.min() > 0):
+    if not extra > 0:
         return -np.inf
-    total = np.log(extra) + barrier * np.log(left).sum()
+    logs = 0.0
+    for t in range(left.size):
+        if not left[t] > 0:
+            return -np.inf
+        logs += np.log(left[t])
+    total = np.log(extra) + barrier * logs
     for i in range(x.shape[0]):
+        if not (rest[i] > 0 and over[i] > 0):
+            return -np.inf
         logs = np.log(rest[i])
         for t in range(x.shape[1]):
             if may[i, t]:
@@ -229,6 +237,14 @@ def furthest(x: Any, step: Any, gain: Any, load: Any, over: Any, rest: Any, left
 
 
 @njit(interpreted=False)
+def move(to: Any, x: Any, step: Any, size: float) -> None:
+    """to = x + size step."""
+    for i in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            to[i, t] = x[i, t] + size * step[i, t]
+
+
+@njit(interpreted=False)
 def ascend(
     x: Any,
     may: Any,
@@ -245,7 +261,7 @@ def ascend(
     """Move x, inside, to the maximum; the steps made."""
     m, T = x.shape
     step, slope, back = np.zeros((m, T)), np.zeros((m, T)), np.zeros((m, T + 1, T))
-    over, rest, left = np.zeros(m), np.zeros(m), np.zeros(T)
+    over, rest, left, trial = np.zeros(m), np.zeros(m), np.zeros(T), np.zeros((m, T))
     extra = slacks(x, gain, need, load, room, worth, least, over, rest, left)
     here = potential(x, may, over, rest, left, extra, copies, weight, barrier)
     for made in range(STEPS):
@@ -258,7 +274,7 @@ def ascend(
         size = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, gain, load, over, rest, left))
         there = -np.inf
         while size > 1e-12:
-            trial = x + size * step
+            move(trial, x, step, size)
             extra = slacks(trial, gain, need, load, room, worth, least, over, rest, left)
             there = potential(trial, may, over, rest, left, extra, copies, weight, barrier)
             if there >= here or (near and there > -np.inf):
@@ -266,7 +282,7 @@ def ascend(
             size *= 0.5
         if not (there >= here or (near and there > -np.inf)):
             return made  # rounding: no ascent is left
-        x[:] = trial
+        move(x, x, step, size)
         here = there
         if size == 1.0 and decrement < DONE * barrier:
             return made + 1
