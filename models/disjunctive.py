@@ -37,7 +37,7 @@ from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused
-from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, require
+from optsched.models.formulation import REGULAR, add_formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -214,18 +214,16 @@ def warm_start(model: Any, given: Schedule) -> None:
         model.makespan.set_value(float(end.max()), skip_validation=True)
 
 
-FORMULATIONS.register(NAME)(
-    Formulation(
-        name=NAME,
-        graham="1 | r_j | f, f regular",
-        objectives=REGULAR,
-        schedule_class="gang-nonpreemptive",
-        exact=True,
-        applies=applies,
-        build=build,
-        size=size,
-        schedule=schedule,
-        warm_start=warm_start,
-        in_seconds=True,
-    )
+add_formulation(
+    name=NAME,
+    graham="1 | r_j | f, f regular",
+    objectives=REGULAR,
+    schedule_class="gang-nonpreemptive",
+    exact=True,
+    applies=applies,
+    build=build,
+    size=size,
+    schedule=schedule,
+    warm_start=warm_start,
+    in_seconds=True,
 )

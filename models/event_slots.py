@@ -28,8 +28,6 @@ import pyomo.environ as pyo
 
 from optsched.errors import InputError
 
-__all__ = ["begun", "event_model", "latest_completions", "one_at_a_time", "start_events"]
-
 SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
 ULPS = 16  # for the same reason, of the value
 

@@ -12,18 +12,6 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.registry import Registry
 
-__all__ = [
-    "COMPLETION",
-    "FORMULATIONS",
-    "REGULAR",
-    "WEIGHTED_COMPLETION",
-    "Formulation",
-    "inapplicable",
-    "objective_reason",
-    "require",
-    "size_reason",
-]
-
 COMPLETION = frozenset({"total_completion_time", "total_flow_time"})
 WEIGHTED_COMPLETION = COMPLETION | {"total_weighted_completion_time", "total_weighted_flow_time"}
 REGULAR = WEIGHTED_COMPLETION | {"makespan", "total_weighted_tardiness"}  # nondecreasing in every C_j
@@ -77,6 +65,7 @@ class Formulation:
 
 
 FORMULATIONS: Registry[Formulation] = Registry("model", package="optsched.models")
+add_formulation = FORMULATIONS.maker(Formulation, lambda formulation: formulation.name)
 
 
 def objective_reason(instance: Instance, objective: str, known: frozenset[str]) -> str | None:

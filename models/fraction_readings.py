@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-__all__ = ["readings"]
-
 SIMPLE = 10**4  # largest denominator guessed; a wrong guess costs a proof value, never validity
 
 

@@ -31,7 +31,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from optsched.errors import InputError
-from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, inapplicable, require
+from optsched.models.formulation import REGULAR, add_formulation, inapplicable, require
 from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.mapped_modes import MappedModes
 from optsched.models.start_columns import StartBlocks, StartColumns
@@ -93,17 +93,15 @@ def warm_start(model: Any, given: Schedule) -> None:
     choose(model, block, slot)
 
 
-FORMULATION = FORMULATIONS.register(NAME)(
-    Formulation(
-        name=NAME,
-        graham="P | r_j, size_j, alpha_j(placement) | f, f regular",
-        objectives=REGULAR,
-        schedule_class="gang-nonpreemptive",
-        exact=True,
-        applies=applies,
-        build=build,
-        size=size,
-        schedule=schedule,
-        warm_start=warm_start,
-    )
+FORMULATION = add_formulation(
+    name=NAME,
+    graham="P | r_j, size_j, alpha_j(placement) | f, f regular",
+    objectives=REGULAR,
+    schedule_class="gang-nonpreemptive",
+    exact=True,
+    applies=applies,
+    build=build,
+    size=size,
+    schedule=schedule,
+    warm_start=warm_start,
 )

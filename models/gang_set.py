@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from optsched.models.shared_jobs import Gang, SharedJobs
 
-__all__ = ["first_gangs", "one_gang_set"]
-
 
 def one_gang_set(jobs: SharedJobs) -> str | None:
     """None where the jobs are one gang set, else one sentence why not."""

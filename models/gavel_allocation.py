@@ -27,21 +27,6 @@ import numpy as np
 from optsched.errors import InfeasibleError, InputError, OptschedError
 from optsched.problem.arrays import Floats, Ints
 
-__all__ = [
-    "CAPACITY",
-    "AllocationProblem",
-    "TimeShares",
-    "base_constraints",
-    "effective_throughput",
-    "equal_share",
-    "fill_levels",
-    "isolated",
-    "prices",
-    "shares",
-    "solve_lp",
-]
-
-
 CAPACITY = "capacity"
 FEASIBILITY = 1e-9  # HiGHS's tolerances: absolute, so programs are stated in units that make their optimum about 1
 

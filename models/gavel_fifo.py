@@ -36,7 +36,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
-from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.models.program import add_allocation_program
 from optsched.problem.arrays import Floats, Ints
 
 
@@ -106,14 +106,9 @@ def _value(problem: AllocationProblem, X: Floats) -> float:
     return float(np.arange(problem.n, 0, -1.0) @ speed)
 
 
-PROGRAMS.register("gavel-fifo")(
-    Program(
-        "gavel-fifo",
-        "max sum_m (n + 1 - m) thr_m(X) / fastest_m: first come, first",
-        "the weighted sum of speeds",
-        "shares of time",
-        allocation_of,
-        build,
-        lambda program, problem, instance: by_type(instance, prices(program)),
-    )
+add_allocation_program(
+    "gavel-fifo",
+    "max sum_m (n + 1 - m) thr_m(X) / fastest_m: first come, first",
+    "the weighted sum of speeds",
+    build,
 )

@@ -43,7 +43,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
-from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.models.program import add_allocation_program
 from optsched.problem.arrays import Floats
 
 POLICY = "finish-time fairness"
@@ -138,14 +138,9 @@ def _newton(trial: Trial, rho: float, D: Floats, elapsed: Floats) -> float:
     return float(brentq(excess, low, high, xtol=1e-15, rtol=1e-14))
 
 
-PROGRAMS.register("gavel-finish-time")(
-    Program(
-        "gavel-finish-time",
-        "min max_m of the finish-time ratio, convex",
-        "the largest finish-time ratio",
-        "shares of time",
-        allocation_of,
-        build,
-        lambda program, problem, instance: by_type(instance, prices(program)),
-    )
+add_allocation_program(
+    "gavel-finish-time",
+    "min max_m of the finish-time ratio, convex",
+    "the largest finish-time ratio",
+    build,
 )

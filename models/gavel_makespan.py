@@ -25,7 +25,7 @@ import numpy as np
 
 from optsched.errors import InfeasibleError
 from optsched.models.gavel_allocation import AllocationProblem, TimeShares, base_constraints, prices, shares, solve_lp
-from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.models.program import add_allocation_program
 from optsched.problem.arrays import Floats
 
 POLICY = "makespan"
@@ -98,14 +98,9 @@ def _in_units_of_a_bound(problem: AllocationProblem) -> tuple[AllocationProblem,
     return replace(problem, throughputs=rates, left=np.ones(problem.n)), unit
 
 
-PROGRAMS.register("gavel-makespan")(
-    Program(
-        "gavel-makespan",
-        "max rate: all jobs end together",
-        "1 / seconds, the inverse of the makespan of shares of time",
-        "shares of time",
-        allocation_of,
-        build,
-        lambda program, problem, instance: by_type(instance, prices(program)),
-    )
+add_allocation_program(
+    "gavel-makespan",
+    "max rate: all jobs end together",
+    "1 / seconds, the inverse of the makespan of shares of time",
+    build,
 )

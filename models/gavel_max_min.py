@@ -33,7 +33,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
-from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.models.program import add_allocation_program
 
 
 def build(problem: AllocationProblem) -> Any:
@@ -59,14 +59,9 @@ def allocate(problem: AllocationProblem) -> TimeShares:
     return TimeShares(shares(program), value / unit, prices(program) / unit)
 
 
-PROGRAMS.register("gavel-max-min")(
-    Program(
-        "gavel-max-min",
-        "max-min fairness: the least speed of a job against equal shares",
-        "the least normalised speed",
-        "shares of time",
-        allocation_of,
-        build,
-        lambda program, problem, instance: by_type(instance, prices(program)),
-    )
+add_allocation_program(
+    "gavel-max-min",
+    "max-min fairness: the least speed of a job against equal shares",
+    "the least normalised speed",
+    build,
 )

@@ -33,7 +33,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
-from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.models.program import add_allocation_program
 
 WITHOUT_DEADLINES = "optimal without deadlines"  # a status: they could not all be met
 
@@ -81,14 +81,9 @@ def _needed(problem: AllocationProblem) -> Any:
     return np.where(time_left > 0, left / np.where(time_left > 0, time_left, 1.0), 0.0)
 
 
-PROGRAMS.register("gavel-max-sum")(
-    Program(
-        "gavel-max-sum",
-        "max sum_m thr_m(X) / cost",
-        "steps/s of all jobs together",
-        "shares of time",
-        allocation_of,
-        build,
-        lambda program, problem, instance: by_type(instance, prices(program)),
-    )
+add_allocation_program(
+    "gavel-max-sum",
+    "max sum_m thr_m(X) / cost",
+    "steps/s of all jobs together",
+    build,
 )

@@ -34,7 +34,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
-from optsched.models.program import PROGRAMS, Program, allocation_of, by_type
+from optsched.models.program import add_allocation_program
 from optsched.problem.arrays import Floats
 
 GAP = 1e-8  # of sum w: largest certified distance that is called optimal
@@ -112,14 +112,9 @@ def _feasible(problem: AllocationProblem, X: Floats) -> Floats:
     return X / np.maximum((problem.scale @ X) / problem.capacity, 1.0)
 
 
-PROGRAMS.register("gavel-proportional")(
-    Program(
-        "gavel-proportional",
-        "max sum_m w_m log thr_m(X), convex",
-        "the sum of logarithms of speeds",
-        "shares of time",
-        allocation_of,
-        build,
-        lambda program, problem, instance: by_type(instance, prices(program)),
-    )
+add_allocation_program(
+    "gavel-proportional",
+    "max sum_m w_m log thr_m(X), convex",
+    "the sum of logarithms of speeds",
+    build,
 )

@@ -34,7 +34,7 @@ import pyomo.environ as pyo
 
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
-from optsched.models.program import PROGRAMS, Program
+from optsched.models.program import add_program
 from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile
 from optsched.speeds.network import Network
@@ -146,13 +146,11 @@ def job_on_an_empty_cluster(instance: Instance, job: str = "") -> tuple[Profile,
     return profile, Network.of(instance.cluster), instance.cluster.node_gpus.tolist()
 
 
-PROGRAMS.register(NAME)(
-    Program(
-        NAME,
-        "min alpha(placement) of one job: which replica runs on which server",
-        "seconds of an iteration on the best placement of an empty cluster",
-        "one job",
-        job_on_an_empty_cluster,
-        lambda data: build(*data),
-    )
+add_program(
+    NAME,
+    "min alpha(placement) of one job: which replica runs on which server",
+    "seconds of an iteration on the best placement of an empty cluster",
+    "one job",
+    job_on_an_empty_cluster,
+    lambda data: build(*data),
 )

@@ -42,13 +42,11 @@ from optsched.errors import InputError
 from optsched.models.event_slots import begun, event_model, start_events
 from optsched.models.fast_building import collector_paused
 from optsched.models.gang_set import first_gangs, one_gang_set
-from optsched.models.program import PROGRAMS, Program
+from optsched.models.program import add_program
 from optsched.models.shared_jobs import SharedJobs, on_events, shared_completions
 from optsched.models.sharing_least import least_total, work_rate
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
-
-__all__ = ["NAME", "build", "schedule"]
 
 NAME = "gpu-sharing"
 NEAR = 1e-7  # relative to the value: a start of the solver this near to an event is at the event
@@ -150,13 +148,11 @@ def _least_value(jobs: SharedJobs) -> float:
     return float(least_total(0.0, [(r, a, gang * a / rate) for r, a, gang in rows]))
 
 
-PROGRAMS.register(NAME)(
-    Program(
-        NAME,
-        "P | r_j, size_j, two a GPU | sum C_j, by events",
-        "seconds, the sum of completions without preemption in the best schedule",
-        "gpu-sharing",
-        lambda instance: instance,
-        build,
-    )
+add_program(
+    NAME,
+    "P | r_j, size_j, two a GPU | sum C_j, by events",
+    "seconds, the sum of completions without preemption in the best schedule",
+    "gpu-sharing",
+    lambda instance: instance,
+    build,
 )

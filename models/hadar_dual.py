@@ -24,11 +24,9 @@ from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.models.fast_building import collector_paused
 from optsched.models.hadar_packing import Packing
-from optsched.models.program import PROGRAMS, Program, packing_names, packing_of
+from optsched.models.program import add_program, packing_names, packing_of
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
-
-__all__ = ["build", "build_cvxpy", "prices"]
 
 NAME = "hadar-dual"
 
@@ -82,15 +80,13 @@ def _named(model: pyo.ConcreteModel, data: Any, instance: Instance) -> dict[str,
     return packing_names(data, instance, prices(model), payoff)
 
 
-PROGRAMS.register(NAME)(
-    Program(
-        NAME,
-        "min sum_q c_q k_q + sum_j mu_j: prices of devices and payoffs of jobs",
-        "what all devices and jobs are worth: the optimum of hadar-primal",
-        "gang, in rounds",
-        packing_of,
-        lambda data: build(data[1]),
-        _named,
-        "hadar-primal",
-    )
+add_program(
+    NAME,
+    "min sum_q c_q k_q + sum_j mu_j: prices of devices and payoffs of jobs",
+    "what all devices and jobs are worth: the optimum of hadar-primal",
+    "gang, in rounds",
+    packing_of,
+    lambda data: build(data[1]),
+    _named,
+    "hadar-primal",
 )

@@ -25,11 +25,9 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.models import makespan_modes
 from optsched.models.makespan_modes import ModeJobs, WorkMode
-from optsched.models.program import PROGRAMS, Program
+from optsched.models.program import add_program
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
-
-__all__ = ["fork_jobs"]
 
 
 def fork_jobs(steps: Any, speed: Any, *, fork: bool = True) -> ModeJobs:
@@ -67,14 +65,12 @@ def _named(model: Any, jobs: ModeJobs, instance: Instance) -> dict[str, float]:
     return named | {f"price of the time of {instance.ids[j]}": float(job[j]) for j in np.flatnonzero(job).tolist()}
 
 
-PROGRAMS.register("hadar-e-forking")(
-    Program(
-        "hadar-e-forking",
-        "R | pmtn, forking | C_max: copies of a job on several nodes at once",
-        "seconds, the makespan of jobs that are all there and may be in as many copies as there are nodes",
-        "forking",
-        fork_jobs_of,
-        makespan_modes.build,
-        _named,
-    )
+add_program(
+    "hadar-e-forking",
+    "R | pmtn, forking | C_max: copies of a job on several nodes at once",
+    "seconds, the makespan of jobs that are all there and may be in as many copies as there are nodes",
+    "forking",
+    fork_jobs_of,
+    makespan_modes.build,
+    _named,
 )

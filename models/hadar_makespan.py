@@ -30,12 +30,10 @@ import numpy.typing as npt
 from optsched.errors import InputError
 from optsched.models import makespan_modes
 from optsched.models.makespan_modes import ModeJobs, WorkMode
-from optsched.models.program import PROGRAMS, Program, by_type
+from optsched.models.program import add_program, by_type
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
-
-__all__ = ["fluid_jobs", "fluid_jobs_of", "mixed_jobs", "single_jobs"]
 
 
 def fluid_jobs(work: Any, tasks: Any, speed: Any, capacity: Any) -> ModeJobs:
@@ -97,14 +95,12 @@ def _arrays(work: Any, tasks: Any, speed: Any, capacity: Any) -> tuple[Floats, I
     return v, W, X, c
 
 
-PROGRAMS.register("hadar-makespan")(
-    Program(
-        "hadar-makespan",
-        "R | size_j, pmtn | C_max, the fluid LP: jobs in any parts on each type",
-        "seconds, a lower bound on the makespan of jobs that are all there",
-        "forking",
-        fluid_jobs_of,
-        makespan_modes.build,
-        lambda model, jobs, instance: by_type(instance, makespan_modes.prices(model, jobs)[0]),
-    )
+add_program(
+    "hadar-makespan",
+    "R | size_j, pmtn | C_max, the fluid LP: jobs in any parts on each type",
+    "seconds, a lower bound on the makespan of jobs that are all there",
+    "forking",
+    fluid_jobs_of,
+    makespan_modes.build,
+    lambda model, jobs, instance: by_type(instance, makespan_modes.prices(model, jobs)[0]),
 )

@@ -39,13 +39,11 @@ import pyomo.environ as pyo
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
 from optsched.models.hadar_rounds import ENOUGH, RoundProblem
-from optsched.models.program import PROGRAMS, Program, rounds_of
+from optsched.models.program import add_program, rounds_of
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, node_first
 from optsched.speeds.type_speeds import type_speeds
-
-__all__ = ["build", "chosen_allocation", "round_schedule"]
 
 NAME = "hadar-offline"
 
@@ -176,13 +174,11 @@ def round_schedule(instance: Instance, seconds: float, held: Ints) -> Schedule:
     )
 
 
-PROGRAMS.register(NAME)(
-    Program(
-        NAME,
-        "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), by cells",
-        "total utility w_j N_j / (f_j - r_j), the best in these rounds",
-        "gang, in rounds",
-        rounds_of,
-        build,
-    )
+add_program(
+    NAME,
+    "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), by cells",
+    "total utility w_j N_j / (f_j - r_j), the best in these rounds",
+    "gang, in rounds",
+    rounds_of,
+    build,
 )

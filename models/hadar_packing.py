@@ -22,8 +22,6 @@ import scipy.sparse as sp
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 
-__all__ = ["JobSchedule", "Packing"]
-
 
 @dataclass(frozen=True, slots=True)
 class JobSchedule:

@@ -24,10 +24,8 @@ from pyomo.core.expr import LinearExpression
 
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.hadar_packing import Packing
-from optsched.models.program import PROGRAMS, Program, packing_names, packing_of
+from optsched.models.program import add_program, packing_names, packing_of
 from optsched.problem.arrays import Floats
-
-__all__ = ["build", "build_cvxpy", "row_duals", "shares"]
 
 NAME = "hadar-primal"
 
@@ -89,25 +87,21 @@ def row_duals(model: pyo.ConcreteModel, packing: Packing) -> tuple[Floats, Float
     return price, payoff
 
 
-PROGRAMS.register(NAME)(
-    Program(
-        NAME,
-        "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), a choice of schedules in shares",
-        "total utility w_j N_j / (f_j - r_j), an upper bound for all schedules in these rounds",
-        "gang, in rounds",
-        packing_of,
-        lambda data: build(data[1]),
-        lambda model, data, instance: packing_names(data, instance, *row_duals(model, data[1])),
-        "hadar-dual",
-    )
+add_program(
+    NAME,
+    "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), a choice of schedules in shares",
+    "total utility w_j N_j / (f_j - r_j), an upper bound for all schedules in these rounds",
+    "gang, in rounds",
+    packing_of,
+    lambda data: build(data[1]),
+    lambda model, data, instance: packing_names(data, instance, *row_duals(model, data[1])),
+    "hadar-dual",
 )
-PROGRAMS.register("hadar-packing")(
-    Program(
-        "hadar-packing",
-        "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), one schedule a job",
-        "total utility w_j N_j / (f_j - r_j), the best in these rounds",
-        "gang, in rounds",
-        packing_of,
-        lambda data: build(data[1], integer=True),
-    )
+add_program(
+    "hadar-packing",
+    "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), one schedule a job",
+    "total utility w_j N_j / (f_j - r_j), the best in these rounds",
+    "gang, in rounds",
+    packing_of,
+    lambda data: build(data[1], integer=True),
 )

@@ -27,9 +27,6 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 
-__all__ = ["ENOUGH", "Mode", "RoundAllocation", "RoundProblem", "round_problem", "stay_utility"]
-
-
 ENOUGH = 1 - 1e-9  # of the work is all of it: what rounding may take away
 MOST_SCHEDULES = 200_000  # of all jobs together; some seconds of enumeration, and about all that HiGHS takes lightly
 

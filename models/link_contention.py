@@ -42,11 +42,9 @@ from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.models.event_slots import begun, event_model, start_events
 from optsched.models.fast_building import collector_paused
-from optsched.models.program import PROGRAMS, Program
+from optsched.models.program import add_program
 from optsched.problem.transfer_instance import transfers_of
 from optsched.problem.transfers import TransferProblem
-
-__all__ = ["NAME", "build", "starts"]
 
 NAME = "link-contention"
 
@@ -126,13 +124,11 @@ def starts(model: Any) -> list[float]:
     return [model.epoch + float(model.t[e].value) * model.unit for e in start_events(model)]
 
 
-PROGRAMS.register(NAME)(
-    Program(
-        NAME,
-        "1 | r_j, transfers that slow each other down | sum C_j",
-        "seconds, the sum of completions of transfers that are never interrupted, in the best starts",
-        "transfers",
-        transfers_of,
-        build,
-    )
+add_program(
+    NAME,
+    "1 | r_j, transfers that slow each other down | sum C_j",
+    "seconds, the sum of completions of transfers that are never interrupted, in the best starts",
+    "transfers",
+    transfers_of,
+    build,
 )

@@ -39,17 +39,6 @@ from optsched.models.fast_building import collector_paused, terms
 from optsched.models.fraction_readings import readings
 from optsched.problem.arrays import Floats
 
-__all__ = [
-    "MakespanCertificate",
-    "ModeJobs",
-    "WorkMode",
-    "build",
-    "build_cvxpy",
-    "makespan_certificate",
-    "prices",
-    "times",
-]
-
 NAME = "makespan-modes"
 
 

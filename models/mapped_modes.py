@@ -34,8 +34,6 @@ from optsched.speeds.stage_pace import profile_pace
 
 MAPPINGS = 50_000  # of one profile to one vector: about a second
 
-__all__ = ["MAPPINGS", "MappedModes", "best_mapping", "mappings", "speed_depends_on_placement"]
-
 
 def speed_depends_on_placement(instance: Instance) -> bool:
     """Is there a job that some placement makes faster than another? `InputError` when bandwidths are missing."""

@@ -24,8 +24,6 @@ from optsched.bounds.certificate import CertificateError, shown
 from optsched.models.fraction_readings import readings
 from optsched.models.hadar_packing import JobSchedule, Packing
 
-__all__ = ["PriceCertificate", "ShareCertificate", "price_certificate", "share_certificate"]
-
 
 @dataclass(frozen=True)
 class PriceCertificate:

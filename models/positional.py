@@ -35,7 +35,7 @@ from optsched.bounds.gang_machine import gang_machine
 from optsched.bounds.grid import on_grid
 from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused, terms
-from optsched.models.formulation import COMPLETION, FORMULATIONS, Formulation, require
+from optsched.models.formulation import COMPLETION, add_formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
@@ -136,18 +136,16 @@ def warm_start(model: Any, given: Schedule) -> None:
         model.completion[k].set_value(float(end[j]), skip_validation=True)
 
 
-FORMULATIONS.register(NAME)(
-    Formulation(
-        name=NAME,
-        graham="1 | r_j | sum C_j",
-        objectives=COMPLETION,
-        schedule_class="gang-nonpreemptive",
-        exact=True,
-        applies=applies,
-        build=build,
-        size=size,
-        schedule=schedule,
-        warm_start=warm_start,
-        in_seconds=True,
-    )
+add_formulation(
+    name=NAME,
+    graham="1 | r_j | sum C_j",
+    objectives=COMPLETION,
+    schedule_class="gang-nonpreemptive",
+    exact=True,
+    applies=applies,
+    build=build,
+    size=size,
+    schedule=schedule,
+    warm_start=warm_start,
+    in_seconds=True,
 )

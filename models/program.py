@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.models.gavel_allocation import AllocationProblem
+from optsched.models.gavel_allocation import AllocationProblem, prices
 from optsched.models.hadar_packing import Packing
 from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.parameters import made
@@ -25,17 +25,6 @@ from optsched.problem.instance import Instance
 from optsched.registry import Registry
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.type_speeds import type_speeds
-
-__all__ = [
-    "PROGRAMS",
-    "Program",
-    "allocation_of",
-    "by_type",
-    "data_of",
-    "packing_names",
-    "packing_of",
-    "rounds_of",
-]
 
 
 @dataclass(frozen=True)
@@ -66,6 +55,7 @@ class Program:
 
 
 PROGRAMS: Registry[Program] = Registry("model", package="optsched.models")
+add_program = PROGRAMS.maker(Program, lambda program: program.name)
 
 
 def data_of(instance: Instance, text: str) -> tuple[Program, Any]:
@@ -130,3 +120,16 @@ def allocation_of(instance: Instance) -> AllocationProblem:
 def by_type(instance: Instance, price: Floats) -> dict[str, float]:
     """One price a GPU type."""
     return {f"price of {name}": float(k) for name, k in zip(type_speeds(instance).types, price.tolist(), strict=True)}
+
+
+def add_allocation_program(name: str, notation: str, value: str, build: Callable[[AllocationProblem], Any]) -> None:
+    """File a program of shares of time: its data are those of `allocation_of`, its duals the prices of GPU types."""
+    add_program(
+        name,
+        notation,
+        value,
+        "shares of time",
+        allocation_of,
+        build,
+        lambda program, problem, instance: by_type(instance, prices(program)),
+    )

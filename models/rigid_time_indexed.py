@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from optsched.models.formulation import FORMULATIONS, REGULAR, Formulation, inapplicable, objective_reason, require
+from optsched.models.formulation import REGULAR, add_formulation, inapplicable, objective_reason, require
 from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.start_columns import StartBlocks, StartColumns
 from optsched.models.start_model import choose, chosen, start_model
@@ -85,17 +85,15 @@ def warm_start(model: Any, given: Schedule) -> None:
     choose(model, np.arange(slot.size), slot)
 
 
-FORMULATION = FORMULATIONS.register(NAME)(
-    Formulation(
-        name=NAME,
-        graham="P | r_j, size_j | f, f regular",
-        objectives=REGULAR,
-        schedule_class="gang-nonpreemptive",
-        exact=True,
-        applies=applies,
-        build=build,
-        size=size,
-        schedule=schedule,
-        warm_start=warm_start,
-    )
+FORMULATION = add_formulation(
+    name=NAME,
+    graham="P | r_j, size_j | f, f regular",
+    objectives=REGULAR,
+    schedule_class="gang-nonpreemptive",
+    exact=True,
+    applies=applies,
+    build=build,
+    size=size,
+    schedule=schedule,
+    warm_start=warm_start,
 )

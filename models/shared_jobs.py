@@ -27,8 +27,6 @@ from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 from optsched.speeds.segment_paces import segment_paces
 
-__all__ = ["Gang", "SharedJobs", "may_be_on", "on_events", "shared_completions"]
-
 ROUNDING = 1e-13  # relative
 
 Number = Any  # float or Fraction

@@ -19,8 +19,6 @@ from typing import Any
 
 from optsched.models.shared_jobs import SharedJobs
 
-__all__ = ["least_stay", "least_total", "work_rate"]
-
 Number = Any  # float or Fraction
 
 

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from pyomo.core.expr import LinearExpression
 
 from optsched.models.fast_building import collector_paused
-from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, require
+from optsched.models.formulation import WEIGHTED_COMPLETION, add_formulation, require
 from optsched.models.srpt_relaxation import UnitMachine, applies, size, slot_model
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -75,15 +75,13 @@ def build_cvxpy(
 
 
 for _name, _build in ((PYOMO, build), (CVXPY, build_cvxpy)):
-    FORMULATIONS.register(_name)(
-        Formulation(
-            name=_name,
-            graham="1 | r_j, pmtn | sum w_j (M_j + p_j / 2)",
-            objectives=WEIGHTED_COMPLETION,
-            schedule_class="gang",
-            exact=False,
-            applies=applies,
-            build=_build,
-            size=size,
-        )
+    add_formulation(
+        name=_name,
+        graham="1 | r_j, pmtn | sum w_j (M_j + p_j / 2)",
+        objectives=WEIGHTED_COMPLETION,
+        schedule_class="gang",
+        exact=False,
+        applies=applies,
+        build=_build,
+        size=size,
     )

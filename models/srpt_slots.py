@@ -25,7 +25,7 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.models.fast_building import collector_paused
-from optsched.models.formulation import FORMULATIONS, WEIGHTED_COMPLETION, Formulation, inapplicable, require
+from optsched.models.formulation import WEIGHTED_COMPLETION, add_formulation, inapplicable, require
 from optsched.models.srpt_relaxation import UnitMachine, slot_model
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -80,15 +80,13 @@ def build(
     return model
 
 
-FORMULATIONS.register(NAME)(
-    Formulation(
-        name=NAME,
-        graham="1 | r_j, pmtn | sum w_j C_j",
-        objectives=WEIGHTED_COMPLETION,
-        schedule_class="gang",
-        exact=False,
-        applies=applies,
-        build=build,
-        size=size,
-    )
+add_formulation(
+    name=NAME,
+    graham="1 | r_j, pmtn | sum w_j C_j",
+    objectives=WEIGHTED_COMPLETION,
+    schedule_class="gang",
+    exact=False,
+    applies=applies,
+    build=build,
+    size=size,
 )

@@ -8,11 +8,12 @@ import importlib.util
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from optsched.errors import InputError
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _FILE_NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 
 
@@ -49,6 +50,15 @@ class Registry(Generic[T]):
             return thing
 
         return add
+
+    def maker(self, make: Callable[P, T], name: Callable[[T], str]) -> Callable[P, T]:
+        """``make``, whose things are also filed here, each under what ``name`` says of it."""
+
+        def made(*args: P.args, **kwargs: P.kwargs) -> T:
+            thing = make(*args, **kwargs)
+            return self.register(name(thing))(thing)
+
+        return made
 
     def _discover(self) -> None:
         if self._discovered:

@@ -56,7 +56,7 @@ def _models() -> list[tuple[str, str]]:
     from optsched.models import FORMULATIONS
     from optsched.models.program import PROGRAMS
     from optsched.parameters import parameters_of
-    from optsched.solvers.solve_state import METHODS
+    from optsched.solvers.method import METHODS
 
     rows = {
         name: f"{f.graham}; {'exact' if f.exact else 'bound'}, class {f.schedule_class}"

@@ -112,7 +112,7 @@ def _proved(instance: Any, objective: str, schedule_class: str) -> None:
 
 def _solve(instance: Any) -> None:
     from optsched.solvers import solve
-    from optsched.solvers.solve_state import METHODS
+    from optsched.solvers.method import METHODS
 
     for model in (None, *METHODS.names()):
         _attempt(partial(solve, instance, model=model, time_limit=5.0))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from optsched.guarantees.assumptions import any_free_gpus, broken, one_gpu_type, own_network
-from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee, late, told
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
@@ -155,20 +155,18 @@ def _audit(policy: Any, run: Run) -> list[str]:
 
 
 A_SRPT = guarantee(
-    Guarantee(
-        id="a-srpt",
-        statement=(
-            "P | r_j, size_j | sum C_j: A-SRPT <= (lam_o rho_1 (1 + (tau + lam_u rho_2 kappa) / beta) + rho) OPT, "
-            "kappa = G / (G - g_max + 1)"
-        ),
-        source="optsched, in the manner of Luo, Liu, Lee and Shroff 2025",
-        objective="total_completion_time",
-        policies=("a-srpt",),
-        assumptions=_assumptions,
-        ratio=_ratio,
-        audit=_audit,
-        tight=TightFamily(
-            "not known to be tight; the factor kappa is needed: optsched.guarantees.families.kappa_family, ratio about G / 2"
-        ),
-    )
+    id="a-srpt",
+    statement=(
+        "P | r_j, size_j | sum C_j: A-SRPT <= (lam_o rho_1 (1 + (tau + lam_u rho_2 kappa) / beta) + rho) OPT, "
+        "kappa = G / (G - g_max + 1)"
+    ),
+    source="optsched, in the manner of Luo, Liu, Lee and Shroff 2025",
+    objective="total_completion_time",
+    policies=("a-srpt",),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    audit=_audit,
+    tight=TightFamily(
+        "not known to be tight; the factor kappa is needed: optsched.guarantees.families.kappa_family, ratio about G / 2"
+    ),
 )

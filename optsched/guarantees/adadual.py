@@ -32,7 +32,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.guarantees.assumptions import broken, two_transfers
-from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
@@ -74,17 +74,15 @@ def long_one_first(k: int) -> Instance:
 
 
 ADADUAL = guarantee(
-    Guarantee(
-        id="adadual-two-transfers",
-        statement="two transfers, r_j | sum C_j: AdaDUAL <= (2 + theta) / (1 + 2 theta) OPT, theta = b / (2 b + 2 eta)",
-        source="optsched, for the rule of Wang, Shi, Wang and Chu 2020",
-        objective="total_completion_time",
-        policies=("adadual", "ada-srsf", "k-way"),  # beside one transfer the k-way rule is AdaDUAL's
-        assumptions=_assumptions,
-        ratio=_ratio,
-        tight=TightFamily("sizes 1 and theta, the long one asked about first", "ada-srsf", long_one_first),
-        schedule_class="task-sharing",
-    )
+    id="adadual-two-transfers",
+    statement="two transfers, r_j | sum C_j: AdaDUAL <= (2 + theta) / (1 + 2 theta) OPT, theta = b / (2 b + 2 eta)",
+    source="optsched, for the rule of Wang, Shi, Wang and Chu 2020",
+    objective="total_completion_time",
+    policies=("adadual", "ada-srsf", "k-way"),  # beside one transfer the k-way rule is AdaDUAL's
+    assumptions=_assumptions,
+    ratio=_ratio,
+    tight=TightFamily("sizes 1 and theta, the long one asked about first", "ada-srsf", long_one_first),
+    schedule_class="task-sharing",
 )
 
 

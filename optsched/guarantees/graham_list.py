@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optsched.guarantees.assumptions import broken, parallel_machines
-from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
@@ -45,15 +45,13 @@ def blocked_long_job(m: int) -> Instance:
 
 
 GRAHAM = guarantee(
-    Guarantee(
-        id="graham-list",
-        statement="P || C_max: list scheduling <= (2 - 1/m) OPT, whatever the list",
-        source="Graham 1966",
-        objective="makespan",
-        policies=("list", "fifo", "sjf", "wspt"),
-        assumptions=_assumptions,
-        ratio=_ratio,
-        audit=_audit,
-        tight=TightFamily("m (m - 1) unit jobs, then one of length m", "list", blocked_long_job),
-    )
+    id="graham-list",
+    statement="P || C_max: list scheduling <= (2 - 1/m) OPT, whatever the list",
+    source="Graham 1966",
+    objective="makespan",
+    policies=("list", "fifo", "sjf", "wspt"),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    audit=_audit,
+    tight=TightFamily("m (m - 1) unit jobs, then one of length m", "list", blocked_long_job),
 )

@@ -82,11 +82,7 @@ class Guarantee:
 
 
 GUARANTEES: Registry[Guarantee] = Registry("guarantee", package="optsched.guarantees")
-
-
-def guarantee(theorem: Guarantee) -> Guarantee:
-    """File a theorem under its id."""
-    return GUARANTEES.register(theorem.id)(theorem)
+guarantee = GUARANTEES.maker(Guarantee, lambda theorem: theorem.id)
 
 
 def applicable(policy: Any, placement: Placement, instance: Instance) -> list[Guarantee]:

@@ -27,7 +27,7 @@ import numpy as np
 
 from optsched.bounds.fluid_cost import SAFE, fluid_costs
 from optsched.guarantees.assumptions import broken, own_network
-from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
+from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.policies.hadar_ledger import Ledger, Request
 from optsched.policies.hadar_prices import PriceFunction
 from optsched.problem.arrays import Floats, Ints
@@ -261,22 +261,20 @@ def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> 
 
 
 HADAR_COMMIT = guarantee(
-    Guarantee(
-        id="hadar-commit",
-        statement=(
-            "P | r_j, size_j, pmtn | max sum w_j N_j / (C_j - r_j): OPT <= max(R_eff + (D_0 + J) / ALG, D' / ALG) ALG, "
-            "R_eff = max_q (c_q / w)(e^{a min(1, w / (c_q - w_q + 1))} - 1), a = ln(Up / Lo); against plans on rounds "
-            "R_eff / (1 - theta) where D_0 + J <= theta OPT"
-        ),
-        source="optsched, in the manner of Sultana et al. 2024 (Hadar) and Bao et al. 2018 (OASiS)",
-        objective="total_utility",
-        policies=("hadar-commit",),
-        assumptions=_assumptions,
-        ratio=factor,
-        audit=_audit,
-        tight=TightFamily(
-            "not known to be tight; it cannot be logarithmic in Up / Lo for jobs as large as a resource: "
-            "optsched.guarantees.families.whole_node_family, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)"
-        ),
-    )
+    id="hadar-commit",
+    statement=(
+        "P | r_j, size_j, pmtn | max sum w_j N_j / (C_j - r_j): OPT <= max(R_eff + (D_0 + J) / ALG, D' / ALG) ALG, "
+        "R_eff = max_q (c_q / w)(e^{a min(1, w / (c_q - w_q + 1))} - 1), a = ln(Up / Lo); against plans on rounds "
+        "R_eff / (1 - theta) where D_0 + J <= theta OPT"
+    ),
+    source="optsched, in the manner of Sultana et al. 2024 (Hadar) and Bao et al. 2018 (OASiS)",
+    objective="total_utility",
+    policies=("hadar-commit",),
+    assumptions=_assumptions,
+    ratio=factor,
+    audit=_audit,
+    tight=TightFamily(
+        "not known to be tight; it cannot be logarithmic in Up / Lo for jobs as large as a resource: "
+        "optsched.guarantees.families.whole_node_family, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)"
+    ),
 )

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from optsched.guarantees.assumptions import all_at_once, broken, known_durations
-from optsched.guarantees.guarantee import SHOWN_JOBS, Guarantee, TightFamily, guarantee
+from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.forked_run import ForkedRun
@@ -139,17 +139,15 @@ def one_round(nodes: int) -> Instance:
 
 
 HADAR_E = guarantee(
-    Guarantee(
-        id="hadar-e",
-        statement="min(n, x J) nodes are busy in every round; with x >= n on identical nodes, all jobs there at 0: "
-        "C_max <= L ceil(sum_j ceil(p_j/(L-o)) / n)",
-        source="utilisation: claimed in arXiv 2503.10918; both proved in this module",
-        objective="makespan",
-        policies=("hadar-e",),
-        assumptions=_assumptions,
-        ratio=_ratio,
-        tight=TightFamily("n jobs of L - o seconds on n nodes: L against L - o", "hadar-e", one_round),
-        audit=_audit,
-        schedule_class="forking",
-    )
+    id="hadar-e",
+    statement="min(n, x J) nodes are busy in every round; with x >= n on identical nodes, all jobs there at 0: "
+    "C_max <= L ceil(sum_j ceil(p_j/(L-o)) / n)",
+    source="utilisation: claimed in arXiv 2503.10918; both proved in this module",
+    objective="makespan",
+    policies=("hadar-e",),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    tight=TightFamily("n jobs of L - o seconds on n nodes: L against L - o", "hadar-e", one_round),
+    audit=_audit,
+    schedule_class="forking",
 )

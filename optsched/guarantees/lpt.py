@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.guarantees.assumptions import broken, parallel_machines
-from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
@@ -36,16 +36,14 @@ def three_last(m: int) -> Instance:
 
 
 LPT = guarantee(
-    Guarantee(
-        id="lpt",
-        statement="P || C_max: the longest job first <= (4/3 - 1/(3m)) OPT",
-        source="Graham 1969",
-        objective="makespan",
-        policies=("list",),
-        assumptions=_assumptions,
-        ratio=_ratio,
-        tight=TightFamily("2m-1, 2m-1, ..., m+1, m+1, m, m, m; optimum 3m", "list:by=longest", three_last),
-        # m + 1 unit jobs: 2 against (m + 1) / m for the best schedule that may preempt.
-        schedule_class="gang-nonpreemptive",
-    )
+    id="lpt",
+    statement="P || C_max: the longest job first <= (4/3 - 1/(3m)) OPT",
+    source="Graham 1969",
+    objective="makespan",
+    policies=("list",),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    tight=TightFamily("2m-1, 2m-1, ..., m+1, m+1, m, m, m; optimum 3m", "list:by=longest", three_last),
+    # m + 1 unit jobs: 2 against (m + 1) / m for the best schedule that may preempt.
+    schedule_class="gang-nonpreemptive",
 )

@@ -41,7 +41,7 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.guarantees.assumptions import broken
-from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.guarantees.two_sharers import cannot_run_apart, two_sharers
 from optsched.problem.instance import Instance, Job
@@ -92,18 +92,16 @@ def just_refused(k: int) -> Instance:
 
 
 SJF_BSBF = guarantee(
-    Guarantee(
-        id="sjf-bsbf-two-jobs",
-        statement="two jobs that cannot run apart, r_j | sum F_j: SJF-BSBF <= (2 + th) / (1 + 2 th) OPT for equal xi, "
-        "th = min(1, 1 / (2 xi - 2)); less where the first has run",
-        source="optsched, for the rule of SJF-BSBF (arXiv 2407.13088)",
-        objective="total_flow_time",
-        policies=("sjf-bsbf",),
-        assumptions=_assumptions,
-        ratio=_ratio,
-        tight=TightFamily("the second job th times what is left of the first", "sjf-bsbf", just_refused),
-        schedule_class="gpu-sharing",
-    )
+    id="sjf-bsbf-two-jobs",
+    statement="two jobs that cannot run apart, r_j | sum F_j: SJF-BSBF <= (2 + th) / (1 + 2 th) OPT for equal xi, "
+    "th = min(1, 1 / (2 xi - 2)); less where the first has run",
+    source="optsched, for the rule of SJF-BSBF (arXiv 2407.13088)",
+    objective="total_flow_time",
+    policies=("sjf-bsbf",),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    tight=TightFamily("the second job th times what is left of the first", "sjf-bsbf", just_refused),
+    schedule_class="gpu-sharing",
 )
 
 

@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.guarantees.assumptions import any_free_gpus, broken
-from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.guarantees.two_sharers import cannot_run_apart, two_sharers
 from optsched.problem.instance import Instance, Job
@@ -67,18 +67,16 @@ def equal_sharers(k: int) -> Instance:
 
 
 SJF_FFS = guarantee(
-    Guarantee(
-        id="sjf-ffs-two-jobs",
-        statement="two jobs that cannot run apart, r_j | sum F_j: SJF-FFS <= max(1, 2 xi / 3) OPT for equal xi; less where "
-        "the first has run",
-        source="optsched, for the baseline of SJF-BSBF (arXiv 2407.13088)",
-        objective="total_flow_time",
-        policies=("sjf-ffs",),
-        assumptions=_sharing_assumptions,
-        ratio=_sharing_ratio,
-        tight=TightFamily("two equal jobs at once", "sjf-ffs", equal_sharers),
-        schedule_class="gpu-sharing",
-    )
+    id="sjf-ffs-two-jobs",
+    statement="two jobs that cannot run apart, r_j | sum F_j: SJF-FFS <= max(1, 2 xi / 3) OPT for equal xi; less where "
+    "the first has run",
+    source="optsched, for the baseline of SJF-BSBF (arXiv 2407.13088)",
+    objective="total_flow_time",
+    policies=("sjf-ffs",),
+    assumptions=_sharing_assumptions,
+    ratio=_sharing_ratio,
+    tight=TightFamily("two equal jobs at once", "sjf-ffs", equal_sharers),
+    schedule_class="gpu-sharing",
 )
 
 
@@ -92,15 +90,13 @@ def _alone_ratio(policy: Any, run: Run) -> Fraction:
 
 
 NEVER_SHARED = guarantee(
-    Guarantee(
-        id="never-shared-two-jobs",
-        statement="two jobs that cannot run apart, r_j | sum F_j: SJF, FIFO <= 2 OPT, though OPT may share GPUs",
-        source="optsched",
-        objective="total_flow_time",
-        policies=("sjf", "fifo"),
-        assumptions=_alone_assumptions,
-        ratio=_alone_ratio,
-        tight=TightFamily("a long job, then one that takes next to nothing (a limit)"),
-        schedule_class="gpu-sharing",
-    )
+    id="never-shared-two-jobs",
+    statement="two jobs that cannot run apart, r_j | sum F_j: SJF, FIFO <= 2 OPT, though OPT may share GPUs",
+    source="optsched",
+    objective="total_flow_time",
+    policies=("sjf", "fifo"),
+    assumptions=_alone_assumptions,
+    ratio=_alone_ratio,
+    tight=TightFamily("a long job, then one that takes next to nothing (a limit)"),
+    schedule_class="gpu-sharing",
 )

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.guarantees.assumptions import broken, known_durations
-from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
@@ -45,14 +45,12 @@ def interrupted(k: int) -> Instance:
 
 
 SRPT = guarantee(
-    Guarantee(
-        id="srpt-one-machine",
-        statement="1 | r_j, pmtn | sum C_j: SRPT is optimal",
-        source="Schrage 1968",
-        objective="total_completion_time",
-        policies=("srtf", "srtf-gpu"),
-        assumptions=_assumptions,
-        ratio=_ratio,
-        tight=TightFamily("every instance", "srtf", interrupted),
-    )
+    id="srpt-one-machine",
+    statement="1 | r_j, pmtn | sum C_j: SRPT is optimal",
+    source="Schrage 1968",
+    objective="total_completion_time",
+    policies=("srtf", "srtf-gpu"),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    tight=TightFamily("every instance", "srtf", interrupted),
 )

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from optsched.guarantees.assumptions import broken, two_transfers
-from optsched.guarantees.guarantee import Guarantee, TightFamily, guarantee
+from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
@@ -57,17 +57,15 @@ def equal_pair(k: int) -> Instance:
 
 
 SRSF = guarantee(
-    Guarantee(
-        id="srsf-two-transfers",
-        statement="two transfers, r_j | sum C_j: SRSF(1) <= 2 OPT, SRSF(k) <= (4 + 2 eta / b) / 3 OPT for k >= 2",
-        source="optsched, for the rules of Wang, Shi, Wang and Chu 2020",
-        objective="total_completion_time",
-        policies=("srsf",),
-        assumptions=_assumptions,
-        ratio=_ratio,
-        tight=TightFamily(
-            "two equal transfers at once (k >= 2); a long one first (k = 1, a limit)", "srsf:k=2", equal_pair
-        ),
-        schedule_class="task-sharing",
-    )
+    id="srsf-two-transfers",
+    statement="two transfers, r_j | sum C_j: SRSF(1) <= 2 OPT, SRSF(k) <= (4 + 2 eta / b) / 3 OPT for k >= 2",
+    source="optsched, for the rules of Wang, Shi, Wang and Chu 2020",
+    objective="total_completion_time",
+    policies=("srsf",),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    tight=TightFamily(
+        "two equal transfers at once (k >= 2); a long one first (k = 1, a limit)", "srsf:k=2", equal_pair
+    ),
+    schedule_class="task-sharing",
 )

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BITS", "leading"]
-
 BITS = 40  # of 53: some thousand roundings may be in the others
 
 

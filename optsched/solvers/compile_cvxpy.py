@@ -26,8 +26,6 @@ from optsched.errors import InputError
 from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import LinearProgram
 
-__all__ = ["CvxpyBinding", "read", "reads"]
-
 
 @dataclass
 class CvxpyBinding:

@@ -8,8 +8,6 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.solvers.linear_program import LinearProgram
 
-__all__ = ["compile"]
-
 
 def compile(model: Any) -> LinearProgram:
     """Compile a linear ``pyomo.ConcreteModel`` (or block) or ``cvxpy.Problem`` to a `LinearProgram`.

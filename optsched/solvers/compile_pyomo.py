@@ -29,8 +29,6 @@ from optsched.errors import InfeasibleError, InputError
 from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import LinearProgram
 
-__all__ = ["PyomoBinding", "read", "reads", "templatized"]
-
 
 @dataclass
 class PyomoBinding:

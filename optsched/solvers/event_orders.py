@@ -43,8 +43,6 @@ from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 
-__all__ = ["EventOrder", "EventOrders", "LeastOrder"]
-
 EventOrder = tuple[int, ...]  # the job of every event: first its start, then its end
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 SIDE_BY_SIDE = 100  # orders in one call of the solver: five times as fast as one by one

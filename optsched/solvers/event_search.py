@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
-__all__ = ["EventSearch", "Left", "Moment", "Number", "On"]
-
 CLOSE = 1e-12  # floats only: a bound so near to the incumbent, as a part of the flow time, differs by rounding
 ULPS = 2  # and so near, of every time
 

@@ -13,8 +13,6 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
 
-__all__ = ["generate_parallel", "generate_serial", "objective_value"]
-
 
 @njit
 def objective_value(start: Floats, duration: Floats, slope: Floats, kink: Floats, base: Floats, maximum: bool) -> float:

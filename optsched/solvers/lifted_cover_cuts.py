@@ -15,8 +15,6 @@ import numpy as np
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.start_program import RowFamily, SlotJobs
 
-__all__ = ["violated_rows"]
-
 VIOLATED = 1e-4  # of a row's capacity unit: less is numerical noise of the LP
 
 

@@ -21,9 +21,6 @@ import scipy.sparse as sp
 
 from optsched.problem.arrays import Bools, Floats
 
-__all__ = ["ArrayBinding", "Binding", "LinearProgram"]
-
-
 ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
 
 

@@ -24,8 +24,6 @@ from optsched.solvers.generation import generate_parallel, generate_serial, obje
 from optsched.solvers.local_search import improve_order
 from optsched.speeds.duration import fixed_durations
 
-__all__ = ["ORDERS", "ListProblem", "best_list_schedule", "list_schedule"]
-
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
 STARTS, SHARE = (
     6,

@@ -15,8 +15,6 @@ from optsched.solvers.generation import generate_serial, objective_value
 INTERPRETED = 200_000  # profile segments: two seconds of plain Python
 KICKS = 50  # descents, times n^2
 
-__all__ = ["improve_order"]
-
 
 @njit
 def _move(order: Ints, source: int, target: int) -> None:

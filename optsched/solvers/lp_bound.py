@@ -33,8 +33,6 @@ from optsched.solvers.reduced_cost_fixing import polish, thin
 from optsched.solvers.start_program import SlotJobs
 from optsched.speeds.duration import seconds_alone
 
-__all__ = ["lp_bound"]
-
 COLUMNS = 100_000
 NONZEROS = 250_000
 

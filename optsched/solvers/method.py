@@ -12,8 +12,6 @@ from optsched.solvers.solution import Size
 if TYPE_CHECKING:
     from optsched.solvers.solve_state import SolveState
 
-__all__ = ["EXCLUSIVE", "METHODS", "SHARING", "Method", "MethodReport"]
-
 EXCLUSIVE, SHARING = "gang-nonpreemptive", "gpu-sharing"
 
 
@@ -45,3 +43,4 @@ class Method:
 
 
 METHODS: Registry[Method] = Registry("model", package="optsched.solvers.methods")
+add_method = METHODS.maker(Method, lambda method: method.name)

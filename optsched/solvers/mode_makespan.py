@@ -8,8 +8,6 @@ from optsched.models.makespan_modes import MakespanCertificate, ModeJobs
 from optsched.solvers.compile_model import compile
 from optsched.solvers.session import Session
 
-__all__ = ["makespan_interval"]
-
 
 def makespan_interval(jobs: ModeJobs) -> MakespanCertificate:
     """The verified interval [lower, upper] seconds of the least total time; relative width about 1e-15.

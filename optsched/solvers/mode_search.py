@@ -9,8 +9,6 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
 
-__all__ = ["Problem", "Stack", "branch", "empty_stack"]
-
 
 class Problem(NamedTuple):
     """n jobs, B modes, N nodes; `MappedModes` and `RegularCost` as arrays. ``alike`` i64[N]: the group of a node."""

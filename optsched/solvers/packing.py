@@ -21,8 +21,6 @@ from optsched.problem.arrays import Floats
 from optsched.solvers.compile_model import compile
 from optsched.solvers.session import Session
 
-__all__ = ["PackingBound", "packing_bound", "packing_optimum"]
-
 
 @dataclass(frozen=True)
 class PackingBound:

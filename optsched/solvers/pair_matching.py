@@ -34,8 +34,6 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.speeds.sharing_pair import sharing_pair
 
-__all__ = ["Pairing", "best_pairs", "shortest_turns", "soonest_pairs"]
-
 Edge = tuple[int, int]
 Cost = Callable[["Turn"], Fraction]
 NAME = "pair-matching"

@@ -28,8 +28,6 @@ from optsched.speeds.speed_tables import pace, speed_tables
 
 Place = Callable[[int, Ints], tuple[Mode, float] | None]
 
-__all__ = ["best_placed_schedule", "placed_list_schedule"]
-
 MANY = 2000  # jobs beyond which only two orders are tried
 QUICK = ("release-area", "arrival")
 

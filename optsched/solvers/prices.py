@@ -14,8 +14,6 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.single_machine import QUANTUM, SingleMachine, cheapest_paths
 from optsched.solvers.start_program import SlotJobs, StartProgram
 
-__all__ = ["prices_of_duals", "prices_of_multipliers", "rational"]
-
 # Vertices of these LPs mostly have duals with small denominators; then the bound loses nothing at all.
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 24, 60, 120, 360, 840, 2520, 27720)
 NEARLY = 1e-6

@@ -23,8 +23,6 @@ from optsched.solvers.method import METHODS
 from optsched.solvers.session import Session
 from optsched.solvers.solution import Size
 
-__all__ = ["ProgramSolution", "formulate", "is_program", "solve_program"]
-
 
 def is_program(text: str) -> bool:
     """Does ``NAME[:key=value,...]`` name a program that is solved as it stands, and no method for optimal schedules?"""

@@ -28,8 +28,6 @@ from optsched.solvers.prices import prices_of_duals
 from optsched.solvers.session import Session
 from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram
 
-__all__ = ["Thinned", "polish", "thin"]
-
 ROUNDS = 12
 ROWS = 3000  # new rows a round
 POLISHED = 3_000_000  # nonzeros of the LP that makes the last certificate

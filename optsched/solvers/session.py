@@ -27,9 +27,6 @@ from optsched.errors import OptschedError
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.linear_program import LinearProgram
 
-__all__ = ["THREADS", "Conflict", "Outcome", "Progress", "Session", "round_bound"]
-
-
 THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
 IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
 BOUND_TOLERANCE = 1e-6  # relative; HiGHS's MIP bounds are floats, so rounding up must not trust their last digits

@@ -25,8 +25,6 @@ from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.event_orders import EventOrders, LeastOrder
 from optsched.solvers.sharing_places import SharedPlaces
 
-__all__ = ["MOST", "SharedOrderOptimum", "best_shared_order", "choices", "shared_orders"]
-
 MOST, MOST_PROGRAMS = 5, 300_000  # jobs; orders, some of which are not possible: (2n)! / 2^n a choice
 NEAR = 1e-8  # of the flow time: a start of the LP this near to an event is at the event
 NAME = "sharing-orders"

@@ -12,8 +12,6 @@ from itertools import groupby
 
 from optsched.models.shared_jobs import Gang, SharedJobs
 
-__all__ = ["SharedPlaces", "joined"]
-
 Residents = tuple[tuple[int, ...], ...]  # jobs on every GPU
 Cells = list[list[list[int]]]  # of every node, its sets of alike GPUs
 

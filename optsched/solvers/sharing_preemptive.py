@@ -32,8 +32,6 @@ from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
-__all__ = ["PreemptiveSharing", "meet_in_pairs", "preemptive_sharing_optimum"]
-
 MOST = 5
 Event = tuple[int, bool]  # job, is it a completion
 Piece = tuple[float, tuple[int, ...]]  # seconds, jobs that run

@@ -38,8 +38,6 @@ from optsched.solvers.event_search import EventSearch, Left, Moment, Number
 from optsched.solvers.event_search import On as Residents
 from optsched.solvers.sharing_places import SharedPlaces, joined
 
-__all__ = ["MOST", "SharingOptimum", "sharing_optimum"]
-
 MOST, MOST_NODES = 12, 8  # jobs, nodes
 NAME = "sharing-branching"
 

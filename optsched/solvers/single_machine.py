@@ -39,8 +39,6 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
 
-__all__ = ["EXACT", "NOTHING", "QUANTUM", "SequenceProof", "SingleMachine", "cheapest_paths", "prove_single_machine"]
-
 NOTHING = 1e18  # no path
 QUANTUM = 4096.0  # multipliers are multiples of its inverse
 EXACT = 2.0**37  # of value x slots: multipliers are at most 4 values, a path has at most a job a slot

@@ -17,8 +17,6 @@ from optsched.problem.schedule import Schedule, schedule_in
 from optsched.problem.table import Table
 from optsched.simulation.schedule_tables import jobs_table, segments_table
 
-__all__ = ["Size", "Solution"]
-
 
 @dataclass(frozen=True, slots=True)
 class Size:

@@ -13,10 +13,11 @@ from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
 from optsched.solvers.lp_bound import lp_bound
+from optsched.solvers.method import EXCLUSIVE, METHODS, Method, MethodReport
 from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
-from optsched.solvers.solve_state import EXCLUSIVE, METHODS, Method, MethodReport, SolveState
+from optsched.solvers.solve_state import SolveState
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.interface_sharing import communicating
 

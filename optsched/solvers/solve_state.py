@@ -29,11 +29,9 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import best_list_schedule
-from optsched.solvers.method import EXCLUSIVE, METHODS, SHARING, Method, MethodReport
+from optsched.solvers.method import EXCLUSIVE, SHARING
 from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import BOUND_TOLERANCE, Progress
-
-__all__ = ["EXCLUSIVE", "METHODS", "PLACED", "SHARING", "Method", "MethodReport", "SolveState", "common_step"]
 
 # What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion
 # time, and no fewer than jobs, since a time is a sum of durations; and where values lie on no grid this share of what is at

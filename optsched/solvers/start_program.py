@@ -22,8 +22,6 @@ from optsched.problem.objectives import get_objective
 from optsched.solvers.linear_program import LinearProgram
 from optsched.speeds.duration import seconds_alone
 
-__all__ = ["RowFamily", "SlotJobs", "StartProgram"]
-
 
 @dataclass(frozen=True)
 class SlotJobs:

@@ -18,8 +18,6 @@ from optsched.errors import InputError
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers.event_orders import EventOrders, LeastOrder
 
-__all__ = ["MOST", "best_event_order", "transfer_orders"]
-
 MOST = 5  # transfers; 7,484,400 orders for 6
 
 

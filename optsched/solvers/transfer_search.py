@@ -24,8 +24,6 @@ from optsched.errors import InputError
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers.event_search import EventSearch, Left, Moment, Number, On
 
-__all__ = ["MOST", "TransferOptimum", "transfer_optimum"]
-
 MOST = 16  # transfers; a node has up to 2**n children
 
 

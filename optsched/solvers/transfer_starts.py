@@ -15,8 +15,6 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.problem.transfers import TransferProblem
 
-__all__ = ["transfer_completions"]
-
 
 def transfer_completions(problem: TransferProblem, start: Sequence[Any], *, exact: bool = False) -> list[Any]:
     """C_j of every transfer when transfer j starts at ``start[j]``, seconds; fractions with ``exact``.

@@ -20,8 +20,6 @@ from fractions import Fraction
 from optsched.errors import InputError
 from optsched.problem.transfers import TransferProblem
 
-__all__ = ["two_transfer_optimum"]
-
 
 def two_transfer_optimum(problem: TransferProblem) -> Fraction:
     """The least sum of completion times of two transfers, seconds, exact for the floats as given.

@@ -24,8 +24,6 @@ from optsched.models.time_grid import time_grid
 from optsched.problem.instance import Instance
 from optsched.problem.job_table import LONGEST, SHORTEST
 
-__all__ = ["WorkingClock"]
-
 PLAIN = (0.125, 2.0**20)  # longest times, in seconds, that a model takes as they are
 FEW = 2**20  # units of the common unit in the longest time; a unit finer than that is no better than a power of two
 

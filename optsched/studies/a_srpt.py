@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from optsched.parameters import parameters_of
 from optsched.policies.a_srpt import BACKFILL, VIRTUAL_ALPHA, ASrpt
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import Study, study
+from optsched.studies.study import study
 
 NIC, INTRA = 3.125e9, 150e9  # bytes/s: 25 Gbit/s Ethernet, NVLink
 GPUS_PER_NODE = 8
@@ -235,9 +235,7 @@ def _ablations(size: ASrptSize) -> Iterable[Experiment]:
 
 
 A_SRPT = study(
-    Study(
-        "a-srpt",
-        "A-SRPT against its baselines and the certified bound: loads, sizes, bandwidths, predictions, ablations",
-        declare,
-    )
+    "a-srpt",
+    "A-SRPT against its baselines and the certified bound: loads, sizes, bandwidths, predictions, ablations",
+    declare,
 )

@@ -25,7 +25,7 @@ from optsched.studies.ada_srsf_measures import ITERATIONS
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.published import Published
 from optsched.studies.published_ticks import LEGACY_COST
-from optsched.studies.study import Study, study
+from optsched.studies.study import study
 
 METHOD = (
     "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "
@@ -239,10 +239,8 @@ def _full(size: AdaSrsfSize) -> Iterable[Experiment]:
 
 
 ADA_SRSF = study(
-    Study(
-        "ada-srsf",
-        "placements and communication rules of Ada-SRSF, in a faithful model and with the published accounting",
-        declare,
-        METHOD,
-    )
+    "ada-srsf",
+    "placements and communication rules of Ada-SRSF, in a faithful model and with the published accounting",
+    declare,
+    METHOD,
 )

@@ -29,7 +29,7 @@ from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.hadar_measures import MIXES, TYPED_GANGS
 from optsched.studies.philly_hours import PhillyHours, philly_file
 from optsched.studies.published import Published
-from optsched.studies.study import Study, study
+from optsched.studies.study import study
 
 METHOD = (
     "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "
@@ -179,11 +179,9 @@ def _mixes(size: HadarSize) -> Iterable[Experiment]:
 
 
 HADAR = study(
-    Study(
-        "hadar",
-        "Hadar and HadarE against Gavel, Tiresias and YARN-CS on GPUs of several types, with the certified bounds",
-        declare,
-        METHOD,
-        seeds=3,
-    )
+    "hadar",
+    "Hadar and HadarE against Gavel, Tiresias and YARN-CS on GPUs of several types, with the certified bounds",
+    declare,
+    METHOD,
+    seeds=3,
 )

@@ -29,7 +29,7 @@ from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.published import Published
 from optsched.studies.sjf_bsbf_measures import SHARING, SHARING_OF_SECONDS, SMALL_RATIOS
 from optsched.studies.sjf_bsbf_remarks import Remark, against, by_workload, worst
-from optsched.studies.study import Study, study
+from optsched.studies.study import study
 
 METHOD = (
     "each seed is one workload, shared by all rows of a column, and by all columns that differ in a uniform interference "
@@ -366,11 +366,9 @@ def _partners(size: SjfBsbfSize) -> Iterable[Experiment]:
 
 
 SJF_BSBF = study(
-    Study(
-        "sjf-bsbf",
-        "two jobs on a GPU: SJF-BSBF, first-fit sharing, exclusive and preemptive schedulers as interference grows",
-        declare,
-        METHOD,
-        SEEDS,
-    )
+    "sjf-bsbf",
+    "two jobs on a GPU: SJF-BSBF, first-fit sharing, exclusive and preemptive schedulers as interference grows",
+    declare,
+    METHOD,
+    SEEDS,
 )

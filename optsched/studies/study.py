@@ -98,8 +98,4 @@ class Reproduction:
 
 
 STUDIES: Registry[Study] = Registry("study", package="optsched.studies")
-
-
-def study(made: Study) -> Study:
-    """File a study under its name."""
-    return STUDIES.register(made.name)(made)
+study = STUDIES.maker(Study, lambda made: made.name)

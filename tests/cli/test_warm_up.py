@@ -14,7 +14,7 @@ from optsched.cli import compile_all
 from optsched.compiled import Function, njit
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
-from optsched.solvers.solve_state import METHODS
+from optsched.solvers.method import METHODS
 
 
 def total(values: Any) -> float:

@@ -18,11 +18,12 @@ from optsched.models import FORMULATIONS
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
+from optsched.solvers.method import METHODS
 from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import model_names, solve
-from optsched.solvers.solve_state import METHODS, SolveState, common_step
+from optsched.solvers.solve_state import SolveState, common_step
 from solvers.rigid_instances import OBJECTIVES, SUMS, one_machine, rigid_instances
 
 

@@ -16,11 +16,12 @@ from optsched.models.time_grid import time_grid
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
+from optsched.solvers.method import METHODS
 from optsched.solvers.methods.sequence_branching import machine_of
 from optsched.solvers.session import Session
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import solve
-from optsched.solvers.solve_state import METHODS, SolveState
+from optsched.solvers.solve_state import SolveState
 from solvers.rigid_instances import one_machine
 
 ROUNDING = Fraction(1, 10**9)

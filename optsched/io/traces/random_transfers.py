@@ -12,8 +12,6 @@ from optsched.errors import InputError
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
 
-__all__ = ["random_transfers"]
-
 SMALLEST, LARGEST = 0.01, 10.0  # units of bytes
 AT_ZERO, SPAN = 0.3, 0.7
 

@@ -20,11 +20,10 @@ import numpy as np
 
 from optsched.errors import NotInstalledError, OptschedError
 from optsched.problem.schedule import Schedule
+from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.solution import Size
-from optsched.solvers.solve_state import METHODS, PLACED, Method, MethodReport, SolveState
+from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.speeds.duration import fixed_durations
-
-__all__ = ["NAME"]
 
 NAME = "cp-sat"
 LARGEST = 2**50  # of a sum of costs: the solver works in 64-bit integers
@@ -129,4 +128,4 @@ def _hear(state: SolveState, line: dict[str, Any]) -> None:
     state.raise_bound(bound, "solver")
 
 
-METHODS.register(NAME)(Method(NAME, _applies, _run))
+add_method(NAME, _applies, _run)

@@ -18,12 +18,11 @@ from optsched.models import FORMULATIONS, Formulation
 from optsched.models.latest_starts import latest_completions
 from optsched.solvers.compile_model import compile
 from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.method import Method, MethodReport
 from optsched.solvers.session import Conflict, Outcome, Progress, Session
 from optsched.solvers.solution import Size
-from optsched.solvers.solve_state import Method, MethodReport, SolveState
+from optsched.solvers.solve_state import SolveState
 from optsched.solvers.working_clock import WorkingClock
-
-__all__ = ["TOLERANCES", "formulation_method"]
 
 TOLERANCES = "the solver's tolerances ended the proof at this gap, not the time limit"
 ROUNDED_AWAY = "rounding made the program infeasible, which proves nothing"

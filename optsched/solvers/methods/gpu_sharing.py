@@ -17,6 +17,7 @@ from optsched.models.gpu_sharing import NAME as PROGRAM
 from optsched.models.gpu_sharing import build, schedule
 from optsched.models.shared_jobs import SharedJobs
 from optsched.solvers.compile_model import compile
+from optsched.solvers.method import SHARING, MethodReport, add_method
 from optsched.solvers.session import Session
 from optsched.solvers.sharing_orders import MOST as MOST_ORDERS
 from optsched.solvers.sharing_orders import NAME as ORDERS
@@ -24,9 +25,7 @@ from optsched.solvers.sharing_orders import best_shared_order, choices
 from optsched.solvers.sharing_search import MOST, SharingOptimum, sharing_optimum
 from optsched.solvers.sharing_search import NAME as BRANCHING
 from optsched.solvers.solution import Size
-from optsched.solvers.solve_state import METHODS, SHARING, Method, MethodReport, SolveState
-
-__all__ = ["MOST_EVENTS"]
+from optsched.solvers.solve_state import SolveState
 
 MOST_EVENTS = 6  # jobs of the program: 4 take a second, 5 a minute
 FIRST_NODES = 2_000  # of the search for an incumbent of the program
@@ -110,18 +109,12 @@ def _solve_branching(state: SolveState) -> MethodReport:
     return MethodReport("branch and bound", nodes=found.nodes, note=note, status="feasible" if found.complete else None)
 
 
-METHODS.register(PROGRAM)(
-    Method(PROGRAM, _program_reason, _solve_program, SHARING, "two jobs a GPU: one mixed-integer program over events")
-)
-METHODS.register(ORDERS)(
-    Method(ORDERS, _orders_reason, _solve_orders, SHARING, "two jobs a GPU: a linear program for every order of events")
-)
-METHODS.register(BRANCHING)(
-    Method(
-        BRANCHING,
-        lambda state: _reason(state, MOST),
-        _solve_branching,
-        SHARING,
-        "two jobs a GPU: branch and bound over starts at events",
-    )
+add_method(PROGRAM, _program_reason, _solve_program, SHARING, "two jobs a GPU: one mixed-integer program over events")
+add_method(ORDERS, _orders_reason, _solve_orders, SHARING, "two jobs a GPU: a linear program for every order of events")
+add_method(
+    BRANCHING,
+    lambda state: _reason(state, MOST),
+    _solve_branching,
+    SHARING,
+    "two jobs a GPU: branch and bound over starts at events",
 )

@@ -24,11 +24,10 @@ from fractions import Fraction
 
 from optsched.bounds.regular import regular_cost
 from optsched.models.mapped_modes import MappedModes
+from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.mode_search import Problem, branch, empty_stack
 from optsched.solvers.solution import Size
-from optsched.solvers.solve_state import METHODS, Method, MethodReport, SolveState
-
-__all__ = ["JOBS", "NAME"]
+from optsched.solvers.solve_state import SolveState
 
 NAME = "mode-branching"
 JOBS = 12
@@ -88,4 +87,4 @@ def _run(state: SolveState) -> MethodReport:
     return MethodReport("branch and bound", size, seen)
 
 
-METHODS.register(NAME)(Method(NAME, _applies, _run))
+add_method(NAME, _applies, _run)

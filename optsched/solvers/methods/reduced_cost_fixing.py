@@ -11,15 +11,14 @@ from optsched.models.rigid_time_indexed import count_columns
 from optsched.models.start_columns import StartColumns
 from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
+from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.methods.formulations import TOLERANCES
 from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
 from optsched.solvers.session import Session
 from optsched.solvers.solution import Size
-from optsched.solvers.solve_state import METHODS, PLACED, Method, MethodReport, SolveState
+from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.solvers.start_program import SlotJobs, StartProgram
 from optsched.speeds.duration import fixed_durations
-
-__all__ = ["NAME"]
 
 NAME = "reduced-cost-fixing"
 COLUMNS = 300_000
@@ -126,4 +125,4 @@ def _size(program: StartProgram) -> Size:
     return Size(compiled.row_count, compiled.column_count, compiled.nonzeros)
 
 
-METHODS.register(NAME)(Method(NAME, _applies, _run))
+add_method(NAME, _applies, _run)

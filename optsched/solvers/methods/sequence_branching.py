@@ -10,14 +10,13 @@ import numpy.typing as npt
 from optsched.bounds.lp_dual import price_certificate
 from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
+from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.solution import Size
-from optsched.solvers.solve_state import METHODS, PLACED, Method, MethodReport, SolveState
+from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.solvers.start_program import SlotJobs
 from optsched.speeds.duration import fixed_durations
-
-__all__ = ["NAME", "machine_of"]
 
 NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
@@ -108,4 +107,4 @@ def _starts(schedule: Schedule) -> npt.NDArray[np.float64]:
     return starts
 
 
-METHODS.register(NAME)(Method(NAME, _applies, _run))
+add_method(NAME, _applies, _run)

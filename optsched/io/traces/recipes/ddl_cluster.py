@@ -26,8 +26,6 @@ from optsched.speeds.model_zoo import MODELS, PARALLELISM, zoo_profile
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import alpha_min
 
-__all__ = ["draw"]
-
 
 @recipe(
     "ddl-cluster",
