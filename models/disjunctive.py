@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
@@ -39,7 +38,7 @@ from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import REGULAR, add_formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
@@ -90,7 +89,7 @@ class Windows:
         return cls(origin, release, duration, latest, instance.due - origin)
 
     @property
-    def must_precede(self) -> npt.NDArray[np.bool_]:
+    def must_precede(self) -> Bools:
         """[i, j]: j before i would start i too late."""
         found = (self.release + self.duration)[None, :] > self.latest[:, None]
         np.fill_diagonal(found, False)

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr import MonomialTermExpression
+
+from optsched.problem.arrays import Floats, Ints
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def terms(coefficients: npt.NDArray[np.int64] | npt.NDArray[np.float64], variables: Iterable[Any]) -> list[Any]:
+def terms(coefficients: Ints | Floats, variables: Iterable[Any]) -> list[Any]:
     """``coefficient * variable`` for every pair, to be shared by rows (a row is a slice of the list)."""
     return list(map(MonomialTermExpression, zip(coefficients.tolist(), variables, strict=True)))
 

@@ -20,12 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.models.gavel_allocation import AllocationProblem, TimeShares
 from optsched.models.gavel_water_filling import fill
-from optsched.problem.arrays import Bools, Floats
+from optsched.problem.arrays import Bools, Floats, Ints
 
 RULES = ("fairness", "fifo")
 
@@ -44,9 +43,7 @@ class Entity:
             raise InputError("not legal", field="rule", value=self.rule, legal=", ".join(RULES))
 
 
-def round_weights(
-    problem: AllocationProblem, entities: Sequence[Entity], of: npt.NDArray[np.int64], unfixed: Bools
-) -> Floats:
+def round_weights(problem: AllocationProblem, entities: Sequence[Entity], of: Ints, unfixed: Bools) -> Floats:
     """The weights of one round, f64[n]; ``of`` i64[n] is the entity of each job."""
     weights = np.zeros(problem.n)
     for e, entity in enumerate(entities):
@@ -58,7 +55,7 @@ def round_weights(
     return weights
 
 
-def allocate(problem: AllocationProblem, entities: Sequence[Entity], of: npt.NDArray[np.int64]) -> TimeShares:
+def allocate(problem: AllocationProblem, entities: Sequence[Entity], of: Ints) -> TimeShares:
     """Entity ``of[m]`` owns job m. Value: the smallest sum of levels of an entity, divided by its weight; no prices."""
     of = np.asarray(of, dtype=np.int64)
     if of.shape != (problem.n,) or ((of < 0) | (of >= len(entities))).any():

@@ -27,7 +27,6 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import numpy.typing as npt
 
 from optsched.models.gavel_allocation import (
     AllocationProblem,
@@ -38,7 +37,7 @@ from optsched.models.gavel_allocation import (
     shares,
     solve_lp,
 )
-from optsched.problem.arrays import Bools, Floats
+from optsched.problem.arrays import Bools, Floats, Ints
 
 TIGHT = 1e-7  # w_m y_m above it is a bottleneck: they sum to 1, and a basis gives duals to about 1e-12
 
@@ -49,7 +48,7 @@ class Filling:
 
     X: Floats
     levels: Floats
-    rounds: npt.NDArray[np.int64]
+    rounds: Ints
 
 
 def build(problem: AllocationProblem) -> Any:

@@ -25,13 +25,12 @@ import itertools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.models import makespan_modes
 from optsched.models.makespan_modes import ModeJobs, WorkMode
 from optsched.models.program import add_program, by_type
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 
@@ -74,7 +73,7 @@ def fluid_jobs_of(instance: Instance) -> ModeJobs:
     return _one_type(instance.work, instance.gpus, rate, speeds.capacity, allowed)
 
 
-def _one_type(work: Floats, gang: Ints, rate: Floats, capacity: Ints, allowed: npt.NDArray[np.bool_]) -> ModeJobs:
+def _one_type(work: Floats, gang: Ints, rate: Floats, capacity: Ints, allowed: Bools) -> ModeJobs:
     modes = tuple(
         tuple(WorkMode(x, ((r, W),)) for r, (x, may) in enumerate(zip(row, fits, strict=True)) if may and x > 0)
         for W, row, fits in zip(gang.tolist(), rate.tolist(), allowed.tolist(), strict=True)

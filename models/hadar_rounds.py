@@ -19,11 +19,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.models.hadar_packing import JobSchedule, Packing
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 
@@ -285,6 +284,6 @@ def _splits(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
             yield (first, *others)
 
 
-def _legal(name: str, fine: npt.NDArray[np.bool_], values: Any, legal: str) -> None:
+def _legal(name: str, fine: Bools, values: Any, legal: str) -> None:
     if not fine.all():
         raise InputError("not legal", field=name, value=values[~fine].flat[0].item(), legal=legal)

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import OptschedError
 from optsched.policies import POLICIES
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 from optsched.simulation.placing import Placement
@@ -90,12 +90,12 @@ def applicable(policy: Any, placement: Placement, instance: Instance) -> list[Gu
     return [theorem for _, theorem in GUARANTEES.items() if theorem.applies(policy, placement, instance)]
 
 
-def late(run: Run, limit: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def late(run: Run, limit: Floats) -> Ints:
     """Jobs that complete after ``limit`` f64[n] seconds, except for rounding and what the clock cannot hold: i64[late]."""
     return np.flatnonzero(run.schedule.completion > limit * (1 + ROUNDING) + MISSED * run.schedule.resolution)
 
 
-def told(run: Run, jobs: npt.NDArray[np.int64], limit: npt.NDArray[np.float64]) -> list[str]:
+def told(run: Run, jobs: Ints, limit: Floats) -> list[str]:
     """The findings of an audit, of `Run.relative`, for jobs that complete after their limit; the first ones one by one."""
     completion, ids = run.schedule.completion, run.instance.ids
     lines = [

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -23,7 +22,7 @@ from optsched.plot.rows import PlotRows, draw_floor, label_rows
 from optsched.plot.time_axis import time_axis
 from optsched.plot.timeline import Drawn, Timeline
 from optsched.plot.waiting import band_height, draw_waiting
-from optsched.problem.arrays import Bools, Floats
+from optsched.problem.arrays import Bools, Floats, Ints
 
 By = Literal["gpu", "node", "auto"]
 
@@ -165,7 +164,7 @@ def _draw_blocks(ax: Axes, rows: PlotRows, shown: Bools, start: float, end: floa
 
 
 def _draw_overhead(
-    ax: Axes, t: Timeline, segment: npt.NDArray[np.int64], upper: Floats, lower: Floats, colours: Floats, many: bool
+    ax: Axes, t: Timeline, segment: Ints, upper: Floats, lower: Floats, colours: Floats, many: bool
 ) -> bool:
     lost = t.overhead[segment]
     held = lost > 0

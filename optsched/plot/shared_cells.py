@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 
 NOBODY = -1
 LANES = 2
@@ -28,7 +27,7 @@ class Cells:
     lower: Ints
 
     @property
-    def shared(self) -> npt.NDArray[np.bool_]:
+    def shared(self) -> Bools:
         """Which of them have two jobs, bool[C]."""
         return np.asarray((self.upper != NOBODY) & (self.lower != NOBODY))
 

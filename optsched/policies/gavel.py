@@ -15,7 +15,8 @@ from optsched.policies.gavel_jobs import GavelJobs, costs_in
 from optsched.policies.gavel_rounds import RoundBook, RoundDevices
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.round_clock import RoundClock
-from optsched.simulation.policy import Decision, Floats, Ints, Knowledge, Start, Stop, View, Wake
+from optsched.problem.arrays import Floats, Ints
+from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
 
 ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
 SEVERAL = -1  # the type of a gang on GPUs of several types

@@ -17,8 +17,8 @@ from optsched.errors import SimulationError
 from optsched.policies.gavel import Gavel
 from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, Setting
 from optsched.policies.gavel_jobs import costs_in
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.simulation.policy import Floats, Ints
 from optsched.speeds.type_speeds import type_speeds
 
 DONE = 1e-12  # of a job's work: rounding

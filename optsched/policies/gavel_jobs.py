@@ -9,7 +9,8 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.policies.gavel_allocations import ActiveJobs
 from optsched.policies.gpu_pools import GpuPools
-from optsched.simulation.policy import Floats, Ints, View
+from optsched.problem.arrays import Floats, Ints
+from optsched.simulation.policy import View
 
 
 class GavelJobs:

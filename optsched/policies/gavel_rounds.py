@@ -15,7 +15,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.policies.ties import leading
-from optsched.simulation.policy import Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 
 MORE = 4  # times as many jobs as GPUs are looked at first: some run elsewhere already, some do not fit
 FIRST = 1e9  # priority X_mr * FIRST of a job without a recorded second: before all others

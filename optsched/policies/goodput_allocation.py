@@ -17,9 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Places
 
 
@@ -46,7 +45,7 @@ def best_counts(values: Sequence[Floats], gpus: int) -> list[int]:
 
 
 def place(
-    counts: Mapping[int, int], held: Mapping[int, Places], free: Ints, eligible: Mapping[int, npt.NDArray[np.bool_]]
+    counts: Mapping[int, int], held: Mapping[int, Places], free: Ints, eligible: Mapping[int, Bools]
 ) -> dict[int, Places]:
     """Places of every job with GPUs: ``counts`` by job (ties in their order), ``held`` what stays if its number does.
 

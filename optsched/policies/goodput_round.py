@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Places
-from optsched.simulation.policy import Floats, View
+from optsched.simulation.policy import View
 
 SMALL = 1e-3  # added to every speed-up: a job without GPUs has a large cost, not an infinite one
 

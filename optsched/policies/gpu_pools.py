@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.simulation.policy import Floats, Ints, View
+from optsched.problem.arrays import Floats, Ints
+from optsched.simulation.policy import View
 
 
 @dataclass(frozen=True, eq=False)

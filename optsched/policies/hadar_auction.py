@@ -33,7 +33,7 @@ from optsched.policies.hadar_round import (
     value_all,
 )
 from optsched.policies.ties import leading
-from optsched.simulation.policy import Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 
 Where = tuple[tuple[int, int], ...]  # (node, GPUs there)
 CHEAPEST = 4.0  # the price of an unsold device is this part of the least value of one

@@ -19,8 +19,9 @@ from optsched.policies.hadar_prices import ABOVE
 from optsched.policies.hadar_roster import Roster
 from optsched.policies.hadar_utility import UTILITIES
 from optsched.policies.round_clock import SHORTEST
+from optsched.problem.arrays import Floats, Ints
 from optsched.registry import near_matches
-from optsched.simulation.policy import Decision, Floats, Ints, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
 
 LEVELS = ("type", "machine")
 EXPONENTS = ("safe", "naive")

@@ -16,7 +16,8 @@ from optsched.policies.job_tracker import JobTracker
 from optsched.policies.round_clock import RoundClock
 from optsched.policies.throughput_estimates import KINDS, ThroughputEstimates
 from optsched.policies.ties import leading
-from optsched.simulation.policy import Decision, Ended, Floats, Ints, Knowledge, Start, Stop, View, Wake
+from optsched.problem.arrays import Floats, Ints
+from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
 from optsched.simulation.rounds import require_rounds
 from optsched.speeds.group_rates import GroupRates
 

@@ -10,7 +10,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.policies.hadar_plans import best_finish, cheapest, round_costs, rounds_needed
 from optsched.policies.hadar_prices import PriceFunction
-from optsched.simulation.policy import Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 
 MOST_ROUNDS = 20_000_000  # rounds x resources whose sales are kept
 LONGEST = 20_000  # rounds that a plan may look ahead: longer jobs make no plan

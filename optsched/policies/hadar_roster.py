@@ -8,7 +8,8 @@ from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import SLACK
 from optsched.policies.hadar_auction import Bidders, Where
 from optsched.policies.hadar_utility import UtilityTerms
-from optsched.simulation.policy import Ints, View
+from optsched.problem.arrays import Ints
+from optsched.simulation.policy import View
 
 # A job ends at a boundary but for rounding if it ends this much later: SLACK of a round, which plans do not count, and
 # some ulps of the clock; with what beginning late has cost it, but never more than a part of a round.

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.simulation.policy import Floats, View
+from optsched.problem.arrays import Floats
+from optsched.simulation.policy import View
 
 # throughput: w_j N_j / x, units of work a second (effective throughput). slowdown: w_j d_j / x, d_j the seconds alone, at
 # least a round, which is what a job pays for: the same in a unit that is alike for all models. jct: w_j / x. deadline:

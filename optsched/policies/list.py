@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
 from optsched.policies import POLICIES
+from optsched.problem.arrays import Floats
 from optsched.registry import near_matches
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
 
-_KEYS: dict[str, Callable[[KnownJobs], npt.NDArray[np.float64]]] = {
+_KEYS: dict[str, Callable[[KnownJobs], Floats]] = {
     "given": lambda jobs: np.arange(jobs.n, dtype=np.float64),
     "shortest": lambda jobs: jobs.duration,
     "longest": lambda jobs: -jobs.duration,

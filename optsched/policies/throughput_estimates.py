@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.simulation.policy import Floats
+from optsched.problem.arrays import Floats
 from optsched.speeds.device_performance import device_performance
 from optsched.speeds.group_rates import GroupRates
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from optsched.problem.arrays import Floats
 
 BITS = 40  # of 53: some thousand roundings may be in the others
 
 
-def leading(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def leading(values: Floats) -> Floats:
     """The floats rounded to `BITS` leading bits, an array of the same shape; inf and nan stay. O(n)."""
     mantissa, exponent = np.frexp(values)
     rounded: Any = np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit, record
 from optsched.heap import INNER, KERNEL
+from optsched.problem.arrays import Ints
 
 CHANGE = record(
     time="real",
@@ -35,7 +35,7 @@ class Usage(NamedTuple):
 
     changes: Any  # CHANGE[m + 1]
     present: Any  # PRESENT[1]
-    path: npt.NDArray[np.int64]  # scratch
+    path: Ints  # scratch
 
 
 def new_usage(changes: int) -> Usage:

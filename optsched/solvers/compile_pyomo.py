@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.core.base.constraint as pyomo_constraint
 import scipy.sparse as sp
 from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
@@ -26,7 +25,7 @@ from pyomo.core.base.suffix import Suffix
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from optsched.errors import InfeasibleError, InputError
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Bools, Floats
 from optsched.solvers.linear_program import LinearProgram
 
 
@@ -138,7 +137,7 @@ def _rows(form: Any) -> tuple[sp.csc_array, list[Any], Floats, Floats]:
     return A, constraints, row_lower, row_upper
 
 
-def _bounds(columns: Sequence[Any]) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+def _bounds(columns: Sequence[Any]) -> tuple[Floats, Floats, Bools]:
     n = len(columns)
     lower, upper, integrality = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
     for j, variable in enumerate(columns):

@@ -16,14 +16,13 @@ import time
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.certificate import Certificate
 from optsched.errors import InputError
 from optsched.models.latest_starts import latest_completions
 from optsched.models.mapped_modes import speed_depends_on_placement
 from optsched.models.time_grid import on_common_unit
-from optsched.problem.arrays import Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
 from optsched.problem.schedule import Schedule
@@ -90,9 +89,7 @@ def _first_schedule(instance: Instance, objective: str) -> Schedule:
     return best_list_schedule(instance, objective, budget=0)
 
 
-def _grid(
-    instance: Instance, objective: str, latest: npt.NDArray[np.float64], nonzeros: int
-) -> tuple[SlotJobs, Ints, Ints] | None:
+def _grid(instance: Instance, objective: str, latest: Floats, nonzeros: int) -> tuple[SlotJobs, Ints, Ints] | None:
     """The finest grid on which the LP is small enough, with all its columns."""
     origin = float(instance.arrival.min())
     release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]

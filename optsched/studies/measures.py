@@ -12,7 +12,7 @@ from optsched.guarantees.judge import judgements
 from optsched.guarantees.proven import Proven, refereed
 from optsched.policies.predictors.quality import quality
 from optsched.policies.specification import specify
-from optsched.simulation.policy import Floats
+from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
 from optsched.speeds.stage_graph import pipeline_factor

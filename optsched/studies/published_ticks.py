@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.errors import InputError
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 
 Records = npt.NDArray[np.void]
@@ -56,7 +56,7 @@ class TickedRun:
 
     completion: Floats
     utilization: float
-    spanning: npt.NDArray[np.bool_]
+    spanning: Bools
     contended: int
 
 

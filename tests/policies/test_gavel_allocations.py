@@ -23,7 +23,7 @@ from optsched.models.gavel_allocation import effective_throughput, fill_levels, 
 from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, Setting, equal_share, isolated_share
 from optsched.policies.gavel_allocations.centre import centred
 from optsched.policies.gavel_allocations.level_search import LevelSearch
-from optsched.policies.gavel_allocations.min_total_duration_perf import bisected
+from optsched.policies.gavel_allocations.min_total_duration import bisected
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.simulation.policy import Floats, Knowledge
 from policies.gavel_problems import TYPES, problem, random_jobs

@@ -11,8 +11,9 @@ from typing import ClassVar
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Registry
-from optsched.simulation.policy import Floats, Ints, Knowledge
+from optsched.simulation.policy import Knowledge
 from optsched.speeds.device_performance import device_performance
 
 

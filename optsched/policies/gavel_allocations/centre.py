@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.simulation.policy import Floats
+from optsched.problem.arrays import Floats
 
 SLACK = 1e-6  # relative: how far below the optimum an allocation may be, for the set of optimal ones has no interior
 STEPS = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting, isolated_share
-from optsched.simulation.policy import Floats
+from optsched.problem.arrays import Floats
 
 
 @ALLOCATIONS.register("isolated")

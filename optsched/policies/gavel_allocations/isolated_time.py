@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.policies.gavel_allocations import ActiveJobs, isolated_share
-from optsched.simulation.policy import Floats
+from optsched.problem.arrays import Floats
 
 
 class IsolatedTime:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.policies.gavel_allocations import ActiveJobs
-from optsched.simulation.policy import Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from optsched.errors import OptschedError
 from optsched.policies.gavel_allocations import ActiveJobs
 from optsched.policies.gavel_allocations.centre import centred
 from optsched.policies.gavel_allocations.share_program import ShareProgram
-from optsched.simulation.policy import Floats
+from optsched.problem.arrays import Floats
 
 CLOSE = 1e-9  # of a job's fastest rate, and relative of a level: HiGHS's own tolerance of feasibility
 TRIALS = 60

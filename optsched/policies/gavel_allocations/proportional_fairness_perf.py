@@ -7,7 +7,7 @@ import numpy as np
 from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting
 from optsched.policies.gavel_allocations.centre import proportional
 from optsched.policies.gavel_allocations.job_classes import JobClasses
-from optsched.simulation.policy import Floats
+from optsched.problem.arrays import Floats
 
 
 @ALLOCATIONS.register("proportional_fairness_perf")

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from optsched.errors import OptschedError
-from optsched.simulation.policy import Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 

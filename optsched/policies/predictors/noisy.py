@@ -10,7 +10,8 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.text import spelled
-from optsched.simulation.policy import Floats, JobFacts
+from optsched.problem.arrays import Floats
+from optsched.simulation.policy import JobFacts
 
 LARGEST = 1e6
 

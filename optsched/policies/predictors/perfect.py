@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from optsched.policies.predictors import PREDICTORS
-from optsched.simulation.policy import Floats, JobFacts
+from optsched.problem.arrays import Floats
+from optsched.simulation.policy import JobFacts
 
 
 @PREDICTORS.register("perfect")

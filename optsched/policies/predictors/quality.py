@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def quality(true: npt.ArrayLike, predicted: npt.ArrayLike) -> Quality:
     )
 
 
-def _positive(values: npt.ArrayLike, field: str) -> npt.NDArray[np.float64]:
+def _positive(values: npt.ArrayLike, field: str) -> Floats:
     array = np.asarray(values, dtype=np.float64).reshape(-1)
     if not array.size:
         raise InputError("nothing to compare", field=field, legal="at least one value")
@@ -81,7 +82,7 @@ def _positive(values: npt.ArrayLike, field: str) -> npt.NDArray[np.float64]:
     return array
 
 
-def _r2(y: npt.NDArray[np.float64], guess: npt.NDArray[np.float64]) -> float:
+def _r2(y: Floats, guess: Floats) -> float:
     # 1 - residual / total sum of squares; equal lengths have nothing to explain
     if np.ptp(y) == 0:
         return math.nan

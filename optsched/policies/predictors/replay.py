@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from optsched.policies.predictors import predictor as predictor_of
 from optsched.policies.predictors.timeline import timeline
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
-from optsched.simulation.policy import Floats, JobFacts, Predictor
+from optsched.simulation.policy import JobFacts, Predictor
 
 
 def replay(instance: Instance, predictor: Predictor | str, wait: float | npt.ArrayLike = 0.0) -> Floats:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.lp_dual import price_certificate
-from optsched.problem.arrays import Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.schedule import Schedule
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.prices import prices_of_multipliers
@@ -101,7 +100,7 @@ def _run(state: SolveState) -> MethodReport:
     return MethodReport("dynamic programming", Size(columns=arcs), proof.nodes, note=note)
 
 
-def _starts(schedule: Schedule) -> npt.NDArray[np.float64]:
+def _starts(schedule: Schedule) -> Floats:
     starts = np.empty(schedule.instance.n)
     starts[schedule.job] = schedule.start
     return starts
