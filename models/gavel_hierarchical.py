@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.models.gavel_allocation import AllocationProblem, TimeShares
 from optsched.models.gavel_water_filling import fill
 from optsched.problem.arrays import Bools, Floats, Ints
@@ -37,10 +37,8 @@ class Entity:
     rule: str = "fairness"
 
     def __post_init__(self) -> None:
-        if not (0 < self.weight < np.inf):
-            raise InputError("not legal", field="weight", value=self.weight, legal="a number > 0")
-        if self.rule not in RULES:
-            raise InputError("not legal", field="rule", value=self.rule, legal=", ".join(RULES))
+        check_legal(0 < self.weight < np.inf, "weight", self.weight, "a number > 0")
+        check_legal(self.rule in RULES, "rule", self.rule, ", ".join(RULES))
 
 
 def round_weights(problem: AllocationProblem, entities: Sequence[Entity], of: Ints, unfixed: Bools) -> Floats:

@@ -25,7 +25,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.models.gavel_allocation import (
     CAPACITY,
     AllocationProblem,
@@ -109,8 +109,7 @@ def build(problem: AllocationProblem, pairs: Pairs, objective: str = "max_min") 
 
 def allocate(problem: AllocationProblem, pairs: Pairs, objective: str = "max_min") -> SharedAllocation:
     """The optimum of ``max_min`` or ``max_sum`` with pairs: value (0), prices d value / d c_r with X^equal held."""
-    if objective not in OBJECTIVES:
-        raise InputError("not legal", field="objective", value=objective, legal=", ".join(OBJECTIVES))
+    check_legal(objective in OBJECTIVES, "objective", objective, ", ".join(OBJECTIVES))
     pairs.check(problem)
     P = len(pairs.jobs)
     if P == 0:  # a table of no rows is no variable: the pair of job 0 with itself, which never runs

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Floats, Ints
 
 
@@ -52,8 +52,7 @@ class Packing:
             raise InputError("not legal", field="capacity", value=min(self.capacity), legal="integers >= 0")
         for j, of_job in enumerate(self.schedules):
             for one in of_job:
-                if not (math.isfinite(one.utility) and one.utility >= 0):
-                    raise InputError("not legal", row=j, field="utility", value=one.utility, legal="finite and >= 0")
+                check_legal(0 <= one.utility < math.inf, "utility", one.utility, "finite and >= 0", row=j)
                 _check_demand(j, one.demand, self.capacity)
 
     @property
@@ -121,10 +120,7 @@ class Packing:
 def _check_demand(job: int, demand: tuple[tuple[int, int], ...], capacity: tuple[int, ...]) -> None:
     before = -1
     for q, w in demand:
-        if not before < q < len(capacity):
-            legal = f"increasing numbers of resources below {len(capacity)}"
-            raise InputError("not legal", row=job, field="demand", value=demand, legal=legal)
-        if not 1 <= w <= capacity[q]:
-            legal = f"1 to the capacity {capacity[q]} of resource {q}"
-            raise InputError("not legal", row=job, field="demand", value=w, legal=legal)
+        legal = f"increasing numbers of resources below {len(capacity)}"
+        check_legal(before < q < len(capacity), "demand", demand, legal, row=job)
+        check_legal(1 <= w <= capacity[q], "demand", w, f"1 to the capacity {capacity[q]} of resource {q}", row=job)
         before = q

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
@@ -106,8 +106,7 @@ class RoundProblem:
         for name, table in (("speed", self.speed), ("together", self.together)):
             if table is not None:
                 _legal(name, np.isfinite(table) & (table >= 0), table, "finite and >= 0")
-        if not (np.isfinite(self.seconds) and self.seconds > 0):
-            raise InputError("not legal", field="seconds", value=self.seconds, legal="finite and > 0")
+        check_legal(np.isfinite(self.seconds) and self.seconds > 0, "seconds", self.seconds, "finite and > 0")
         for j, first in enumerate(self.arrival.tolist()):
             after = self.utility[j, first:]
             if not np.all(np.isfinite(after) & (after >= 0)) or np.any(np.diff(after) > 0):

@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.bounds.certificate import CertificateError, shown
-from optsched.errors import InfeasibleError, InputError
+from optsched.errors import InfeasibleError, InputError, check_legal
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.fraction_readings import readings
 from optsched.problem.arrays import Floats
@@ -69,13 +69,11 @@ class ModeJobs:
             legal = "one or more jobs, and the modes of each"
             raise InputError("not legal", field="work", value=f"{len(self.work)} numbers", legal=legal)
         for j, (work, modes) in enumerate(zip(self.work, self.modes, strict=True)):
-            if not (np.isfinite(work) and work > 0):
-                raise InputError("not legal", row=j, field="work", value=work, legal="finite and > 0")
+            check_legal(np.isfinite(work) and work > 0, "work", work, "finite and > 0", row=j)
             if not modes:
                 raise InfeasibleError(f"job {j} runs in no mode: no makespan is long enough")
             for mode in modes:
-                if not (np.isfinite(mode.rate) and mode.rate > 0):
-                    raise InputError("not legal", row=j, field="rate", value=mode.rate, legal="finite and > 0")
+                check_legal(np.isfinite(mode.rate) and mode.rate > 0, "rate", mode.rate, "finite and > 0", row=j)
                 if not mode.use or any(u < 1 or self.capacity[r] < 1 for r, u in mode.use):
                     raise InputError("not legal", row=j, field="use", value=mode.use, legal="units of what there is")
 

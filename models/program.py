@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.models.gavel_allocation import AllocationProblem, prices
 from optsched.models.hadar_packing import Packing
 from optsched.models.hadar_rounds import RoundProblem, round_problem
@@ -69,14 +69,12 @@ def data_of(instance: Instance, text: str) -> tuple[Program, Any]:
 
 def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 4) -> RoundProblem:
     """So many rounds of ``round`` seconds; 0: twice the longest job after the last arrival, in equal parts."""
-    if rounds < 1:
-        raise InputError("not legal", field="rounds", value=rounds, legal="an integer >= 1")
+    check_legal(rounds >= 1, "rounds", rounds, "an integer >= 1")
     if instance.n == 0:
         raise InputError("there are no jobs", field="jobs", value=0, legal="at least one")
     span = float(np.ptp(instance.arrival)) + 2 * float(np.nanmax(seconds_alone(instance)))
     seconds = round if round else span / rounds
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise InputError("not legal", field="round", value=round, legal="seconds > 0, or 0 to be told")
+    check_legal(math.isfinite(seconds) and seconds > 0, "round", round, "seconds > 0, or 0 to be told")
     return round_problem(instance, seconds, rounds)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
@@ -223,8 +223,7 @@ def shared_completions(
     chosen = [own[0] for own in jobs.options] if options is None else list(options)
     begin = [number(s) for s in start]
     for j, s in enumerate(begin):
-        if s < number(jobs.release[j]):
-            raise InputError("not legal", field=f"job {j}, start", value=float(s), legal="at least its release")
+        check_legal(s >= number(jobs.release[j]), f"job {j}, start", float(s), "at least its release")
     ends = _completions(jobs, dict(enumerate(begin)), gangs, chosen, number)
     return [ends[j] for j in range(jobs.n)]
 

@@ -49,6 +49,12 @@ class InputError(OptschedError, ValueError):
         super().__init__(describe(message, **where))
 
 
+def check_legal(holds: bool, field: str, value: Any, legal: str, **where: Any) -> None:
+    """`InputError` that names ``field``, its ``value`` and what is ``legal``, unless it ``holds``."""
+    if not holds:
+        raise InputError("not legal", field=field, value=value, legal=legal, **where)
+
+
 class NotInstalledError(InputError):
     """What was asked for needs an optional part that is not installed; ``legal`` says how to get it."""
 

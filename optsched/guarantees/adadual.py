@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.guarantees.assumptions import broken, two_transfers
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
@@ -121,8 +121,7 @@ def blocked(small: int, contention: Contention, size: float | None = None) -> Bl
     least m / 11. SRSF(1) fares no better: its m transfers wait for b seconds. With a ``size`` that does not fall with m
     they cost m^2 size b / 2 themselves, and the ratio grows only up to about (size)^-1/2 of them.
     """
-    if small < 1:
-        raise InputError("not legal", field="small", value=small, legal="an integer >= 1")
+    check_legal(small >= 1, "small", small, "an integer >= 1")
     contention.require_penalty("AdaDUAL's threshold")
     b, short = contention.seconds_per_byte, 1 / small**2 if size is None else size
     release = np.array([0.0, SECOND * b, *[OTHERS * b] * small])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optsched.check.referee import schedule_value
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
@@ -41,8 +41,8 @@ def kappa_family(gpus: int, pairs: int = 400) -> Limit:
     and on the cluster every narrow job leaves G - 1 GPUs idle. ``better``: all wide jobs first, then the narrow ones G at a
     time. For ``pairs`` -> inf the ratio tends to (1 + 1/G) / (2/G) = (G + 1) / 2.
     """
-    _require(gpus >= 2, "gpus", gpus, "an integer >= 2")
-    _require(pairs >= 1, "pairs", pairs, "an integer >= 1")
+    check_legal(gpus >= 2, "gpus", gpus, "an integer >= 2")
+    check_legal(pairs >= 1, "pairs", pairs, "an integer >= 1")
     jobs, starts, now = [], [0.0] * (2 * pairs), 0.0
     for k in range(pairs):
         jobs.append(Job(f"narrow-{k}", duration=1 + 2 * k * STEP))
@@ -62,7 +62,7 @@ def starvation_family(n: int) -> Limit:
     On 2 GPUs: ``n`` narrow jobs (1 GPU, 2 s, released at 0, 1, 2, ...) and 10 n^2 wide ones (2 GPUs, `SHORT` s, released at
     `LATE`). ``better``: the wide jobs as soon as they come, then the narrow ones in order.
     """
-    _require(n >= 2, "n", n, "an integer >= 2")
+    check_legal(n >= 2, "n", n, "an integer >= 2")
     wide = 10 * n * n
     jobs = [Job(f"narrow-{k}", arrival=k, duration=2) for k in range(n)]
     jobs += [Job(f"wide-{k}", arrival=LATE, gpus=2, duration=SHORT) for k in range(wide)]
@@ -84,9 +84,8 @@ def whole_node_family(worth: float, devices: int = 1) -> Packing:
     ``worth`` whatever the exponent, while 2 ln(Up / Lo) = 2 ln(4 ``worth``) stays far behind from ``worth`` = 10 on. A ratio
     logarithmic in Up / Lo needs jobs that are small beside a resource; the safe prices' R_eff is at least ``worth`` here.
     """
-    if not 1 <= worth < float("inf"):
-        raise InputError("not legal", field="worth", value=worth, legal="a finite number >= 1")
-    _require(devices >= 1, "devices", devices, "an integer >= 1")
+    check_legal(1 <= worth < float("inf"), "worth", worth, "a finite number >= 1")
+    check_legal(devices >= 1, "devices", devices, "an integer >= 1")
     whole = ((0, devices),)
     return Packing((devices,), ((JobSchedule(1.0, whole),), (JobSchedule(worth, whole),)))
 
@@ -94,8 +93,3 @@ def whole_node_family(worth: float, devices: int = 1) -> Packing:
 def _limit(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Limit:
     instance = Instance(jobs, f"1x{gpus}", name, "total_completion_time")
     return Limit(instance, Schedule.from_starts(instance, starts, policy="better"))
-
-
-def _require(holds: bool, field: str, value: int, legal: str) -> None:
-    if not holds:
-        raise InputError("not legal", field=field, value=value, legal=legal)

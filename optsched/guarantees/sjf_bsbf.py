@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import broken
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem
@@ -112,8 +112,7 @@ def wide_job(partners: int, xi: float, seconds: float = 10.0) -> Instance:
     1), while every pair test says xi < 3/2. Where it ends first, it pays iff e < 1 / ((P + 1) (xi - 1)), the test says e <
     1 / (2 (xi - 1)). See `wide_job_sums`.
     """
-    if partners < 1:
-        raise InputError("not legal", field="partners", value=partners, legal="an integer >= 1")
+    check_legal(partners >= 1, "partners", partners, "an integer >= 1")
     jobs = [Job(f"narrow-{p}", duration=1) for p in range(partners)]
     jobs.append(Job("wide", gpus=partners, duration=seconds))
     name = f"wide-job-{partners}"
@@ -145,8 +144,7 @@ def crowded(small: int, xi: float, size: float | None = None, second: float | No
     1 / m^2 the reference is below 5 for m >= 2: the short ones 1/2 + 1/(2 m), the other two below 3 + 2 / m. Hence the
     ratio is at least m / 11, for every xi; so is that of SJF-FFS, and of SJF, where they wait for 1 s.
     """
-    if small < 1:
-        raise InputError("not legal", field="small", value=small, legal="an integer >= 1")
+    check_legal(small >= 1, "small", small, "an integer >= 1")
     short = 1 / small**2 if size is None else size
     admitted = JUST_BELOW * min(float(share_threshold(xi, xi)), 1.0) if second is None else second
     jobs = [Job("long", duration=1), Job("second", arrival=SECOND, duration=admitted)]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.plot.block_labels import LARGEST_FONT, block_label, label_blocks, points_per_unit, short_ids
 from optsched.plot.canvas import INK, QUIET, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
@@ -76,8 +76,7 @@ def gantt(
     >>> osd.plot.gantt(osd.solve("rigid-06-1")).get_title(loc="left")
     'optimal total_completion_time 156 on rigid-06-1: 6 jobs, 8 GPUs'
     """
-    if by not in ("gpu", "node", "auto"):
-        raise InputError("not legal", field="by", value=by, legal="gpu, node or auto")
+    check_legal(by in ("gpu", "node", "auto"), "by", by, "gpu, node or auto")
     timeline = Timeline.of(schedule).within(start, end)
     shown = timeline.first_jobs(limit)
     if by == "auto":

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.steps import bin_means, levels
@@ -57,8 +57,7 @@ def occupancy(
         figure = new_figure(11.0, 1.2 + 1.9 * count)
         first = new_axes(figure, count, 1, 1)
         axes = [first, *(new_axes(figure, count, 1, k, sharex=first) for k in range(2, count + 1))]
-    elif not 1 <= len(axes) <= 2:
-        raise InputError("not legal", field="axes", value=len(axes), legal="one or two axes")
+    check_legal(1 <= len(axes) <= 2, "axes", len(axes), "one or two axes")
     drawn = tuple(axes)[:count]
     left, right = timeline.span
     for ax in drawn:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import INK, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.kinds import PLOTS, Plot, Window
@@ -130,21 +130,17 @@ def _title(result: Mapping[str, Any]) -> str:
 
 def _bars(result: Mapping[str, Any], file: Path | None) -> list[Bar]:
     runs = result.get("runs")
-    if not isinstance(result.get("objective"), str):
-        raise InputError("not legal", file=file, field="objective", value=result.get("objective"), legal="a name")
+    check_legal(isinstance(result.get("objective"), str), "objective", result.get("objective"), "a name", file=file)
     if not isinstance(runs, list) or not runs:
         raise InputError("no runs to draw", file=file, field="runs", legal="a list with at least one run")
     return [_bar(run, f"runs[{k}]", file) for k, run in enumerate(runs)]
 
 
 def _bar(run: Any, where: str, file: Path | None) -> Bar:
-    if not isinstance(run, Mapping):
-        raise InputError("not legal", file=file, field=where, value=run, legal="an object with policy and value")
-    if not isinstance(run.get("policy"), str):
-        raise InputError("not legal", file=file, field=f"{where}.policy", value=run.get("policy"), legal="a name")
+    check_legal(isinstance(run, Mapping), where, run, "an object with policy and value", file=file)
+    check_legal(isinstance(run.get("policy"), str), f"{where}.policy", run.get("policy"), "a name", file=file)
     bound = run.get("bound") or {}
-    if not isinstance(bound, Mapping):
-        raise InputError("not legal", file=file, field=f"{where}.bound", value=bound, legal="an object with value")
+    check_legal(isinstance(bound, Mapping), f"{where}.bound", bound, "an object with value", file=file)
     return Bar(
         run["policy"],
         _known(run.get("value"), f"{where}.value", file),

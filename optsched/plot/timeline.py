@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.plot.shared_cells import Cells, shared_cells
 from optsched.plot.time_axis import number, unit_for
 from optsched.problem.arrays import Bools, Floats, Ints
@@ -200,8 +200,7 @@ class Timeline:
         chosen = np.ones(len(self.ids), dtype=bool)
         if limit is None or limit >= chosen.size:
             return chosen
-        if limit < 1:
-            raise InputError("not legal", field="limit", value=limit, legal="an integer >= 1, or None")
+        check_legal(limit >= 1, "limit", limit, "an integer >= 1, or None")
         begun = self.arrival
         if begun is None:
             begun = np.full(chosen.size, np.inf)

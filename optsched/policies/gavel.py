@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting, reference_order
 from optsched.policies.gavel_jobs import GavelJobs, costs_in
@@ -84,12 +84,14 @@ class Gavel:
 
     def __post_init__(self) -> None:
         ALLOCATIONS.get(self.policy)
-        _require(0 < self.round < math.inf, "round", self.round, "a finite number of seconds > 0")
+        check_legal(0 < self.round < math.inf, "gavel: round", self.round, "a finite number of seconds > 0")
         for name, value in (("reset", self.reset), ("restart", self.restart)):
-            _require(0 <= value < math.inf, name, value, "a finite number of seconds >= 0")
-        _require(self.seed >= 0, "seed", self.seed, "an integer >= 0")
+            check_legal(0 <= value < math.inf, f"gavel: {name}", value, "a finite number of seconds >= 0")
+        check_legal(self.seed >= 0, "gavel: seed", self.seed, "an integer >= 0")
         if self.policy.startswith("min_cost"):
-            _require(bool(costs_in(self.costs)), "costs", self.costs, "prices of a GPU-hour, as in v100:3.06/k80:0.9")
+            check_legal(
+                bool(costs_in(self.costs)), "gavel: costs", self.costs, "prices of a GPU-hour, as in v100:3.06/k80:0.9"
+            )
 
     @property
     def knowledge(self) -> Knowledge:
@@ -223,8 +225,3 @@ class Gavel:
         for k, name in enumerate(self._types):
             found[f"share_{name}"] = found.get(f"share_{name}", 0.0) + self._book.share[:, k]
         return found
-
-
-def _require(holds: bool, field: str, value: object, legal: str) -> None:
-    if not holds:
-        raise InputError("not legal", field=f"gavel: {field}", value=value, legal=legal)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies.gavel_allocations import ActiveJobs
 from optsched.policies.gpu_pools import GpuPools
 from optsched.problem.arrays import Floats, Ints
@@ -55,9 +55,6 @@ def costs_in(text: str) -> dict[str, float]:
             value = float(price)
         except ValueError:
             value = math.nan
-        if not (math.isfinite(value) and value > 0):
-            raise InputError(
-                "not legal", field="gavel: costs", value=part, legal="TYPE:PRICE, a price > 0, joined by /"
-            )
+        check_legal(math.isfinite(value) and value > 0, "gavel: costs", part, "TYPE:PRICE, a price > 0, joined by /")
         found[name.strip().lower()] = value
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts, place
 from optsched.policies.goodput_round import GoodputRound
@@ -44,8 +44,7 @@ class Goodput:
     uses: ClassVar[tuple[str, ...]] = ("widths", "rounds")
 
     def __post_init__(self) -> None:
-        if not -10 <= self.p <= 1:
-            raise InputError("not legal", field="goodput: p", value=self.p, legal="a number from -10 to 1")
+        check_legal(-10 <= self.p <= 1, "goodput: p", self.p, "a number from -10 to 1")
 
     @property
     def first_start(self) -> float:

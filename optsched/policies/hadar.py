@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_auction import Auction
@@ -84,11 +84,13 @@ class Hadar:
             ("price_exponent", self.price_exponent, EXPONENTS),
             ("cost", self.cost, COSTS),
         ):
-            _require(value in legal, name, value, near_matches(value, list(legal)))
-        _require(1 <= self.window <= WIDEST, "window", self.window, f"an integer from 1 to {WIDEST}")
-        _require(SHORTEST <= self.round < math.inf, "round", self.round, f"a finite number of seconds >= {SHORTEST:g}")
-        _require(0 <= self.restart < math.inf, "restart", self.restart, "a finite number of seconds >= 0")
-        _require(0 <= self.comm < math.inf, "comm", self.comm, "a finite number >= 0")
+            check_legal(value in legal, f"hadar: {name}", value, near_matches(value, list(legal)))
+        check_legal(1 <= self.window <= WIDEST, "hadar: window", self.window, f"an integer from 1 to {WIDEST}")
+        check_legal(
+            SHORTEST <= self.round < math.inf, "hadar: round", self.round, f"a finite number of seconds >= {SHORTEST:g}"
+        )
+        check_legal(0 <= self.restart < math.inf, "hadar: restart", self.restart, "a finite number of seconds >= 0")
+        check_legal(0 <= self.comm < math.inf, "hadar: comm", self.comm, "a finite number >= 0")
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
@@ -137,8 +139,3 @@ class Hadar:
             comm=self.comm,
             fill=self.fill,
         )
-
-
-def _require(holds: bool, field: str, value: object, legal: str) -> None:
-    if not holds:
-        raise InputError("not legal", field=f"hadar: {field}", value=value, legal=legal)

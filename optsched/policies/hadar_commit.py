@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_auction import Auction, Where
@@ -94,12 +94,15 @@ class HadarCommit:
             ("price_level", self.price_level, LEVELS),
             ("price_exponent", self.price_exponent, EXPONENTS),
         ):
-            _require(value in legal, name, value, near_matches(value, list(legal)))
-        _require(SHORTEST <= self.round < math.inf, "round", self.round, f"a finite number of seconds >= {SHORTEST:g}")
-        _require(0 <= self.restart < self.round, "restart", self.restart, "seconds >= 0, less than a round")
-        _require(0 <= self.low < math.inf, "low", self.low, "a finite price > 0, or 0: from the first job")
-        _require(0 <= self.high < math.inf, "high", self.high, "a finite price > 0, or 0: from the jobs")
-        _require(not (self.low and self.high) or self.low < self.high, "low", self.low, "less than high")
+            check_legal(value in legal, f"hadar-commit: {name}", value, near_matches(value, list(legal)))
+        for name, number, holds, meant in (
+            ("round", self.round, SHORTEST <= self.round < math.inf, f"a finite number of seconds >= {SHORTEST:g}"),
+            ("restart", self.restart, 0 <= self.restart < self.round, "seconds >= 0, less than a round"),
+            ("low", self.low, 0 <= self.low < math.inf, "a finite price > 0, or 0: from the first job"),
+            ("high", self.high, 0 <= self.high < math.inf, "a finite price > 0, or 0: from the jobs"),
+            ("low", self.low, not (self.low and self.high) or self.low < self.high, "less than high"),
+        ):
+            check_legal(holds, f"hadar-commit: {name}", number, meant)
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
@@ -289,8 +292,3 @@ class HadarCommit:
 def _take(free: Ints, where: Where) -> None:
     for node, count in where:
         free[node] -= count
-
-
-def _require(holds: bool, field: str, value: object, legal: str) -> None:
-    if not holds:
-        raise InputError("not legal", field=f"hadar-commit: {field}", value=value, legal=legal)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.job_tracker import JobTracker
@@ -69,18 +69,12 @@ class HadarE:
 
     def __post_init__(self) -> None:
         for key, value, known in (("rule", self.rule, RULES), ("estimate", self.estimate, KINDS)):
-            if value not in known:
-                raise InputError("not legal", field=f"hadar-e: {key}", value=value, legal=", ".join(known))
-        if not (math.isfinite(self.round) and self.round > 0):
-            legal = "a finite number of seconds > 0"
-            raise InputError("not legal", field="hadar-e: round", value=self.round, legal=legal)
-        if not 0 <= self.overhead < self.round:
-            legal = f"0 or more seconds, less than the round of {self.round:g}"
-            raise InputError("not legal", field="hadar-e: overhead", value=self.overhead, legal=legal)
-        if not (math.isfinite(self.error) and self.error >= 0):
-            raise InputError("not legal", field="hadar-e: error", value=self.error, legal="a finite number >= 0")
-        if self.seed < 0:
-            raise InputError("not legal", field="hadar-e: seed", value=self.seed, legal="an integer >= 0")
+            check_legal(value in known, f"hadar-e: {key}", value, ", ".join(known))
+        check_legal(0 < self.round < math.inf, "hadar-e: round", self.round, "a finite number of seconds > 0")
+        legal = f"0 or more seconds, less than the round of {self.round:g}"
+        check_legal(0 <= self.overhead < self.round, "hadar-e: overhead", self.overhead, legal)
+        check_legal(0 <= self.error < math.inf, "hadar-e: error", self.error, "a finite number >= 0")
+        check_legal(self.seed >= 0, "hadar-e: seed", self.seed, "an integer >= 0")
 
     @property
     def restart(self) -> float:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Floats, Ints
 
 THETA = 0.25  # the share of the optimum that the prices of an empty cluster may add up to
@@ -50,8 +50,7 @@ class PriceFunction:
     safe: bool = True
 
     def __post_init__(self) -> None:
-        if not (0 < self.low <= self.high < math.inf):
-            raise InputError("not legal", field="prices", value=(self.low, self.high), legal="0 < low <= high < inf")
+        check_legal(0 < self.low <= self.high < math.inf, "prices", (self.low, self.high), "0 < low <= high < inf")
         if bool(((self.widest < 1) | (self.widest > self.capacity)).any()):
             raise InputError("not legal", field="widest", legal="1 to the capacity of each resource")
 

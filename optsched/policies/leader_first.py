@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.heap import KERNEL
 from optsched.policies import POLICIES
 from optsched.policies.shortest_service import shortest_service
@@ -219,10 +219,8 @@ class LeaderFirst:
 
     def __post_init__(self) -> None:
         for field in ("width", "caution"):
-            if not 0 <= getattr(self, field) < float("inf"):
-                raise InputError(
-                    "not legal", field=f"{self.name}: {field}", value=getattr(self, field), legal="a number >= 0"
-                )
+            value = getattr(self, field)
+            check_legal(0 <= value < float("inf"), f"{self.name}: {field}", value, "a number >= 0")
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
         """By remaining service; transfers by importance, admitted where they hold up nobody."""

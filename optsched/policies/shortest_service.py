@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
 
 
@@ -29,9 +29,7 @@ def shortest_service(
 
 def threshold(policy: str, jobs: TaskJobs, theta: float) -> float:
     """AdaDUAL's theta: as given, else (0) b / (2 (b + eta)); `InputError` where the theorem behind it does not hold."""
-    if not 0 <= theta < float("inf"):
-        legal = "a number > 0, or 0 for b / (2 (b + eta))"
-        raise InputError("not legal", field=f"{policy}: theta", value=theta, legal=legal)
+    check_legal(0 <= theta < float("inf"), f"{policy}: theta", theta, "a number > 0, or 0 for b / (2 (b + eta))")
     if theta > 0 or jobs.contention is None:
         return theta or 0.5
     jobs.contention.require_penalty(f"{policy} (its threshold b / (2 (b + eta)); or say theta=...)")

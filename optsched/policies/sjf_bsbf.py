@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.sharing_choice import best_sharing
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
@@ -52,8 +52,7 @@ class SjfBsbf:
     uses: ClassVar[tuple[str, ...]] = ("sharing",)
 
     def __post_init__(self) -> None:
-        if self.by not in BY:
-            raise InputError("not legal", field=f"{self.name}: by", value=self.by, legal=" or ".join(BY))
+        check_legal(self.by in BY, f"{self.name}: by", self.by, " or ".join(BY))
 
     def order(self, jobs: KnownJobs) -> Order:
         """Shortest first; the rule with its test."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.shortest_service import shortest_service
 from optsched.simulation.admission import admission
@@ -42,8 +42,7 @@ class Srsf:
     default_placement: ClassVar[str] = "lwf"
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InputError("not legal", field="srsf: k", value=self.k, legal="an integer >= 1")
+        check_legal(self.k >= 1, "srsf: k", self.k, "an integer >= 1")
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
         """By remaining service; a transfer starts beside fewer than k others."""

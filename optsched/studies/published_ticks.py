@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 
@@ -83,8 +83,7 @@ def ticked(
     Complexity: O(GPUs + transfers x nodes) an event, and a tick where waiting jobs ask (the other ticks are passed over):
     some 0.05 s, or 0.5 s, for 160 jobs of 10 to 60 iterations.
     """
-    if accounting not in ACCOUNTINGS:
-        raise InputError("not legal", field="accounting", value=accounting, legal=", ".join(ACCOUNTINGS))
+    check_legal(accounting in ACCOUNTINGS, "accounting", accounting, ", ".join(ACCOUNTINGS))
     b, eta = _rates(instance)
     n, kind = instance.n, _placement(placement)
     first = np.arange(n * instance.cluster.gpus).reshape(n, -1) % instance.cluster.gpus

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.registry import Registry
 from optsched.studies.campaign import Advance, run_all
 from optsched.studies.estimate import CONFIDENCE
@@ -51,8 +51,7 @@ class Study:
         """
         experiments = self.declare(small)
         if seeds is not None:
-            if seeds < 1:
-                raise InputError("not legal", field="seeds", value=seeds, legal="an integer >= 1")
+            check_legal(seeds >= 1, "seeds", seeds, "an integer >= 1")
             experiments = tuple(replace(each, seeds=None) for each in experiments)
         named = tuple(range(1, (self.seeds if seeds is None else seeds) + 1))
         numbers = run_all(experiments, named, workers=workers, progress=progress)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.heap import KERNEL
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.exact_mapping import EXACT, enumerate_mappings
@@ -121,8 +121,7 @@ def heavy_edge(variant: str = "auto", seed: int = 0) -> Placement:
     if variant not in VARIANTS:
         legal = near_matches(variant, list(VARIANTS), kind="variant")
         raise InputError("there is no such variant", field="heavy-edge: variant", value=variant, legal=legal)
-    if seed < 0:
-        raise InputError("not legal", field="heavy-edge: seed", value=seed, legal="an integer >= 0")
+    check_legal(seed >= 0, "heavy-edge: seed", seed, "an integer >= 0")
     return _rule(VARIANTS[variant], seed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies.placements import PLACEMENTS
 from optsched.problem.contention import LARGEST
 from optsched.simulation.gpu_placing import SharedRule, compiled_shared
@@ -101,10 +101,8 @@ def lwf(kappa: int = 1, seconds_per_byte: float = 0.0) -> Placement:
     Reference: Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020). The published simulator counts 7.8125e-9 seconds a byte, the
     constant of 1 GbE, also in its 10 GbE setting.
     """
-    if kappa < 1:
-        raise InputError("not legal", field="lwf: kappa", value=kappa, legal="an integer >= 1")
-    if not 0 <= seconds_per_byte <= LARGEST:
-        legal = f"0 (that of the contention) .. {LARGEST:g}"
-        raise InputError("not legal", field="lwf: seconds_per_byte", value=seconds_per_byte, legal=legal)
+    check_legal(kappa >= 1, "lwf: kappa", kappa, "an integer >= 1")
+    legal = f"0 (that of the contention) .. {LARGEST:g}"
+    check_legal(0 <= seconds_per_byte <= LARGEST, "lwf: seconds_per_byte", seconds_per_byte, legal)
     rule = SharedRule(least_workload_first, (float(kappa),), seconds_per_byte or None)
     return Placement("lwf", _fewest_held, any_free=True, shared=rule)

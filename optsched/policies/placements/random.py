@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.mapping import INNER
 from optsched.simulation.gpu_placing import SharedRule, compiled_shared
@@ -79,6 +79,5 @@ def random(seed: int = 0) -> Placement:
 
     Where jobs share GPUs: g of those with room for the job's memory.
     """
-    if seed < 0:
-        raise InputError("not legal", field="random: seed", value=seed, legal="an integer >= 0")
+    check_legal(seed >= 0, "random: seed", seed, "an integer >= 0")
     return Placement("random", _random, any_free=True, seed=seed, shared=SharedRule(_random_open))

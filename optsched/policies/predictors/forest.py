@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.features import Features
 from optsched.policies.predictors.history import Runs
@@ -54,8 +54,7 @@ class Forest(Learner):
         super().__post_init__()
         for key, least in (("trees", 1), ("leaf", 1), ("refit", 1), ("window", 1), ("seed", 0)):
             value = getattr(self, key)
-            if value < least:
-                raise InputError("not legal", field=key, value=value, legal=f"an integer >= {least}")
+            check_legal(value >= least, key, value, f"an integer >= {least}")
         if self.cap != 0 and not (1 <= self.cap < math.inf):
             raise InputError("not legal", field="cap", value=self.cap, legal="0 (off) or a factor >= 1")
         self._forget()

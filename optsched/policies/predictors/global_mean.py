@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.history import Runs
 from optsched.policies.predictors.learner import Learner
@@ -26,8 +26,7 @@ class Mean(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mean not in MEANS:
-            raise InputError("not legal", field="mean", value=self.mean, legal=" or ".join(MEANS))
+        check_legal(self.mean in MEANS, "mean", self.mean, " or ".join(MEANS))
 
     def _of(self, runs: Runs) -> float:
         return math.expm1(runs.mean) if self.mean == "geometric" else runs.mean_length

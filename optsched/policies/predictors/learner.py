@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Self
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.policies.predictors.history import History
 from optsched.policies.predictors.timeline import timeline
 from optsched.problem.instance import Instance
@@ -28,8 +28,7 @@ class Learner:
     _history: History = field(default_factory=History, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.prior) and self.prior > 0):
-            raise InputError("not legal", field="prior", value=self.prior, legal="a finite number > 0")
+        check_legal(math.isfinite(self.prior) and self.prior > 0, "prior", self.prior, "a finite number > 0")
 
     def fit(self, past: Instance) -> Self:
         """Learn from an earlier workload: from now on every `begin` starts with its runs, all of them completed.

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.text import spelled
 from optsched.problem.arrays import Floats
@@ -32,10 +32,8 @@ class Noisy:
     _predicted: Floats | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.error <= LARGEST:
-            raise InputError("not legal", field="error", value=self.error, legal=f"a factor from 1 to {LARGEST:g}")
-        if self.seed < 0:
-            raise InputError("not legal", field="seed", value=self.seed, legal="an integer >= 0")
+        check_legal(1 <= self.error <= LARGEST, "error", self.error, f"a factor from 1 to {LARGEST:g}")
+        check_legal(self.seed >= 0, "seed", self.seed, "an integer >= 0")
 
     @property
     def name(self) -> str:
