@@ -33,7 +33,7 @@ import numpy as np
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.assumptions import broken, two_transfers
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance
@@ -63,12 +63,7 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 @of_a_theorem
 def long_one_first(k: int) -> Instance:
     """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
-    optimum = {
-        "objective": "total_completion_time",
-        "class": "task-sharing",
-        "value": k + 2,
-        "proved_by": ["shortest transfer first, without contention"],
-    }
+    optimum = stating(k + 2, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
     problem = TransferProblem(np.zeros(2), np.array([k, 1.0]), Contention(1, k / 2 - 1))
     return transfer_instance(problem, f"long-one-first-{k}", optimum=optimum, in_order=True)
 

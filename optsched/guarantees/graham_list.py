@@ -9,7 +9,7 @@ import numpy as np
 
 from optsched.guarantees.assumptions import broken, parallel_machines
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
-from optsched.guarantees.optimum import of_a_theorem
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
@@ -40,7 +40,7 @@ def blocked_long_job(m: int) -> Instance:
         f"1x{m}",
         name=f"blocked-long-job-{m}",
         objective="makespan",
-        optimum={"objective": "makespan", "class": "gang", "value": m, "proved_by": ["volume"]},
+        optimum=stating(m, "makespan", "gang", "volume"),
     )
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from optsched.guarantees.assumptions import all_at_once, broken, known_durations
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.forked_run import ForkedRun
 from optsched.simulation.placing import Placement
@@ -134,7 +134,7 @@ def one_round(nodes: int) -> Instance:
         f"{nodes}x1",
         name=f"one-round-{nodes}",
         objective="makespan",
-        optimum={"objective": "makespan", "class": "gang", "value": 350, "proved_by": ["volume"]},
+        optimum=stating(350, "makespan", "gang", "volume"),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from optsched.guarantees.assumptions import broken, parallel_machines
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
@@ -31,7 +31,7 @@ def three_last(m: int) -> Instance:
         f"1x{m}",
         name=f"three-last-{m}",
         objective="makespan",
-        optimum={"objective": "makespan", "class": "gang", "value": 3 * m, "proved_by": ["volume"]},
+        optimum=stating(3 * m, "makespan", "gang", "volume"),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import wraps
+from typing import Any
 
 from optsched.io.sources import shipped
 from optsched.problem.instance import Instance
@@ -20,6 +21,11 @@ SHIPPED_CLASS = "gang-nonpreemptive"  # of every optimum in the index
 Stated = tuple[str, str, str, Fraction]  # digest, objective, class of schedules, value
 
 _proved: set[Stated] = set()  # by this process
+
+
+def stating(value: float, objective: str, schedule_class: str, *proved_by: str) -> dict[str, Any]:
+    """What an instance states of its optimum: its value among the schedules of a class, and what proves it."""
+    return {"objective": objective, "class": schedule_class, "value": value, "proved_by": list(proved_by)}
 
 
 def exact_optimum(instance: Instance, objective: str) -> tuple[Fraction, str] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from optsched.errors import OptschedError
-from optsched.guarantees.optimum import proved_here
+from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
 from optsched.solvers.sharing_orders import best_shared_order
@@ -42,10 +42,6 @@ def small_sharing(member: str) -> Instance:
     kept = best_shared_order(instance).value
     if value > kept * (1 + AGREE):
         raise OptschedError(f"{member}: the optimum without preemption, {kept:.9g}, is below that with it, {value:.9g}")
-    optimum = {
-        "objective": "total_completion_time",
-        "class": "gpu-sharing",
-        "value": value,
-        "proved_by": ["sharing-preemptive", *(["sharing-orders"] if value >= kept * (1 - AGREE) else [])],
-    }
+    proofs = ["sharing-preemptive", *(["sharing-orders"] if value >= kept * (1 - AGREE) else [])]
+    optimum = stating(value, "total_completion_time", "gpu-sharing", *proofs)
     return proved_here(instance.replace(name=member, optimum=optimum))

@@ -40,13 +40,11 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import broken
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem
-from optsched.guarantees.two_sharers import cannot_run_apart, two_sharers
+from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.two_sharers import NO_GAIN, decided_at_once, two_sharers
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
-from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 from optsched.speeds.sharing_pair import ends_first, ends_last, share_threshold, sharing_pair
 
@@ -63,10 +61,6 @@ def two_job_ratio(first: Fraction, second: Fraction, gap: Fraction = Fraction(0)
     return (gap + least + y) / (gap + 1 + 2 * y)
 
 
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken("decisions wait for an interval" if policy.interval > 0 else None, *cannot_run_apart(instance))
-
-
 def _ratio(policy: Any, run: Run) -> Fraction:
     pair = two_sharers(run.instance)
     if pair.gap > 0:
@@ -79,12 +73,7 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 @of_a_theorem
 def just_refused(k: int) -> Instance:
     """xi = 1 + k / 2, th = 1 / k: a job with k s left when one of 1 s comes, which waits: flow 2 k + 2, at best k + 3."""
-    optimum = {
-        "objective": "total_flow_time",
-        "class": "gpu-sharing",
-        "value": k + 3,
-        "proved_by": ["shortest remaining time first: two jobs do no more work together than one"],
-    }
+    optimum = stating(k + 3, "total_flow_time", "gpu-sharing", NO_GAIN)
     jobs = [Job("first", duration=k + 1), Job("second", arrival=1, duration=1)]
     return Instance(
         jobs, "1x1", f"just-refused-{k}", "total_flow_time", optimum=optimum, interference=Interference(1 + k / 2)
@@ -98,7 +87,7 @@ SJF_BSBF = guarantee(
     source="optsched, for the rule of SJF-BSBF (arXiv 2407.13088)",
     objective="total_flow_time",
     policies=("sjf-bsbf",),
-    assumptions=_assumptions,
+    assumptions=decided_at_once,
     ratio=_ratio,
     tight=TightFamily("the second job th times what is left of the first", "sjf-bsbf", just_refused),
     schedule_class="gpu-sharing",

@@ -28,8 +28,8 @@ from typing import Any
 
 from optsched.guarantees.assumptions import any_free_gpus, broken
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem
-from optsched.guarantees.two_sharers import cannot_run_apart, two_sharers
+from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.two_sharers import NO_GAIN, cannot_run_apart, decided_at_once, two_sharers
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.simulation.placing import Placement
@@ -42,10 +42,6 @@ def always_shared_ratio(first: Fraction, second: Fraction, gap: Fraction = Fract
     return max(Fraction(1), (gap + 2 * first) / (gap + min(1 + 2 * q, 2 + q)))
 
 
-def _sharing_assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken("decisions wait for an interval" if policy.interval > 0 else None, *cannot_run_apart(instance))
-
-
 def _sharing_ratio(policy: Any, run: Run) -> Fraction:
     pair = two_sharers(run.instance)
     return always_shared_ratio(pair.first, pair.second, pair.gap / pair.left) if pair.left > 0 else Fraction(1)
@@ -54,12 +50,7 @@ def _sharing_ratio(policy: Any, run: Run) -> Fraction:
 @of_a_theorem
 def equal_sharers(k: int) -> Instance:
     """Two jobs of 1 s at once, xi = k: together both end at k; in turn at 1 and 2."""
-    optimum = {
-        "objective": "total_flow_time",
-        "class": "gpu-sharing",
-        "value": 3,
-        "proved_by": ["shortest remaining time first: two jobs do no more work together than one"],
-    }
+    optimum = stating(3, "total_flow_time", "gpu-sharing", NO_GAIN)
     jobs = [Job(name, duration=1) for name in "ab"]
     return Instance(
         jobs, "1x1", f"equal-sharers-{k}", "total_flow_time", optimum=optimum, interference=Interference(float(k))
@@ -73,7 +64,7 @@ SJF_FFS = guarantee(
     source="optsched, for the baseline of SJF-BSBF (arXiv 2407.13088)",
     objective="total_flow_time",
     policies=("sjf-ffs",),
-    assumptions=_sharing_assumptions,
+    assumptions=decided_at_once,
     ratio=_sharing_ratio,
     tight=TightFamily("two equal jobs at once", "sjf-ffs", equal_sharers),
     schedule_class="gpu-sharing",

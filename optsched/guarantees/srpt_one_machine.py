@@ -7,7 +7,7 @@ from typing import Any
 
 from optsched.guarantees.assumptions import broken, known_durations
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
@@ -35,12 +35,7 @@ def interrupted(k: int) -> Instance:
         "1x1",
         name=f"interrupted-{k}",
         objective="total_completion_time",
-        optimum={
-            "objective": "total_completion_time",
-            "class": "gang",
-            "value": optimum,
-            "proved_by": ["exchange argument"],
-        },
+        optimum=stating(optimum, "total_completion_time", "gang", "exchange argument"),
     )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from optsched.guarantees.assumptions import broken, two_transfers
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance
@@ -45,12 +45,7 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 @of_a_theorem
 def equal_pair(k: int) -> Instance:
     """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""
-    optimum = {
-        "objective": "total_completion_time",
-        "class": "task-sharing",
-        "value": 3 * k,
-        "proved_by": ["shortest transfer first, without contention"],
-    }
+    optimum = stating(3 * k, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
     return transfer_instance(
         TransferProblem(np.zeros(2), np.full(2, float(k)), Contention(1, k)), f"equal-pair-{k}", optimum=optimum
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from optsched.errors import OptschedError
-from optsched.guarantees.optimum import proved_here
+from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.traces.random_transfers import random_transfers
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance
@@ -35,10 +35,5 @@ def small_transfers(member: str) -> Instance:
     value = float(found.value)
     if not found.proved or abs(best_event_order(problem).value - value) > AGREE * value:
         raise OptschedError(f"{member}: branch and bound and the event orders disagree")
-    optimum = {
-        "objective": "total_completion_time",
-        "class": "task-sharing",
-        "value": value,
-        "proved_by": ["transfer-search", "transfer-orders"],
-    }
+    optimum = stating(value, "total_completion_time", "task-sharing", "transfer-search", "transfer-orders")
     return proved_here(transfer_instance(problem, member, objective="total_flow_time", optimum=optimum))

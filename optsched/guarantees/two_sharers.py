@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from optsched.guarantees.assumptions import broken, own_network
 from optsched.problem.instance import Instance
+from optsched.simulation.placing import Placement
 from optsched.speeds.duration import seconds_alone
+
+NO_GAIN = "shortest remaining time first: two jobs do no more work together than one"  # why some optima are optima
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,11 @@ def two_sharers(instance: Instance) -> TwoSharers:
 def cannot_run_apart(instance: Instance) -> tuple[str, ...]:
     """Two jobs, n_1 + n_2 > G, that may share their GPUs, at speeds that do not depend on which GPUs they take."""
     return broken(*_assumed(instance))
+
+
+def decided_at_once(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    """What is broken of `cannot_run_apart`, under a policy that is asked whenever a job comes or goes."""
+    return broken("decisions wait for an interval" if policy.interval > 0 else None, *cannot_run_apart(instance))
 
 
 def _assumed(instance: Instance) -> Iterable[str | None]:

@@ -8,12 +8,13 @@ nothing is written. `make study` proves the optima of the files as they stand; t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from optsched.errors import OptschedError
+from optsched.guarantees.optimum import stating
 from optsched.io.traces.generate import generate
 from optsched.problem.files import write_atomic
 from optsched.problem.instance import Instance
@@ -41,121 +42,56 @@ class ShippedRecipe:
         return instance.replace(name=self.name, objective=self.objective or instance.objective)
 
 
+def _family(
+    name: str,
+    problem: str,
+    recipe: str,
+    methods: tuple[str, ...],
+    members: Iterable[tuple[int, int]],
+    objective: str | None = None,
+    **parameters: Any,
+) -> Iterator[ShippedRecipe]:
+    # one instance for every (jobs, seed)
+    for n, seed in members:
+        own = {"jobs": n, **parameters}
+        yield ShippedRecipe(f"{name}-{n:02d}-{seed}", problem, recipe, seed, own, methods, objective)
+
+
 def recipes() -> Iterator[ShippedRecipe]:
     """Every small instance that is shipped: 70, in families."""
-    for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1), (15, 1), (20, 1)):
-        yield ShippedRecipe(
-            f"single-{n:02d}-{seed}", "1|r_j|sum C_j", "machines", seed, {"jobs": n}, ("time-indexed", "positional")
-        )
-    for n, seed in ((6, 1), (7, 1), (8, 1), (8, 2), (9, 1), (10, 1), (12, 1)):
-        yield ShippedRecipe(
-            f"single-weighted-{n:02d}-{seed}",
-            "1|r_j|sum w_j C_j",
-            "machines",
-            seed,
-            {"jobs": n, "heaviest": 10},
-            ("time-indexed", "cp-sat"),
-        )
-    for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1)):
-        yield ShippedRecipe(
-            f"tardiness-{n:02d}-{seed}",
-            "1||sum w_j T_j",
-            "tardiness",
-            seed,
-            {"jobs": n, "longest": 20, "tightness": 0.8},
-            ("time-indexed", "cp-sat"),
-        )
-    for machines, n, seed in (
-        (2, 6, 1),
-        (2, 8, 1),
-        (2, 10, 1),
-        (3, 8, 1),
-        (3, 8, 2),
-        (3, 10, 1),
-        (3, 12, 1),
-        (4, 12, 1),
-    ):
-        yield ShippedRecipe(
-            f"machines-{machines}-{n:02d}-{seed}",
-            f"P{machines}|r_j|sum w_j C_j",
-            "machines",
-            seed,
-            {"jobs": n, "machines": machines, "longest": 20, "heaviest": 10},
-            ("time-indexed", "cp-sat"),
-        )
-    for n, seed in ((6, 1), (6, 2), (8, 1), (8, 2), (8, 3), (10, 1), (10, 2), (12, 1), (12, 2), (15, 1)):
-        yield ShippedRecipe(
-            f"rigid-{n:02d}-{seed}",
-            "P8|r_j,size_j|sum C_j",
-            "rigid",
-            seed,
-            {"jobs": n, "longest": 20},
-            ("rigid-time-indexed", "cp-sat"),
-        )
-    for n, seed in ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1)):
-        yield ShippedRecipe(
-            f"rigid-weighted-{n:02d}-{seed}",
-            "P8|r_j,size_j|sum w_j C_j",
-            "rigid",
-            seed,
-            {"jobs": n, "longest": 15, "heaviest": 10},
-            ("rigid-time-indexed", "cp-sat"),
-        )
-    for n, seed in ((6, 1), (8, 1), (10, 1), (12, 1)):
-        yield ShippedRecipe(
-            f"rigid-makespan-{n:02d}-{seed}",
-            "P8|r_j,size_j|C_max",
-            "rigid",
-            seed,
-            {"jobs": n, "longest": 15},
-            ("rigid-time-indexed", "cp-sat"),
-            "makespan",
-        )
-    for seed in (1, 2, 3):
-        yield ShippedRecipe(
-            f"wide-gangs-08-{seed}",
-            "P8|size_j|sum C_j",
-            "rigid",
-            seed,
-            {"jobs": 8, "longest": 12, "span": 0, "sizes": "uniform:low=3,high=8"},
-            ("rigid-time-indexed", "cp-sat"),
-        )
-    for n, seed, nodes, gpus in DDL:
-        yield ShippedRecipe(
-            f"ddl-{n:02d}-{seed}",
-            f"P{nodes * gpus}|r_j,size_j,p_j(placement)|sum C_j",
-            "ddl-small",
-            seed,
-            {"jobs": n, "nodes": nodes, "gpus": gpus},
-            ("gang-modes", "mode-branching"),
-        )
+    slots, rigid = ("time-indexed", "cp-sat"), ("rigid-time-indexed", "cp-sat")
+    members: tuple[tuple[int, int], ...] = ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1), (15, 1), (20, 1))
+    yield from _family("single", "1|r_j|sum C_j", "machines", ("time-indexed", "positional"), members)
+    members = ((6, 1), (7, 1), (8, 1), (8, 2), (9, 1), (10, 1), (12, 1))
+    yield from _family("single-weighted", "1|r_j|sum w_j C_j", "machines", slots, members, heaviest=10)
+    members = ((6, 1), (8, 1), (8, 2), (10, 1))
+    yield from _family("tardiness", "1||sum w_j T_j", "tardiness", slots, members, longest=20, tightness=0.8)
+    for m, members in ((2, ((6, 1), (8, 1), (10, 1))), (3, ((8, 1), (8, 2), (10, 1), (12, 1))), (4, ((12, 1),))):
+        problem = f"P{m}|r_j|sum w_j C_j"
+        yield from _family(f"machines-{m}", problem, "machines", slots, members, machines=m, longest=20, heaviest=10)
+    members = ((6, 1), (6, 2), (8, 1), (8, 2), (8, 3), (10, 1), (10, 2), (12, 1), (12, 2), (15, 1))
+    yield from _family("rigid", "P8|r_j,size_j|sum C_j", "rigid", rigid, members, longest=20)
+    members = ((6, 1), (8, 1), (8, 2), (10, 1), (12, 1))
+    problem = "P8|r_j,size_j|sum w_j C_j"
+    yield from _family("rigid-weighted", problem, "rigid", rigid, members, longest=15, heaviest=10)
+    members = ((6, 1), (8, 1), (10, 1), (12, 1))
+    yield from _family("rigid-makespan", "P8|r_j,size_j|C_max", "rigid", rigid, members, "makespan", longest=15)
+    members, wide = ((8, 1), (8, 2), (8, 3)), "uniform:low=3,high=8"
+    yield from _family("wide-gangs", "P8|size_j|sum C_j", "rigid", rigid, members, longest=12, span=0, sizes=wide)
+    for n, rows in DDL.items():
+        for seed, nodes, gpus in rows:
+            problem = f"P{nodes * gpus}|r_j,size_j,p_j(placement)|sum C_j"
+            methods = ("gang-modes", "mode-branching")
+            yield from _family("ddl", problem, "ddl-small", methods, ((n, seed),), nodes=nodes, gpus=gpus)
 
 
-# Distributed training on a few nodes: jobs, seed, nodes, GPUs of a node.
-DDL = (
-    (4, 1, 2, 4),
-    (4, 2, 2, 3),
-    (4, 3, 3, 2),
-    (4, 4, 2, 2),
-    (5, 1, 3, 3),
-    (5, 2, 3, 4),
-    (5, 3, 2, 4),
-    (5, 4, 2, 3),
-    (5, 5, 3, 2),
-    (5, 6, 2, 2),
-    (6, 1, 3, 3),
-    (6, 2, 3, 4),
-    (6, 3, 2, 4),
-    (6, 4, 2, 3),
-    (6, 5, 3, 2),
-    (6, 6, 2, 2),
-    (6, 7, 3, 3),
-    (7, 1, 3, 4),
-    (7, 2, 2, 2),
-    (7, 3, 2, 3),
-    (7, 5, 2, 2),
-    (7, 6, 2, 2),
-)
+# Distributed training on a few nodes, jobs: (seed, nodes, GPUs of a node).
+DDL = {
+    4: ((1, 2, 4), (2, 2, 3), (3, 3, 2), (4, 2, 2)),
+    5: ((1, 3, 3), (2, 3, 4), (3, 2, 4), (4, 2, 3), (5, 3, 2), (6, 2, 2)),
+    6: ((1, 3, 3), (2, 3, 4), (3, 2, 4), (4, 2, 3), (5, 3, 2), (6, 2, 2), (7, 3, 3)),
+    7: ((1, 3, 4), (2, 2, 2), (3, 2, 3), (5, 2, 2), (6, 2, 2)),
+}
 
 # The instance of `make run`: a week of a 64-GPU cluster near its capacity.
 CLUSTER_WEEK = ShippedRecipe(
@@ -235,12 +171,7 @@ def build(folder: Path) -> None:
         instance = recipe.make()
         if recipe.methods:
             value = next(iter(prove(instance, recipe.methods).values()))
-            optimum = {
-                "objective": instance.objective,
-                "class": "gang-nonpreemptive",
-                "value": short_number(value),
-                "proved_by": list(recipe.methods),
-            }
+            optimum = stating(short_number(value), instance.objective, "gang-nonpreemptive", *recipe.methods)
             instance = instance.replace(optimum=optimum)
         instance.save(folder / f"{recipe.name}.json")
         entries.append(_entry(recipe, instance))
