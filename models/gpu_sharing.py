@@ -101,7 +101,7 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
     # (7)
     @m.Constraint(options)
     def done(m: Any, j: int, o: int) -> Any:
-        rates = {k: 1 / _slowdown(jobs, j, states[k]) for k in states_of[j] if dict(states[k])[j] == o}
+        rates = {k: 1 / jobs.slowdown(j, dict(states[k])) for k in states_of[j] if dict(states[k])[j] == o}
         return sum(rate * m.d[q, k] for q in intervals for k, rate in rates.items()) == e[j, o] * m.z[j, o]
 
     # (8)
@@ -136,10 +136,6 @@ def _states(jobs: SharedJobs) -> list[State]:
         if one[0] < other[0] and jobs.pairs(one[0], other[0]) and jobs.memory(*one) + jobs.memory(*other) <= room
     ]
     return [(), *((each,) for each in options), *pairs]
-
-
-def _slowdown(jobs: SharedJobs, j: int, state: State) -> float:
-    return max([1.0, *(jobs.xi[j][k] for k, _ in state if k != j)])
 
 
 def _least_value(jobs: SharedJobs) -> float:

@@ -13,7 +13,7 @@ the optimum: with the faster one, and the same starts, every job is always at le
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError, check_legal
+from optsched.models.event_completions import event_completions
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
@@ -104,6 +105,10 @@ class SharedJobs:
     def pairs(self, j: int, k: int) -> bool:
         """May the two share a GPU, if their memory fits?"""
         return math.isfinite(self.xi[j][k]) and math.isfinite(self.xi[k][j])
+
+    def slowdown(self, j: int, others: Iterable[int]) -> float:
+        """By what factor j is slower beside these others."""
+        return max([1.0, *(self.xi[j][k] for k in others if k != j)])
 
     def seconds(self, j: int, option: int, gang: Gang) -> float:
         """e_jo on these GPUs."""
@@ -232,26 +237,13 @@ def _completions(
     jobs: SharedJobs, begin: dict[int, Number], gangs: Sequence[Gang], options: Sequence[int], number: Any
 ) -> dict[int, Number]:
     """C_j of the jobs that start at ``begin``, and of no others."""
-    left: dict[int, Number] = {j: number(jobs.seconds(j, options[j], gangs[j])) for j in begin}
-    upcoming = sorted(begin, key=lambda j: begin[j], reverse=True)
-    running: set[int] = set()
-    end: dict[int, Number] = {}
-    now: Number = number(0)
-    while upcoming or running:
-        slow = {j: number(max([1.0, *(jobs.xi[j][k] for k in _beside(j, running, gangs))])) for j in running}
-        ends = {j: now + left[j] * slow[j] for j in sorted(running)}
-        then = min([*ends.values(), *([begin[upcoming[-1]]] if upcoming else [])])
-        for j, at in ends.items():
-            if at <= then:
-                end[j] = then
-                running.remove(j)
-            else:
-                left[j] = left[j] - (then - now) / slow[j]
-        while upcoming and begin[upcoming[-1]] <= then:
-            running.add(upcoming.pop())
-        now = then
+    work = {j: number(jobs.seconds(j, options[j], gangs[j])) for j in begin}
+
+    def slow(running: set[int]) -> dict[int, Number]:
         _check_residents(jobs, running, gangs, options)
-    return end
+        return {j: number(jobs.slowdown(j, _beside(j, running, gangs))) for j in running}
+
+    return event_completions(begin, work, slow)
 
 
 def _beside(j: int, running: set[int], gangs: Sequence[Gang]) -> list[int]:

@@ -16,7 +16,7 @@ from optsched.bounds import BOUNDS
 from optsched.bounds.certificate import classes_of
 from optsched.check.referee import check_file, check_schedule
 from optsched.errors import OptschedError
-from optsched.io.sources import load_counted
+from optsched.io.sources import LoadRequest, load_counted
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import IterationTasks
@@ -168,7 +168,8 @@ def _trace(dialect: str, fragment: str) -> Callable[[Path], int]:
 
     def read(path: Path) -> int:
         brings = dialect in ("orlib-wt", "classic")
-        loaded = load_counted(f"{dialect}:{path}{fragment}", cluster=None if brings else "8x8:V100", columns=columns)
+        request = LoadRequest(cluster=None if brings else "8x8:V100", columns=columns)
+        loaded = load_counted(f"{dialect}:{path}{fragment}", request)
         return loaded.instance.n
 
     return read

@@ -106,22 +106,12 @@ class Reading:
 
     def load(self, source: str) -> Loaded:
         """The instance that ``source`` names, and how many rows were left out."""
-        from optsched.io.sources import load_counted
+        from optsched.io.sources import LoadRequest, load_counted
         from optsched.io.traces.generate import settings
 
         named = settings(self.columns.split(","), option="--columns") if self.columns else None
-        return load_counted(
-            source,
-            cluster=self.cluster,
-            limit=self.limit,
-            columns=named,
-            skip_bad=self.skip_bad,
-            throughputs=self.throughputs,
-            strict_throughputs=self.strict_throughputs,
-            interference=self.interference,
-            profiles=self.profiles,
-            say=say,
-        )
+        asked = {each.name: getattr(self, each.name) for each in fields(self)}
+        return load_counted(source, LoadRequest(**{**asked, "columns": named, "say": say}))
 
     def look(self, source: str) -> None:
         """Refuse a source that is nowhere, before anything is imported that takes seconds."""

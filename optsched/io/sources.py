@@ -41,6 +41,24 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class LoadRequest:
+    """What `load` is asked for beside the source."""
+
+    cluster: Cluster | str | None = None
+    limit: int | None = None
+    columns: Mapping[str, str] | None = None
+    skip_bad: bool = False
+    throughputs: str | os.PathLike[str] | Throughputs | None = None
+    strict_throughputs: bool = False
+    interference: Asked | None = None
+    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None
+    say: Callable[[str], None] | None = None
+
+
+AS_IT_STANDS = LoadRequest()
+
+
+@dataclass(frozen=True)
 class ShippedInstance:
     """An instance that comes with the package, as ``instances/index.toml`` describes it.
 
@@ -114,37 +132,19 @@ def load(
     >>> osd.load("csv:log.csv", cluster="1x4", columns={"arrival": "submitted", "gpus": "gpus", "duration": "seconds"}).ids
     ('1', '2')
     """
-    return load_counted(
-        source,
-        cluster=cluster,
-        limit=limit,
-        columns=columns,
-        skip_bad=skip_bad,
-        throughputs=throughputs,
-        strict_throughputs=strict_throughputs,
-        interference=interference,
-        profiles=profiles,
-        say=say,
-    ).instance
+    request = LoadRequest(
+        cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles, say
+    )
+    return load_counted(source, request).instance
 
 
 READERS.register("load")(load)
 
 
-def load_counted(
-    source: str | os.PathLike[str],
-    *,
-    cluster: Cluster | str | None = None,
-    limit: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    skip_bad: bool = False,
-    throughputs: str | os.PathLike[str] | Throughputs | None = None,
-    strict_throughputs: bool = False,
-    interference: Asked | None = None,
-    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None,
-    say: Callable[[str], None] | None = None,
-) -> Loaded:
+def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_STANDS) -> Loaded:
     """As `load`, and says how many rows were left out."""
+    cluster, limit, say = request.cluster, request.limit, request.say
+    interference, throughputs = request.interference, request.throughputs
     where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
     check_limit(limit)
     text = os.fspath(source)
@@ -153,12 +153,12 @@ def load_counted(
         interference = interference_of(interference, where, say=say)
     prefix, colon, place = text.partition(":")
     if colon and prefix in DIALECTS:
-        speeds = SpeedRequest(table, strict_throughputs, say)
-        loaded = _load_trace(DIALECTS.get(prefix), place, where, limit, columns, skip_bad, speeds, profiles)
+        speeds = SpeedRequest(table, request.strict_throughputs, say)
+        loaded = _load_trace(DIALECTS.get(prefix), place, where, request, speeds)
         return replace(loaded, instance=with_interference(loaded.instance, interference, say=say))
-    if columns:
+    if request.columns:
         raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
-    if profiles is not None:
+    if request.profiles is not None:
         raise InputError("scaling profiles are for jobs of a trace", field="profiles", legal="with pollux:PATH only")
     instance = _instance_of(text)
     if limit is not None and limit < instance.n:
@@ -169,11 +169,11 @@ def load_counted(
         where = _with_memory(where, instance, say)
     if table is not None:
         others = frozenset(instance.profiles)
-        request = SpeedRequest(table, strict_throughputs, say, others, "profile")
-        instance = _retimed(instance, where or instance.cluster, request, text)
+        speeds = SpeedRequest(table, request.strict_throughputs, say, others, "profile")
+        instance = _retimed(instance, where or instance.cluster, speeds, text)
     elif where is not None and where != instance.cluster:
         instance = instance.with_cluster(where)
-    if strict_throughputs:
+    if request.strict_throughputs:
         _require_measured(instance, text)
     return Loaded(with_interference(instance, interference, say=say))
 
@@ -223,14 +223,7 @@ def _retimed(instance: Instance, cluster: Cluster, request: SpeedRequest, file: 
 
 
 def _load_trace(
-    dialect: Dialect,
-    place: str,
-    cluster: Cluster | None,
-    limit: int | None,
-    columns: Mapping[str, str] | None,
-    skip_bad: bool,
-    speeds: SpeedRequest,
-    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None,
+    dialect: Dialect, place: str, cluster: Cluster | None, request: LoadRequest, speeds: SpeedRequest
 ) -> Loaded:
     path, fragment = place, None
     if dialect.fragment and "#" in place:
@@ -239,8 +232,9 @@ def _load_trace(
         raise InputError("which file?", field="source", value=f"{dialect.name}:", legal=f"{dialect.name}:PATH")
     if cluster is None and not dialect.brings_cluster and Path(path).is_file():
         raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
+    skip_bad, limit, columns = request.skip_bad, request.limit, request.columns
     read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
-    read, scaled = _scaled(read, profiles, path, speeds)
+    read, scaled = _scaled(read, request.profiles, path, speeds)
     read = with_speeds(read, replace(speeds, others=scaled), path, skip_bad=skip_bad)
     instance = read.instance()
     if speeds.strict:

@@ -18,8 +18,8 @@ suffices. They are the W cheapest, unless these lie on one machine; then its las
 elsewhere (of two sets that differ in more, the one that differs in one device is cheaper). Measured rates may be larger
 spread than together; as the two cases are kept apart this does no harm.
 
-**Complexity** `find_on_pools` O(P^2) for P pools when a pool has one price; `find_on_machines` O(P H) for H machines
-that are sorted by price. **Reference** 3.3 of this project's Hadar sheet; there proved without spread rates.
+**Complexity** O(P Q) for P pools and Q lots, each of one price and sorted by it: the pools themselves, or the machines.
+**Reference** 3.3 of this project's Hadar sheet; there proved without spread rates.
 """
 
 from __future__ import annotations
@@ -65,79 +65,8 @@ def payoff_of(
 
 
 @njit(**KERNEL)
-def find_on_pools(
-    gang: int,
-    together: Floats,
-    spread: Floats,
-    terms: Floats,
-    price: Floats,
-    by_price: Ints,
-    count: Ints,
-    largest: Ints,
-    machines: Ints,
-    charged: int,
-    whole: bool,
-    take: Ints,
-    trial: Ints,
-) -> tuple[float, float, bool]:
-    """(payoff, rate, on several machines) of the best allocation when all devices of a pool cost the same.
-
-    P pools: rates ``together``, ``spread`` f64[P]; ``price`` f64[P], ``by_price`` i64[P] pools from the cheapest;
-    ``count`` free devices, ``largest`` free devices of one machine, ``machines`` with any free device, i64[P]. Writes the
-    devices of every pool to ``take`` i64[P]; ``trial`` i64[P] is room to work. Rate `NONE`: there is none.
-    """
-    pools = price.size
-    best, best_rate, several = -np.inf, NONE, False
-    for p in range(pools):
-        if together[p] > 0.0 and largest[p] >= gang:
-            value = payoff_of(terms, together[p], gang * price[p], False, True, charged, whole)
-            if best_rate == NONE or value > best or (value == best and together[p] > best_rate):
-                best, best_rate = value, together[p]
-                take[:] = 0
-                take[p] = gang
-    if gang == 1:
-        return best, best_rate, several
-    for t in range(pools):
-        if spread[t] <= 0.0 or count[t] == 0:
-            continue
-        need, used, last = gang, 0, -1
-        trial[:] = 0
-        for i in range(pools):
-            p = by_price[i]
-            if spread[p] < spread[t] or count[p] == 0 or need == 0:
-                continue
-            trial[p] = min(need, count[p])
-            need -= trial[p]
-            used += 1
-            last = p
-        if need > 0:
-            continue
-        if used == 1 and machines[last] < 2:
-            # All on one machine: its last device gives way to the cheapest one elsewhere.
-            other = -1
-            for i in range(pools):
-                p = by_price[i]
-                if p != last and spread[p] >= spread[t] and count[p] > 0 and other < 0:
-                    other = p
-            if other < 0:
-                continue
-            trial[last] -= 1
-            trial[other] += 1
-        rate, cost = np.inf, 0.0
-        for p in range(pools):
-            if trial[p] > 0:
-                rate = min(rate, spread[p])
-                cost += trial[p] * price[p]
-        value = payoff_of(terms, rate, cost, True, True, charged, whole)
-        if best_rate == NONE or value > best or (value == best and rate > best_rate):
-            best, best_rate, several = value, rate, True
-            for k in range(trial.size):
-                take[k] = trial[k]
-    return best, best_rate, several
-
-
-@njit(**KERNEL)
-def find_on_machines(
+def find_allocation(
+    by_machine: bool,
     gang: int,
     together: Floats,
     spread: Floats,
@@ -146,62 +75,72 @@ def find_on_machines(
     price: Floats,
     by_price: Ints,
     free: Ints,
+    largest: Ints,
+    machines: Ints,
     charged: int,
     whole: bool,
     take: Ints,
     trial: Ints,
 ) -> tuple[float, float, bool]:
-    """(payoff, rate, on several machines) of the best allocation when every machine has a price of its own.
+    """(payoff, rate, on several machines) of the best allocation; rates ``together``, ``spread`` f64[P] of P pools.
 
-    H machines: ``pool`` i64[H], ``price`` f64[H], ``by_price`` i64[H] from the cheapest, ``free`` i64[H]; the rates are
-    f64[P]. Writes the devices of every machine to ``take`` i64[H]; ``trial`` i64[H] is room to work.
+    What has one price is a *lot*: a machine (``by_machine``), lot q in ``pool[q]``; or all of a pool, lot q in pool q.
+    ``price`` f64[Q], ``by_price`` i64[Q] lots from the cheapest; ``free`` devices, ``largest`` free devices of one machine,
+    ``machines`` with any free device (not asked ``by_machine``), i64[Q]. Writes the devices of every lot to ``take`` i64[Q];
+    ``trial`` i64[Q] is room to work. Rate `NONE`: there is none.
     """
-    machines, pools = price.size, together.size
+    lots, pools = price.size, together.size
     best, best_rate, several = -np.inf, NONE, False
     for p in range(pools):
         if together[p] <= 0.0:
             continue
-        for i in range(machines):
-            h = by_price[i]
-            if pool[h] == p and free[h] >= gang:
-                value = payoff_of(terms, together[p], gang * price[h], False, True, charged, whole)
+        for i in range(lots):
+            q = by_price[i]
+            if (pool[q] if by_machine else q) == p and largest[q] >= gang:
+                value = payoff_of(terms, together[p], gang * price[q], False, True, charged, whole)
                 if best_rate == NONE or value > best or (value == best and together[p] > best_rate):
                     best, best_rate = value, together[p]
                     take[:] = 0
-                    take[h] = gang
+                    take[q] = gang
                 break
     if gang == 1:
         return best, best_rate, several
     for t in range(pools):
-        if spread[t] <= 0.0:
+        if spread[t] <= 0.0 or (not by_machine and free[t] == 0):
             continue
         need, used, last = gang, 0, -1
         trial[:] = 0
-        for i in range(machines):
-            h = by_price[i]
-            if spread[pool[h]] < spread[t] or free[h] == 0:
-                continue
+        for i in range(lots):
+            q = by_price[i]
             if need == 0:
-                if used > 1:
-                    break
-                trial[last] -= 1
-                trial[h] = 1
-                used = 2
                 break
-            trial[h] = min(need, free[h])
-            need -= trial[h]
-            used += 1
-            last = h
-        if need > 0 or used < 2:
+            if spread[pool[q] if by_machine else q] >= spread[t] and free[q] > 0:
+                trial[q] = min(need, free[q])
+                need -= trial[q]
+                used += 1
+                last = q
+        if need > 0:
             continue
+        if used == 1 and (by_machine or machines[last] < 2):
+            # All on one machine: its last device gives way to the cheapest one elsewhere.
+            other = -1
+            for i in range(lots):
+                q = by_price[i]
+                if q != last and spread[pool[q] if by_machine else q] >= spread[t] and free[q] > 0:
+                    other = q
+                    break
+            if other < 0:
+                continue
+            trial[last] -= 1
+            trial[other] += 1
         rate, cost = np.inf, 0.0
-        for h in range(machines):
-            if trial[h] > 0:
-                rate = min(rate, spread[pool[h]])
-                cost += trial[h] * price[h]
+        for q in range(lots):
+            if trial[q] > 0:
+                rate = min(rate, spread[pool[q] if by_machine else q])
+                cost += trial[q] * price[q]
         value = payoff_of(terms, rate, cost, True, True, charged, whole)
         if best_rate == NONE or value > best or (value == best and rate > best_rate):
             best, best_rate, several = value, rate, True
-            for k in range(trial.size):
-                take[k] = trial[k]
+            for q in range(lots):
+                take[q] = trial[q]
     return best, best_rate, several

@@ -21,8 +21,7 @@ from optsched.policies.hadar_allocation import (
     LENGTH,
     NONE,
     SLACK,
-    find_on_machines,
-    find_on_pools,
+    find_allocation,
     payoff_of,
 )
 from optsched.problem.arrays import Floats, Ints
@@ -195,17 +194,13 @@ def _best(
     """(payoff, rate, does it keep what it holds) of the best allocation of job j; ``places``: its machines in ``take``."""
     gang, terms = jobs.gang[j], jobs.terms[j]
     charged, whole = market.rule[CHARGED], market.rule[WHOLE] == 1
-    if market.rule[LEVEL] == BY_MACHINE:
-        value, rate, several = find_on_machines(
-            gang, jobs.together[j], jobs.spread[j], terms, d.pool, d.price, d.by_price, d.free,
-            charged, whole, take, room.machines[0],
-        )  # fmt: skip
-    else:
-        need = room.pools[0]
-        value, rate, several = find_on_pools(
-            gang, jobs.together[j], jobs.spread[j], terms, d.price, d.by_price, d.stock, d.largest, d.machines,
-            charged, whole, need, room.pools[1],
-        )  # fmt: skip
+    by_machine = market.rule[LEVEL] == BY_MACHINE
+    free, largest = (d.free, d.free) if by_machine else (d.stock, d.largest)
+    found, trial = (take, room.machines[0]) if by_machine else (room.pools[0], room.pools[1])
+    value, rate, several = find_allocation(
+        by_machine, gang, jobs.together[j], jobs.spread[j], terms, d.pool, d.price, d.by_price, free, largest,
+        d.machines, charged, whole, found, trial,
+    )  # fmt: skip
     first, last = jobs.held_first[j], jobs.held_first[j + 1]
     if last > first:
         held_rate, cost, there = np.inf, 0.0, True
@@ -214,7 +209,7 @@ def _best(
             there = there and d.free[h] >= jobs.held_count[e]
             p = d.pool[h]
             held_rate = min(held_rate, jobs.together[j, p] if last - first == 1 else jobs.spread[j, p])
-            cost += jobs.held_count[e] * (d.price[h] if market.rule[LEVEL] == BY_MACHINE else d.price[p])
+            cost += jobs.held_count[e] * (d.price[h] if by_machine else d.price[p])
         if there and held_rate > 0.0:
             kept = payoff_of(terms, held_rate, cost, last - first > 1, False, charged, whole)
             if rate == NONE or kept >= value:
@@ -223,7 +218,7 @@ def _best(
                     for e in range(first, last):
                         take[jobs.held_machine[e]] = jobs.held_count[e]
                 return kept, held_rate, True
-    if places and rate != NONE and value > 0.0 and market.rule[LEVEL] == BY_POOL:
+    if places and rate != NONE and value > 0.0 and not by_machine:
         _place(d, gang, several, room.pools[0], take)
     return value, rate, False
 

@@ -8,15 +8,38 @@ resource-constrained project scheduling methods revisited, EJOR 90 (1996), 320-3
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
 
 
+class PooledJobs(NamedTuple):
+    """The jobs, f64[n] and i64[n]; ``usable`` bool[class, pool]; ``pool_gpus`` i64[pools], the least wanted pools first."""
+
+    release: Floats
+    duration: Floats
+    gpus: Ints
+    job_class: Ints
+    usable: Bools
+    pool_gpus: Ints
+
+
+class Costs(NamedTuple):
+    """A `RegularCost`, f64[n]."""
+
+    slope: Floats
+    kink: Floats
+    base: Floats
+    maximum: bool
+
+
 @njit
-def objective_value(start: Floats, duration: Floats, slope: Floats, kink: Floats, base: Floats, maximum: bool) -> float:
-    """The value of start times under a `RegularCost`. O(n)."""
+def objective_value(start: Floats, duration: Floats, costs: Costs) -> float:
+    """The value of start times. O(n)."""
+    slope, kink, base, maximum = costs
     value = -np.inf if maximum else 0.0
     for j in range(start.size):
         cost = base[j] + slope[j] * max(start[j] + duration[j] - kink[j], 0.0)
@@ -72,23 +95,13 @@ def _earliest(
 
 
 @njit
-def generate_serial(
-    order: Ints,
-    release: Floats,
-    duration: Floats,
-    gpus: Ints,
-    job_class: Ints,
-    usable: Bools,
-    pool_gpus: Ints,
-    start: Floats,
-    taken: Ints,
-) -> int:
+def generate_serial(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints) -> int:
     """Place the jobs one by one in ``order``, each at its earliest feasible start given those already placed.
 
     Writes ``start`` f64[n] and ``taken`` i64[n, pools]; returns the work done (profile segments looked at).
-    ``usable`` bool[class, pool]; pools are taken in their order, so the least wanted ones should come first.
     Over all orders the results are all active schedules, among which a regular objective has an optimum. O(n^2 pools).
     """
+    release, duration, gpus, job_class, usable, pool_gpus = jobs
     n, pools = order.size, pool_gpus.size
     times = np.zeros(2 * n + 2)
     free = np.zeros((2 * n + 2, pools), dtype=np.int64)
@@ -122,22 +135,13 @@ def generate_serial(
 
 
 @njit
-def generate_parallel(
-    order: Ints,
-    release: Floats,
-    duration: Floats,
-    gpus: Ints,
-    job_class: Ints,
-    usable: Bools,
-    pool_gpus: Ints,
-    start: Floats,
-    taken: Ints,
-) -> int:
+def generate_parallel(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints) -> int:
     """Walk through time; whenever GPUs become free or a job arrives, start whatever fits, in ``order``.
 
     Same arguments and results as `generate_serial`. Never leaves a job waiting that fits (Graham's list scheduling),
     which an optimum may have to do. O(n^2 pools).
     """
+    release, duration, gpus, job_class, usable, pool_gpus = jobs
     n, pools = order.size, pool_gpus.size
     free = pool_gpus.copy()
     waiting = order.copy()

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from optsched.problem.arrays import Bools, Floats
+from optsched.solvers.size import Size
 
 ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
 
@@ -135,6 +136,11 @@ class LinearProgram:
     def nonzeros(self) -> int:
         """Stored entries of A."""
         return int(self.A.nnz)
+
+    @property
+    def size(self) -> Size:
+        """Rows, columns and nonzeros together."""
+        return Size(self.row_count, self.column_count, self.nonzeros)
 
     @property
     def columns(self) -> Sequence[Any]:

@@ -20,7 +20,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
 from optsched.problem.schedule import Schedule, node_first
 from optsched.registry import Registry
-from optsched.solvers.generation import generate_parallel, generate_serial, objective_value
+from optsched.solvers.generation import Costs, PooledJobs, generate_parallel, generate_serial, objective_value
 from optsched.solvers.local_search import improve_order
 from optsched.speeds.duration import fixed_durations
 
@@ -72,16 +72,16 @@ class ListProblem:
         )
 
     @property
-    def arrays(self) -> tuple[Floats, Floats, Ints, Ints, Bools, Ints]:
-        """The arguments that all compiled loops share."""
-        return self.release, self.duration, self.gpus, self.job_class, self.usable, self.pool_gpus
+    def jobs(self) -> PooledJobs:
+        """What all compiled loops share."""
+        return PooledJobs(self.release, self.duration, self.gpus, self.job_class, self.usable, self.pool_gpus)
 
     def generate(self, order: Ints, parallel: bool = False) -> tuple[Floats, Ints]:
         """(starts f64[n] seconds, GPUs taken i64[n, pools]) of an order."""
         start = np.empty(self.release.size)
         taken = np.zeros((self.release.size, self.pool_gpus.size), dtype=np.int64)
         scheme = generate_parallel if parallel else generate_serial
-        scheme(np.asarray(order, dtype=np.int64), *self.arrays, start, taken)
+        scheme(np.asarray(order, dtype=np.int64), self.jobs, start, taken)
         return start, taken
 
     def schedule(self, start: Floats, taken: Ints, policy: str) -> Schedule:
@@ -259,25 +259,23 @@ def best_list_schedule(
 def _best(instance: Instance, goal: Objective, budget: int, target: float, orders: Iterable[Ints]) -> Schedule:
     """The best of an instance whose time counts from its first arrival."""
     problem, cost = ListProblem.of(instance), regular_cost(goal, instance)
-    numbers = (cost.slope, cost.kink, cost.base, cost.maximum)
+    costs = Costs(cost.slope, cost.kink, cost.base, cost.maximum)
     tried = [(name, make(problem, cost)) for name, make in ORDERS.items()]
     tried += [("given", np.asarray(order, dtype=np.int64)) for order in orders]
     found: dict[float, tuple[str, tuple[Floats, Ints]]] = {}
     for label, order in tried:
         for parallel in (False, True):
             generated = problem.generate(order, parallel)
-            found.setdefault(objective_value(generated[0], problem.duration, *numbers), (label, generated))
+            found.setdefault(objective_value(generated[0], problem.duration, costs), (label, generated))
     value = min(found)
     name, best = found[value]
     if value <= target or budget <= 0:
         return problem.schedule(*best, name)
     begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
     parts = [int(budget * SHARE / len(begin))] * len(begin)
-    searched = [
-        improve_order(o, part, target, 1, *problem.arrays, *numbers) for o, part in zip(begin, parts, strict=True)
-    ]
+    searched = [improve_order(o, part, target, 1, problem.jobs, costs) for o, part in zip(begin, parts, strict=True)]
     order = begin[int(np.argmin(searched))]
-    improved = improve_order(order, budget - sum(parts), target, 2, *problem.arrays, *numbers)
+    improved = improve_order(order, budget - sum(parts), target, 2, problem.jobs, costs)
     if improved < value:
         name, best = f"{name}+search", problem.generate(order)
     return problem.schedule(*best, name)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.generation import generate_serial, objective_value
+from optsched.problem.arrays import Ints
+from optsched.solvers.generation import Costs, PooledJobs, generate_serial, objective_value
 
 INTERPRETED = 200_000  # profile segments: two seconds of plain Python
 KICKS = 50  # descents, times n^2
@@ -33,25 +33,11 @@ def _random(state: Ints, below: int) -> int:
 
 
 @njit
-def _descend(
-    order: Ints,
-    value: float,
-    budget: int,
-    release: Floats,
-    duration: Floats,
-    gpus: Ints,
-    job_class: Ints,
-    usable: Bools,
-    pool_gpus: Ints,
-    slope: Floats,
-    kink: Floats,
-    base: Floats,
-    maximum: bool,
-) -> tuple[float, int]:
+def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Costs) -> tuple[float, int]:
     # first improvement over all insertions and all swaps, round and round until none helps
     n = order.size
     start = np.empty(n)
-    taken = np.empty((n, pool_gpus.size), dtype=np.int64)
+    taken = np.empty((n, jobs.pool_gpus.size), dtype=np.int64)
     work, since, source, distance = 0, 0, 0, 1
     while since < 2 * n * (n - 1) and work < budget:
         target = (source + distance) % n
@@ -60,8 +46,8 @@ def _descend(
                 _move(order, source, target)
             else:
                 order[source], order[target] = order[target], order[source]
-            work += generate_serial(order, release, duration, gpus, job_class, usable, pool_gpus, start, taken)
-            new = objective_value(start, duration, slope, kink, base, maximum)
+            work += generate_serial(order, jobs, start, taken)
+            new = objective_value(start, jobs.duration, costs)
             if new < value:
                 value, since = new, 0
             else:
@@ -78,22 +64,7 @@ def _descend(
 
 # nogil: a call may take seconds, in which another thread must be able to hear Ctrl-C
 @njit(interpreted=lambda order, budget, *_: budget <= INTERPRETED, nogil=True)
-def improve_order(
-    order: Ints,
-    budget: int,
-    target: float,
-    seed: int,
-    release: Floats,
-    duration: Floats,
-    gpus: Ints,
-    job_class: Ints,
-    usable: Bools,
-    pool_gpus: Ints,
-    slope: Floats,
-    kink: Floats,
-    base: Floats,
-    maximum: bool,
-) -> float:
+def improve_order(order: Ints, budget: int, target: float, seed: int, jobs: PooledJobs, costs: Costs) -> float:
     """Iterated local search on ``order`` (changed in place to the best found); returns its value.
 
     Stops when ``budget`` profile segments have been looked at, when the value is down to ``target`` (a proven bound), or
@@ -101,9 +72,9 @@ def improve_order(
     """
     n = order.size
     start = np.empty(n)
-    taken = np.empty((n, pool_gpus.size), dtype=np.int64)
-    work = generate_serial(order, release, duration, gpus, job_class, usable, pool_gpus, start, taken)
-    best = objective_value(start, duration, slope, kink, base, maximum)
+    taken = np.empty((n, jobs.pool_gpus.size), dtype=np.int64)
+    work = generate_serial(order, jobs, start, taken)
+    best = objective_value(start, jobs.duration, costs)
     if n < 2:
         return best
     trial, state = order.copy(), np.array([seed])
@@ -111,10 +82,7 @@ def improve_order(
     for _kick in range(KICKS * n * n):
         if best <= target:
             break
-        value, spent = _descend(
-            trial, value, budget - work,
-            release, duration, gpus, job_class, usable, pool_gpus, slope, kink, base, maximum,
-        )  # fmt: skip
+        value, spent = _descend(trial, value, budget - work, jobs, costs)
         work += spent
         if value < best:
             best = value
@@ -126,6 +94,6 @@ def improve_order(
             trial[k] = order[k]
         for _ in range(2 + _random(state, 3)):
             _move(trial, _random(state, n), _random(state, n))
-        work += generate_serial(trial, release, duration, gpus, job_class, usable, pool_gpus, start, taken)
-        value = objective_value(start, duration, slope, kink, base, maximum)
+        work += generate_serial(trial, jobs, start, taken)
+        value = objective_value(start, jobs.duration, costs)
     return best

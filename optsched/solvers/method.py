@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from optsched.registry import Registry
-from optsched.solvers.solution import Size
+from optsched.solvers.size import Size
 
 if TYPE_CHECKING:
     from optsched.solvers.solve_state import SolveState

@@ -7,7 +7,7 @@ Clarabel where it is convex; of a primal and its dual both are solved, and what 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from optsched.errors import InputError, OptschedError
@@ -18,10 +18,9 @@ from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
 from optsched.solvers.compile_model import compile
-from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.method import METHODS
 from optsched.solvers.session import Session
-from optsched.solvers.solution import Size
+from optsched.solvers.size import Size
 
 
 def is_program(text: str) -> bool:
@@ -103,9 +102,7 @@ class ProgramSolution:
             "gap": self.gap,
             "model": self.model,
             "solver": self.solver,
-            "rows": self.size.rows,
-            "columns": self.size.columns,
-            "nonzeros": self.size.nonzeros,
+            **asdict(self.size),
             "seconds": self.seconds,
             "duals": self.duals,
         }
@@ -158,15 +155,10 @@ def _solved(program: Program, data: Any, instance: Instance, time_limit: float |
         outcome.value,
         outcome.bound,
         "HiGHS",
-        _size(linear),
+        linear.size,
         seconds,
         duals,
     )
-
-
-def _size(linear: LinearProgram) -> Size:
-    rows, columns = linear.A.shape
-    return Size(rows, columns, linear.A.nnz)
 
 
 def _convex(

@@ -70,8 +70,8 @@ def shared_orders(jobs: SharedJobs, gangs: tuple[Gang, ...], options: tuple[int,
 
 
 def _rate(jobs: SharedJobs, j: int, active: list[int], gangs: tuple[Gang, ...]) -> Fraction:
-    beside = [k for k in active if k != j and not set(gangs[j]).isdisjoint(gangs[k])]
-    return 1 / Fraction(max([1.0, *(jobs.xi[j][k] for k in beside)]))
+    beside = [k for k in active if not set(gangs[j]).isdisjoint(gangs[k])]
+    return 1 / Fraction(jobs.slowdown(j, beside))
 
 
 def best_shared_order(instance: Instance | SharedJobs, *, certify: bool = False) -> SharedOrderOptimum:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,15 +16,7 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule, schedule_in
 from optsched.problem.table import Table
 from optsched.simulation.schedule_tables import jobs_table, segments_table
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Rows, columns and nonzeros of the last program that was solved (all 0: none was needed)."""
-
-    rows: int = 0
-    columns: int = 0
-    nonzeros: int = 0
+from optsched.solvers.size import Size
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,8 +140,6 @@ class Solution:
             "gap": gap if gap is None or math.isfinite(gap) else None,
             "model": self.model,
             "solver": self.solver,
-            "rows": self.size.rows,
-            "columns": self.size.columns,
-            "nonzeros": self.size.nonzeros,
+            **asdict(self.size),
             "seconds": self.seconds,
         }

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.errors import InputError
+from optsched.models.event_completions import event_completions
 from optsched.problem.transfers import TransferProblem
 
 
@@ -26,26 +27,13 @@ def transfer_completions(problem: TransferProblem, start: Sequence[Any], *, exac
         if not math.isfinite(s) or s < number(r):
             legal = f"a finite number, at least its release {r!r}"
             raise InputError("not legal", field=f"transfer {j}, start", value=float(s), legal=legal)
-    begin = [number(s) for s in start]
-    left: list[Any] = [number(M) for M in problem.size.tolist()]
     b, eta = number(problem.contention.seconds_per_byte), number(problem.contention.penalty)
-    upcoming = sorted(range(problem.n), key=lambda j: begin[j], reverse=True)
-    running: set[int] = set()
-    end: list[Any] = [None] * problem.n
-    now: Any = number(0)
-    while upcoming or running:
+
+    def pace(running: set[int]) -> dict[int, Any]:
         carried = Counter(link for j in running for link in problem.links[j])
-        k = {j: max(carried[link] for link in problem.links[j]) for j in running}
-        pace = {j: k[j] * b + (k[j] - 1) * eta for j in running}
-        ends = {j: now + left[j] * pace[j] for j in sorted(running)}
-        then = min([*ends.values(), *([begin[upcoming[-1]]] if upcoming else [])])
-        for j, at in ends.items():
-            if at <= then:
-                end[j] = then
-                running.remove(j)
-            else:
-                left[j] = left[j] - (then - now) / pace[j]
-        while upcoming and begin[upcoming[-1]] <= then:
-            running.add(upcoming.pop())
-        now = then
-    return end
+        most = {j: max(carried[link] for link in problem.links[j]) for j in running}
+        return {j: k * b + (k - 1) * eta for j, k in most.items()}
+
+    begin, size = ({j: number(x) for j, x in enumerate(given)} for given in (start, problem.size.tolist()))
+    end = event_completions(begin, size, pace)
+    return [end[j] for j in range(problem.n)]

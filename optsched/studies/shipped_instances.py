@@ -171,7 +171,7 @@ def build(folder: Path) -> None:
         instance = recipe.make()
         if recipe.methods:
             value = next(iter(prove(instance, recipe.methods).values()))
-            optimum = stating(short_number(value), instance.objective, "gang-nonpreemptive", *recipe.methods)
+            optimum = stating(short_number(value), str(instance.objective), "gang-nonpreemptive", *recipe.methods)
             instance = instance.replace(optimum=optimum)
         instance.save(folder / f"{recipe.name}.json")
         entries.append(_entry(recipe, instance))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.policies.hadar_allocation import ALL_ROUNDS, NONE, THIS_ROUND, find_on_machines, find_on_pools
+from optsched.policies.hadar_allocation import ALL_ROUNDS, NONE, THIS_ROUND, find_allocation
 
 
 def worth(case: dict[str, Any], rate: float, cost: float, spread: bool) -> float:
@@ -75,9 +75,9 @@ def terms(case: dict[str, Any]) -> np.ndarray:
 def by_machines(case: dict[str, Any]) -> tuple[float, float, bool, np.ndarray]:
     take, trial = np.zeros(case["free"].size, dtype=np.int64), np.zeros(case["free"].size, dtype=np.int64)
     order = np.argsort(case["price"], kind="stable").astype(np.int64)
-    found = find_on_machines(
-        case["gang"], case["together"], case["spread"], terms(case), case["pool"], case["price"], order, case["free"],
-        case["charged"], case["whole"], take, trial,
+    found = find_allocation(
+        True, case["gang"], case["together"], case["spread"], terms(case), case["pool"], case["price"], order,
+        case["free"], case["free"], np.zeros(0, dtype=np.int64), case["charged"], case["whole"], take, trial,
     )  # fmt: skip
     return (*found, take)
 
@@ -88,8 +88,8 @@ def by_pools(case: dict[str, Any]) -> tuple[float, float, bool, np.ndarray]:
     price = np.zeros(pools)
     price[case["pool"]] = case["price"]
     take, trial = np.zeros(pools, dtype=np.int64), np.zeros(pools, dtype=np.int64)
-    found = find_on_pools(
-        case["gang"], case["together"], case["spread"], terms(case), price,
+    found = find_allocation(
+        False, case["gang"], case["together"], case["spread"], terms(case), np.arange(pools), price,
         np.argsort(price, kind="stable").astype(np.int64),
         np.array([sum(each) for each in sums], dtype=np.int64),
         np.array([max(each, default=0) for each in sums], dtype=np.int64),

@@ -15,7 +15,7 @@ import optsched as osd
 from optsched.bounds import bound
 from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError, SimulationError
-from optsched.io.sources import load, load_counted
+from optsched.io.sources import LoadRequest, load, load_counted
 from optsched.policies.shortest_service import shortest_service
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -63,7 +63,7 @@ def test_stays_that_the_clock_rounds_to_nothing_are_no_nan() -> None:
 
 def test_a_cluster_in_text_keeps_the_memory_of_the_instance() -> None:
     said: list[str] = []
-    loaded = load_counted("contention-cluster", cluster="8x8", say=said.append).instance
+    loaded = load_counted("contention-cluster", LoadRequest(cluster="8x8", say=said.append)).instance
     assert {group.gpu_memory for group in loaded.cluster.nodes} == {32768e6}
     assert len(said) == 1
     assert "memory" in said[0]

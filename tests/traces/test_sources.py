@@ -8,7 +8,7 @@ import pytest
 
 from optsched.errors import InputError, RowErrors
 from optsched.io import sources
-from optsched.io.sources import Loaded, ShippedInstance, load, load_counted, shipped
+from optsched.io.sources import Loaded, LoadRequest, ShippedInstance, load, load_counted, shipped
 from optsched.problem.instance import Instance, Job
 
 PHILLY = (
@@ -87,7 +87,7 @@ def test_a_trace(tmp_path: Path) -> None:
     path.write_text(PHILLY)
     with pytest.raises(RowErrors, match="row 4, duration = '0'"):
         load(f"philly:{path}", cluster="8x8")
-    found = load_counted(f"philly:{path}", cluster="8x8", skip_bad=True)
+    found = load_counted(f"philly:{path}", LoadRequest(cluster="8x8", skip_bad=True))
     assert isinstance(found, Loaded)
     assert (found.instance.ids, found.skipped_rows) == (("2", "3"), 1)
     assert load(f"philly:{path}", cluster="8x8", skip_bad=True, limit=1).ids == ("3",)

@@ -136,7 +136,8 @@ class Draw:
     interference: Interference | None = None
 
 
-Drawing = Callable[[np.random.Generator, Mapping[str, Any]], Draw]
+Values = Mapping[str, Any]  # of parameters, by name
+Drawing = Callable[[np.random.Generator, Values], Draw]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ of the size of the program.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,28 @@ DONE = 1e-8  # Newton's decrement squared, by the barrier: a full step from ther
 NEAR = 0.05
 BOUNDARY = 0.9  # the largest part of the way to the boundary that one step may go
 BARRIERS = tuple(10.0**-k for k in range(10))
+
+
+class Divisions(NamedTuple):
+    """Divisions of time X f64[k, T], > 0 only where they ``may``, with gain_i X_i >= need_i, load X_t <= room_t and
+    sum worth X >= least; a slot stands for so many ``copies`` of a job."""
+
+    may: Any
+    gain: Floats
+    need: Floats
+    load: Floats
+    copies: Floats
+    room: Floats
+    worth: Floats
+    least: float
+
+
+class Slacks(NamedTuple):
+    """Of needs, of the time of slots, f64[k], of the GPUs of types, f64[T]."""
+
+    over: Floats
+    rest: Floats
+    left: Floats
 
 
 def centred(
@@ -53,7 +75,7 @@ def centred(
     inside /= np.maximum(1.0, inside.sum(axis=1) * (1 + SLACK / 8))[:, None]
     value = np.zeros_like(gain) if worth is None else worth
     least = -1.0 if worth is None else float((worth * shares).sum()) * (1 - SLACK)
-    ascend(inside, may, gain, lowered, load, copies, copies, 1.0, capacity, value, least)
+    ascend(inside, Divisions(may, gain, lowered, load, copies, capacity, value, least), copies, 1.0)
     return inside
 
 
@@ -64,9 +86,9 @@ def proportional(gain: Floats, weight: Floats, load: Floats, copies: Floats, cap
     """
     may = gain > 0
     shares = somewhere(may, load, capacity)
-    nothing = np.zeros_like(gain)
+    every = Divisions(may, gain, np.zeros(len(gain)), load, copies, capacity, np.zeros_like(gain), -1.0)
     for barrier in BARRIERS:
-        ascend(shares, may, gain, np.zeros(len(gain)), load, copies, weight, barrier, capacity, nothing, -1.0)
+        ascend(shares, every, weight, barrier)
     return shares
 
 
@@ -102,104 +124,88 @@ def solved(matrix: Any, b: Any, k: int) -> None:
 
 
 @njit(interpreted=False)
-def slacks(
-    x: Any, gain: Any, need: Any, load: Any, room: Any, worth: Any, least: float, over: Any, rest: Any, left: Any
-) -> float:
+def slacks(x: Any, of: Divisions, s: Slacks) -> float:
     """Fill over[i] = gain X - need, rest[i] = 1 - sum X, left[t] = GPUs over; returns the worth above ``least``."""
-    for t in range(room.size):  # loops, here and below: forms of numpy take seconds to compile
-        left[t] = room[t]
-    extra = -least
+    for t in range(of.room.size):  # loops, here and below: forms of numpy take seconds to compile
+        s.left[t] = of.room[t]
+    extra = -of.least
     for i in range(x.shape[0]):
-        over[i], rest[i] = -need[i], 1.0
+        s.over[i], s.rest[i] = -of.need[i], 1.0
         for t in range(x.shape[1]):
-            over[i] += gain[i, t] * x[i, t]
-            rest[i] -= x[i, t]
-            left[t] -= load[i] * x[i, t]
-            extra += worth[i, t] * x[i, t]
+            s.over[i] += of.gain[i, t] * x[i, t]
+            s.rest[i] -= x[i, t]
+            s.left[t] -= of.load[i] * x[i, t]
+            extra += of.worth[i, t] * x[i, t]
     return extra
 
 
 @njit(interpreted=False)
-def potential(
-    x: Any, may: Any, over: Any, rest: Any, left: Any, extra: float, copies: Any, weight: Any, barrier: float
-) -> float:
+def potential(x: Any, of: Divisions, s: Slacks, extra: float, weight: Any, barrier: float) -> float:
     """What is maximised; -inf outside."""
     if not extra > 0:
         return -np.inf
     logs = 0.0
-    for t in range(left.size):
-        if not left[t] > 0:
+    for t in range(s.left.size):
+        if not s.left[t] > 0:
             return -np.inf
-        logs += np.log(left[t])
+        logs += np.log(s.left[t])
     total = np.log(extra) + barrier * logs
     for i in range(x.shape[0]):
-        if not (rest[i] > 0 and over[i] > 0):
+        if not (s.rest[i] > 0 and s.over[i] > 0):
             return -np.inf
-        logs = np.log(rest[i])
+        logs = np.log(s.rest[i])
         for t in range(x.shape[1]):
-            if may[i, t]:
+            if of.may[i, t]:
                 if x[i, t] <= 0:
                     return -np.inf
                 logs += np.log(x[i, t])
-        total += barrier * copies[i] * logs
-        if over[i] < np.inf:
-            total += weight[i] * np.log(over[i])
+        total += barrier * of.copies[i] * logs
+        if s.over[i] < np.inf:
+            total += weight[i] * np.log(s.over[i])
     return total
 
 
 @njit(interpreted=False)
 def direction(
-    x: Any,
-    may: Any,
-    gain: Any,
-    load: Any,
-    over: Any,
-    rest: Any,
-    left: Any,
-    extra: float,
-    copies: Any,
-    weight: Any,
-    barrier: float,
-    worth: Any,
-    step: Any,
-    slope: Any,
-    back: Any,
+    x: Any, of: Divisions, s: Slacks, extra: float, weight: Any, barrier: float, step: Any, slope: Any, back: Any
 ) -> float:
     """Newton's step: every slot's block alone, then corrected for what couples them (Woodbury). Its decrement squared."""
     m, T = x.shape
     K = T + 1  # the capacities, and the worth
     block, couple, rhs = np.zeros((T, T)), np.zeros((K, K)), np.zeros(K)
     for t in range(T):
-        couple[t, t] = left[t] * left[t] / barrier
+        couple[t, t] = s.left[t] * s.left[t] / barrier
     couple[T, T] = extra * extra
     for i in range(m):
-        pull = 1.0 / over[i]
-        b = barrier * copies[i]
+        pull = 1.0 / s.over[i]
+        b = barrier * of.copies[i]
         for t in range(T):
             for c in range(T):
-                both = may[i, t] and may[i, c]
+                both = of.may[i, t] and of.may[i, c]
                 block[t, c] = (
-                    weight[i] * gain[i, t] * gain[i, c] * pull * pull + b / (rest[i] * rest[i]) if both else 0.0
+                    weight[i] * of.gain[i, t] * of.gain[i, c] * pull * pull + b / (s.rest[i] * s.rest[i])
+                    if both
+                    else 0.0
                 )
-            block[t, t] += b / (x[i, t] * x[i, t]) if may[i, t] else 1.0
+            block[t, t] += b / (x[i, t] * x[i, t]) if of.may[i, t] else 1.0
             step[i, t] = 0.0
-            if may[i, t]:
-                step[i, t] = weight[i] * gain[i, t] * pull + b / x[i, t] - b / rest[i]
-                step[i, t] += worth[i, t] / extra - barrier * load[i] / left[t]
+            if of.may[i, t]:
+                step[i, t] = weight[i] * of.gain[i, t] * pull + b / x[i, t] - b / s.rest[i]
+                step[i, t] += of.worth[i, t] / extra - barrier * of.load[i] / s.left[t]
             slope[i, t] = step[i, t]
         factorised(block, T)
         solved(block, step[i], T)
         for k in range(K):
             column = back[i, k]
             for t in range(T):
-                column[t] = (worth[i, t] if k == T else load[i] * (k == t)) if may[i, t] else 0.0
+                column[t] = (of.worth[i, t] if k == T else of.load[i] * (k == t)) if of.may[i, t] else 0.0
             solved(block, column, T)
             for t in range(T):
-                couple[t, k] += load[i] * column[t]
-                couple[T, k] += worth[i, t] * column[t]
+                couple[t, k] += of.load[i] * column[t]
+                couple[T, k] += of.worth[i, t] * column[t]
         for t in range(T):
-            rhs[t] += load[i] * step[i, t]
-            rhs[T] += worth[i, t] * step[i, t]
+            rhs[t] += of.load[i] * step[i, t]
+            rhs[T] += of.worth[i, t] * step[i, t]
     factorised(couple, K)
     solved(couple, rhs, K)
     decrement = 0.0
@@ -213,26 +219,26 @@ def direction(
 
 
 @njit(interpreted=False)
-def furthest(x: Any, step: Any, gain: Any, load: Any, over: Any, rest: Any, left: Any) -> float:
+def furthest(x: Any, step: Any, of: Divisions, s: Slacks) -> float:
     """How many steps lead to the boundary."""
     most = np.inf
-    used = np.zeros(left.size)
+    used = np.zeros(s.left.size)
     for i in range(x.shape[0]):
         rate, time = 0.0, 0.0
         for t in range(x.shape[1]):
             d = step[i, t]
-            rate += gain[i, t] * d
+            rate += of.gain[i, t] * d
             time += d
-            used[t] += load[i] * d
+            used[t] += of.load[i] * d
             if d < 0:
                 most = min(most, -x[i, t] / d)
         if rate < 0:
-            most = min(most, -over[i] / rate)
+            most = min(most, -s.over[i] / rate)
         if time > 0:
-            most = min(most, rest[i] / time)
-    for t in range(left.size):
+            most = min(most, s.rest[i] / time)
+    for t in range(s.left.size):
         if used[t] > 0:
-            most = min(most, left[t] / used[t])
+            most = min(most, s.left[t] / used[t])
     return most
 
 
@@ -245,38 +251,23 @@ def move(to: Any, x: Any, step: Any, size: float) -> None:
 
 
 @njit(interpreted=False)
-def ascend(
-    x: Any,
-    may: Any,
-    gain: Any,
-    need: Any,
-    load: Any,
-    copies: Any,
-    weight: Any,
-    barrier: float,
-    room: Any,
-    worth: Any,
-    least: float,
-) -> int:
+def ascend(x: Any, of: Divisions, weight: Any, barrier: float) -> int:
     """Move x, inside, to the maximum; the steps made."""
     m, T = x.shape
     step, slope, back = np.zeros((m, T)), np.zeros((m, T)), np.zeros((m, T + 1, T))
-    over, rest, left, trial = np.zeros(m), np.zeros(m), np.zeros(T), np.zeros((m, T))
-    extra = slacks(x, gain, need, load, room, worth, least, over, rest, left)
-    here = potential(x, may, over, rest, left, extra, copies, weight, barrier)
+    s, trial = Slacks(np.zeros(m), np.zeros(m), np.zeros(T)), np.zeros((m, T))
+    extra = slacks(x, of, s)
+    here = potential(x, of, s, extra, weight, barrier)
     for made in range(STEPS):
-        decrement = direction(
-            x, may, gain, load, over, rest, left, extra, copies, weight, barrier, worth, step, slope, back
-        )
-        near = (
-            decrement < NEAR * barrier
-        )  # there Newton's full step converges, says the theory; no need to compare values
-        size = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, gain, load, over, rest, left))
+        decrement = direction(x, of, s, extra, weight, barrier, step, slope, back)
+        # near by, Newton's full step converges, says the theory; no need to compare values
+        near = decrement < NEAR * barrier
+        size = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s))
         there = -np.inf
         while size > 1e-12:
             move(trial, x, step, size)
-            extra = slacks(trial, gain, need, load, room, worth, least, over, rest, left)
-            there = potential(trial, may, over, rest, left, extra, copies, weight, barrier)
+            extra = slacks(trial, of, s)
+            there = potential(trial, of, s, extra, weight, barrier)
             if there >= here or (near and there > -np.inf):
                 break
             size *= 0.5

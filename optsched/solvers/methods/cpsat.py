@@ -21,7 +21,7 @@ import numpy as np
 from optsched.errors import NotInstalledError, OptschedError
 from optsched.problem.schedule import Schedule
 from optsched.solvers.method import MethodReport, add_method
-from optsched.solvers.solution import Size
+from optsched.solvers.size import Size
 from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.speeds.duration import fixed_durations
 

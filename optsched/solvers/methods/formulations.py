@@ -20,7 +20,6 @@ from optsched.solvers.compile_model import compile
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.method import Method, MethodReport
 from optsched.solvers.session import Conflict, Outcome, Progress, Session
-from optsched.solvers.solution import Size
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.working_clock import WorkingClock
 
@@ -60,7 +59,7 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
 
     step = state.step / clock.unit if formulation.exact and state.step is not None else None
     outcome = session.solve(time_limit=state.left, objective_step=step, progress=listen)
-    size = Size(program.row_count, program.column_count, program.nonzeros)
+    size = program.size
     if outcome.status.endswith("infeasible") and state.horizon is None:
         raise OptschedError(ROUNDED_AWAY)
     if outcome.status.endswith("infeasible"):

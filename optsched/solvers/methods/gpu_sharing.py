@@ -24,7 +24,6 @@ from optsched.solvers.sharing_orders import NAME as ORDERS
 from optsched.solvers.sharing_orders import best_shared_order, choices
 from optsched.solvers.sharing_search import MOST, SharingOptimum, sharing_optimum
 from optsched.solvers.sharing_search import NAME as BRANCHING
-from optsched.solvers.solution import Size
 from optsched.solvers.solve_state import SolveState
 
 MOST_EVENTS = 6  # jobs of the program: 4 take a second, 5 a minute
@@ -78,7 +77,7 @@ def _solve_program(state: SolveState) -> MethodReport:
         state.offer(schedule(model))
     if outcome.bound is not None:
         state.raise_bound(Fraction(outcome.bound) - _before(state), "solver")
-    size = Size(program.row_count, program.column_count, program.nonzeros)
+    size = program.size
     note = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else ""
     return MethodReport(Session.solver, size, outcome.nodes, note=note)
 

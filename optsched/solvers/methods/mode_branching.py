@@ -26,7 +26,7 @@ from optsched.bounds.regular import regular_cost
 from optsched.models.mapped_modes import MappedModes
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.mode_search import Problem, branch, empty_stack
-from optsched.solvers.solution import Size
+from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
 
 NAME = "mode-branching"

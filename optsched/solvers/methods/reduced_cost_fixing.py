@@ -15,7 +15,6 @@ from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.methods.formulations import TOLERANCES
 from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
 from optsched.solvers.session import Session
-from optsched.solvers.solution import Size
 from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.solvers.start_program import SlotJobs, StartProgram
 from optsched.speeds.duration import fixed_durations
@@ -85,7 +84,7 @@ def _run(state: SolveState) -> MethodReport:
     ):  # no column of a better schedule is left, or there was no time for an LP
         return MethodReport(Session.solver, note="" if reduced.finished else LATE)
     if not reduced.finished:
-        return MethodReport(Session.solver, _size(reduced.program), note=LATE)
+        return MethodReport(Session.solver, reduced.program.program.size, note=LATE)
     return _branch(state, reduced.program)
 
 
@@ -102,7 +101,7 @@ def _branch(state: SolveState, program: StartProgram) -> MethodReport:
         state.raise_bound(outcome.bound, "solver")
     ended = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else TOLERANCES
     note = "" if state.closed else ended
-    return MethodReport(Session.solver, _size(program), outcome.nodes, note=note)
+    return MethodReport(Session.solver, program.program.size, outcome.nodes, note=note)
 
 
 def _known(value: Fraction | None) -> Fraction:
@@ -118,11 +117,6 @@ def _slots(state: SolveState) -> Ints:
     slot = np.empty(state.instance.n, dtype=np.int64)
     slot[state.schedule.job] = state.grid.slots(state.schedule.start)
     return slot
-
-
-def _size(program: StartProgram) -> Size:
-    compiled = program.program
-    return Size(compiled.row_count, compiled.column_count, compiled.nonzeros)
 
 
 add_method(NAME, _applies, _run)

@@ -12,7 +12,7 @@ from optsched.problem.schedule import Schedule
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
-from optsched.solvers.solution import Size
+from optsched.solvers.size import Size
 from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.solvers.start_program import SlotJobs
 from optsched.speeds.duration import fixed_durations

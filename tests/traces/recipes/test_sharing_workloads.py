@@ -235,12 +235,11 @@ def test_the_record_in_a_file_makes_the_instance_again(
 
 @pytest.mark.parametrize("jobs", [1, 2, 7, 60, 239, 240, 480])
 def test_any_number_of_jobs_keeps_the_proportions(jobs: int) -> None:
-    counts = list(MODELS.values())
-    found = in_proportion(jobs, counts).tolist()
-    assert found == sorted(found)
+    found = in_proportion(jobs, MODELS)
+    assert found == sorted(found, key=list(MODELS).index)
     assert len(found) == jobs
-    for k, count in enumerate(counts):
-        assert abs(Fraction(found.count(k)) - Fraction(jobs * count, 240)) <= 1
+    for model, count in MODELS.items():
+        assert abs(Fraction(found.count(model)) - Fraction(jobs * count, 240)) <= 1
 
 
 def test_what_is_refused() -> None:

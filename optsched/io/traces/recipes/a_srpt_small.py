@@ -7,14 +7,11 @@ enough for brute force.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, integer, named, recipe
+from optsched.io.traces.recipe import Draw, Values, integer, named, recipe
 from optsched.io.traces.recipes.machines import uniform_integers
 from optsched.problem.cluster import Cluster, NodeGroup
 
@@ -28,7 +25,7 @@ DURATIONS = np.array([1, 2, 3, 5, 8, 13], dtype=np.float64)
     latest=integer(8, "latest release", least=0, most=10**9),
     widest=integer(None, "largest gang; G when not given", most=10**6),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Tiny gang instances with durations 1, 2, 3, 5, 8, 13, as used to check A-SRPT's lemmas."""
     jobs, gpus = values["jobs"], values["gpus"]
     widest = gpus if values["widest"] is None else values["widest"]

@@ -16,16 +16,15 @@ As in the public code of the authors (see `optsched.speeds.task_models`); their 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.laws import ADADUAL_GPUS
-from optsched.io.traces.recipe import Draw, choice, cluster, integer, named, non_negative, number, recipe
+from optsched.io.traces.quotas import in_proportion
+from optsched.io.traces.recipe import Draw, Values, choice, cluster, integer, named, non_negative, number, recipe
 from optsched.problem.arrays import Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
@@ -49,9 +48,9 @@ MOST = 6  # iterations of the longest job over those of the shortest
     ),
     latency=non_negative(0, "a: seconds before the bytes of a message move"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Ada-SRSF's workload: training jobs as tasks whose all-reduces contend, on GPUs that jobs share."""
-    jobs, scale, chosen = values["jobs"], values["scale"], TASK_MODELS[values["network"]]
+    jobs, scale, chosen = int(values["jobs"]), values["scale"], TASK_MODELS[values["network"]]
     where = Cluster(tuple(replace(group, gpu_memory=values["memory"]) for group in values["cluster"].nodes))
     names = list(chosen.models)
     needs = {name: chosen.models[name].memory or 0.0 for name in names}
@@ -81,16 +80,9 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
 
 def gangs(jobs: int) -> Ints:
     """The gang sizes of so many jobs, ascending, i64[jobs]."""
-    upper = np.cumsum(list(ADADUAL_GPUS.values()))
-    place = (2 * np.arange(jobs, dtype=np.int64) + 1) * upper[-1]  # (k + 1/2) / jobs, times 2 jobs and 160
-    of_share = np.searchsorted(2 * jobs * upper, place, side="right")
-    sizes: Ints = np.array(list(ADADUAL_GPUS), dtype=np.int64)[of_share]
-    return sizes
+    return np.array(in_proportion(jobs, ADADUAL_GPUS), dtype=np.int64)
 
 
-def _contention(chosen: TaskModels, values: Mapping[str, Any]) -> Contention:
-    usual = chosen.contention
-    b, eta = (values[name] for name in ("seconds_per_byte", "penalty"))
-    return Contention(
-        usual.seconds_per_byte if b is None else b, usual.penalty if eta is None else eta, values["latency"]
-    )
+def _contention(chosen: TaskModels, values: Values) -> Contention:
+    given = {name: values[name] for name in ("seconds_per_byte", "penalty") if values[name] is not None}
+    return replace(chosen.contention, **given, latency=values["latency"])

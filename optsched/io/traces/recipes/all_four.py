@@ -17,14 +17,24 @@ Jobs that span nodes contend for the network (`optsched.speeds.interface_sharing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, cluster, durations, gangs, integer, named, non_negative, number, recipe
+from optsched.io.traces.recipe import (
+    Draw,
+    Values,
+    cluster,
+    durations,
+    gangs,
+    integer,
+    named,
+    non_negative,
+    number,
+    recipe,
+)
 from optsched.io.traces.recipes.ddl_cluster import profiles_of
 from optsched.io.traces.recipes.gavel_continuous import speeds_on
 from optsched.io.traces.recipes.sharing_cluster import some_batch, with_memory
@@ -67,7 +77,7 @@ Row = dict[str, Any]
     xi=slowdowns("1.3"),
     penalty=non_negative(PENALTY, "eta / b: what every other transfer on an interface costs on top of its share"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Stage graphs, table speeds, scalings and durations together, on GPUs of three types and a network that jobs share."""
     of_jobs, of_arrivals, of_xi = rng.spawn(3)
     where, jobs = _with_hardware(values), values["jobs"]
@@ -101,7 +111,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
     )
 
 
-def _with_hardware(values: Mapping[str, Any]) -> Cluster:
+def _with_hardware(values: Values) -> Cluster:
     links = {"nic_bandwidth": values["nic"], "intra_bandwidth": values["intra"]}
     groups = values["cluster"].nodes
     return Cluster(tuple(replace(group, gpu_memory=MEMORY.get(group.gpu, 16e9), **links) for group in groups))

@@ -12,14 +12,11 @@ so where jobs have to spread, the cluster is busier than that. ``nic`` and ``int
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, durations, gangs, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, Values, durations, gangs, integer, named, number, recipe
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.profile import Profile
 from optsched.speeds.model_zoo import MODELS, PARALLELISM, zoo_profile
@@ -38,7 +35,7 @@ from optsched.speeds.stage_graph import alpha_min
     duration=durations("lognormal:mean=7200,sigma=1.5", "law of the seconds on the best placement"),
     gpus=gangs("a-srpt"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Open cluster of distributed training jobs: models of the zoo with data, pipeline and mixed parallelism."""
     group = NodeGroup(
         gpus=values["gpus_per_node"],
@@ -46,7 +43,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
         nic_bandwidth=values["nic"],
         intra_bandwidth=values["intra"],
     )
-    cluster, jobs = Cluster((group,)), values["jobs"]
+    cluster, jobs = Cluster((group,)), int(values["jobs"])
     network = Network.of(cluster)
     size = values["gpus"].at_most(cluster.gpus).draw(rng, jobs)
     duration = values["duration"].draw(rng, jobs)

@@ -11,13 +11,10 @@ d_j the duration at alpha_min.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, integer, named, non_negative, number, recipe
+from optsched.io.traces.recipe import Draw, Values, integer, named, non_negative, number, recipe
 from optsched.io.traces.recipes.machines import uniform_integers
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.profile import Profile, Stage
@@ -41,7 +38,7 @@ KINDS = ("data", "pipeline", "mixed")
     rho=number(3.0, "largest alpha_max / alpha_min of those, at least 1.5 is sensible"),
     span=non_negative(0.5, "releases fill this share of the cluster's total work; 0: all at 0"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Small distributed training jobs with integer durations on every placement: data, pipeline and mixed parallelism."""
     group = NodeGroup(
         gpus=values["gpus"], count=values["nodes"], nic_bandwidth=CROSS * values["gpus"], intra_bandwidth=CROSS * FASTER

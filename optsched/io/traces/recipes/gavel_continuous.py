@@ -17,13 +17,10 @@ Gavel's cluster has 36 V100, 36 P100 and 36 K80 and its simulator ignores placem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, cluster, durations, gangs, integer, named, number, recipe, yes_or_no
+from optsched.io.traces.recipe import Draw, Values, cluster, durations, gangs, integer, named, number, recipe, yes_or_no
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughputs
@@ -46,7 +43,7 @@ DEADLINES, DEADLINE_SHARES = np.array([1.2, 2.0, 10.0]), (0.33, 0.34, 0.33)
     weights=yes_or_no(False, "one job in five has weight 5"),
     deadlines=yes_or_no(False, "due dates after 1.2, 2 or 10 run times"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Gavel's open workload: 26 job types, 1 to 8 GPUs, minutes to days on V100s, Poisson arrivals."""
     jobs, where = values["jobs"], values["cluster"]
     of_type, of_gap, of_duration, of_gang, of_more = rng.spawn(5)

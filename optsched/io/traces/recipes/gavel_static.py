@@ -13,14 +13,11 @@ Job types, gaps, run times and gang sizes come from streams of their own. The cl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, cluster, gangs, integer, named, non_negative, number, recipe
+from optsched.io.traces.recipe import Draw, Values, cluster, gangs, integer, named, non_negative, number, recipe
 from optsched.io.traces.recipes.gavel_continuous import (
     CLUSTER,
     is_distributed,
@@ -44,9 +41,9 @@ HOUR = 3600.0
     values=integer(4, "number of different run times", most=10**6),
     gpus=gangs("weights:1=7,2=1,4=2", "law of the gangs of models that several GPUs train"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Gavel's static workload: 26 job types, 1 to 4 GPUs, 1 to 4 hours on V100s, all there at the beginning."""
-    jobs, where = values["jobs"], values["cluster"]
+    jobs, where = int(values["jobs"]), values["cluster"]
     if values["longest"] < values["shortest"]:
         raise InputError("recipe gavel-static", field="longest", value=values["longest"], legal="at least shortest")
     of_type, of_gap, of_duration, of_gang = rng.spawn(4)

@@ -14,15 +14,12 @@ trace:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from optsched.io.traces.gpu_hour_classes import NAMES, modelled
 from optsched.io.traces.laws import gang_law
-from optsched.io.traces.recipe import Draw, choice, cluster, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, Values, choice, cluster, integer, named, number, recipe
 from optsched.io.traces.recipes.gavel_continuous import largest_type, model_names, speeds_on
 from optsched.problem.arrays import Ints
 
@@ -44,7 +41,7 @@ GANGS = (
     classes=choice("philly", ("philly", "even"), "how often the classes S, M, L, XL are"),
     hours=number(8, "hours in which the jobs arrive"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Hadar's simulated cluster: 60 GPUs of three types, jobs of the Philly trace's sizes, models by GPU-hours."""
     jobs, where = values["jobs"], values["cluster"]
     kind = _classes(rng, jobs, values["classes"])

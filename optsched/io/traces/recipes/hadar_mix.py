@@ -14,14 +14,12 @@ what a mix consists of is not known. This project's own choice:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, cluster, integer, named, non_negative, number, recipe
+from optsched.io.traces.recipe import Draw, Values, cluster, integer, named, non_negative, number, recipe
+from optsched.io.traces.recipes.gavel_continuous import model_names
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.speeds.throughput_table import built_in, completed
@@ -46,7 +44,7 @@ MODELS = (
     shortest=number(600, "least seconds on the fastest node"),
     longest=number(6000, "most seconds on the fastest node"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """HadarE's mixes: a few jobs of five models on unlike one-GPU nodes, all there at the beginning."""
     jobs, where, uneven = values["jobs"], values["cluster"], values["uneven"]
     for field, value, legal in (
@@ -66,7 +64,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
             "gpus": np.ones(jobs, dtype=np.int64),
             "iterations": iterations,
             "profile": job_type,
-            "model": [name.split(" (")[0] for name in job_type],
+            "model": model_names(job_type),
         }
     )
     return Draw(jobs_table, where, "makespan", throughputs=table.restricted(set(job_type)))

@@ -9,13 +9,10 @@ of completion times.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, cluster, integer, named, non_negative, recipe
+from optsched.io.traces.recipe import Draw, Values, cluster, integer, named, non_negative, recipe
 from optsched.io.traces.recipes.gavel_continuous import largest_type
 from optsched.io.traces.recipes.machines import uniform_integers
 from optsched.problem.throughputs import Key, Throughput, Throughputs
@@ -32,7 +29,7 @@ WHOLE = 8.0  # iterations are multiples of it: whole seconds at half of the slow
     longest=integer(3, "iterations are 8 times an integer up to this", most=10**6),
     span=non_negative(0.5, "releases fill this share of the cluster's total work; 0: all at 0"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Small gangs whose speed depends on the GPU type, with integer durations on every type."""
     jobs, where = values["jobs"], values["cluster"]
     gpus = uniform_integers(rng, 1, min(values["widest"], largest_type(where)), jobs).astype(np.int64)

@@ -9,13 +9,10 @@ an integer, so values and bounds are exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, integer, named, non_negative, recipe
+from optsched.io.traces.recipe import Draw, Values, integer, named, non_negative, recipe
 from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster
 
@@ -28,7 +25,7 @@ from optsched.problem.cluster import Cluster
     heaviest=integer(1, "largest weight", most=10**6),
     span=non_negative(0.6, "releases fill this share of the total work of a machine; 0: all at 0"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Classical machines: P|r_j|sum w_j C_j with small integers."""
     jobs, machines = values["jobs"], values["machines"]
     duration = uniform_integers(rng, 1, values["longest"], jobs)

@@ -20,14 +20,13 @@ users resubmit. Times are whole seconds as in the trace: arrivals rounded down, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from optsched.io.traces.laws import gang_law
-from optsched.io.traces.recipe import Draw, choice, cluster, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, Values, choice, cluster, integer, named, number, recipe
 from optsched.io.traces.recipes.poisson import arrivals, mean_gap
 from optsched.problem.arrays import Floats
 
@@ -51,7 +50,7 @@ GAPS = [0, 0, 1, 3, 8, 44, 361, 599, 600, 601, 724.8, 2279.5, 247199]
     load=number(None, "offered load; 0.8 when no gap is given"),
     gap=number(None, "mean seconds between arrivals, instead of a load"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Jobs like Microsoft's Philly trace: its GPU counts, durations by gang size, and bursts."""
     jobs, where = values["jobs"], values["cluster"]
     gang = gang_law("philly").at_most(where.gpus)

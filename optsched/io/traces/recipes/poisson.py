@@ -12,15 +12,13 @@ uniformly from 1..heaviest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.recipe import (
     Draw,
+    Values,
     choice,
     cluster,
     durations,
@@ -48,7 +46,7 @@ DEFAULT_LOAD = 0.8
     heaviest=integer(1, "weights are uniform integers from 1 to this", most=10**6),
     whole=yes_or_no(False, "integer arrivals and durations"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Open cluster: Poisson or uniform arrivals, laws of durations and GPU counts, given load or gap."""
     jobs, where, law = values["jobs"], values["cluster"], values["duration"]
     gang = values["gpus"].at_most(where.gpus)
@@ -63,7 +61,7 @@ def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
     return Draw(table, where, derived={"gap": gap, "load": gang.mean * law.mean / (where.gpus * gap)})
 
 
-def mean_gap(values: Mapping[str, Any], work_per_gpu: float) -> float:
+def mean_gap(values: Values, work_per_gpu: float) -> float:
     """Seconds between arrivals: ``gap`` as given, else E[GPU-seconds of a job] / (G load)."""
     if values["gap"] is not None and values["load"] is not None:
         raise InputError(

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +37,18 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.laws import GangLaw
-from optsched.io.traces.recipe import Draw, cluster, gangs, integer, named, non_negative, number, recipe, yes_or_no
+from optsched.io.traces.recipe import (
+    Draw,
+    Values,
+    cluster,
+    gangs,
+    integer,
+    named,
+    non_negative,
+    number,
+    recipe,
+    yes_or_no,
+)
 from optsched.io.traces.recipes.poisson import arrivals
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
@@ -73,7 +83,7 @@ MODELS = ("vgg19", "resnet152", "inception-v3", "bert-large", "xlnet-large", "gp
     one_off=non_negative(0.1, "share of jobs that never recur, at most 1"),
     plain=yes_or_no(False, "durations in seconds, no profiles"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Recurring training jobs: scripts with Zipf popularity, log-normal lengths that drift, and one-off jobs."""
     where = _with_bandwidths(values["cluster"], values["nic_bandwidth"], values["intra_bandwidth"])
     law, jobs, one_off = values["gpus"].at_most(where.gpus), values["jobs"], values["one_off"]

@@ -7,13 +7,10 @@ integers in 0..floor(span x sum p_j size_j / gpus). With the defaults this is th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, gangs, integer, named, non_negative, recipe
+from optsched.io.traces.recipe import Draw, Values, gangs, integer, named, non_negative, recipe
 from optsched.io.traces.recipes.machines import uniform_integers
 from optsched.problem.cluster import Cluster, NodeGroup
 
@@ -27,7 +24,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
     heaviest=integer(1, "largest weight", most=10**6),
     span=non_negative(0.6, "releases fill this share of the node's total work; 0: all at 0"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Rigid gangs on one node: P|r_j, size_j|sum w_j C_j with small integers."""
     jobs, gpus = values["jobs"], values["gpus"]
     duration = uniform_integers(rng, 1, values["longest"], jobs)

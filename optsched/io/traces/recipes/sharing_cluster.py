@@ -36,14 +36,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.quotas import in_proportion
-from optsched.io.traces.recipe import Draw, choice, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, Values, choice, integer, named, number, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -87,7 +86,7 @@ Choice = tuple[list[str], Ints, Ints, Floats]  # models, gangs, total batch size
     memory=number(16e9, "bytes of a GPU, at least 9.6e9"),
     xi=slowdowns("1.3"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Training jobs with batch sizes on nodes of four GPUs that two jobs may share, after Pollux or a small testbed."""
     if values["memory"] < LARGEST:
         legal = f"at least {LARGEST:g} bytes, what the largest sub-batches need"
@@ -161,8 +160,7 @@ def _configurations(most: int, widest: int | None) -> dict[str, list[tuple[int, 
 
 def _pollux(rng: Random, jobs: int, most: int, widest: int | None, scalings: Mapping[str, Scaling]) -> Choice:
     known = _configurations(most, widest)
-    names = [name for name in MODELS if name in known]
-    model = [names[k] for k in rng.permutation(in_proportion(jobs, [MODELS[name] for name in names]))]
+    model = rng.permutation(in_proportion(jobs, {name: MODELS[name] for name in MODELS if name in known})).tolist()
     gpus, batch = np.empty(jobs, dtype=np.int64), np.empty(jobs, dtype=np.int64)
     for j, (name, u) in enumerate(zip(model, rng.random(jobs).tolist(), strict=True)):
         upper = np.cumsum([GANGS.get(g, 1) for g, _ in known[name]])

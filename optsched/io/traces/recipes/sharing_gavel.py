@@ -12,13 +12,10 @@ ratio of one GPU stands for them. One number, or ``exp``, drawn for every ordere
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, choice, durations, gangs, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, Values, choice, durations, gangs, integer, named, number, recipe
 from optsched.io.traces.recipes.gavel_continuous import is_distributed, model_names, steps_on_v100
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
@@ -40,7 +37,7 @@ GPUS = 4  # of a node
     gpus=gangs("gavel"),
     xi=slowdowns("measured", "measured"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Gavel's job types on one GPU type, two to a GPU, with the interference that was measured on it."""
     jobs, gpu = values["jobs"], values["gpu"]
     cluster = Cluster.parse(f"{values['nodes']}x{GPUS}:{gpu}")

@@ -8,13 +8,10 @@ iff xi < (P + 2) / (P + 1), while a test of one pair at a time says iff xi < 1.5
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, durations, integer, named, non_negative, recipe
+from optsched.io.traces.recipe import Draw, Values, durations, integer, named, non_negative, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.cluster import Cluster, NodeGroup
 
@@ -27,7 +24,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
     delay=non_negative(1e-6, "seconds until the gang arrives"),
     xi=slowdowns("1.4"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """P jobs of one GPU run, a gang of P GPUs arrives: where a test of pairs is no joint test."""
     p = values["jobs"] - 1
     of_running, of_gang, of_xi = rng.spawn(3)

@@ -9,13 +9,12 @@ and drawn slow-downs to eighths, for values that floats hold. Objective: sum of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, Parameter, integer, named, non_negative, recipe, yes_or_no
+from optsched.io.traces.recipe import Draw, Parameter, Values, integer, named, non_negative, recipe, yes_or_no
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.interference import MOST, Interference
 
@@ -49,7 +48,7 @@ def slowdown(default: str, meaning: str) -> Parameter:
     per_gpu=yes_or_no(False, "total work sum n_j e_j / G instead of sum e_j"),
     whole=yes_or_no(False, "whole seconds, ten times as many, and slow-downs drawn in eighths"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Small jobs that may share GPUs in pairs, as in the table of ratios to the optimum of SJF-BSBF."""
     jobs, gpus, xi = values["jobs"], values["gpus"], values["xi"]
     duration = np.exp(rng.uniform(np.log(SHORTEST), np.log(LONGEST), jobs))

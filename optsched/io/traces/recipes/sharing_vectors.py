@@ -17,14 +17,11 @@ measurement; one number; or ``exp``, drawn for every ordered pair of models.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from optsched.io.traces.quotas import in_proportion
-from optsched.io.traces.recipe import Draw, integer, named, recipe
+from optsched.io.traces.recipe import Draw, Values, integer, named, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -52,15 +49,13 @@ MODELS: dict[str, tuple[int, float, dict[int, float]]] = {
     nodes=integer(4, "nodes of eight GPUs", most=10**4),
     xi=slowdowns("resources", "resources"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """61 jobs of eight models on 32 GPUs; their interference is guessed from resource vectors."""
     jobs = values["jobs"]
     cluster = Cluster((NodeGroup(gpus=GPUS, count=values["nodes"], gpu_memory=MEMORY),))
     of_gang, of_model, of_iterations, of_arrival, of_xi = rng.spawn(5)
-    sizes, names = list(GANGS), list(MODELS)
-    gang = np.array([sizes[k] for k in of_gang.permutation(in_proportion(jobs, list(GANGS.values())))], dtype=np.int64)
-    gang = np.minimum(gang, cluster.gpus)
-    model = [names[k] for k in of_model.permutation(in_proportion(jobs, [row[0] for row in MODELS.values()]))]
+    gang = np.minimum(of_gang.permutation(np.array(in_proportion(jobs, GANGS), dtype=np.int64)), cluster.gpus)
+    model = of_model.permutation(in_proportion(jobs, {name: row[0] for name, row in MODELS.items()})).tolist()
     low, high = ITERATIONS
     iterations = np.floor(low * (high / low) ** of_iterations.random(jobs))
     first, last = ARRIVALS

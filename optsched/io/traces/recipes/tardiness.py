@@ -10,13 +10,10 @@ weighted tardiness scheduling problem", INFORMS Journal on Computing 10, 1998.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, integer, named, non_negative, recipe
+from optsched.io.traces.recipe import Draw, Values, integer, named, non_negative, recipe
 from optsched.io.traces.recipes.machines import uniform_integers
 from optsched.problem.cluster import Cluster
 
@@ -29,7 +26,7 @@ from optsched.problem.cluster import Cluster
     tightness=non_negative(0.6, "TF: the mean due date is (1 - TF) sum p"),
     spread=non_negative(0.4, "RDD: width of the interval of due dates as a share of sum p"),
 )
-def draw(rng: np.random.Generator, values: Mapping[str, Any]) -> Draw:
+def draw(rng: np.random.Generator, values: Values) -> Draw:
     """One machine, weighted tardiness: OR-Library's generator."""
     jobs, half = values["jobs"], values["spread"] / 2
     duration = uniform_integers(rng, 1, values["longest"], jobs)
