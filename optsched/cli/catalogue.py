@@ -18,29 +18,28 @@ def _first_line(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0].replace("``", "")
 
 
-def _documented(registry: Registry[Any]) -> list[tuple[str, str]]:
-    return [(name, _first_line(thing)) for name, thing in registry.items()]
+def _with_defaults(registry: Registry[Any]) -> list[tuple[str, str]]:
+    from optsched.parameters import parameters_of
+
+    return [(name, _with_parameters(_first_line(thing), parameters_of(thing))) for name, thing in registry.items()]
 
 
 def _policies() -> list[tuple[str, str]]:
-    from optsched.parameters import parameters_of
     from optsched.policies import POLICIES
 
-    return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in POLICIES.items()]
+    return _with_defaults(POLICIES)
 
 
 def _placements() -> list[tuple[str, str]]:
-    from optsched.parameters import parameters_of
     from optsched.policies.placements import PLACEMENTS
 
-    return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in PLACEMENTS.items()]
+    return _with_defaults(PLACEMENTS)
 
 
 def _predictors() -> list[tuple[str, str]]:
-    from optsched.parameters import parameters_of
     from optsched.policies.predictors import PREDICTORS
 
-    return [(name, _with_parameters(_first_line(p), parameters_of(p))) for name, p in PREDICTORS.items()]
+    return _with_defaults(PREDICTORS)
 
 
 def _with_parameters(text: str, parameters: Mapping[str, Any]) -> str:

@@ -64,6 +64,16 @@ def title(ax: Axes, text: str, pad: float = 6.0) -> None:
     ax.set_title(text, loc="left", fontsize=10, color=INK, pad=pad, wrap=True, parse_math=False)
 
 
+def label_left(ax: Axes, text: str, y: float, points: float, **style: Any) -> None:
+    """A text so many points left of the axes, at ``y`` of the data."""
+    place: dict[str, Any] = {
+        "xycoords": ("axes fraction", "data"),
+        "xytext": (-points, 0),
+        "textcoords": "offset points",
+    }
+    ax.annotate(text, (0, y), **place, ha="right", va="center", parse_math=False, **style)
+
+
 def key_above(ax: Axes, reverse: bool = False) -> None:
     """A key in one line between axes and title, whose ``pad`` must be 20 points; titles may be long."""
     ax.legend(

@@ -14,6 +14,7 @@ from optsched.plot.canvas import title as set_title
 from optsched.plot.steps import bin_means, levels
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import Drawn, Timeline
+from optsched.plot.waiting import waiting_curve
 from optsched.problem.arrays import Floats
 
 BINS = 1200  # about one a pixel
@@ -107,7 +108,7 @@ def _draw_waiting(ax: Axes, t: Timeline, start: float, end: float) -> None:
     ax.set_ylim(0, max(float(waiting.max(initial=0.0)), 1.0) * 1.06)
     ax.set_ylabel("waiting jobs" + _averaged(width), fontsize=9)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    most = float(levels(np.concatenate([since, until]), np.concatenate([one, -one]))[1].max()) if one.size else 0.0
+    most = float(waiting_curve(t)[1].max()) if one.size else 0.0
     ax.annotate(
         f"peak: {most:,.0f}",
         (1, 1),

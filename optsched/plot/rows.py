@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from matplotlib.axes import Axes
 
-from optsched.plot.canvas import FLOOR, INK, QUIET
+from optsched.plot.canvas import FLOOR, INK, QUIET, label_left
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.shared_cells import NOBODY
 from optsched.plot.timeline import Timeline
@@ -128,18 +128,7 @@ def label_rows(ax: Axes, rows: PlotRows, row_points: float) -> None:
     ax.tick_params(axis="y", length=0, pad=2)
     digits = max(len(label) for label in numbers)
     for y, name in zip(middle[nodes], names, strict=True):
-        ax.annotate(
-            name,
-            (0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(-(8 + 5 * digits), 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            fontsize=8.5,
-            color=INK,
-            parse_math=False,
-        )
+        label_left(ax, name, y, 8 + 5 * digits, fontsize=8.5, color=INK)
 
 
 def spread(places: Floats, least: float) -> list[int]:

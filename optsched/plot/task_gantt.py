@@ -26,6 +26,7 @@ from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.task_picture import TaskPicture
 from optsched.plot.task_rows import INTERFACE, TaskRows, draw_task_floor, label_task_rows
 from optsched.plot.time_axis import in_unit, time_axis
+from optsched.plot.timeline import heading
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.task_log import FORMAT, TaskSchedule
@@ -170,15 +171,13 @@ def _finer_ticks(ax: Axes, span: float) -> None:
 
 def _title(p: TaskPicture, rows: TaskRows) -> str:
     instance = p.schedule.instance
-    who = " on ".join(filter(None, (p.schedule.policy, instance.name)))
-    count, gpus = instance.n, instance.cluster.gpus
-    size = f"{count:,} job{'s' if count != 1 else ''}, {gpus:,} GPU{'s' if gpus != 1 else ''}"
+    whole = heading(p.schedule.policy, instance.name, instance.n, instance.cluster.gpus)
     shown = []
     if p.start > 0 or p.end < p.last:
         shown.append(f"{in_unit(p.end - p.start)} from {in_unit(p.start)} on, of {in_unit(p.last)}")
     if len(rows.nodes) < instance.cluster.node_count:
         shown.append(f"{len(rows.nodes):,} of {instance.cluster.node_count:,} nodes")
-    return (f"{who}: {size}" if who else size) + (f" ({'; '.join(shown)})" if shown else "")
+    return whole + (f" ({'; '.join(shown)})" if shown else "")
 
 
 def _key(ax: Axes, sends: bool) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from optsched.errors import InputError
-from optsched.plot.canvas import FLOOR, INK, QUIET
+from optsched.plot.canvas import FLOOR, INK, QUIET, label_left
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.rows import LABEL_HEIGHT, spread
+from optsched.plot.timeline import node_names
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
@@ -100,17 +101,7 @@ def label_task_rows(ax: Axes, rows: TaskRows, row_points: float) -> None:
         ax.set_yticks([])
     ax.tick_params(axis="y", length=0, pad=2)
     middle = rows.top + rows.gpus / 2
-    types = [rows.instance.cluster.nodes[rows.instance.cluster.node_group[h]].gpu for h in rows.nodes]
+    called = node_names(rows.instance.cluster)
     for k in spread(middle * row_points, LABEL_HEIGHT):
-        ax.annotate(
-            f"node {rows.nodes[k]}" + ("" if types[k] == "GPU" else f" {types[k]}"),
-            (0, middle[k]),
-            xycoords=("axes fraction", "data"),
-            xytext=(-20 if row_points >= NUMBERED else -4, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            fontsize=8.5 if row_points >= NUMBERED else 8,
-            color=INK,
-            parse_math=False,
-        )
+        away, size = (20, 8.5) if row_points >= NUMBERED else (4, 8)
+        label_left(ax, called[rows.nodes[k]], middle[k], away, fontsize=size, color=INK)

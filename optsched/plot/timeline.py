@@ -16,7 +16,7 @@ from optsched.errors import InputError, check_legal
 from optsched.plot.shared_cells import Cells, shared_cells
 from optsched.plot.time_axis import number, unit_for
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.problem.cluster import MAX_GPUS
+from optsched.problem.cluster import MAX_GPUS, Cluster
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.problem.schedule_file import read_segments
@@ -70,8 +70,6 @@ class Timeline:
         outside = s.gpu_node >= cluster.node_count
         outside |= s.gpu_index >= cluster.node_gpus[np.where(outside, 0, s.gpu_node)]
         _refuse(np.flatnonzero(outside), s.gpu_offset, f"a GPU that the cluster {cluster.spec} does not have", file)
-        types = [cluster.nodes[g].gpu for g in cluster.node_group]
-        names = tuple(f"node {k}" + ("" if gpu == "GPU" else f" {gpu}") for k, gpu in enumerate(types))
         sharing = isinstance(s, SharedSchedule)
         # Slowed by a partner is not the same as held without progress.
         seconds = s.end - s.start if sharing else s.work * segment_paces(instance, s.job, s.gpu_offset, s.gpu_node)
@@ -79,8 +77,8 @@ class Timeline:
         return cls(
             instance.ids,
             *(s.job, s.start, s.end, seconds, s.gpu_offset, s.gpu_node, s.gpu_index),
-            *(cluster.node_gpus, names, instance.arrival, still_open),
-            _named(s.policy, instance.name, instance.n, cluster.gpus),
+            *(cluster.node_gpus, node_names(cluster), instance.arrival, still_open),
+            heading(s.policy, instance.name, instance.n, cluster.gpus),
             *(sharing, _slowdowns(instance) if sharing else None),
         )
 
@@ -101,7 +99,7 @@ class Timeline:
             tuple(str(name) for name in seen),
             *(job, start, end, seconds, offset, position.astype(np.int64), index),
             *(node_gpus, tuple(f"node {k}" for k in nodes), None, None),
-            _named(policy, "", len(seen), int(node_gpus.sum())),
+            heading(policy, "", len(seen), int(node_gpus.sum())),
             sharing=sharing,
         )
 
@@ -220,7 +218,14 @@ def _slowdowns(instance: Instance) -> tuple[Ints, Floats] | None:
     return kind, instance.interference.table(names)
 
 
-def _named(policy: str, instance: str, jobs: int, gpus: int) -> str:
+def node_names(cluster: Cluster) -> tuple[str, ...]:
+    """What a chart calls the nodes: their number, and their GPU type where there is one."""
+    types = (cluster.nodes[g].gpu for g in cluster.node_group)
+    return tuple(f"node {k}" + ("" if gpu == "GPU" else f" {gpu}") for k, gpu in enumerate(types))
+
+
+def heading(policy: str, instance: str, jobs: int, gpus: int) -> str:
+    """Whose chart it is, and how large."""
     who = " on ".join(filter(None, (policy, instance)))
     size = f"{jobs:,} job{'s' if jobs != 1 else ''}, {gpus:,} GPU{'s' if gpus != 1 else ''}"
     return f"{who}: {size}" if who else size

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from optsched.plot.block_labels import label_blocks, points_per_unit
-from optsched.plot.canvas import QUIET
+from optsched.plot.canvas import QUIET, label_left
 from optsched.plot.colours import paler
 from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.steps import levels
@@ -39,18 +39,7 @@ def draw_waiting(ax: Axes, timeline: Timeline, top: float, bottom: float, colour
     else:
         label = "waiting"
         _bars(ax, timeline, lanes, top, colours, names)
-    ax.annotate(
-        label,
-        (0, (top + bottom) / 2),
-        xycoords=("axes fraction", "data"),
-        xytext=(-5, 0),
-        textcoords="offset points",
-        ha="right",
-        va="center",
-        fontsize=8,
-        color=QUIET,
-        linespacing=1.1,
-    )
+    label_left(ax, label, (top + bottom) / 2, 5, fontsize=8, color=QUIET, linespacing=1.1)
 
 
 def _bars(ax: Axes, t: Timeline, lanes: Ints, top: float, colours: Floats, names: list[str]) -> None:

@@ -16,7 +16,7 @@ from optsched.guarantees.proven import Proven, refereed
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
 from optsched.simulation.iterations import TaskRun
-from optsched.studies.measures import Measure, Measurement
+from optsched.studies.measures import Measure, Measurement, certified_mean, over
 from optsched.studies.published_ticks import ACCOUNTINGS, TickedRun, ticked
 
 FAITHFUL = ACCOUNTINGS[0]
@@ -46,9 +46,9 @@ def measure(policy: str, proven: Proven) -> dict[str, float]:
     run = cast(TaskRun, refereed(proven.instance, specify(policy)))
     names = ("mean_jct", "p50_jct", "p95_jct", "utilization")
     return {name: float(run.metrics[name]) for name in names} | {
-        "jct_ratio": float(run.metrics["mean_jct"]) / _bound(proven),
-        "spanning": _over(run.spanning, _gangs(proven.instance)),
-        "contended": _over(run.contended, run.transfers),
+        "jct_ratio": float(run.metrics["mean_jct"]) / certified_mean(proven),
+        "spanning": over(run.spanning, _gangs(proven.instance)),
+        "contended": over(run.contended, run.transfers),
         "kept": math.nan,
     }
 
@@ -63,9 +63,9 @@ def _of_ticks(accounting: str, policy: str, proven: Proven) -> dict[str, float]:
         "p50_jct": float(np.percentile(jct, 50)),
         "p95_jct": float(np.percentile(jct, 95)),
         "utilization": run.utilization,
-        "jct_ratio": float(jct.mean()) / _bound(proven) if accounting == FAITHFUL else math.nan,
-        "spanning": _over(float(run.spanning.sum()), _gangs(instance)),
-        "contended": _over(run.contended, transfers),
+        "jct_ratio": float(jct.mean()) / certified_mean(proven) if accounting == FAITHFUL else math.nan,
+        "spanning": over(float(run.spanning.sum()), _gangs(instance)),
+        "contended": over(run.contended, transfers),
         "kept": math.nan,
     }
 
@@ -79,18 +79,8 @@ def run_ticks(instance: Instance, accounting: str, policy: str) -> TickedRun:
     return ticked(instance, rule, placement, accounting, load_comm_cost=cost)
 
 
-def _bound(proven: Proven) -> float:
-    """The certified lower bound on the mean JCT, seconds."""
-    lower = proven.lower("total_flow_time")
-    return math.nan if lower is None else float(lower) / proven.instance.n
-
-
 def _gangs(instance: Instance) -> int:
     return int((instance.gpus > 1).sum())
-
-
-def _over(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else math.nan
 
 
 ITERATIONS = Measurement(MEASURES, measure, "mean_jct")

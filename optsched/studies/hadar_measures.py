@@ -14,7 +14,8 @@ from optsched.guarantees.proven import Proven, refereed
 from optsched.policies.specification import specify
 from optsched.simulation.metrics import cluster_utilization
 from optsched.simulation.run import Run
-from optsched.studies.measures import KEPT, OPEN, VIOLATED, Measure, Measurement
+from optsched.simulation.schedule_tables import first_starts
+from optsched.studies.measures import Measure, Measurement, kept
 
 MEASURES = {
     "total_time": Measure("total time", "s", "TTD: last completion less first arrival"),
@@ -67,7 +68,7 @@ def measure(policy: str, proven: Proven) -> dict[str, float]:
         "total_time": _total_time(run),
         "total_time_ratio": _total_time(run) / _least_total_time(proven, run.schedule_class),
         "jct_ratio": found["mean_jct"] * instance.n / jct_bound if jct_bound > 0 else math.nan,
-        "first_wait": _first_wait(run),
+        "first_wait": float((first_starts(run.schedule) - instance.arrival).mean()),
         **dict(zip(("occupied", "productive"), cluster_utilization(run.schedule), strict=True)),
         "preemptions": len(run.schedule) / instance.n - 1,
         "mixed": _mixed(run),
@@ -101,9 +102,7 @@ def _run(policy: str, proven: Proven) -> Run:
 
 
 def _kept(policy: str, run: Run, proven: Proven) -> float:
-    """What became of the theorems about this policy, each on its own objective; nan where none applies."""
-    verdicts = [each.holds for each in judgements(specify(policy), run, proven)]
-    return min(({True: KEPT, None: OPEN, False: VIOLATED}[holds] for holds in verdicts), default=math.nan)
+    return kept(judgements(specify(policy), run, proven))
 
 
 def _total_time(run: Run) -> float:
@@ -118,13 +117,6 @@ def _least_total_time(proven: Proven, schedule_class: str) -> float:
 def _less_arrivals(proven: Proven, run: Run) -> float:
     lower = proven.lower("total_completion_time", run.schedule_class)
     return float(lower or 0) - float(run.instance.arrival.sum())
-
-
-def _first_wait(run: Run) -> float:
-    schedule, instance = run.schedule, run.instance
-    first = np.full(instance.n, np.inf)
-    np.minimum.at(first, schedule.job, schedule.start)
-    return float((first - instance.arrival).mean())
 
 
 def _mixed(run: Run) -> float:

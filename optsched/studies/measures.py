@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.guarantees.judge import judgements
+from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.proven import Proven, refereed
 from optsched.policies.predictors.quality import quality
 from optsched.policies.specification import specify
@@ -94,17 +94,28 @@ def measure(policy: str, proven: Proven) -> dict[str, float]:
     found = {name: float(metrics[name]) for name in ("mean_jct", "p99_jct", "utilization")}
     found |= {
         "total_completion_time": value,
-        "ratio": _over(value, bound),
-        "jct_ratio": _over(value - arrivals, bound - arrivals),
+        "ratio": over(value, bound),
+        "jct_ratio": over(value - arrivals, bound - arrivals),
     }
     judged = [each for each in judgements(specification, run, proven) if each.objective == OBJECTIVE]
     found["guarantee"] = min((each.ratio for each in judged), default=math.nan)
-    verdicts = [{True: KEPT, None: OPEN, False: VIOLATED}[each.holds] for each in judged]
-    found["kept"] = min(verdicts, default=math.nan)
+    found["kept"] = kept(judged)
     return found | _placed(run) | _predicted(run)
 
 
-def _over(value: float, bound: float) -> float:
+def kept(judged: Iterable[Judgement]) -> float:
+    """What became of theorems: the worst of their verdicts."""
+    return min(({True: KEPT, None: OPEN, False: VIOLATED}[each.holds] for each in judged), default=math.nan)
+
+
+def certified_mean(proven: Proven, schedule_class: str | None = None) -> float:
+    """The certified lower bound on the mean JCT; nan where none is known."""
+    lower = proven.lower("total_flow_time", schedule_class)
+    return math.nan if lower is None else float(lower) / proven.instance.n
+
+
+def over(value: float, bound: float) -> float:
+    """A ratio; nan where there is nothing to compare with."""
     return value / bound if bound > 0 else math.nan
 
 

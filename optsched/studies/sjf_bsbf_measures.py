@@ -16,9 +16,10 @@ from optsched.guarantees.proven import Proven, refereed
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
+from optsched.simulation.schedule_tables import first_starts
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
-from optsched.studies.measures import Measure, Measurement
+from optsched.studies.measures import Measure, Measurement, certified_mean
 
 MEASURES = {
     "mean_jct": Measure("mean JCT", "s", "mean of completion less arrival"),
@@ -91,7 +92,7 @@ def measure_small(policy: str, proven: Proven) -> dict[str, float]:
     value = float(run.metrics["total_flow_time"])
     return {
         "ratio": value / best,
-        "optimum_ratio": best / (certified_mean(proven) * proven.instance.n),
+        "optimum_ratio": best / (certified_mean(proven, "gpu-sharing") * proven.instance.n),
         "shared": float(held_gpus(run.schedule).shared.mean()),
         "kept": np.nan,
     }
@@ -103,19 +104,6 @@ def _optimum(instance: Instance) -> float:
     if not found.complete:
         raise SimulationError(f"{instance.name}: the search for the optimum was not complete")
     return float(found.value) - float(instance.arrival.sum())
-
-
-def certified_mean(proven: Proven, schedule_class: str = "gpu-sharing") -> float:
-    """The certified lower bound on the mean JCT of a class of schedules, seconds; nan: none is known."""
-    lower = proven.lower("total_flow_time", schedule_class)
-    return np.nan if lower is None else float(lower) / proven.instance.n
-
-
-def first_starts(schedule: Schedule) -> np.ndarray:
-    """When every job first holds its GPUs, f64[n]; inf: never."""
-    found = np.full(schedule.instance.n, np.inf)
-    np.minimum.at(found, schedule.job, schedule.start)
-    return found
 
 
 class Held(NamedTuple):

@@ -23,12 +23,12 @@ from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
 from optsched.studies.experiment import Experiment, RunOutcome, Workload
 from optsched.studies.findings import findings
+from optsched.studies.measures import certified_mean
 from optsched.studies.sjf_bsbf import ALL_ROWS, DEFAULT, PARTS, RESTARTS, ROWS, SWEEP
 from optsched.studies.sjf_bsbf_measures import (
     MEASURES,
     SHARING,
     SMALL_MEASURES,
-    certified_mean,
     held_gpus,
     measure,
     measure_small,
@@ -184,7 +184,9 @@ def test_ratios_to_the_optimum_are_those_of_the_search() -> None:
         value = (simulate(instance, "sjf-ffs").schedule.completion - instance.arrival).sum()
         assert found["ratio"] == pytest.approx(value / float(best.flow_time))
         assert found["ratio"] >= 1 - 1e-12
-        assert found["optimum_ratio"] == pytest.approx(float(best.flow_time) / (3 * certified_mean(proven)))
+        assert found["optimum_ratio"] == pytest.approx(
+            float(best.flow_time) / (3 * certified_mean(proven, "gpu-sharing"))
+        )
 
 
 def test_an_incomplete_search_is_no_optimum(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,26 +25,15 @@ Source: Rivendile/Muri (Apache-2.0): Y. Zhao et al., "Multi-Resource Interleavin
 
 from __future__ import annotations
 
-from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, require_header
-from optsched.io.traces.rows import Rows
-from optsched.io.traces.text_table import read_text_table
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect
+from optsched.io.traces.tiresias import HEADER as OLDER
+from optsched.io.traces.tiresias import read_jobs
 
-WANTED = ("job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration")
-HEADER = (*WANTED, "batch_size", "iteration_time", "resource_time_0", "resource_time_1", "resource_time_2")
+HEADER = (*OLDER, "batch_size", "iteration_time", "resource_time_0", "resource_time_1", "resource_time_2")
 MILLISECONDS = 1000.0
 
 
 @dialect("muri", header=HEADER)
 def read(request: TraceRequest) -> TraceRead:
     """Muri: job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,... in milliseconds."""
-    rows = Rows(read_text_table(request.path))
-    require_header(rows, HEADER)
-    jobs = {
-        "id": rows.unique("job_id"),
-        "gpus": rows.gang("num_gpu"),
-        "arrival": rows.non_negative("submit_time") / MILLISECONDS,
-        "iterations": rows.positive("iterations"),
-        "model": rows.text("model_name"),
-        "duration": rows.positive("duration") / MILLISECONDS,
-    }
-    return finish(request, rows, jobs, dialect="muri", gang_field="num_gpu")
+    return read_jobs(request, "muri", HEADER, MILLISECONDS)

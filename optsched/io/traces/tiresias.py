@@ -33,14 +33,19 @@ HEADER = ("job_id", "num_gpu", "submit_time", "iterations", "model_name", "durat
 @dialect("tiresias", header=HEADER)
 def read(request: TraceRequest) -> TraceRead:
     """Tiresias: job_id,num_gpu,submit_time,iterations,model_name,duration,interval."""
+    return read_jobs(request, "tiresias", HEADER)
+
+
+def read_jobs(request: TraceRequest, dialect: str, header: tuple[str, ...], second: float = 1.0) -> TraceRead:
+    """Jobs of these columns, in a dialect that may have more of them; times in units of which so many are a second."""
     rows = Rows(read_text_table(request.path))
-    require_header(rows, HEADER)
+    require_header(rows, header)
     jobs = {
         "id": rows.unique("job_id"),
         "gpus": rows.gang("num_gpu"),
-        "arrival": rows.non_negative("submit_time"),
+        "arrival": rows.non_negative("submit_time") / second,
         "iterations": rows.positive("iterations"),
         "model": rows.text("model_name"),
-        "duration": rows.positive("duration"),
+        "duration": rows.positive("duration") / second,
     }
-    return finish(request, rows, jobs, dialect="tiresias", gang_field="num_gpu")
+    return finish(request, rows, jobs, dialect=dialect, gang_field="num_gpu")

@@ -15,7 +15,7 @@ from optsched.simulation.placing import Placement, compiled
 
 
 @njit(**INNER)
-def _uniform(random: Any) -> float:
+def uniform(random: Any) -> float:
     """The next of uniform numbers in [0, 1): xorshift64*, 53 bits."""
     x = random[0]
     x ^= x >> np.uint64(12)
@@ -42,7 +42,7 @@ def _random(
             continue
         taken = 0
         for _ in range(free[p]):
-            if _uniform(random) * total < left:
+            if uniform(random) * total < left:
                 taken += 1
                 left -= 1
             total -= 1
@@ -66,7 +66,7 @@ def _random_open(
     for g in range(open.size):
         if not open[g]:
             continue
-        if _uniform(random) * total < gpus - found:
+        if uniform(random) * total < gpus - found:
             out_gpu[found] = g
             found += 1
         total -= 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.policies.placements.mapping import FIRST, INNER, VACANT, Mapping, put
+from optsched.policies.placements.random import uniform
 
 
 @njit(**INNER)
@@ -18,13 +19,7 @@ def fill_at_random(x: Mapping, random: Any) -> None:
         total += w[VACANT, c]
     for s in range(x.stages):
         for _ in range(w[FIRST, s], w[FIRST, s + 1]):
-            y = random[0]  # xorshift64*
-            y ^= y >> np.uint64(12)
-            y ^= y << np.uint64(25)
-            y ^= y >> np.uint64(27)
-            random[0] = y
-            uniform = ((y * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-            drawn = np.int64(uniform * total)
+            drawn = np.int64(uniform(random) * total)
             c = 0
             while drawn >= w[VACANT, c]:
                 drawn -= w[VACANT, c]
