@@ -11,7 +11,8 @@ import numpy as np
 
 from optsched.bounds.lp_dual import PriceRow, Prices, integers
 from optsched.problem.arrays import Floats, Ints
-from optsched.solvers.single_machine import QUANTUM, SingleMachine, cheapest_paths
+from optsched.solvers.sequence_paths import QUANTUM, cheapest_paths
+from optsched.solvers.single_machine import SingleMachine
 from optsched.solvers.start_program import SlotJobs, StartProgram
 
 # Vertices of these LPs mostly have duals with small denominators; then the bound loses nothing at all.

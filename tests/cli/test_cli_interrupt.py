@@ -16,7 +16,7 @@ import pytest
 
 from optsched.cli.interrupt import interruptible
 from optsched.io.traces.generate import generate
-from optsched.solvers import single_machine
+from optsched.solvers import sequence_paths
 from optsched.solvers.local_search import improve_order
 
 pty = pytest.importorskip("pty")
@@ -113,7 +113,7 @@ def test_reproduce_stops_with_its_processes() -> None:
 
 
 def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:
-    for loop in (improve_order, single_machine._ascend, single_machine._simple_ascend, single_machine.cheapest_paths):
+    for loop in (improve_order, sequence_paths.ascend, sequence_paths.simple_ascend, sequence_paths.cheapest_paths):
         assert loop.targetoptions["nogil"], loop
 
 

@@ -186,7 +186,7 @@ def test_what_eliminations_leave_is_a_schedule_before_it_is_accepted(
         alive[tuple(zip(*left, strict=True))] = True
         return 0.0, 3
 
-    monkeypatch.setattr(single_machine, "_ascend", eliminate)
+    monkeypatch.setattr(single_machine, "ascend", eliminate)
     tree = single_machine._Tree(machine, 100)
     monkeypatch.setattr(tree, "_path", lambda *_: [[0, 3], [], [5]])
     tree.open(np.ones((3, 9), dtype=bool), np.zeros(3), 1, 1.0, -1e18)
