@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from optsched.errors import OptschedError
 from optsched.models import makespan_modes
 from optsched.models.makespan_modes import MakespanCertificate, ModeJobs
-from optsched.solvers.compile_model import compile
-from optsched.solvers.session import Session
+from optsched.solvers.compile_model import solve_model
 
 
 def makespan_interval(jobs: ModeJobs) -> MakespanCertificate:
@@ -15,12 +13,7 @@ def makespan_interval(jobs: ModeJobs) -> MakespanCertificate:
     ``lower`` bounds the makespan of every schedule whose allocations are among the modes.
     """
     model = makespan_modes.build(jobs)
-    program = compile(model)
-    session = Session(program)
-    outcome = session.solve()
-    if outcome.x is None or outcome.status != "optimal":
-        raise OptschedError(f"HiGHS: the makespan LP ended {outcome.status}")
-    program.load(outcome.x, session.duals())
+    solve_model(model, "makespan LP")
     resource, job = makespan_modes.prices(model, jobs)
     found = makespan_modes.makespan_certificate(
         jobs, resource.tolist(), job.tolist(), makespan_modes.times(model).tolist()

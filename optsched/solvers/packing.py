@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.errors import OptschedError
 from optsched.models import hadar_primal
 from optsched.models.hadar_packing import Packing
 from optsched.models.packing_certificate import (
@@ -18,8 +17,7 @@ from optsched.models.packing_certificate import (
     share_certificate,
 )
 from optsched.problem.arrays import Floats
-from optsched.solvers.compile_model import compile
-from optsched.solvers.session import Session
+from optsched.solvers.compile_model import solve_model
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,9 @@ def packing_bound(packing: Packing) -> PackingBound:
     if not packing.flat:
         return _proved(packing, 0.0, np.zeros(0), np.zeros(packing.resources))
     model = hadar_primal.build(packing)
-    program = compile(model)
-    session = Session(program)
-    outcome = session.solve()
-    if outcome.x is None or outcome.value is None:
-        raise OptschedError(f"HiGHS: the packing LP ended {outcome.status}")
-    program.load(outcome.x, session.duals())
+    value = solve_model(model, "packing LP").value
     price, _ = hadar_primal.row_duals(model, packing)
-    return _proved(packing, outcome.value, hadar_primal.shares(model), price)
+    return _proved(packing, float(value or 0.0), hadar_primal.shares(model), price)
 
 
 def packing_optimum(packing: Packing) -> tuple[float, tuple[int | None, ...]]:
@@ -64,11 +57,7 @@ def packing_optimum(packing: Packing) -> tuple[float, tuple[int | None, ...]]:
     if not packing.flat:
         return 0.0, (None,) * packing.jobs
     model = hadar_primal.build(packing, integer=True)
-    program = compile(model)
-    outcome = Session(program).solve()
-    if outcome.status != "optimal" or outcome.x is None:
-        raise OptschedError(f"HiGHS: the packing program ended {outcome.status}")
-    program.load(outcome.x)
+    solve_model(model, "packing program")
     chosen: list[int | None] = [None] * packing.jobs
     for (j, s), variable in model.x.items():
         if (variable.value or 0.0) > 0.5:

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import NotInstalledError, OptschedError
+from optsched.models.left_shift import starts_of
 from optsched.problem.schedule import Schedule
-from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.size import Size
 from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.speeds.duration import fixed_durations
@@ -46,9 +47,7 @@ def _applies(state: SolveState) -> str | None:
 
 def _problem(state: SolveState) -> dict[str, Any]:
     """The instance in integers: times in slots, costs in steps."""
-    grid, step = state.grid, state.step
-    if grid is None or step is None or state.schedule is None:
-        raise AssertionError("only called where _applies has looked, with an incumbent")
+    grid, step = there(state.grid), there(state.step)
     horizon = int(grid.release.max() + grid.duration.sum())
     slope, kink, base = [], [], []
     for cost in state.costs:
@@ -59,9 +58,6 @@ def _problem(state: SolveState) -> dict[str, Any]:
         base.append(cost.base / step)
     if state.goal.maximum and any(base):
         raise AssertionError("a maximum of costs with constants is no objective of this house")
-    starts = np.empty(state.instance.n)
-    starts[state.schedule.job] = state.schedule.start
-    left = state.left
     return {
         "release": grid.release.tolist(),
         "duration": grid.duration.tolist(),
@@ -72,8 +68,8 @@ def _problem(state: SolveState) -> dict[str, Any]:
         "maximum": state.goal.maximum,
         "horizon": horizon,
         "largest": max((max(0, s * horizon - k) for s, k in zip(slope, kink, strict=True)), default=0),
-        "hint": [int(slot) for slot in grid.slots(starts)],
-        "time_limit": left,
+        "hint": grid.slots(starts_of(there(state.schedule))).tolist(),
+        "time_limit": state.left,
     }
 
 
@@ -117,9 +113,7 @@ def _run(state: SolveState) -> MethodReport:
 
 
 def _hear(state: SolveState, line: dict[str, Any]) -> None:
-    grid, step = state.grid, state.step
-    if grid is None or step is None:
-        raise AssertionError("only called where _applies has looked")
+    grid, step = there(state.grid), there(state.step)
     if line["starts"] is not None:
         starts = grid.seconds(np.array(line["starts"], dtype=np.int64))
         duration = fixed_durations(state.instance)

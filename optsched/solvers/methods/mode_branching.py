@@ -24,7 +24,7 @@ from fractions import Fraction
 
 from optsched.bounds.regular import regular_cost
 from optsched.models.mapped_modes import MappedModes
-from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.mode_search import Problem, branch, empty_stack
 from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
@@ -65,9 +65,7 @@ def _applies(state: SolveState) -> str | None:
 
 
 def _run(state: SolveState) -> MethodReport:
-    modes, known = state.modes, state.value
-    if modes is None or known is None:
-        raise AssertionError("only called where _applies has looked, with an incumbent")
+    modes, known = there(state.modes), there(state.value)
     problem, seen, done = problem_of(state, modes), 0, False
     # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
     margin = 0.0 if state.step is not None else float(state.at_stake) * ROUNDING + float(state.rounding_of_times) / 8

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from optsched.models.latest_starts import latest_completions
+from optsched.models.left_shift import starts_of
 from optsched.models.rigid_time_indexed import count_columns
 from optsched.models.start_columns import StartColumns
 from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
-from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.methods.formulations import TOLERANCES
 from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
 from optsched.solvers.session import Session
@@ -61,7 +60,7 @@ def _fix(state: SolveState) -> Thinned:
         jobs,
         job,
         start,
-        upper=_known(state.value),
+        upper=there(state.value),
         step=state.step,
         keep=_slots(state),
         deadline=state.deadline,
@@ -104,19 +103,8 @@ def _branch(state: SolveState, program: StartProgram) -> MethodReport:
     return MethodReport(Session.solver, program.program.size, outcome.nodes, note=note)
 
 
-def _known(value: Fraction | None) -> Fraction:
-    if value is None:
-        raise AssertionError("a method is taken with an incumbent")
-    return value
-
-
 def _slots(state: SolveState) -> Ints:
-    """Start slot of every job in the incumbent."""
-    if state.schedule is None or state.grid is None:
-        raise AssertionError("a method is taken with an incumbent")
-    slot = np.empty(state.instance.n, dtype=np.int64)
-    slot[state.schedule.job] = state.grid.slots(state.schedule.start)
-    return slot
+    return there(state.grid).slots(starts_of(there(state.schedule)))
 
 
 add_method(NAME, _applies, _run)

@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.lp_dual import price_certificate
-from optsched.problem.arrays import Floats, Ints
+from optsched.models.left_shift import starts_of
+from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
-from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.size import Size
@@ -48,9 +49,7 @@ def _applies(state: SolveState) -> str | None:
 
 def machine_of(state: SolveState, horizon: int) -> SingleMachine:
     """The jobs with costs in steps (integers), without the constant that every schedule pays."""
-    grid, step = state.grid, state.step
-    if grid is None or step is None:
-        raise AssertionError("only called where _applies has looked")
+    grid, step = there(state.grid), there(state.step)
     cost = np.zeros((state.instance.n, horizon + 1))
     slot = np.arange(horizon + 1)
     for j, c in enumerate(state.costs):
@@ -66,9 +65,7 @@ def machine_of(state: SolveState, horizon: int) -> SingleMachine:
 
 
 def _run(state: SolveState) -> MethodReport:
-    grid, step, value = state.grid, state.step, state.value
-    if grid is None or step is None or value is None:
-        raise AssertionError("only called where _applies has looked, with an incumbent")
+    grid, step, value = there(state.grid), there(state.step), there(state.value)
     horizon = int(grid.release.max() + grid.duration.sum())
     machine = machine_of(state, horizon)
 
@@ -79,7 +76,7 @@ def _run(state: SolveState) -> MethodReport:
         state.raise_bound(seconds(bound), "solver")
         if not state.search(BUDGET) or state.value is None or state.schedule is None:
             return None
-        return state.steps(state.value), grid.slots(_starts(state.schedule))
+        return state.steps(state.value), grid.slots(starts_of(state.schedule))
 
     def progress(_value: int, bound: int, nodes: int) -> None:
         state.raise_bound(seconds(bound), "solver", tell=False)
@@ -98,12 +95,6 @@ def _run(state: SolveState) -> MethodReport:
     note = "" if proof.proved else f"the time limit came after {proof.nodes} nodes"
     arcs = int(np.sum(horizon + 1 - grid.duration - grid.release))
     return MethodReport("dynamic programming", Size(columns=arcs), proof.nodes, note=note)
-
-
-def _starts(schedule: Schedule) -> Floats:
-    starts = np.empty(schedule.instance.n)
-    starts[schedule.job] = schedule.start
-    return starts
 
 
 add_method(NAME, _applies, _run)
