@@ -1,6 +1,6 @@
 """Binary heaps in preallocated arrays, compiled by numba: no objects on a hot path.
 
-Two kinds. `push` / `pop`: a heap of integers by value. `insert` / `remove`: an indexed heap of `ENTRY` records in order of
+Two kinds. `push` / `pop`: a heap of numbers by value. `insert` / `remove`: an indexed heap of `ENTRY` records in order of
 (level, key, item), where ``slot[item]`` is an item's place, so that any item can leave or move in O(log n). For the reverse
 order enter (-level, -key, ~item): its place is ``slot[item]``, too.
 """

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.heap import KERNEL, pop, push
 from optsched.policies.hadar_allocation import SLACK, utility
 from optsched.problem.arrays import Floats, Ints
 
@@ -69,31 +69,6 @@ def cheapest(
 
 
 @njit(**KERNEL)
-def _sift_down(heap: Floats, size: int, value: float) -> None:
-    # A heap of the k cheapest, the dearest on top: ``value`` takes its place.
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and heap[child + 1] > heap[child]:
-            child += 1
-        if heap[child] <= value:
-            break
-        heap[i] = heap[child]
-        i = child
-    heap[i] = value
-
-
-@njit(**KERNEL)
-def _sift_up(heap: Floats, i: int, value: float) -> None:
-    while i > 0 and heap[(i - 1) // 2] < value:
-        heap[i] = heap[(i - 1) // 2]
-        i = (i - 1) // 2
-    heap[i] = value
-
-
-@njit(**KERNEL)
 def round_costs(
     gang: int,
     alone: Floats,
@@ -124,14 +99,14 @@ def best_finish(
         if cost[i] == np.inf:
             continue
         if size < count:
-            _sift_up(heap, size, cost[i])
-            size += 1
             total += cost[i]
-        elif cost[i] < heap[0]:
-            total += cost[i] - heap[0]
-            _sift_down(heap, size, cost[i])
+        elif -cost[i] > heap[0]:  # the dearest of the cheapest so far is on top, as minus its cost
+            total += cost[i] + heap[0]
+            pop(heap, 0, size)
+            size -= 1
         else:
             continue  # not later for nothing
+        size = push(heap, 0, size, -cost[i])
         if size == count:
             value = utility(scale, span, start[i] + rest) - total
             if value > best:
