@@ -34,7 +34,7 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.io.traces.rows import Rows
-from optsched.io.traces.text_table import TextTable, read_text
+from optsched.io.traces.text_table import TextTable, read_utf8
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.json_text import parse_json
 from optsched.registry import near_matches
@@ -74,9 +74,7 @@ def read(request: TraceRequest) -> TraceRead:
 
 
 def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
-    text, not_utf8, digest = read_text(request.path)
-    if not_utf8:
-        raise InputError("not UTF-8", file=request.path, row=not_utf8[0], legal="UTF-8 text")
+    text, digest = read_utf8(request.path)
     document = parse_json(text.encode(), request.path, "JSON", "JSON", row=True)
     entries = document if isinstance(document, list) else [document]
     for position, entry in enumerate(entries, 1):
@@ -90,10 +88,7 @@ def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
 def _entry(request: TraceRequest, entries: dict[str, dict[str, Any]]) -> dict[str, Any]:
     if request.fragment in entries:
         return entries[str(request.fragment)]
-    legal = near_matches(request.fragment or "", list(entries), kind="ID")
-    if request.fragment is None:
-        raise InputError("which instance of this file?", file=request.path, field="#ID", legal=legal)
-    raise InputError("no such instance", file=request.path, field="#ID", value=request.fragment, legal=legal)
+    raise request.no_instance("#ID", near_matches(request.fragment or "", list(entries), kind="ID"))
 
 
 def _objective(file: str, entry: dict[str, Any]) -> str:
@@ -130,9 +125,8 @@ def _job_table(file: str, entry: dict[str, Any], digest: str) -> TextTable:
             values = [default] * len(times)
         if not isinstance(values, list) or len(values) != len(times):
             raise InputError("wrong number of values", file=file, field=field, legal=f"a list of {len(times)} numbers")
-        columns[field] = pl.Series(field, [str(value) for value in values], dtype=pl.String)
-    line = pl.Series("line", range(1, len(times) + 1), dtype=pl.Int64)
-    return TextTable(file, pl.DataFrame(columns), line, (), digest)
+        columns[field] = [str(value) for value in values]
+    return TextTable.of_jobs(file, columns, digest)
 
 
 def _optimum(file: str, entry: dict[str, Any], objective: str) -> dict[str, Any] | None:

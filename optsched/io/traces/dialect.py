@@ -46,6 +46,12 @@ class TraceRequest:
     fragment: str | None = None
     limit: int | None = None
 
+    def no_instance(self, field: str, legal: str) -> InputError:
+        """No fragment names an instance of the file, where it holds many; ``field``: how a fragment is written."""
+        if self.fragment is None:
+            return InputError("which instance of this file?", file=self.path, field=field, legal=legal)
+        return InputError("no such instance", file=self.path, field=field, value=self.fragment, legal=legal)
+
 
 @dataclass(frozen=True)
 class TraceRead:

@@ -22,7 +22,7 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.io.traces.rows import Rows
-from optsched.io.traces.text_table import TextTable, read_text
+from optsched.io.traces.text_table import TextTable, read_text, read_utf8
 from optsched.problem.cluster import Cluster
 
 OBJECTIVE = "total_weighted_tardiness"
@@ -34,7 +34,8 @@ def read(request: TraceRequest) -> TraceRead:
     """OR-Library weighted tardiness: three lines (p, w, d) an instance; #k says which, from 1."""
     lines, digest = _number_lines(request)
     k = _number_of(request, len(lines) // 3)
-    rows = Rows(_job_table(f"{request.path}#{k}", lines[3 * k - 3 : 3 * k], digest))
+    columns = {field: numbers for field, (_, numbers) in zip(FIELDS, lines[3 * k - 3 : 3 * k], strict=True)}
+    rows = Rows(TextTable.of_jobs(f"{request.path}#{k}", columns, digest))
     jobs = {
         "id": rows.line.cast(pl.String),
         "gpus": pl.Series([1], dtype=pl.Int64).new_from_index(0, rows.count),
@@ -59,9 +60,7 @@ def read(request: TraceRequest) -> TraceRead:
 
 def _number_lines(request: TraceRequest) -> tuple[list[tuple[int, list[str]]], str]:
     # (line number, numbers as text) of every line that is not blank; a multiple of three of equal length in threes
-    text, not_utf8, digest = read_text(request.path)
-    if not_utf8:
-        raise InputError("not UTF-8", file=request.path, row=not_utf8[0], legal="UTF-8 text")
+    text, digest = read_utf8(request.path)
     lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if len(lines) % 3:
         raise InputError(
@@ -85,16 +84,7 @@ def _number_of(request: TraceRequest, instances: int) -> int:
     fragment = request.fragment or ""
     if fragment.isascii() and fragment.isdigit() and 1 <= int(fragment) <= instances:
         return int(fragment)
-    legal = f"#k, k an integer from 1 to {instances}"
-    if request.fragment is None:
-        raise InputError("which instance of this file?", file=request.path, field="#k", legal=legal)
-    raise InputError("no such instance", file=request.path, field="#k", value=fragment, legal=legal)
-
-
-def _job_table(file: str, lines: list[tuple[int, list[str]]], digest: str) -> TextTable:
-    columns = {field: pl.Series(field, numbers) for field, (_, numbers) in zip(FIELDS, lines, strict=True)}
-    line = pl.Series("line", range(1, len(lines[0][1]) + 1), dtype=pl.Int64)
-    return TextTable(file, pl.DataFrame(columns), line, (), digest)
+    raise request.no_instance("#k", f"#k, k an integer from 1 to {instances}")
 
 
 def _optimum(request: TraceRequest, k: int, instances: int) -> int | float | None:

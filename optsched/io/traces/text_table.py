@@ -34,6 +34,20 @@ class TextTable:
     problems: tuple[RowProblem, ...]
     sha256: str
 
+    @classmethod
+    def of_jobs(cls, file: str, columns: Mapping[str, Sequence[str]], sha256: str) -> TextTable:
+        """Columns of equal length that are no lines of the file: rows are counted from 1."""
+        fields = pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in columns.items()})
+        return cls(file, fields, pl.Series("line", range(1, fields.height + 1), dtype=pl.Int64), (), sha256)
+
+
+def read_utf8(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """As `read_text`, of a file of which nothing can be skipped: `InputError` that names the first line not in UTF-8."""
+    text, not_utf8, digest = read_text(path)
+    if not_utf8:
+        raise InputError("not UTF-8", file=path, row=not_utf8[0], legal="UTF-8 text")
+    return text, digest
+
 
 def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
     """Text of a file with ``\\n`` line ends, the line numbers that are not UTF-8, and sha256 of the bytes.
