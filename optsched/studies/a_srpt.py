@@ -10,7 +10,7 @@ same as multiplying all bytes; the recipe keeps the lengths of the jobs at the a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from optsched.parameters import parameters_of
@@ -127,36 +127,23 @@ def _usual(size: ASrptSize) -> str:
     return f"{size.usual_nodes * GPUS_PER_NODE} GPUs, load {size.usual_load:g}"
 
 
+def _sweep(word: str, key: str, values: Iterable[float | str]) -> dict[str, str]:
+    return {f"{word} {value if isinstance(value, str) else f'{value:g}'}": _with(key, value) for value in values}
+
+
 def _against_baselines(size: ASrptSize) -> Iterable[Experiment]:
+    shown = JCT + RATIO + PLACED
     for nodes in size.nodes:
-        gpus = nodes * GPUS_PER_NODE
-        yield Experiment(
-            f"policies-{gpus}",
-            f"How do the policies compare on {gpus} GPUs as the load grows?",
-            "offered load",
-            _loads(size, size.loads, nodes),
-            POLICIES,
-            "a-srpt",
-            JCT + RATIO + PLACED,
-        )
-    yield Experiment(
-        "nic",
-        f"What does the bandwidth between nodes change? {_usual(size)}",
-        "NIC bandwidth of a node",
-        _nics(size),
-        POLICIES,
-        "a-srpt",
-        JCT + RATIO + PLACED + ("communication",),
-    )
-    yield Experiment(
-        "communication",
-        f"What if all traffic is multiplied? {_usual(size)}",
-        "bytes of every transfer",
-        {f"x {scale:g}": size.workload(scale=scale) for scale in size.scales},
-        POLICIES,
-        "a-srpt",
-        JCT + RATIO + PLACED + ("communication",),
-    )
+        gpus, loads = nodes * GPUS_PER_NODE, _loads(size, size.loads, nodes)
+        question = f"How do the policies compare on {gpus} GPUs as the load grows?"
+        yield Experiment(f"policies-{gpus}", question, "offered load", loads, POLICIES, "a-srpt", shown)
+    scales = {f"x {scale:g}": size.workload(scale=scale) for scale in size.scales}
+    for name, question, across, columns in (
+        ("nic", "What does the bandwidth between nodes change?", "NIC bandwidth of a node", _nics(size)),
+        ("communication", "What if all traffic is multiplied?", "bytes of every transfer", scales),
+    ):
+        told = (*shown, "communication")
+        yield Experiment(name, f"{question} {_usual(size)}", across, columns, POLICIES, "a-srpt", told)
 
 
 def _predictions(size: ASrptSize) -> Iterable[Experiment]:
@@ -183,55 +170,26 @@ def _predictions(size: ASrptSize) -> Iterable[Experiment]:
 
 
 def _ablations(size: ASrptSize) -> Iterable[Experiment]:
-    usual = _usual(size)
-    placed: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
-        ("mapper", f"What is the mapper worth? {usual}", MAPPERS, "heavy-edge (auto)"),
-        (
-            "tau",
-            f"Should communication-heavy jobs wait for a better place, and how long? {usual}",
-            {f"tau {tau:g}": _with("tau", tau) for tau in (0.0, 0.25, 0.5, 1.0, 2.0)},
-            "tau 0",
-        ),
-        (
-            "heavy-threshold",
-            f"From which alpha_max / alpha_min on should a job count as communication heavy? {usual}",
-            {f"threshold {t:g}": _with("heavy_threshold", t) for t in (1.2, 1.5, 2.0)},
-            "threshold 1.5",
-        ),
-    )
-    for name, question, rows, reference in placed:
-        yield Experiment(name, question, "NIC bandwidth of a node", _nics(size), rows, reference, JCT + RATIO + PLACED)
-    ordered: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
-        (
-            "beta",
-            "Is it better to queue a job at an early beta point of the virtual machine?",
-            {f"beta {beta:g}": _with("beta", beta) for beta in (0.1, 0.25, 0.5, 1.0)},
-            "beta 1",
-        ),
-        (
-            "backfill",
-            "What is backfilling worth (shadow: with the proof, unrestricted: without)?",
-            {f"backfill {way}": _with("backfill", way) for way in BACKFILL},
-            "backfill none",
-        ),
-        (
-            "virtual-alpha",
-            "Which iteration time should the virtual machine charge?",
-            {f"virtual alpha {way}": _with("virtual_alpha", way) for way in VIRTUAL_ALPHA},
-            "virtual alpha min",
-        ),
-    )
-    for name, question, rows, reference in ordered:
-        shown = (*JCT, *RATIO, "utilization", "guarantee")
-        yield Experiment(
-            name,
-            f"{question} {size.usual_nodes * GPUS_PER_NODE} GPUs",
-            "offered load",
-            _loads(size, size.loads),
-            rows,
-            reference,
-            shown,
-        )
+    waits = _sweep("tau", "tau", (0.0, 0.25, 0.5, 1.0, 2.0))
+    thresholds = _sweep("threshold", "heavy_threshold", (1.2, 1.5, 2.0))
+    heavy = "From which alpha_max / alpha_min on should a job count as communication heavy?"
+    for name, question, rows, reference in (
+        ("mapper", "What is the mapper worth?", MAPPERS, "heavy-edge (auto)"),
+        ("tau", "Should communication-heavy jobs wait for a better place, and how long?", waits, "tau 0"),
+        ("heavy-threshold", heavy, thresholds, "threshold 1.5"),
+    ):
+        about, placed = f"{question} {_usual(size)}", JCT + RATIO + PLACED
+        yield Experiment(name, about, "NIC bandwidth of a node", _nics(size), rows, reference, placed)
+    betas = _sweep("beta", "beta", (0.1, 0.25, 0.5, 1.0))
+    ways, charged = _sweep("backfill", "backfill", BACKFILL), _sweep("virtual alpha", "virtual_alpha", VIRTUAL_ALPHA)
+    backfill = "What is backfilling worth (shadow: with the proof, unrestricted: without)?"
+    for name, question, rows, reference in (
+        ("beta", "Is it better to queue a job at an early beta point of the virtual machine?", betas, "beta 1"),
+        ("backfill", backfill, ways, "backfill none"),
+        ("virtual-alpha", "Which iteration time should the virtual machine charge?", charged, "virtual alpha min"),
+    ):
+        about, shown = f"{question} {size.usual_nodes * GPUS_PER_NODE} GPUs", (*JCT, *RATIO, "utilization", "guarantee")
+        yield Experiment(name, about, "offered load", _loads(size, size.loads), rows, reference, shown)
 
 
 A_SRPT = study(

@@ -185,23 +185,18 @@ def _sweeps(size: SjfBsbfSize) -> Iterable[Experiment]:
 
 
 COMPARED = "How does sharing compare with waiting and with preemption as interference grows?"
+XI = "xi of all pairs"
+
+
+def _by_xi(parameters: Mapping[str, Any], values: Iterable[float], **more: Any) -> dict[str, Workload]:
+    return {f"xi {xi:g}": _cluster(parameters, xi=xi, **more) for xi in values}
 
 
 def _sweep(
     name: str, parameters: Mapping[str, Any], values: Iterable[float], question: str = COMPARED, **more: Any
 ) -> Experiment:
-    return Experiment(
-        name,
-        question,
-        "xi of all pairs",
-        {f"xi {xi:g}": _cluster(parameters, xi=xi, **more) for xi in values},
-        ROWS,
-        "sjf",
-        SHOWN,
-        SHARING,
-        _published(TIRESIAS),
-        remarks=REMARKS,
-    )
+    columns, published = _by_xi(parameters, values, **more), _published(TIRESIAS)
+    return Experiment(name, question, XI, columns, ROWS, "sjf", SHOWN, SHARING, published, remarks=REMARKS)
 
 
 def _narrow(size: SjfBsbfSize) -> Iterable[Experiment]:
@@ -212,157 +207,79 @@ def _narrow(size: SjfBsbfSize) -> Iterable[Experiment]:
 
 def _parts(size: SjfBsbfSize) -> Iterable[Experiment]:
     """Each part of SJF-BSBF taken away or given to its rival: the test, smaller sub-batches, the order of partners."""
+    question = "Which part of SJF-BSBF does what: its test, its smaller sub-batches, its order of partners?"
+    shown = ("mean_jct", "shared", "accumulated", "stretch")
+    remarks = (against("sjf-ffs, smaller sub-batches", FFS), by_workload(BSBF, FFS))
     for name, parameters in (("parts-64-gpus", size.large), ("parts-16-gpus", size.testbed)):
-        yield Experiment(
-            name,
-            "Which part of SJF-BSBF does what: its test, its smaller sub-batches, its order of partners?",
-            "xi of all pairs",
-            {f"xi {xi:g}": _cluster(parameters, xi=xi) for xi in size.some_of_sweep},
-            PARTS,
-            BSBF,
-            ("mean_jct", "shared", "accumulated", "stretch"),
-            SHARING,
-            seeds=size.some,
-            remarks=(against("sjf-ffs, smaller sub-batches", FFS), by_workload(BSBF, FFS)),
-        )
+        columns = _by_xi(parameters, size.some_of_sweep)
+        yield Experiment(name, question, XI, columns, PARTS, BSBF, shown, SHARING, seeds=size.some, remarks=remarks)
 
 
 def _loads(size: SjfBsbfSize) -> Iterable[Experiment]:
+    question = "Does it depend on how busy the cluster is? xi = 1.3; the load sets the window of the arrivals"
+    about = (ALL_ROWS, "sjf", ALL_SHOWN, SHARING, _published(TIRESIAS, RESEARCH))
     for name, parameters in (("loads-64-gpus", size.large), ("loads-16-gpus", size.testbed)):
-        yield Experiment(
-            name,
-            "Does it depend on how busy the cluster is? xi = 1.3; the load sets the window of the arrivals",
-            "offered load",
-            {f"load {load:g}": _cluster(parameters, load=load, xi=1.3) for load in size.loads},
-            ALL_ROWS,
-            "sjf",
-            ALL_SHOWN,
-            SHARING,
-            _published(TIRESIAS, RESEARCH),
-            seeds=size.some,
-            remarks=REMARKS,
-        )
+        columns = {f"load {load:g}": _cluster(parameters, load=load, xi=1.3) for load in size.loads}
+        yield Experiment(name, question, "offered load", columns, *about, seeds=size.some, remarks=REMARKS)
 
 
 def _restarts(size: SjfBsbfSize) -> Iterable[Experiment]:
-    yield Experiment(
-        "restarts",
-        "How much of the distance to preemptive schedulers is their restart cost?",
-        "xi of all pairs",
-        {f"xi {xi:g}": _cluster(size.large, xi=xi) for xi in FEW},
-        RESTARTS,
-        BSBF,
-        ("mean_jct", "preemptions"),
-        SHARING,
-        seeds=size.some,
-    )
+    question = "How much of the distance to preemptive schedulers is their restart cost?"
+    columns, shown = _by_xi(size.large, FEW), ("mean_jct", "preemptions")
+    yield Experiment("restarts", question, XI, columns, RESTARTS, BSBF, shown, SHARING, seeds=size.some)
 
 
 def _elastic(size: SjfBsbfSize) -> Iterable[Experiment]:
+    question = "A scheduler that chooses GPUs and batches itself? xi = 1.3; "
+    question += "larger batches cost no samples here, which helps it"
+    columns = {"64 GPUs": _cluster(size.large, xi=1.3), "16 GPUs": _cluster(size.testbed, xi=1.3)}
     rows = {row: ROWS[row] for row in (BSBF, "sjf", TIRESIAS, SRTF)} | {"goodput": "goodput:restart=30"}
-    yield Experiment(
-        "elastic",
-        "A scheduler that chooses GPUs and batches itself? xi = 1.3; larger batches cost no samples here, which helps it",
-        "cluster",
-        {"64 GPUs": _cluster(size.large, xi=1.3), "16 GPUs": _cluster(size.testbed, xi=1.3)},
-        rows,
-        BSBF,
-        ("mean_jct", "p95_jct", "jct_ratio", "preemptions"),
-        SHARING,
-        seeds=size.few,
-    )
+    shown = ("mean_jct", "p95_jct", "jct_ratio", "preemptions")
+    yield Experiment("elastic", question, "cluster", columns, rows, BSBF, shown, SHARING, seeds=size.few)
 
 
 def _other_interference(size: SjfBsbfSize) -> Iterable[Experiment]:
     """Ratios that differ from pair to pair: measured ones, drawn ones, and those of a formula."""
     measured = {gpu: Workload.of("sharing-gavel", **size.gavel, gpu=gpu) for gpu in ("P100", "V100", "K80")}
-    drawn = Workload.of("sharing-gavel", **size.gavel, gpu="P100", xi="exp")
-    busy = {"P100 at load 2": Workload.of("sharing-gavel", **size.gavel, gpu="P100", load=2.0)}
+    measured |= {"P100 at load 2": Workload.of("sharing-gavel", **size.gavel, gpu="P100", load=2.0)}
+    measured |= {"drawn 1 + Exp(0.5)": Workload.of("sharing-gavel", **size.gavel, gpu="P100", xi="exp")}
+    drawn = {"64 GPUs": _cluster(size.large, xi="exp"), "16 GPUs": _cluster(size.testbed, xi="exp")}
+    vectors = {"from vectors": Workload.of("sharing-vectors"), "drawn": Workload.of("sharing-vectors", xi="exp")}
+    on_one = "And with interference that was measured (on one GPU; gangs get the same ratios)? Placement matters here"
+    about = (PLACED_ROWS, "sjf", ALL_SHOWN, SHARING, _published(TIRESIAS))
     for name, question, columns in (
-        (
-            "measured",
-            "And with interference that was measured (on one GPU; gangs get the same ratios)? Placement matters here",
-            {**measured, **busy, "drawn 1 + Exp(0.5)": drawn},
-        ),
-        (
-            "drawn",
-            "And with ratios drawn for every ordered pair of models, 1 + Exp(0.5)?",
-            {
-                "64 GPUs": _cluster(size.large, xi="exp"),
-                "16 GPUs": _cluster(size.testbed, xi="exp"),
-            },
-        ),
-        (
-            "vectors",
-            "And with ratios from resource vectors, a formula and no measurement?",
-            {"from vectors": Workload.of("sharing-vectors"), "drawn": Workload.of("sharing-vectors", xi="exp")},
-        ),
+        ("measured", on_one, measured),
+        ("drawn", "And with ratios drawn for every ordered pair of models, 1 + Exp(0.5)?", drawn),
+        ("vectors", "And with ratios from resource vectors, a formula and no measurement?", vectors),
     ):
-        yield Experiment(
-            name,
-            question,
-            "interference",
-            columns,
-            PLACED_ROWS,
-            "sjf",
-            ALL_SHOWN,
-            SHARING,
-            _published(TIRESIAS),
-            remarks=REMARKS,
-        )
+        yield Experiment(name, question, "interference", columns, *about, remarks=REMARKS)
 
 
 def _optima(size: SjfBsbfSize) -> Iterable[Experiment]:
     """Ratios to the optimum of a few jobs, found by an exact search."""
+    about = (SMALL_ROWS, "sjf", ("ratio", "optimum_ratio", "shared"), SMALL_RATIOS)
+    remarks = (worst(*SMALL_ROWS), by_workload(BSBF, FFS), by_workload(JOINT, BSBF))
     for gpus, jobs in ((1, 4), (2, 4), (4, 4)):
-        yield Experiment(
-            f"optimum-{gpus}-gpus",
-            f"How far from the optimum are {jobs} jobs on one node of {gpus}? Sum of flow times",
-            "xi of all pairs",
-            {f"{xi}": Workload.of("sharing-small", jobs=jobs, gpus=gpus, xi=xi) for xi in (1.1, 1.3, 1.5, 1.8, "exp")},
-            SMALL_ROWS,
-            "sjf",
-            ("ratio", "optimum_ratio", "shared"),
-            SMALL_RATIOS,
-            seeds=size.many,
-            remarks=(worst(*SMALL_ROWS), by_workload(BSBF, FFS), by_workload(JOINT, BSBF)),
-        )
+        question = f"How far from the optimum are {jobs} jobs on one node of {gpus}? Sum of flow times"
+        drawn = {xi: Workload.of("sharing-small", jobs=jobs, gpus=gpus, xi=xi) for xi in (1.1, 1.3, 1.5, 1.8, "exp")}
+        columns = {f"{xi}": workload for xi, workload in drawn.items()}
+        yield Experiment(f"optimum-{gpus}-gpus", question, XI, columns, *about, seeds=size.many, remarks=remarks)
 
 
 def _partners(size: SjfBsbfSize) -> Iterable[Experiment]:
     """The limit of the pair test: a gang with P partners, whose sum of completions a test of pairs does not see."""
     laws = dict.fromkeys(("running", "gang"), "log-uniform:low=0.1,high=10")
+    by_partners = {f"P = {p}": Workload.of("sharing-partners", jobs=p + 1, xi=1.4, **laws) for p in (1, 2, 3, 4)}
+    by_xi = {f"xi {xi:g}": Workload.of("sharing-partners", jobs=4, xi=xi, **laws) for xi in (1.1, 1.2, 1.3, 1.4, 1.6)}
+    loses = "Where does the test of pairs lose? A gang beside P running jobs of one GPU, xi = 1.4, lengths log-uniform"
+    about = (SMALL_ROWS, "sjf", ("mean_jct", "jct_ratio", "shared"), SHARING_OF_SECONDS)
+    against_sjf = (by_workload(BSBF, "sjf"), by_workload(JOINT, "sjf"))
+    remarks = (*against_sjf, by_workload(JOINT, BSBF), against(JOINT, BSBF))
     for name, question, across, columns in (
-        (
-            "partners",
-            "Where does the test of pairs lose? A gang beside P running jobs of one GPU, xi = 1.4, lengths log-uniform",
-            "partners",
-            {f"P = {p}": Workload.of("sharing-partners", jobs=p + 1, xi=1.4, **laws) for p in (1, 2, 3, 4)},
-        ),
-        (
-            "three-partners",
-            "The same with P = 3 as interference grows",
-            "xi of all pairs",
-            {f"xi {xi:g}": Workload.of("sharing-partners", jobs=4, xi=xi, **laws) for xi in (1.1, 1.2, 1.3, 1.4, 1.6)},
-        ),
+        ("partners", loses, "partners", by_partners),
+        ("three-partners", "The same with P = 3 as interference grows", XI, by_xi),
     ):
-        yield Experiment(
-            name,
-            question,
-            across,
-            columns,
-            SMALL_ROWS,
-            "sjf",
-            ("mean_jct", "jct_ratio", "shared"),
-            SHARING_OF_SECONDS,
-            seeds=size.many,
-            remarks=(
-                by_workload(BSBF, "sjf"),
-                by_workload(JOINT, "sjf"),
-                by_workload(JOINT, BSBF),
-                against(JOINT, BSBF),
-            ),
-        )
+        yield Experiment(name, question, across, columns, *about, seeds=size.many, remarks=remarks)
 
 
 SJF_BSBF = study(
