@@ -76,6 +76,21 @@ def test_code_that_knows_nothing_of_linking_calls_linked_code() -> None:
         assert top(2.0) == outside(2.0)
 
 
+def test_linked_code_becomes_machine_code_as_a_value_that_is_a_function() -> None:
+    leaf, middle, _ = fresh(third, twice_third, entry)
+    signature = numba.float64(numba.float64)
+
+    @njit(numba.float64(numba.types.FunctionType(signature), numba.float64))
+    def call(function: Any, x: float) -> float:
+        return float(function(x))
+
+    with without_interpreting():
+        assert middle(2.0) == 2.0 / 3 + 2.0 / 3
+        assert kinds(leaf) == [True]
+        assert call(leaf, 2.0) == 2.0 / 3
+        assert kinds(leaf) == [False]
+
+
 def test_errors_of_linked_code_are_raised() -> None:
     (top,) = fresh(third, twice_third, entry)[2:]
     with without_interpreting(), pytest.raises(ValueError, match="negative"):

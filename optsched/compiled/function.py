@@ -239,6 +239,13 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         finally:
             current.wanted = False
 
+    def get_compile_result(self, sig: Any) -> Any:
+        """As numba's; who asks, for a value that is a function, needs machine code."""
+        found = self.overloads.get(tuple(sig.args))
+        if found is not None and isinstance(found.entry_point, Linked):
+            self.compile(sig)
+        return super().get_compile_result(sig)
+
     def linked(self, arguments: tuple[Any, ...]) -> Any:
         """The library with its code for arguments of these types, as compiled code calls it."""
         self.get_call_template(arguments, {})
