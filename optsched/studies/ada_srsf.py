@@ -166,52 +166,25 @@ def _placements(size: AdaSrsfSize) -> Iterable[Experiment]:
 
 def _rules(size: AdaSrsfSize) -> Iterable[Experiment]:
     """The published gains, with as many workloads as a difference of a few per cent needs."""
-    yield _experiment(
-        size,
-        "rules",
-        f"Does Ada-SRSF gain over SRSF(1) and SRSF(2) under {BEST}, in a faithful model?",
-        "load estimate of LWF",
-        ESTIMATES,
-        RULES,
-        "srsf:k=1",
-        ALL_SHOWN,
-        GAINS,
-        size.seeds,
-    )
-    yield _experiment(
-        size,
-        "accounting",
-        "And with the published simulator's accounting, in which waiting for a transfer makes it faster?",
-        "load estimate of LWF",
-        ESTIMATES,
-        ACCOUNTED,
-        TICKS.format("srsf:k=1"),
-        ALL_SHOWN,
-        GAINS_IN_TICKS,
-        size.seeds,
-    )
+    faithful = f"Does Ada-SRSF gain over SRSF(1) and SRSF(2) under {BEST}, in a faithful model?"
+    ticks = "And with the published simulator's accounting, in which waiting for a transfer makes it faster?"
+    for name, question, rows, reference, gains in (
+        ("rules", faithful, RULES, "srsf:k=1", GAINS),
+        ("accounting", ticks, ACCOUNTED, TICKS.format("srsf:k=1"), GAINS_IN_TICKS),
+    ):
+        across = "load estimate of LWF"
+        yield _experiment(size, name, question, across, ESTIMATES, rows, reference, ALL_SHOWN, gains, size.seeds)
 
 
 def _networks(size: AdaSrsfSize) -> Iterable[Experiment]:
-    b = ETHERNET_10G.seconds_per_byte
+    penalties = {f"{share:g}": _workload(size, penalty=share * ETHERNET_10G.seconds_per_byte) for share in PENALTIES}
+    faster = {f"{x} times as fast": _workload(size, **_faster(x)) for x in (10, 1000)}
+    most = "How much could any rule for transfers gain with this placement? Faster networks, where rules matter less"
+    shown = ("mean_jct", "jct_ratio", "contended")
     for name, question, across, columns in (
-        (
-            "penalty",
-            "How does the penalty of contention decide which rule is best?",
-            "eta / b",
-            {f"{share:g}": _workload(size, penalty=share * b) for share in PENALTIES},
-        ),
-        (
-            "speed",
-            "How much could any rule for transfers gain with this placement? Faster networks, where rules matter less",
-            "network",
-            {
-                "10 Gbit/s": _workload(size),
-                **{f"{x} times as fast": _workload(size, **_faster(x)) for x in (10, 1000)},
-            },
-        ),
+        ("penalty", "How does the penalty of contention decide which rule is best?", "eta / b", penalties),
+        ("speed", most, "network", {"10 Gbit/s": _workload(size), **faster}),
     ):
-        shown = ("mean_jct", "jct_ratio", "contended")
         yield Experiment(name, question, across, columns, ON_BEST, "srsf:k=1", shown, ITERATIONS)
 
 
