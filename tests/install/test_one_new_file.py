@@ -28,11 +28,20 @@ from optsched.policies import POLICIES
 log = osd.load("minutes:log.csv", cluster="1x4")
 certificate = BOUNDS.get("last-arrival").build(log, "makespan", "gang")
 certificate.verify(log)
+from optsched.speeds.kinds.operations import Operations
+job = osd.Job("a", gpus=2, iterations=3, profile="net")
+osd.Instance([job], "1x2:V100+1x2:K80", operations={"net": Operations(3.14e13)}).save("made.json")
+made = osd.load("made.json")
+run = osd.simulate(made, "fifo")
+lower = osd.bound(made, "makespan")
+lower.verify(made)
+assert osd.check_schedule(made, run.schedule) == []
 model = FORMULATIONS.get("alone").build(log, "total_completion_time")
 found = {
     "widest-first": list(osd.simulate(log, "widest-first").schedule.completion),
     "last-arrival": float(certificate.value),
     "alone": model.nvariables(),
+    "operations": [run.schedule.completion.tolist(), float(lower.value)],
     "listed": "widest-first" in POLICIES.names(),
 }
 print(json.dumps(found))
@@ -43,6 +52,7 @@ def test_the_page_shows_one_of_each() -> None:
     assert [str(Path(name).parent) for name in FILES] == [
         "optsched/policies",
         "optsched/bounds",
+        "optsched/speeds/kinds",
         "models",
         "optsched/io/traces",
     ]
@@ -57,7 +67,13 @@ def test_each_is_one_new_file(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("width,submitted,minutes\n2,0,1\n4,0,2\n")
     done = run([sys.executable, "-c", CHECK], tmp_path, path=copy, NUMBA_DISABLE_JIT="1")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"widest-first": [180, 120], "last-arrival": 0, "alone": 2, "listed": True}
+    assert json.loads(done.stdout) == {
+        "widest-first": [180, 120],
+        "last-arrival": 0,
+        "alone": 2,
+        "operations": [[3], 3],
+        "listed": True,
+    }
 
 
 def test_the_commands_of_the_page_exist() -> None:
