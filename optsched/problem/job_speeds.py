@@ -134,6 +134,10 @@ class JobSpeeds:
         """Seconds of an iteration with one of its `sub_batches`, on one node or over several, by formula."""
         return 1.0
 
+    def goodput(self, job: int) -> Any:
+        """How fast an elastic job gets on with any number of GPUs: an `optsched.speeds.goodput.JobGoodput`."""
+        return None
+
     def in_range(self, fastest: Floats, slowest: Floats) -> tuple[Floats, Floats]:
         """The same paces, f64[k] each; `InputError` unless the jobs take as long as a job with a duration may."""
         # Beyond that range floats lose a job beside the clock, or overflow.

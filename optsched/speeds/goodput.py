@@ -164,22 +164,12 @@ class Goodputs:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self.elastic: npt.NDArray[np.bool_] = np.zeros(instance.n, dtype=np.bool_)
-        for speeds in instance.speeds:
-            self.elastic[speeds.jobs] = speeds.elastic
         self._fastest = paces(instance)[0]
-        columns = (instance.table[name].to_list() for name in ("profile", "batch_size", "gpus"))
-        steps: dict[tuple[str, float], Steps] = {}
-        known: dict[tuple[str, float, int, int], JobGoodput] = {}
         self._of: list[JobGoodput | None] = [None] * instance.n
-        for j, (profile, batch, gang) in enumerate(zip(*columns, strict=True)):
-            if self.elastic[j]:
-                key = profile, float(instance.gpu_memory[j])
-                if key not in steps:
-                    steps[key] = Steps(instance.scalings[profile], key[1])
-                if (*key, batch, gang) not in known:
-                    known[*key, batch, gang] = JobGoodput(steps[key], batch, gang)
-                self._of[j] = known[*key, batch, gang]
+        for speeds in instance.speeds:
+            for j in speeds.jobs.tolist() if speeds.elastic else ():
+                self._of[j] = speeds.goodput(j)
+        self.elastic: npt.NDArray[np.bool_] = np.array([each is not None for each in self._of], dtype=np.bool_)
         self._tables: dict[tuple[int, int], Floats] = {}
         self._limits: dict[tuple[int, int], Floats] = {}
         self._rigid: dict[tuple[int, Places], float] = {}

@@ -27,6 +27,7 @@ from optsched.problem.job_speeds import JobSpeeds, Nodes, PlacementPaces, SubBat
 from optsched.problem.job_table import MOST_SAMPLES, REPORTED
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import SPEED_MODELS, NamedModel
+from optsched.speeds.goodput import JobGoodput, Steps
 from optsched.speeds.scaled_kind import ScaledKind
 from optsched.speeds.scaling import iteration_seconds
 
@@ -137,6 +138,14 @@ class ScalingSpeeds(JobSpeeds):
         exact = {p: self._kinds[p[0]].is_looked_through(self._sizes(p[1])) for p in dict.fromkeys(self._places)}
         # the seconds are the least of what was looked at
         return super().solo()[0], np.array([exact[place] for place in self._places], dtype=np.bool_)
+
+    @cached_property
+    def _goodputs(self) -> dict[_Alike, JobGoodput]:
+        steps = {(name, memory): Steps(self.given[name], memory) for name, _, _, memory in self._kinds}
+        return {key: JobGoodput(steps[key[0], key[3]], key[1], key[2]) for key in self._kinds}
+
+    def goodput(self, job: int) -> JobGoodput:
+        return self._goodputs[self._alike[job]]
 
     def pace(self, job: int, nodes: Nodes) -> float:
         return self.kind(job).seconds(nodes)
