@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from optsched.cli import main
+from cli.calls import call
 
 DOCUMENT: dict[str, Any] = {
     "format": "optsched-instance/1",
@@ -29,13 +29,6 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "in.json"
     path.write_text(json.dumps(DOCUMENT))
     return path
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    assert isinstance(end.value.code, int)
-    return end.value.code
 
 
 def test_a_run_is_bounded_written_and_verified(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from optsched.cli import main
+from cli.calls import call, one_line
 from optsched.io.sources import load
 from optsched.problem.instance import Instance
 
@@ -24,23 +23,6 @@ TWO: dict[str, Any] = {
         {"id": "b", "duration": 10, "gpu_memory": 6, "model": "B"},
     ],
 }
-
-
-def call(*arguments: object) -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # what the command line has to say, it says itself
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-    assert isinstance(end.value.code, int)
-    return end.value.code
-
-
-def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Traceback" not in err
-    assert err.count("\n") == 1, err
-    return err
 
 
 def written(folder: Path, document: Any, name: str = "two.json") -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from optsched.cli import main
+from cli.calls import call, one_line
 
 ROW = "{}\tpython3 x\tdir\t--n\t1\t{}\t{}\t1\t-1\t{}"
 TABLE: dict[str, Any] = {
@@ -30,21 +30,6 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "table.json"
     path.write_text(json.dumps(TABLE))
     return path
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    assert isinstance(end.value.code, int)
-    return end.value.code
-
-
-def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Traceback" not in err
-    assert err.count("\n") == 1, err
-    return err
 
 
 def test_jobs_run_at_the_speeds_of_the_table(

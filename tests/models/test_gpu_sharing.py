@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from loaded_optimum import loaded_optimum
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
@@ -16,8 +17,6 @@ from optsched.models.sharing_least import least_total, work_rate
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
-from optsched.solvers.compile_model import compile
-from optsched.solvers.session import Session
 from optsched.solvers.sharing_search import sharing_optimum
 
 CLOSE = 1e-9  # relative; HiGHS takes integers that are 1e-9 off
@@ -27,16 +26,10 @@ Solve = Callable[[Any], float]
 def solved(instance: Instance, value: float | None = None) -> float:
     """The optimum of the program; the schedule that is read from it has that value."""
     model = build(instance, value=value)
-    program = compile(model)
-    outcome = Session(program).solve()
-    assert outcome.status == "optimal"
-    assert outcome.x is not None
-    assert outcome.value is not None
-    program.load(outcome.x)
-    found = schedule(model)
-    assert found.completion.sum() == pytest.approx(outcome.value, rel=CLOSE)
+    best, found = loaded_optimum(model), schedule(model)
+    assert found.completion.sum() == pytest.approx(best, rel=CLOSE)
     assert (found.start >= instance.arrival).all()
-    return outcome.value
+    return best
 
 
 @pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 4), (3, 2)])

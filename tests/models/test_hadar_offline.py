@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from loaded_optimum import loaded_optimum
 from round_brute_force import best_utility, tiny_problems
 
 from optsched.check.referee import check_schedule
@@ -45,13 +46,7 @@ MIXED = Instance(
 def solved(problem: RoundProblem) -> tuple[float, Any]:
     """(optimum, model with the solution on it)."""
     model = build(problem)
-    program = compile(model)
-    outcome = Session(program).solve()
-    assert outcome.status == "optimal"
-    assert outcome.value is not None
-    assert outcome.x is not None
-    program.load(outcome.x)
-    return outcome.value, model
+    return loaded_optimum(model), model
 
 
 def worth(problem: RoundProblem, held: np.ndarray) -> Fraction:

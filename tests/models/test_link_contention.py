@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loaded_optimum import loaded_optimum
 
 from optsched.errors import InputError
 from optsched.io.traces.random_transfers import random_transfers
@@ -14,8 +15,6 @@ from optsched.models.event_slots import latest_completions, one_at_a_time
 from optsched.models.link_contention import build, starts
 from optsched.problem.contention import ETHERNET_10G, Contention
 from optsched.problem.transfers import TransferProblem
-from optsched.solvers.compile_model import compile
-from optsched.solvers.session import Session
 from optsched.solvers.transfer_search import transfer_optimum
 from optsched.solvers.transfer_starts import transfer_completions
 from optsched.solvers.two_transfers import two_transfer_optimum
@@ -32,15 +31,10 @@ def times(problem: TransferProblem) -> tuple[list[float], list[float]]:
 def solved(problem: TransferProblem, value: float | None = None) -> float:
     """The optimum of the program; its starts, seen by the referee, have that value."""
     model = build(problem, value=value)
-    program = compile(model)
-    outcome = Session(program).solve()
-    assert outcome.status == "optimal"
-    assert outcome.x is not None
-    assert outcome.value is not None
-    program.load(outcome.x)
+    best = loaded_optimum(model)
     begin = np.maximum(starts(model), problem.release)
-    assert sum(transfer_completions(problem, begin.tolist())) == pytest.approx(outcome.value, rel=CLOSE)
-    return outcome.value
+    assert sum(transfer_completions(problem, begin.tolist())) == pytest.approx(best, rel=CLOSE)
+    return best
 
 
 @pytest.mark.parametrize(

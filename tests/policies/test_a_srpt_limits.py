@@ -14,6 +14,8 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
 
+pytestmark = pytest.mark.xdist_group("a-srpt")  # one process compiles its rule
+
 
 def lower_bound(instance: Instance) -> float:
     """max(LB1, LB2) of the sheet, and no more than the certificates of the same bounds say."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from optsched.studies.ada_srsf_measures import MEASURES, measure, run_ticks
 from optsched.studies.campaign import tasks
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study import STUDIES, Reproduction
+from studies.documents import cells, document_of
 
 pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process compiles the simulator with ticks
 NAMES = {"placements", "rules-by-placement", "placements-accounting", "rules", "accounting", "penalty", "speed"}
@@ -35,15 +35,7 @@ def done() -> Reproduction:
 @pytest.fixture(scope="module")
 def document(done: Reproduction) -> Any:
     """Its document."""
-    return json.loads(json.dumps(done.to_json(), allow_nan=False))
-
-
-def cells(document: Any) -> dict[tuple[str, str, str], dict[str, float]]:
-    return {
-        (each["name"], cell["row"], cell["column"]): {k: m["mean"] for k, m in cell["measures"].items() if m}
-        for each in document["experiments"]
-        for cell in each["cells"]
-    }
+    return document_of(done)
 
 
 def test_every_run_has_all_numbers_and_none_is_better_than_proven(document: Any) -> None:

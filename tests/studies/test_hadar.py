@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -26,6 +25,7 @@ from optsched.studies.hadar import MIX_POLICIES, POLICIES
 from optsched.studies.hadar_measures import MEASURES, MIX_MEASURES, measure, measure_mix
 from optsched.studies.philly_hours import PhillyHours, philly_file
 from optsched.studies.study import STUDIES, Reproduction
+from studies.documents import cells, document_of
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +37,7 @@ def done() -> Reproduction:
 @pytest.fixture(scope="module")
 def document(done: Reproduction) -> Any:
     """Its document."""
-    return json.loads(json.dumps(done.to_json(), allow_nan=False))
-
-
-def cells(document: Any, prefix: str) -> dict[tuple[str, str, str], dict[str, float]]:
-    return {
-        (each["name"], cell["row"], cell["column"]): {k: m["mean"] for k, m in cell["measures"].items() if m}
-        for each in document["experiments"]
-        if each["name"].startswith(prefix)
-        for cell in each["cells"]
-    }
+    return document_of(done)
 
 
 def test_every_policy_finishes_and_none_is_better_than_proven(document: Any) -> None:

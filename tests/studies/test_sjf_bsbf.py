@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -35,6 +34,7 @@ from optsched.studies.sjf_bsbf_measures import (
 )
 from optsched.studies.sjf_bsbf_remarks import against, by_workload, worst
 from optsched.studies.study import STUDIES, Reproduction
+from studies.documents import cells, document_of
 
 SIDE = {"no-wide-gangs", "parts-64-gpus", "parts-16-gpus", "loads-64-gpus", "loads-16-gpus", "restarts", "elastic"}
 PAIRS = {"measured", "drawn", "vectors"}
@@ -53,15 +53,7 @@ def done() -> Reproduction:
 @pytest.fixture(scope="module")
 def document(done: Reproduction) -> Any:
     """Its document."""
-    return json.loads(json.dumps(done.to_json(), allow_nan=False))
-
-
-def cells(document: Any) -> dict[tuple[str, str, str], dict[str, float]]:
-    return {
-        (each["name"], cell["row"], cell["column"]): {k: m["mean"] for k, m in cell["measures"].items() if m}
-        for each in document["experiments"]
-        for cell in each["cells"]
-    }
+    return document_of(done)
 
 
 def test_every_run_has_all_numbers_and_none_is_better_than_proven(document: Any) -> None:
