@@ -14,7 +14,7 @@ import numpy as np
 
 from optsched.bounds.regular import RegularCost, regular_cost
 from optsched.errors import InputError
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.gpu_names import assign_gpus
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
@@ -25,29 +25,22 @@ from optsched.solvers.local_search import improve_order
 from optsched.speeds.duration import fixed_durations
 
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
-STARTS, SHARE = (
-    6,
-    0.6,
-)  # the search begins from so many orders with that share of the budget, then goes on from the best
+# the search begins from so many orders with that share of the budget, then goes on from the best
+STARTS, SHARE = 6, 0.6
 SMALL = 2000  # orders that cost O(n^2) are made up to this many jobs
 NEVER = 1e300  # a key larger than any time
 
 
 @dataclass(frozen=True)
 class ListProblem:
-    """An instance as the compiled loops take it.
+    """An instance with its ``jobs`` as the compiled loops take them.
 
-    ``usable`` bool[class, pool] and ``pool_gpus`` i64[pool]: GPUs that no job tells apart form a pool, those that
-    fewest jobs may use come first. ``pool_nodes``: the nodes of each pool.
+    GPUs that no job tells apart form a pool, those that fewest jobs may use come first. ``pool_nodes``: the nodes of each
+    pool.
     """
 
     instance: Instance
-    release: Floats
-    duration: Floats
-    gpus: Ints
-    job_class: Ints
-    usable: Bools
-    pool_gpus: Ints
+    jobs: PooledJobs
     pool_nodes: tuple[Ints, ...]
 
     @classmethod
@@ -60,26 +53,20 @@ class ListProblem:
         wanted = np.bincount(instance.job_class, minlength=patterns.shape[0]) @ patterns
         order = np.argsort(wanted, kind="stable")
         nodes = tuple(np.flatnonzero(pool.reshape(-1) == p) for p in order)
-        return cls(
-            instance=instance,
+        jobs = PooledJobs(
             release=instance.arrival.copy(),
             duration=(fixed_durations(instance) if duration is None else duration).copy(),
             gpus=instance.gpus.copy(),
             job_class=instance.job_class.copy(),
             usable=np.ascontiguousarray(patterns[:, order]),
             pool_gpus=np.array([int(instance.cluster.node_gpus[v].sum()) for v in nodes], dtype=np.int64),
-            pool_nodes=nodes,
         )
-
-    @property
-    def jobs(self) -> PooledJobs:
-        """What all compiled loops share."""
-        return PooledJobs(self.release, self.duration, self.gpus, self.job_class, self.usable, self.pool_gpus)
+        return cls(instance, jobs, nodes)
 
     def generate(self, order: Ints, parallel: bool = False) -> tuple[Floats, Ints]:
         """(starts f64[n] seconds, GPUs taken i64[n, pools]) of an order."""
-        start = np.empty(self.release.size)
-        taken = np.zeros((self.release.size, self.pool_gpus.size), dtype=np.int64)
+        start = np.empty(self.jobs.release.size)
+        taken = np.zeros((self.jobs.release.size, self.jobs.pool_gpus.size), dtype=np.int64)
         scheme = generate_parallel if parallel else generate_serial
         scheme(np.asarray(order, dtype=np.int64), self.jobs, start, taken)
         return start, taken
@@ -88,11 +75,11 @@ class ListProblem:
         """The schedule of starts and pool counts, with GPUs named."""
         instance = self.instance
         if instance.unrestricted:
-            return Schedule.from_starts(instance, start, duration=self.duration, policy=policy)
+            return Schedule.from_starts(instance, start, duration=self.jobs.duration, policy=policy)
         job, pool = np.nonzero(taken)
         offset = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=instance.n))]).astype(np.int64)
-        first = np.concatenate([[0], np.cumsum(self.pool_gpus)]).astype(np.int64)
-        end = start + self.duration
+        first = np.concatenate([[0], np.cumsum(self.jobs.pool_gpus)]).astype(np.int64)
+        end = start + self.jobs.duration
         gpu_offset, gpu, failed = assign_gpus(first, start, end, offset, pool.astype(np.int64), taken[job, pool])
         if failed >= 0:
             raise InputError(f"job {instance.ids[failed]!r} does not fit at {start[failed]:g} s")
@@ -110,7 +97,7 @@ class ListProblem:
 
 # --- orders ----------------------------------------------------------------------------------------------------------
 
-ListOrder = Callable[[ListProblem, RegularCost], Ints]
+ListOrder = Callable[[PooledJobs, RegularCost], Ints]
 ORDERS: Registry[ListOrder] = Registry("order")
 
 
@@ -124,61 +111,61 @@ def _per_slope(amount: Floats, cost: RegularCost) -> Floats:
 
 
 @ORDERS.register("arrival")
-def arrival(p: ListProblem, cost: RegularCost) -> Ints:
+def arrival(p: PooledJobs, cost: RegularCost) -> Ints:
     """Smallest r_j first (FIFO)."""
     return _by(p.release, p.duration)
 
 
 @ORDERS.register("spt")
-def spt(p: ListProblem, cost: RegularCost) -> Ints:
+def spt(p: PooledJobs, cost: RegularCost) -> Ints:
     """Smallest p_j first."""
     return _by(p.duration)
 
 
 @ORDERS.register("lpt")
-def lpt(p: ListProblem, cost: RegularCost) -> Ints:
+def lpt(p: PooledJobs, cost: RegularCost) -> Ints:
     """Largest p_j first: for the makespan (4/3 - 1/(3m) on P || C_max, Graham 1969)."""
     return _by(-p.duration)
 
 
 @ORDERS.register("widest")
-def widest(p: ListProblem, cost: RegularCost) -> Ints:
+def widest(p: PooledJobs, cost: RegularCost) -> Ints:
     """Largest gang first, then largest p_j."""
     return _by(-p.gpus, -p.duration)
 
 
 @ORDERS.register("wspt")
-def wspt(p: ListProblem, cost: RegularCost) -> Ints:
+def wspt(p: PooledJobs, cost: RegularCost) -> Ints:
     """Smallest p_j / w_j first (Smith's rule)."""
     return _by(_per_slope(p.duration, cost))
 
 
 @ORDERS.register("area")
-def area(p: ListProblem, cost: RegularCost) -> Ints:
+def area(p: PooledJobs, cost: RegularCost) -> Ints:
     """Smallest g_j p_j / w_j first: GPU-seconds per weight."""
     return _by(_per_slope(p.duration * p.gpus, cost))
 
 
 @ORDERS.register("release-area")
-def release_area(p: ListProblem, cost: RegularCost) -> Ints:
+def release_area(p: PooledJobs, cost: RegularCost) -> Ints:
     """Smallest r_j + g_j p_j / (w_j G) first: arrivals and areas on one scale."""
     return _by(p.release + _per_slope(p.duration * p.gpus, cost) * float(np.mean(cost.slope)) / p.pool_gpus.sum())
 
 
 @ORDERS.register("edd")
-def edd(p: ListProblem, cost: RegularCost) -> Ints:
+def edd(p: PooledJobs, cost: RegularCost) -> Ints:
     """Earliest due date first."""
     return _by(np.where(cost.slope > 0, cost.kink, NEVER), p.release)
 
 
 @ORDERS.register("slack")
-def slack(p: ListProblem, cost: RegularCost) -> Ints:
+def slack(p: PooledJobs, cost: RegularCost) -> Ints:
     """Smallest d_j - p_j first: the latest start without tardiness."""
     return _by(np.where(cost.slope > 0, cost.kink - p.duration, NEVER))
 
 
 @ORDERS.register("atc")
-def atc(p: ListProblem, cost: RegularCost) -> Ints:
+def atc(p: PooledJobs, cost: RegularCost) -> Ints:
     """Apparent tardiness cost: largest w/(g p) exp(-slack / (2 mean p)) at the time the cluster's work would begin it.
 
     Vepsalainen and Morton, Management Sci. 33 (1987). O(n^2); beyond 2,000 jobs it is `area`.
@@ -225,7 +212,7 @@ def list_schedule(
     problem = ListProblem.of(counted)
     if isinstance(order, str):
         cost = regular_cost(objective_of(counted, objective), counted)
-        positions, name = ORDERS.get(order)(problem, cost), order
+        positions, name = ORDERS.get(order)(problem.jobs, cost), order
     else:
         positions, name = np.asarray(order, dtype=np.int64), "list"
         if not np.array_equal(np.sort(positions), np.arange(instance.n)):
@@ -260,13 +247,13 @@ def _best(instance: Instance, goal: Objective, budget: int, target: float, order
     """The best of an instance whose time counts from its first arrival."""
     problem, cost = ListProblem.of(instance), regular_cost(goal, instance)
     costs = Costs(cost.slope, cost.kink, cost.base, cost.maximum)
-    tried = [(name, make(problem, cost)) for name, make in ORDERS.items()]
+    tried = [(name, make(problem.jobs, cost)) for name, make in ORDERS.items()]
     tried += [("given", np.asarray(order, dtype=np.int64)) for order in orders]
     found: dict[float, tuple[str, tuple[Floats, Ints]]] = {}
     for label, order in tried:
         for parallel in (False, True):
             generated = problem.generate(order, parallel)
-            found.setdefault(objective_value(generated[0], problem.duration, costs), (label, generated))
+            found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
     value = min(found)
     name, best = found[value]
     if value <= target or budget <= 0:

@@ -49,11 +49,11 @@ def best_placed_schedule(
 def _best(instance: Instance, goal: Objective, modes: MappedModes | None) -> Schedule:
     """The best of an instance whose time counts from its first arrival."""
     cost = regular_cost(goal, instance)
-    problem = ListProblem.of(instance, seconds_alone(instance))
+    jobs = ListProblem.of(instance, seconds_alone(instance)).jobs
     place = _by_greed(instance) if modes is None else _by_modes(modes)
     best, least = None, np.inf
     for name in QUICK if instance.n > MANY else ORDERS.names():
-        order = ORDERS.get(name)(problem, cost)
+        order = ORDERS.get(name)(jobs, cost)
         for patient in (False, True):
             start, seconds, mapping = _generate(instance, order, place, patient)
             value = cost.value(start + seconds)
