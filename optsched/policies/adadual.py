@@ -22,7 +22,7 @@ def small_enough(job: Any, links: Any, numbers: Any) -> bool:
     for e in range(links.first[job], links.first[job] + links.span[job]):
         other = links.head[links.job_node[e]]
         if other >= 0:
-            left = bytes_left(links, links.entry_job[other])
+            left = bytes_left(links, links.sending[other].job)
             if not links.message[job] < numbers[0] * left:
                 return False
     return True

@@ -63,7 +63,7 @@ def pays_now(job: Any, links: Any, numbers: Any) -> bool:
         sizes = np.empty(links.running[node])
         other = links.head[node]
         for i in range(sizes.size):
-            insert_sorted(sizes, i, bytes_left(links, links.entry_job[other]))
+            insert_sorted(sizes, i, bytes_left(links, links.sending[other].job))
             other = links.after[other]
         if not gain_of_waiting(sizes, links.message[job], b, eta) < 0.0:
             return False

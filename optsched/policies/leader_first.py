@@ -17,21 +17,16 @@ from optsched.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_B
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
 
-# What a rule gets as `numbers`: caution, then three numbers a job: its key an iteration, its compute time, its arrival.
-KEY, COMPUTE, ARRIVAL = 0, 1, 2
+# What a rule gets as `numbers`: caution, then two numbers a job: its compute time, its arrival. What is left of a job, by
+# which it is more or less important, is its key among the transfers.
+COMPUTE, ARRIVAL = 0, 1
 UNKNOWN, OPEN, LEADS, FOLLOWS = range(4)  # verdicts: does a job lead?
 
 
 @njit(**KERNEL)
 def of_job(numbers: Any, which: int, job: int) -> float:
-    """Number ``which`` (KEY, COMPUTE, ARRIVAL) of a job."""
-    return float(numbers[1 + 3 * job + which])
-
-
-@njit(**KERNEL)
-def key(links: Any, numbers: Any, job: int) -> float:
-    """What is left of a job; smaller is more important."""
-    return of_job(numbers, KEY, job) * links.transfers_left[job]
+    """Number ``which`` (COMPUTE, ARRIVAL) of a job."""
+    return float(numbers[1 + 2 * job + which])
 
 
 @njit(**KERNEL)
@@ -41,16 +36,15 @@ def alone(links: Any, job: int) -> float:
 
 
 @njit(**KERNEL)
-def goes_before(links: Any, numbers: Any, other: int, job: int, own: float) -> bool:
-    """Is ``other`` more important than ``job`` with the key ``own``? Ties by index."""
-    its = key(links, numbers, other)
-    return bool(its < own or (its == own and other < job))
+def goes_before(other: Any, job: int, own: float) -> bool:
+    """Is the job at the place ``other`` of a list more important than ``job`` with the key ``own``? Ties by index."""
+    return bool(other.key < own or (other.key == own and other.job < job))
 
 
 @njit(**KERNEL)
-def _next_rival(links: Any, numbers: Any, job: int) -> int:
+def _next_rival(links: Any, job: int) -> int:
     # The next job that still sends, is more important and shares a node with `job`, from where its search stands; -1: none.
-    found, own, end = links.senders[job], key(links, numbers, job), links.first[job] + links.span[job]
+    found, own, end = links.senders[job], links.key[job], links.first[job] + links.span[job]
     entry, e = found.entry, found.other
     while True:
         while e < 0:
@@ -58,11 +52,11 @@ def _next_rival(links: Any, numbers: Any, job: int) -> int:
             if entry >= end:
                 return -1
             e = links.sends[links.job_node[entry]]
-        other = links.entry_job[e]
-        if other != job and goes_before(links, numbers, other, job, own):
+        other = links.sending[e]
+        if goes_before(other, job, own):
             found.entry, found.other = entry, e
-            return int(other)
-        e = links.sending[e].after
+            return int(other.job)
+        e = other.after
 
 
 @njit(**KERNEL)
@@ -73,7 +67,7 @@ def _look_at(links: Any, job: int, seen: int, depth: int) -> None:
 
 
 @njit(**KERNEL)
-def judge(links: Any, numbers: Any, job: int, seen: int) -> int:
+def judge(links: Any, job: int, seen: int) -> int:
     """Does ``job`` lead: does no more important job on one of its nodes? Says so in ``senders[job].verdict``.
 
     ``seen`` jobs have a verdict, ``senders[0 .. seen - 1].visited``; returns how many have one now.
@@ -84,7 +78,7 @@ def judge(links: Any, numbers: Any, job: int, seen: int) -> int:
     seen, depth = seen + 1, 1
     while depth > 0:  # not recursive: the chain of jobs may be as long as there are jobs
         own = links.senders[depth - 1].stacked
-        rival = _next_rival(links, numbers, own)
+        rival = _next_rival(links, own)
         if rival < 0:
             links.senders[own].verdict = LEADS
             depth -= 1
@@ -100,16 +94,16 @@ def judge(links: Any, numbers: Any, job: int, seen: int) -> int:
 
 
 @njit(**KERNEL)
-def leader(links: Any, numbers: Any, job: int, node: int, seen: int) -> tuple[int, int]:
+def leader(links: Any, job: int, node: int, seen: int) -> tuple[int, int]:
     """The leader of a node of ``job`` if it is more important, else -1; and ``seen``, as `judge`."""
-    e, own = links.sends[node], key(links, numbers, job)
+    e, own = links.sends[node], links.key[job]
     while e >= 0:
-        other = links.entry_job[e]
-        if other != job and goes_before(links, numbers, other, job, own):
-            seen = judge(links, numbers, other, seen)
-            if links.senders[other].verdict == LEADS:
-                return int(other), seen
-        e = links.sending[e].after
+        other = links.sending[e]
+        if goes_before(other, job, own):
+            seen = judge(links, other.job, seen)
+            if links.senders[other.job].verdict == LEADS:
+                return int(other.job), seen
+        e = other.after
     return -1, seen
 
 
@@ -124,7 +118,7 @@ def next_start(links: Any, numbers: Any, job: int) -> float:
     start = now
     for node in links.job_node[links.first[job] : links.first[job] + links.span[job]]:
         if links.head[node] >= 0:  # nothing ever overlaps here, so the end of what runs is known
-            other = links.entry_job[links.head[node]]
+            other = links.sending[links.head[node]].job
             start = max(start, links.began[other] + alone(links, other))
     return start
 
@@ -177,7 +171,7 @@ def holds_up_nobody(job: Any, links: Any, numbers: Any) -> bool:
         return False
     found, seen = 0, 0
     for e in range(links.first[job], links.first[job] + links.span[job]):
-        first, seen = leader(links, numbers, job, links.job_node[e], seen)
+        first, seen = leader(links, job, links.job_node[e], seen)
         if first >= 0:
             links.senders[found].leads = first
             found += 1
@@ -227,6 +221,6 @@ class LeaderFirst:
         latency = 0.0 if jobs.contention is None else jobs.contention.latency
         alone = latency + jobs.message * jobs.seconds_per_byte
         per_iteration = jobs.gpus**self.width * (jobs.compute + alone)
-        known = np.stack([per_iteration, jobs.compute, jobs.clock_arrival], axis=1)
+        known = np.stack([jobs.compute, jobs.clock_arrival], axis=1)
         numbers = (self.caution, *known.ravel().tolist())
         return shortest_service(jobs, holds_up_nobody, numbers, link=Countdown(transfer=per_iteration))

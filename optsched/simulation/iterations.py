@@ -211,7 +211,7 @@ class _View:
             raise SimulationError(f"policy {self._name} asks about node {node!r} (legal: 0..{links.head.size - 1})")
         e = int(links.head[node])
         while e >= 0:
-            found.append(int(links.entry_job[e]))
+            found.append(int(links.sending[e].job))
             e = int(links.after[e])
         return tuple(sorted(found))
 
@@ -281,7 +281,7 @@ def _schedule(state: TaskState, instance: Instance, name: str, record: bool) -> 
     workers = np.concatenate(
         [np.arange(state.first[j], state.first[j + 1]) for j in job.tolist()] or [np.zeros(0, np.int64)]
     )
-    gpu = state.gpu[workers]
+    gpu = state.workers["gpu"][workers].astype(np.int64)
     node, zero = state.gpu_node[gpu], clock_zero(instance)
     rows = int(state.counters[LOGGED])
     log = TaskLog(

@@ -23,8 +23,8 @@ STARTED, CONTENDED = (
     1,
 )  # Links.counters: transfers that started, and those that found another one on one of their nodes
 
-# A place in the list of a node, of the jobs that still send.
-SENDING = record(after="int", before="int")
+# A place in the list of a node, of the jobs that still send, with what a look at the list asks of them.
+SENDING = record(key="real", job="int", after="int", before="int")
 # Scratch of rules. Of a job: what was found of it, where a search of its nodes stands. Not of this job but of the nth: the
 # jobs looked at, a stack, and what was found.
 SENDER = record(verdict="int", entry="int", other="int", visited="int", stacked="int", leads="int")
@@ -44,12 +44,11 @@ class Links(NamedTuple):
     pace: Floats  # seconds a byte takes now
     moved: Floats  # bytes: the integral of the rate, to be compared with the message
     transfers_left: Ints  # i64[n]: all-reduces that are not finished
-    key: Floats  # f64[n]: who is asked first
+    key: Floats  # f64[n]: who is asked first, as of the job's last all-reduce, or of its placement
     # the nodes of job j are job_node[first[j] : first[j] + span[j]]; entry e of this array is a place in the list of a node
     first: Ints
     span: Ints
     job_node: Ints
-    entry_job: Ints
     head: Ints  # i64[N]: first entry of a node, -1: none
     after: Ints
     before: Ints
@@ -62,8 +61,7 @@ class Links(NamedTuple):
     busy_from: Floats
     tree: Floats  # when a transfer begins to move, or ends
     waiting: Ints  # i64[n]: jobs whose transfer is ready, by (key, index)
-    news: Ints  # i64[n]: has it not been asked about yet?
-    freed: Ints  # i64[N]: has a transfer ended here since the last question?
+    asks: Ints  # i64[n]: is there a reason to ask about it: it is new, or one has ended on one of its nodes?
     counters: Ints
     clock: Floats
 
@@ -89,12 +87,11 @@ def new_links(
         first=first,
         span=span,
         job_node=job_node,
-        entry_job=np.repeat(np.arange(n, dtype=np.int64), np.diff(first)),
         head=np.full(nodes, -1, dtype=np.int64),
         after=np.full(entries, -1, dtype=np.int64),
         before=np.full(entries, -1, dtype=np.int64),
         sends=np.full(nodes, -1, dtype=np.int64),
-        sending=np.zeros(entries, dtype=SENDING),
+        sending=_sending(np.repeat(np.arange(n, dtype=np.int64), np.diff(first))),
         senders=np.zeros(n, dtype=SENDER),
         running=np.zeros(nodes, dtype=np.int64),
         moving=np.zeros(nodes, dtype=np.int64),
@@ -102,11 +99,16 @@ def new_links(
         busy_from=np.zeros(nodes),
         tree=new_tree(n),
         waiting=np.zeros(n, dtype=np.int64),
-        news=np.zeros(n, dtype=np.int64),
-        freed=np.zeros(nodes, dtype=np.int64),
+        asks=np.zeros(n, dtype=np.int64),
         counters=np.zeros(2, dtype=np.int64),
         clock=np.zeros(2),
     )
+
+
+def _sending(job: Ints) -> Any:
+    found = np.zeros(job.size, dtype=SENDING)
+    found["job"] = job
+    return found
 
 
 @njit(**KERNEL)
@@ -138,7 +140,7 @@ def _pace(s: Any, j: int) -> float:
         slowness = 1.0
         other = s.head[s.job_node[e]]
         while other >= 0:
-            o = s.entry_job[other]
+            o = s.sending[other].job
             if o != j and s.state[o] == MOVING:
                 slowness /= s.ratio[s.kind[j], s.kind[o]]
             other = s.after[other]
@@ -159,7 +161,7 @@ def _account(s: Any, j: int) -> None:
 def _refresh_node(s: Any, node: int) -> None:
     e = s.head[node]
     while e >= 0:
-        j = s.entry_job[e]
+        j = s.sending[e].job
         if s.state[j] == MOVING:
             pace = _pace(s, j)
             if pace != s.pace[j]:
@@ -175,10 +177,20 @@ def begin_sending(s: Any, j: int) -> None:
     """The first all-reduce of job j, whose nodes are known, is to come."""
     for e in range(s.first[j], s.first[j] + s.span[j]):
         node = s.job_node[e]
+        s.sending[e].key = s.key[j]
         s.sending[e].before, s.sending[e].after = -1, s.sends[node]
         if s.sends[node] >= 0:
             s.sending[s.sends[node]].before = e
         s.sends[node] = e
+
+
+@njit(**KERNEL)
+def set_key(s: Any, j: int, key: float) -> None:
+    """Job j is asked with this key from now on."""
+    if key != s.key[j]:
+        s.key[j] = key
+        for e in range(s.first[j], s.first[j] + s.span[j]):
+            s.sending[e].key = key
 
 
 @njit(**KERNEL)
@@ -231,6 +243,15 @@ def start_transfer(s: Any, j: int) -> None:
 
 
 @njit(**KERNEL)
+def _ask_again(s: Any, node: int) -> None:
+    # About all who wait here. (Of the others none waits before it is new.)
+    e = s.sends[node]
+    while e >= 0:
+        s.asks[s.sending[e].job] = 1
+        e = s.sending[e].after
+
+
+@njit(**KERNEL)
 def end_transfer(s: Any, j: int) -> None:
     """All bytes of job j have moved: its nodes are given back and the others go on at their new rates."""
     now = s.clock[NOW]
@@ -245,7 +266,7 @@ def end_transfer(s: Any, j: int) -> None:
         node = s.job_node[e]
         s.running[node] -= 1
         s.moving[node] -= 1
-        s.freed[node] = 1
+        _ask_again(s, node)
         if s.moving[node] == 0:
             s.busy[node] += now - s.busy_from[node]
         if s.before[e] >= 0:
@@ -261,7 +282,7 @@ def end_transfer(s: Any, j: int) -> None:
 @njit(**KERNEL)
 def join_waiting(s: Any, j: int, size: int) -> int:
     """Put job j among the ``size`` that wait, by (key, index); the new number. O(size)."""
-    s.state[j], s.news[j] = READY, 1
+    s.state[j], s.asks[j] = READY, 1
     i = size
     while i > 0:
         o = s.waiting[i - 1]
@@ -283,11 +304,7 @@ def leave_waiting(s: Any, i: int, size: int) -> int:
 
 @njit(**KERNEL)
 def is_asked(s: Any, j: int) -> bool:
-    """Is there a reason to ask about the transfer of job j: it is new, or another one has ended on one of its nodes?"""
-    if s.news[j] != 0:
-        s.news[j] = 0
-        return True
-    for e in range(s.first[j], s.first[j] + s.span[j]):
-        if s.freed[s.job_node[e]] != 0:
-            return True
-    return False
+    """Is there a reason to ask about the transfer of job j? Not again for the same."""
+    asked = s.asks[j] != 0
+    s.asks[j] = 0
+    return bool(asked)

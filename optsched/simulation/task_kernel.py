@@ -31,6 +31,7 @@ from optsched.simulation.links import (
     is_asked,
     join_waiting,
     leave_waiting,
+    set_key,
     start_transfer,
 )
 from optsched.simulation.next_event import ringing, set_clock
@@ -107,8 +108,8 @@ def _key(rule: Any, s: Any, j: int) -> float:
 def _begin_iteration(s: Any, j: int) -> None:
     s.at_barrier[j] = 0
     for w in range(s.first[j], s.first[j + 1]):
-        s.phase[w] = FORWARD
-        _mark_undecided(s, s.gpu[w])
+        s.workers[w].phase = FORWARD
+        _mark_undecided(s, s.workers[w].gpu)
 
 
 @njit(**KERNEL)
@@ -119,13 +120,13 @@ def _leave(s: Any, j: int) -> None:
     s.counters[PLACE] = 1
     s.hopeless[:] = np.inf
     for w in range(s.first[j], s.first[j + 1]):
-        g = s.gpu[w]
-        if s.before[w] >= 0:
-            s.after[s.before[w]] = s.after[w]
+        worker = s.workers[w]
+        if worker.before >= 0:
+            s.workers[worker.before].after = worker.after
         else:
-            s.head[g] = s.after[w]
-        if s.after[w] >= 0:
-            s.before[s.after[w]] = s.before[w]
+            s.head[worker.gpu] = worker.after
+        if worker.after >= 0:
+            s.workers[worker.after].before = worker.before
 
 
 @njit(**KERNEL)
@@ -139,27 +140,27 @@ def _end_iteration(s: Any, j: int) -> None:
 
 @njit(**KERNEL)
 def _end_task(s: Any, g: int) -> None:
-    w = s.runs[g]
-    j = s.job_of[w]
+    worker = s.workers[s.runs[g]]
+    j = worker.job
     s.runs[g] = -1
     set_clock(s.tree, g, np.inf)
     _mark_undecided(s, g)
     s.counters[TASKS] += 1
-    if s.phase[w] == FORWARD_RUNS:
+    if worker.phase == FORWARD_RUNS:
         s.forward_left[j] -= 1
-        s.phase[w] = BACKWARD
+        worker.phase = BACKWARD
         s.gpu_busy[g] += s.forward[j]
         s.gpu_key[j] = _key(s.gpu_rule, s, j)
         return
     s.backward_left[j] -= 1
-    s.phase[w] = BARRIER
+    worker.phase = BARRIER
     s.gpu_busy[g] += s.backward[j]
     s.gpu_key[j] = _key(s.gpu_rule, s, j)
     s.at_barrier[j] += 1
     if s.at_barrier[j] < s.gpus[j]:
         return
     if s.links.transfers_left[j] > 0:
-        s.links.key[j] = _key(s.link_rule, s, j)
+        set_key(s.links, j, _key(s.link_rule, s, j))
         s.counters[READY] = join_waiting(s.links, j, s.counters[READY])
         s.counters[ASK] = 1
     else:
@@ -176,6 +177,7 @@ def _ring_link(s: Any, j: int) -> None:
     s.counters[ASK] = 1
     _log(s, j, TRANSFER, s.links.began[j], s.links.clock[NOW])
     s.gpu_key[j] = _key(s.gpu_rule, s, j)
+    set_key(s.links, j, _key(s.link_rule, s, j))
     _end_iteration(s, j)
 
 
@@ -203,14 +205,15 @@ def _weigh(s: Any) -> None:
         total = 0.0
         w = s.head[g]
         while w >= 0:
-            j = s.job_of[w]
+            worker = s.workers[w]
+            j = worker.job
             left = s.iterations[j] - s.iteration[j]
-            forwards = left - (1 if s.phase[w] >= BACKWARD else 0)
-            backwards = left - (1 if s.phase[w] == BARRIER else 0)
+            forwards = left - (1 if worker.phase >= BACKWARD else 0)
+            backwards = left - (1 if worker.phase == BARRIER else 0)
             total += forwards * s.forward[j] + backwards * s.backward[j]
             if s.links.transfers_left[j] > 0:
                 total += s.links.transfers_left[j] * (s.links.message[j] * s.byte_load[0])
-            w = s.after[w]
+            w = worker.after
         s.load[g] = total
 
 
@@ -225,8 +228,8 @@ def _find_room(s: Any, j: int) -> int:
         taken = s.memory[j]
         w = s.head[g]
         while w >= 0:
-            taken += s.memory[s.job_of[w]]
-            w = s.after[w]
+            taken += s.memory[s.workers[w].job]
+            w = s.workers[w].after
         if taken <= s.capacity[g]:
             s.open[g] = True
             found += 1
@@ -240,11 +243,10 @@ def _settle(s: Any, j: int) -> None:
     span = 0
     for i in range(s.gpus[j]):
         g, w = s.out_gpu[i], base + i
-        s.gpu[w] = g
-        s.before[w] = -1
-        s.after[w] = s.head[g]
+        worker = s.workers[w]
+        worker.gpu, worker.before, worker.after = g, -1, s.head[g]
         if s.head[g] >= 0:
-            s.before[s.head[g]] = w
+            s.workers[s.head[g]].before = w
         s.head[g] = w
         known = False
         for e in range(base, base + span):
@@ -255,6 +257,7 @@ def _settle(s: Any, j: int) -> None:
     links.span[j] = span
     links.transfers_left[j] = s.iterations[j] if span > 1 and links.message[j] > 0.0 else 0
     if links.transfers_left[j] > 0:
+        links.key[j] = _key(s.link_rule, s, j)
         begin_sending(links, j)
     s.placed[j] = links.clock[NOW]
     s.counters[PLACED] += 1
@@ -295,7 +298,6 @@ def _admit(admit: Any, s: Any) -> None:
             start_transfer(s.links, j)
         else:
             i += 1
-    s.links.freed[:] = 0
 
 
 @njit(**KERNEL)
@@ -307,14 +309,15 @@ def _start_tasks(s: Any) -> None:
         best, chosen = -1, -1
         w = s.head[g]
         while w >= 0:
-            if s.phase[w] == FORWARD or s.phase[w] == BACKWARD:
-                j = s.job_of[w]
+            worker = s.workers[w]
+            if worker.phase == FORWARD or worker.phase == BACKWARD:
+                j = worker.job
                 if best < 0 or s.gpu_key[j] < s.gpu_key[best] or (s.gpu_key[j] == s.gpu_key[best] and j < best):
                     best, chosen = j, w
-            w = s.after[w]
+            w = worker.after
         if chosen >= 0:
-            ends = now + (s.forward[best] if s.phase[chosen] == FORWARD else s.backward[best])
-            s.phase[chosen] += 1
+            ends = now + (s.forward[best] if s.workers[chosen].phase == FORWARD else s.backward[best])
+            s.workers[chosen].phase += 1
             s.runs[g] = chosen
             set_clock(s.tree, g, ends)
             _log(s, best, chosen - s.first[best], now, ends)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from optsched.compiled import record
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.links import Links, new_links
@@ -18,9 +19,13 @@ Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
 
 # These numbers are frozen into compiled code (see `optsched.compiled`).
-FORWARD, FORWARD_RUNS, BACKWARD, BACKWARD_RUNS, BARRIER = 0, 1, 2, 3, 4  # TaskState.phase
+FORWARD, FORWARD_RUNS, BACKWARD, BACKWARD_RUNS, BARRIER = 0, 1, 2, 3, 4  # Worker.phase
 # TaskState.counters
 NEXT, QUEUED, READY, LOGGED, TASKS, FINISHED, ASK, PLACE, UNDECIDED, PLACED, PYTHON, KEEP_LOG = range(12)
+
+
+# ``after``, ``before``: the residents of a GPU as a list.
+WORKER = record(job="short", gpu="short", phase="short", after="short", before="short")
 
 
 class TaskState(NamedTuple):
@@ -49,12 +54,7 @@ class TaskState(NamedTuple):
     link_rule: Floats
     gpu_key: Floats
     queue: Ints
-    # workers
-    job_of: Ints
-    gpu: Ints
-    phase: Ints
-    after: Ints  # residents of a GPU as a list
-    before: Ints
+    workers: Any  # WORKER[W]
     # GPUs
     gpu_node: Ints
     node_first: Ints
@@ -141,11 +141,7 @@ def new_task_state(
         link_rule=order.link.columns(n),
         gpu_key=np.zeros(n),
         queue=ints(n),
-        job_of=np.repeat(np.arange(n, dtype=np.int64), gpus),
-        gpu=ints(workers, -1),
-        phase=ints(workers),
-        after=ints(workers, -1),
-        before=ints(workers, -1),
+        workers=_workers(gpus),
         gpu_node=np.repeat(np.arange(cluster.node_count, dtype=np.int64), cluster.node_gpus),
         node_first=first_gpu,
         capacity=np.repeat(cluster.node_memory, cluster.node_gpus),
@@ -171,6 +167,13 @@ def new_task_state(
         log_end=np.zeros(room),
         counters=counters,
     )
+
+
+def _workers(gpus: Ints) -> Any:
+    made = np.zeros(int(gpus.sum()), dtype=WORKER)
+    made["job"], made["gpu"] = np.repeat(np.arange(gpus.size), gpus), -1
+    made["after"] = made["before"] = -1
+    return made
 
 
 def _links(instance: Instance, first: Ints, workers: int) -> Links:

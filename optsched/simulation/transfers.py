@@ -76,7 +76,6 @@ def _run(admit: Any, s: Any, numbers: Any, release: Any, by_release: Any, done: 
                 start_transfer(s, j)
             else:
                 i += 1
-        s.freed[:] = 0
 
 
 def simulate_transfers(problem: TransferProblem, policy: TaskPolicy) -> Floats:

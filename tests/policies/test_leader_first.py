@@ -14,7 +14,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.iterations import TaskRun
-from optsched.simulation.links import NOW, READY, begin_sending, end_transfer, new_links
+from optsched.simulation.links import NOW, READY, begin_sending, end_transfer, new_links, set_key
 from optsched.simulation.task_policy import TaskJobs
 
 LINK = Contention(1, 0.25)
@@ -148,6 +148,7 @@ def test_leaders_are_those_of_a_walk_through_all_jobs(seed: int) -> None:
     first = np.concatenate([[0], np.cumsum(span)]).astype(np.int64)
     place = np.concatenate(gangs).astype(np.int64)
     links = new_links(np.ones(n), first, span, place, nodes, np.ones(3), 0 * span, np.zeros((0, 0)))
+    links.key[:] = rng.integers(1, 6, n)  # ties
     links.transfers_left[:] = rng.integers(1, 4, n)
     for j in range(n):
         begin_sending(links, j)
@@ -157,9 +158,9 @@ def test_leaders_are_those_of_a_walk_through_all_jobs(seed: int) -> None:
         links.transfers_left[j] = 1
         links.head[links.job_node[first[j] : first[j + 1]]] = -1
         end_transfer(links, j)
-    numbers = np.ones(1 + 3 * n)
-    numbers[1::3] = rng.integers(1, 4, n)  # ties
-    importance = numbers[1::3] * links.transfers_left
+    for j in rng.permutation(n)[: n // 2].tolist():
+        set_key(links, j, float(rng.integers(1, 6)))
+    importance = links.key
     led = np.full(nodes, -1)
     for j in sorted(range(n), key=lambda j: (importance[j], j)):
         if links.transfers_left[j] > 0 and (led[gangs[j]] < 0).all():
@@ -169,7 +170,7 @@ def test_leaders_are_those_of_a_walk_through_all_jobs(seed: int) -> None:
             continue
         seen = 0
         for node in gangs[j].tolist():
-            found, seen = leader(links, numbers, j, node, seen)
+            found, seen = leader(links, j, node, seen)
             other = int(led[node])
             before = other >= 0 and (importance[other], other) < (importance[j], j)
             assert found == (other if before else -1)
