@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from optsched.compiled import njit, record, types
+from optsched.compiled import njit, record
 from optsched.heap import INNER, KERNEL
 from optsched.policies import compiled_shadow_queue as shadow
 from optsched.policies import compiled_virtual_machine as machine
@@ -17,12 +17,10 @@ from optsched.simulation.decision_rule import (
     DecisionRule,
     Question,
     begin,
+    compiled_decisions,
     new_question,
-    next_question,
     offer,
-    sleep,
 )
-from optsched.simulation.ordered import ASKED, PLACE_TYPE, SITE_TYPE, STATE_TYPE
 from optsched.simulation.policy import KnownJobs
 from optsched.simulation.records import WAITING
 from optsched.simulation.state import FREE, SIZE, Site, State
@@ -76,7 +74,6 @@ def _new_memory(gpus: Ints, kind: Ints, total: int, *, safe: bool) -> Memory:
 
 _ONE = np.ones(1, dtype=np.int64)
 MEMORY_TYPE = numba.typeof(_new_memory(_ONE, _ONE, 1, safe=True))
-DECIDE = types.float64(PLACE_TYPE, STATE_TYPE, SITE_TYPE, MEMORY_TYPE)
 
 
 def a_srpt_rule(policy: Any, jobs: KnownJobs) -> DecisionRule:
@@ -88,7 +85,7 @@ def a_srpt_rule(policy: Any, jobs: KnownJobs) -> DecisionRule:
     d.overtakes, d.safe = policy.backfill != "none", policy.backfill == "shadow"
     m.jobs["predicted"] = jobs.predicted
     m.jobs["fastest"], m.jobs["slowest"] = jobs.pace_range
-    return DecisionRule(run_a_srpt, decide, m, _notes)
+    return DecisionRule(_COMPILED, m, _notes)
 
 
 def _notes(memory: Memory) -> dict[str, Floats]:
@@ -219,9 +216,8 @@ def _next_wake(s: State, m: Memory) -> float:
     return float(first)
 
 
-@njit(DECIDE, **KERNEL)
-def decide(place: Any, s: State, site: Site, m: Memory) -> float:
-    """Advance the virtual machine, queue what it is done with, start from the head; when to be asked again."""
+def _decide(place: Any, s: State, site: Site, m: Memory) -> float:
+    # Advance the virtual machine, queue what it is done with, start from the head; when to be asked again.
     w, d, news = s.world[0], m.dispatcher[0], m.question.news[0]
     if d.safe != 0:
         proceed(m.shadow.usage, w.now)
@@ -248,12 +244,4 @@ def decide(place: Any, s: State, site: Site, m: Memory) -> float:
     return _next_wake(s, m)
 
 
-@njit(types.int64(types.FunctionType(DECIDE), *DECIDE.args, types.int64), **KERNEL)
-def run_a_srpt(decide: Any, place: Any, s: State, site: Site, m: Memory, events: int) -> int:
-    """See `optsched.simulation.decision_rule`."""
-    pause = s.world[0].events + events
-    while True:
-        status = next_question(s, site, m.question, pause)
-        if status != ASKED:
-            return status
-        sleep(s, m.question, decide(place, s, site, m))
+_COMPILED = compiled_decisions(_decide, MEMORY_TYPE)

@@ -2,37 +2,28 @@
 
 A policy whose plain form is asked some 100,000 times a second may also bring a `DecisionRule`. Its ``decide(place, s, site,
 m)`` decides with what the engine offers to compiled code (`offer`, `begin`, everything in `optsched.simulation.executions`)
-and returns when it wants to be asked next. Around it a loop, for the type of its memory:
-
-    @njit(types.int64(types.FunctionType(DECIDE), *DECIDE.args, types.int64), **KERNEL)
-    def run(decide, place, s, site, m, events):
-        pause = s.world[0].events + events
-        while True:
-            status = next_question(s, site, m.question, pause)
-            if status != ASKED:
-                return status
-            sleep(s, m.question, decide(place, s, site, m))
-
-(The loop is given ``decide`` as a value: what it calls by name would be compiled once more with it.)
-It is asked at the very instants at which the plain form would be, wakes that have become pointless included.
+and returns when it wants to be asked next. It is compiled, and the loop around it, for the type of its memory and for jobs
+that have the network alone or contend for it, each when it is first needed (`compiled_decisions`). It is asked at the very
+instants at which the plain form would be, wakes that have become pointless included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from optsched.compiled import njit, record
+from optsched.compiled import njit, record, types
 from optsched.heap import INNER, KERNEL, pop, push
 from optsched.simulation.executions import start
 from optsched.simulation.instant import end_of_instant
-from optsched.simulation.kernel import apply_events, next_time
-from optsched.simulation.ordered import ASKED, FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, THRASHING, Site, State
+from optsched.simulation.kernel import apply_events, next_time, standing
+from optsched.simulation.ordered import ALONE, PLACE_TYPE, SITE_TYPES, STATE_TYPE
+from optsched.simulation.records import ASKED, FINISHED_RUN, NEEDS_ROOM
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State
 from optsched.speeds.speed_tables import is_timed, pace
 
 Floats = npt.NDArray[np.float64]
@@ -55,14 +46,13 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """A policy compiled: ``run(decide, place, state, site, memory, events) -> status``, and ``decide`` (see the module).
+    """A policy ``compiled``: by kind of site (run, decide), ``run(decide, place, state, site, memory, events) -> status``.
 
     ``memory``: a named tuple of arrays, the policy's own state, with a ``question``. ``notes(memory)``: what `Policy.notes`
     would return after the run.
     """
 
-    run: Callable[..., int]
-    decide: Callable[..., float]
+    compiled: Mapping[int, tuple[Callable[..., int], Callable[..., float]]]
     memory: Any
     notes: Callable[[Any], dict[str, Floats]]
 
@@ -78,24 +68,37 @@ def new_question() -> Question:
     return Question(np.zeros(1, dtype=NEWS), np.zeros(64), np.zeros(1, dtype=np.uint64))
 
 
-@njit(**INNER)
-def _nearly_full(s: State) -> bool:
-    # What one instant may add to the log: every running job ends, and as many start.
-    w = s.world[0]
-    segments, parts = s.segments.size - s.executions.size - 2, s.parts.size - 4 * s.pools[SIZE].sum() - 2
-    return bool(w.segments > segments or w.logged > parts)
+def compiled_decisions(
+    decide: Callable[..., float], memory: Any
+) -> dict[int, tuple[Callable[..., int], Callable[..., float]]]:
+    """``decide`` and the loop around it for memory of this type, by kind of site (`optsched.simulation.ordered`)."""
+    found = {}
+    for kind in ALONE:
+        signature = types.float64(PLACE_TYPE, STATE_TYPE, SITE_TYPES[kind], memory)
+        # decide is given as a value: what the loop calls by name would be compiled once more with it
+        run = types.int64(types.FunctionType(signature), *signature.args, types.int64)
+        found[kind] = (njit(run, **KERNEL)(_run), njit(signature, **KERNEL)(decide))
+    return found
+
+
+def _run(decide: Any, place: Any, s: State, site: Site, m: Any, events: int) -> int:
+    pause = s.world[0].events + events
+    while True:
+        status = _next_question(s, site, m.question, pause)
+        if status != ASKED:
+            return status
+        _sleep(s, m.question, decide(place, s, site, m))
 
 
 @njit(**INNER)
-def next_question(s: State, site: Site, question: Question, pause: int) -> int:
-    """Apply the events of the next instant: `ASKED`; or say why there is none, as `optsched.simulation.ordered` does."""
+def _next_question(s: State, site: Site, question: Question, pause: int) -> int:
+    # Apply the events of the next instant: ASKED; or why there is none.
     w, news = s.world[0], question.news[0]
-    if _nearly_full(s) or news.wakes == question.wakes.size:
+    status = standing(s, pause)
+    if status != ASKED:
+        return status
+    if news.wakes == question.wakes.size:
         return NEEDS_ROOM
-    if w.fruitless >= THRASHING:
-        return THRASHES
-    if w.events >= pause:
-        return PAUSED
     t = next_time(s)
     if t == np.inf or w.finished == s.jobs.size:
         return FINISHED_RUN
@@ -110,8 +113,8 @@ def next_question(s: State, site: Site, question: Question, pause: int) -> int:
 
 
 @njit(**INNER)
-def sleep(s: State, question: Question, t: float) -> None:
-    """All is decided: ask again at ``t``, if it is later than now and finite, even if nothing happens until then."""
+def _sleep(s: State, question: Question, t: float) -> None:
+    # All is decided: ask again at t, if it is later than now and finite, even if nothing happens until then.
     w, news = s.world[0], question.news[0]
     if w.now < t < np.inf:
         news.wakes = push(question.wakes, 0, news.wakes, t)

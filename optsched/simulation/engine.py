@@ -20,15 +20,15 @@ from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.forked_run import ForkedRun, nodes_lost
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
-from optsched.simulation.ordered import NEEDS_ROOM, PAUSED, RULE_SIGNATURE, THRASHES, ordered_loop, rule_loop
+from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, rule_loop, site_kind
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Use, uses_of
 from optsched.simulation.policy_hooks import PolicyHooks
-from optsched.simulation.records import DONE, RUNNING, WAITING
+from optsched.simulation.records import DONE, NEEDS_ROOM, PAUSED, RUNNING, THRASHES, WAITING
 from optsched.simulation.rounds import Rounds
 from optsched.simulation.run import Run, result
 from optsched.simulation.shared_run import rates_of, shared_result
-from optsched.simulation.state import THRASHING, Sharing, Site, State, grown, log_room, new_state
+from optsched.simulation.state import Sharing, Site, State, grown, log_room, new_state
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
 
@@ -99,8 +99,6 @@ def run_policy(
         sharing = None if rates is None else Sharing(rates, listed=False)
         state, site = new_state(instance, order, placement, sharing=sharing, uses=uses)
         state.world[0].first_start = first_start
-        if site.interfaces is not None:  # a rule is compiled for jobs that have the network alone
-            given = None
         if given is None:
             state = _run_python(state, site, placement, hooks, knowledge, uses, name, progress)
         else:
@@ -195,8 +193,9 @@ def _require_all(state: State, order: Order, name: str, ids: Sequence[str]) -> N
 def _run_rule(
     state: State, site: Site, placement: Placement, rule: DecisionRule, name: str, progress: Advance | None
 ) -> tuple[State, DecisionRule]:
+    loop, decide = rule.compiled[site_kind(site)]
     while True:
-        status = rule.run(rule.decide, placement.place, state, site, rule.memory, slice_of(rule.run, SLICE))
+        status = loop(decide, placement.place, state, site, rule.memory, slice_of(loop, SLICE))
         if progress is not None:
             progress(int(state.world[0].finished), state.jobs.size)
         if status == NEEDS_ROOM:
@@ -208,8 +207,9 @@ def _run_rule(
 
 
 def _thrashes(state: State, name: str) -> SimulationError:
+    w = state.world[0]
     return SimulationError(
-        f"policy {name} at {state.world[0].now:g} s after the first arrival: {THRASHING} segments in a row did no work, "
+        f"policy {name} at {w.now:g} s after the first arrival: {w.fruitless:,} segments in a row did no work, "
         "jobs are stopped before their restart is over"
     )
 
@@ -240,6 +240,7 @@ def _run_python(
     starts, stops, finished, fruitless, events = (
         w[name] for name in ("starts", "stops", "finished", "fruitless", "events")
     )
+    patience = int(w[0].patience)
     fresh: list[int] = []  # of rounds that have not begun
     over: list[int] = []
     while True:
@@ -249,7 +250,7 @@ def _run_python(
         t = engine.next_time()
         if t == math.inf or finished[0] == n:
             return engine.state
-        if fruitless[0] >= THRASHING:
+        if fruitless[0] >= patience:
             raise _thrashes(state, policy.name)
         first, last, moves = int(came[0]), int(ended[0]), int(starts[0] + stops[0])
         if rounds is None:

@@ -25,7 +25,7 @@ from optsched.simulation.queues import (
     set_change,
     to_the_end,
 )
-from optsched.simulation.records import WAITING
+from optsched.simulation.records import ASKED, NEEDS_ROOM, PAUSED, THRASHES, WAITING
 from optsched.simulation.state import Site, State
 
 
@@ -46,6 +46,18 @@ def _next_change(s: State) -> Any:
     if w.rising > 0 and not before(0, first.key, first.number, s.heap[w.riser]):
         first = s.heap[w.riser]
     return first
+
+
+@njit(**INNER)
+def standing(s: State, pause: int) -> int:
+    """May events go on: `ASKED`? Else why not: `NEEDS_ROOM`, `THRASHES`, or `PAUSED` after ``pause`` of them."""
+    w = s.world[0]
+    # what one instant may add to the log: every running job ends, and as many start
+    if w.segments > s.segments.size - s.executions.size - 2 or w.logged > s.parts.size - 4 * w.gpus - 2:
+        return NEEDS_ROOM
+    if w.fruitless >= w.patience:
+        return THRASHES
+    return PAUSED if w.events >= pause else ASKED
 
 
 @njit(**INNER)

@@ -30,14 +30,13 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.executions import start, stop
 from optsched.simulation.instant import end_of_instant, next_tick, shortened
-from optsched.simulation.kernel import apply_events, next_time
+from optsched.simulation.kernel import apply_events, next_time, standing
 from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.simulation.policy import Order
 from optsched.simulation.queues import forget_started, queue_of
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, THRASHING, TRIAL, Sharing, Site, State, new_state
+from optsched.simulation.records import ASKED, FINISHED_RUN
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, TRIAL, Sharing, Site, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates
-
-FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES, ASKED = range(5)
 
 
 def _types() -> list[Any]:
@@ -58,8 +57,9 @@ def _types() -> list[Any]:
 
 PLACE_TYPE = types.FunctionType(SIGNATURE)
 STATE_TYPE, *SITE_TYPES = _types()
-SITE_TYPE, SHARED_SITE_TYPE = SITE_TYPES[:2]  # then the same two where jobs contend for the network
-RULE_SIGNATURE = types.int64(STATE_TYPE, SHARED_SITE_TYPE, types.int64)
+# Kinds of sites, positions in SITE_TYPES: jobs have their GPUs alone, or beside others; with the network alone, or not.
+ALONE, BESIDE = (0, 2), (1, 3)
+RULE_SIGNATURE = types.int64(STATE_TYPE, SITE_TYPES[BESIDE[0]], types.int64)
 RULE_TYPE = types.FunctionType(RULE_SIGNATURE)
 
 
@@ -229,14 +229,10 @@ def _decide_preemptive(place: Any, s: State, site: Site) -> None:
 def _next_decision(s: State, site: Site, pause: int) -> int:
     # Events until something is to be decided; else why not.
     w = s.world[0]
-    segments, parts = s.segments.size - s.executions.size - 2, s.parts.size - 4 * s.pools[SIZE].sum() - 2
     while True:
-        if w.segments > segments or w.logged > parts:
-            return NEEDS_ROOM
-        if w.fruitless >= THRASHING:
-            return THRASHES
-        if w.events >= pause:
-            return PAUSED
+        status = standing(s, pause)
+        if status != ASKED:
+            return status
         t = next_time(s)
         if t == np.inf:
             return FINISHED_RUN
@@ -281,15 +277,15 @@ def _run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int
         forget_started(s)
 
 
-def _of_sites(function: Any, kinds: list[int], before: list[Any], after: list[Any]) -> dict[int, Any]:
+def _of_sites(function: Any, kinds: tuple[int, int], before: list[Any], after: list[Any]) -> dict[int, Any]:
     # Compiled for these kinds of sites, each when it is first needed.
     return {
         kind: njit(types.int64(*before, STATE_TYPE, SITE_TYPES[kind], *after), **KERNEL)(function) for kind in kinds
     }
 
 
-_ORDERED = _of_sites(_run_ordered, [0, 2], [PLACE_TYPE], [types.int64])
-_RULE = _of_sites(_run_rule, [1, 3], [RULE_TYPE], [types.int64, types.boolean])
+_ORDERED = _of_sites(_run_ordered, ALONE, [PLACE_TYPE], [types.int64])
+_RULE = _of_sites(_run_rule, BESIDE, [RULE_TYPE], [types.int64, types.boolean])
 run_ordered = _ORDERED[0]
 
 

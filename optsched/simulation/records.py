@@ -9,6 +9,7 @@ from __future__ import annotations
 from optsched.compiled import record
 
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3  # Job.status
+FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES, ASKED = range(5)  # why a loop stops, or that something is to be decided
 NOBODY = -1  # Segment.job of a segment that was taken back
 
 
@@ -96,6 +97,7 @@ WORLD = record(
     rising="int",  # jobs that will be promoted
     active="int",  # executions
     ranked="int",  # jobs that may be evicted: those that are tried are taken off the heap for a moment
+    gpus="int",  # of the cluster
     free="int",  # idle GPUs
     finished="int",
     segments="int",
@@ -106,6 +108,7 @@ WORLD = record(
     queued="int",
     stood="int",  # stops at this instant
     fruitless="int",  # segments in a row that did no work, only overhead
+    patience="int",  # so many, and jobs stop each other for ever
 )
 
 # Where two jobs may be on a GPU.

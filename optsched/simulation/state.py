@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
-THRASHING = 1_000_000  # fruitless segments in a row: jobs stop each other for ever
+PATIENCE = 1000  # fruitless segments in a row, for every job that may run at once
 BLOCK = 4096  # jobs whose records are filled at a time
 FREE, TRIAL, SIZE = range(3)  # rows of State.pools
 POOL, COUNT, NUMBER = range(3)  # rows of State.out
@@ -147,7 +147,7 @@ def new_state(
     w.listed = sharing is not None and sharing.listed
     if Use.COPIES in uses:
         w.copies, jobs["least"] = 1, SAME * instance.work
-    w.width, w.riser = width, n
+    w.width, w.riser, w.patience = width, n, PATIENCE * max(at_once, 1)
     w.runner = n + (n if order.starvation > 0 else 0)
     kinds = instance.class_gpus.size if (order.skip or order.preemptive) and not w.listed else 1
     queues = np.zeros(max(kinds, 1), dtype=QUEUE)
@@ -220,7 +220,7 @@ def _world(instance: Instance, order: Order) -> Any:
     w.skip, w.preemptive, w.by_time, w.requeue = order.skip, order.preemptive, order.by_time, order.requeue
     w.fading = _fading(order)
     w.growing = order.slope is not None and bool(np.any(np.asarray(order.slope) > 0))
-    w.free = instance.cluster.gpus
+    w.gpus = w.free = instance.cluster.gpus
     return world
 
 

@@ -22,8 +22,9 @@ from optsched.io.traces.generate import generate
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
-from optsched.simulation.ordered import FINISHED_RUN, NEEDS_ROOM, run_ordered
+from optsched.simulation.ordered import run_ordered
 from optsched.simulation.policy import KnownJobs, Start
+from optsched.simulation.records import FINISHED_RUN, NEEDS_ROOM
 from optsched.simulation.state import State, grown, new_state
 
 ROUNDS, LOAD = 5, 0.9

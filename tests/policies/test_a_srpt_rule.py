@@ -94,6 +94,26 @@ def test_late_starts_where_a_free_gang_has_no_place() -> None:
         assert said(runs[0]) == said(runs[1]), seed
 
 
+def never(self: ASrpt, view: View) -> Iterator[Decision]:
+    """A-SRPT in plain Python, where it is not to be asked."""
+    raise AssertionError
+
+
+def test_where_jobs_contend_for_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, slowed = random.Random(6), 0
+    for seed in range(12):
+        instance, chosen = generate("all-four", seed, jobs=30), parameters(rng)
+        place = ("count", "first-fit", "random", "heavy-edge")[seed % 4]
+        plain = simulate(instance, Plain(**chosen), place)
+        with monkeypatch.context() as patched:
+            patched.setattr(ASrpt, "decide", never)
+            compiled = simulate(instance, ASrpt(**chosen), place)
+        assert said(compiled) == said(plain), (seed, chosen, place)
+        quiet = simulate(instance.replace(contention=None), ASrpt(**chosen), place)
+        slowed += quiet.value("total_completion_time") != compiled.value("total_completion_time")
+    assert slowed >= 6
+
+
 @pytest.mark.parametrize(("predictor", "asked"), [("perfect", 0), ("global-mean", 1)])
 def test_a_predictor_that_learns_is_asked_in_the_run(
     predictor: str, asked: int, monkeypatch: pytest.MonkeyPatch

@@ -302,13 +302,20 @@ def test_jobs_without_a_known_speed_are_an_input_error(jobs: list[Job]) -> None:
         run(Instance(jobs, "1x1"), "fifo")
 
 
-def test_jobs_that_stop_each_other_before_their_restart_is_over_are_found_out() -> None:
-    # Eight GPUs reach the threshold after 3 s, all of them overhead of the restart; starvation brings them back for ever.
-    jobs = [Job("a", gpus=8, duration=9), Job("b", gpus=8, duration=9)]
+@pytest.mark.parametrize(
+    "spec",
+    [
+        # Eight GPUs reach the threshold after 3 s, all overhead of the restart; starvation brings them back for ever.
+        "tiresias:threshold=24,restart=3,starvation=1",
+        "gavel:policy=max_min_fairness_perf,round=10,restart=20",  # the jobs take turns, round by round
+    ],
+)
+def test_jobs_that_stop_each_other_before_their_restart_is_over_are_found_out(spec: str) -> None:
+    jobs = [Job("a", gpus=8, duration=900), Job("b", gpus=8, duration=900)]
     with pytest.raises(
-        SimulationError, match="1000000 segments in a row did no work, jobs are stopped before their restart"
+        SimulationError, match="2,000 segments in a row did no work, jobs are stopped before their restart"
     ):
-        run(Instance(jobs, "1x8"), "tiresias:threshold=24,restart=3,starvation=1")
+        run(Instance(jobs, "1x8"), spec)
 
 
 # -- progress -------------------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from optsched.errors import SimulationError
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
-from optsched.simulation.ordered import FINISHED_RUN, run_ordered
+from optsched.simulation.ordered import run_ordered
 from optsched.simulation.policy import Knowledge, Order
+from optsched.simulation.records import FINISHED_RUN
 from optsched.simulation.run import Run, result
 from optsched.simulation.state import FREE, State, grown, new_state
 from simulation.instances import HOMOGENEOUS, random_instance
