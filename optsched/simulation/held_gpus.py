@@ -1,0 +1,103 @@
+"""Which GPUs an execution holds, compiled: as many of each pool, or each by its name where two jobs may be on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optsched.compiled import njit
+from optsched.heap import INNER, KERNEL
+from optsched.simulation.state import COUNT, FREE, NUMBER, POOL, State
+
+
+@njit(**INNER)
+def take_counted(s: State, j: int, x: int, entries: int) -> None:
+    """Execution ``x`` of ``j`` takes ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``."""
+    w, at = s.world[0], x * s.world[0].width
+    s.executions[x].entries = entries
+    for k in range(entries):
+        part = s.parts[at + k]
+        part.pool, part.count = s.out[POOL, k], s.out[COUNT, k]
+        s.pools[FREE, part.pool] -= part.count
+    w.free -= s.jobs[j].gpus
+
+
+@njit(**INNER)
+def give_counted(s: State, j: int, x: int) -> None:
+    """It gives them back."""
+    w, at = s.world[0], x * s.world[0].width
+    for k in range(s.executions[x].entries):
+        s.pools[FREE, s.parts[at + k].pool] += s.parts[at + k].count
+    w.free += s.jobs[j].gpus
+
+
+@njit(**KERNEL)
+def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
+    """The first g_j GPUs of ``out[NUMBER]``; their nodes, in the order of the replicas, in ``out``. 1: on several nodes."""
+    w, at, gang = s.world[0], x * s.world[0].width, s.jobs[j].gpus
+    s.executions[x].entries = gang
+    entries, apart = 0, 0
+    for i in range(gang):
+        g = s.out[NUMBER, i]
+        s.parts[at + i].pool, s.parts[at + i].count = g, 1
+        gpu = neighbours.gpus[g]
+        if gpu.one < 0:
+            gpu.one = j
+        else:
+            gpu.other = j
+        if gpu.jobs == 0:
+            s.pools[FREE, gpu.node] -= 1
+            w.free -= 1
+        gpu.jobs += 1
+        gpu.room = _room(s, neighbours, g)
+        if entries > 0 and s.out[POOL, entries - 1] == gpu.node:
+            s.out[COUNT, entries - 1] += 1
+        else:
+            s.out[POOL, entries], s.out[COUNT, entries] = gpu.node, 1
+            entries += 1
+        if gpu.node != s.out[POOL, 0]:
+            apart = 1
+    _count_on_nodes(s, neighbours, x, 1)
+    return apart
+
+
+@njit(**KERNEL)
+def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
+    """It gives them back."""
+    w, at = s.world[0], x * s.world[0].width
+    for i in range(s.executions[x].entries):
+        g = s.parts[at + i].pool
+        gpu = neighbours.gpus[g]
+        if gpu.one == j:
+            gpu.one = -1
+        else:
+            gpu.other = -1
+        gpu.jobs -= 1
+        gpu.room = _room(s, neighbours, g)
+        if gpu.jobs == 0:
+            s.pools[FREE, gpu.node] += 1
+            w.free += 1
+    _count_on_nodes(s, neighbours, x, -1)
+
+
+@njit(**KERNEL)
+def _room(s: State, neighbours: Any, g: int) -> float:
+    # Anew from who is there: a running sum would drift, and a job that needs all memory would wait for ever.
+    gpu = neighbours.gpus[g]
+    room = gpu.capacity
+    if gpu.one >= 0:
+        room -= neighbours.memory[gpu.one, s.executions[s.jobs[gpu.one].execution].option]
+    if gpu.other >= 0:
+        room -= neighbours.memory[gpu.other, s.executions[s.jobs[gpu.other].execution].option]
+    return float(room)
+
+
+@njit(**KERNEL)
+def _count_on_nodes(s: State, neighbours: Any, x: int, sign: int) -> None:
+    # Different jobs on every node of the gang.
+    at = x * s.world[0].width
+    for i in range(s.executions[x].entries):
+        node, seen = neighbours.gpus[s.parts[at + i].pool].node, False
+        for k in range(i):
+            seen = seen or neighbours.gpus[s.parts[at + k].pool].node == node
+        if not seen:
+            neighbours.nodes[node].jobs += sign

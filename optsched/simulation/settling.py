@@ -1,0 +1,93 @@
+"""How fast an execution is beside others, compiled; who feels that one has come, or gone, is settled.
+
+Settled: its work is brought up to date at the old speed, and its completion set anew. Nobody else is touched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.heap import INNER, KERNEL
+from optsched.simulation.interfaces import slowed_by_network
+from optsched.simulation.queues import set_change
+from optsched.simulation.state import State
+
+
+@njit(**INNER)
+def set_finish(s: State, x: int) -> None:
+    """When execution ``x`` will have done what is left, at its present speed."""
+    run = s.executions[x]
+    least = np.nextafter(s.world[0].now, np.inf)  # work that is shorter than the rounding of time still takes time
+    run.finish = max(run.paid + run.left * (run.pace * run.slow), least)
+
+
+@njit(**INNER)
+def slowdown(s: State, neighbours: Any, interfaces: Any, x: int) -> float:
+    """How many times as long a unit of work takes execution ``x`` beside all others as alone."""
+    slow = 1.0
+    if neighbours is not None:
+        slow = _slowest(s, neighbours, x)
+    if interfaces is not None:
+        slow *= slowed_by_network(interfaces, x)
+    return slow
+
+
+@njit(**KERNEL)
+def _slowest(s: State, neighbours: Any, x: int) -> float:
+    # The slowest neighbour rules.
+    j, at, worst = s.executions[x].job, x * s.world[0].width, 1.0
+    for i in range(s.executions[x].entries):
+        gpu = neighbours.gpus[s.parts[at + i].pool]
+        other = gpu.other if gpu.one == j else gpu.one
+        if other >= 0:
+            worst = max(worst, neighbours.slowdown[neighbours.sharers[j].model, neighbours.sharers[other].model])
+    return worst
+
+
+@njit(**INNER)
+def settle_others(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+    """Whoever feels that execution ``x`` has come, or gone."""
+    if neighbours is not None:
+        _settle_neighbours(s, neighbours, interfaces, x)
+    if interfaces is not None:
+        _settle_on_interfaces(s, neighbours, interfaces, x)
+
+
+@njit(**KERNEL)
+def _settle_neighbours(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+    j, at = s.executions[x].job, x * s.world[0].width
+    for i in range(s.executions[x].entries):
+        gpu = neighbours.gpus[s.parts[at + i].pool]
+        other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
+        if other >= 0 and other != j:
+            _settle(s, neighbours, interfaces, s.jobs[other].execution)
+
+
+@njit(**KERNEL)
+def _settle_on_interfaces(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+    if interfaces.senders[x].share == 0.0:
+        return
+    for k in range(interfaces.senders[x].nodes):
+        here = interfaces.interfaces[interfaces.nodes[x, k]]
+        for i in range(here.first, here.first + here.senders):
+            if interfaces.seats[i].execution != x:
+                _settle(s, neighbours, interfaces, interfaces.seats[i].execution)
+
+
+@njit(**KERNEL)
+def _settle(s: State, neighbours: Any, interfaces: Any, y: int) -> None:
+    # Work up to date at the old speed, completion at the new one.
+    w, run = s.world[0], s.executions[y]
+    if run.finish <= w.last:
+        return  # it ends at this instant
+    slow = slowdown(s, neighbours, interfaces, y)
+    if slow != run.slow:
+        if w.now > run.paid:
+            run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * run.slow))
+            run.paid = w.now
+        run.slow = slow
+        set_finish(s, y)
+        set_change(s, run.job)

@@ -1,0 +1,77 @@
+"""Standing still costs nothing, compiled: a job stopped and started again at one instant where it was goes on.
+
+Where it was: on as many GPUs of each pool, where the engine counts them. It was never stopped: it goes on with its segment,
+pays no restart, and is not counted as preempted.
+"""
+
+from __future__ import annotations
+
+from optsched.compiled import njit
+from optsched.heap import INNER, KERNEL
+from optsched.simulation.records import NOBODY
+from optsched.simulation.settling import set_finish
+from optsched.simulation.state import State
+
+
+@njit(**INNER)
+def remember(s: State, j: int, x: int) -> None:
+    """Job ``j`` stops: where its execution ``x`` stood, until the instant is over."""
+    w, job, run = s.world[0], s.jobs[j], s.executions[x]
+    if not _stopped_now(s, j):
+        job.stood = s.executions.size // 2 + w.stood
+        w.stood += 1
+    stood = s.executions[job.stood]
+    stood.job, stood.segment, stood.option = j, w.segments, run.option
+    stood.begun, stood.paid, stood.finish, stood.left = run.begun, run.paid, run.finish, run.left
+    stood.slow, stood.left_then, stood.origin = run.slow, job.left, job.origin
+
+
+@njit(**INNER)
+def stands_still(s: State, j: int, x: int) -> bool:
+    """Was ``j`` stopped at this instant, where it starts now as execution ``x``?"""
+    if not _stopped_now(s, j):
+        return False
+    run, stood = s.executions[x], s.executions[s.jobs[j].stood]
+    if stood.segment < 0:
+        return False
+    segment, at = s.segments[stood.segment], x * s.world[0].width
+    if segment.entries != run.entries or stood.option != run.option:
+        return False
+    for i in range(run.entries):
+        was, part = s.parts[segment.first + i], s.parts[at + i]
+        if was.pool != part.pool or was.count != part.count:
+            return False
+    return True
+
+
+@njit(**KERNEL)
+def go_on(s: State, j: int, x: int) -> None:
+    """Take the stop of ``j`` back: the segment that it logged, its count, and what it changed of the job."""
+    w, job, run, stood = s.world[0], s.jobs[j], s.executions[x], s.executions[s.jobs[j].stood]
+    e = stood.segment
+    stood.segment = -1
+    if w.fruitless > 0 and s.segments[e].work == 0.0:
+        w.fruitless -= 1
+    if e == w.segments - 1:
+        w.segments = e
+        w.logged = s.segments[e].first
+    else:
+        s.segments[e].job = NOBODY  # left out of the schedule
+    w.stops -= 1
+    w.starts -= 1
+    job.ran -= 1
+    job.left, job.origin = stood.left_then, stood.origin
+    run.target, run.begun = stood.left_then, stood.begun
+    run.left, run.paid, run.finish = stood.left, stood.paid, stood.finish
+    if run.slow != stood.slow:  # the neighbours are others
+        if w.now > run.paid:
+            run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * stood.slow))
+            run.paid = w.now
+        set_finish(s, x)
+
+
+@njit(**INNER)
+def _stopped_now(s: State, j: int) -> bool:
+    # Is the stop that it remembers one of this instant?
+    k, first = s.jobs[j].stood, s.executions.size // 2
+    return bool(first <= k < first + s.world[0].stood and s.executions[k].job == j)
