@@ -17,9 +17,10 @@ from optsched.policies.a_srpt_rule import a_srpt_rule
 from optsched.policies.predictors import predictor
 from optsched.policies.shadow_queue import ShadowQueue
 from optsched.policies.virtual_machine import VirtualMachine
+from optsched.problem.arrays import Floats
 from optsched.registry import near_matches
 from optsched.simulation.decision_rule import DecisionRule
-from optsched.simulation.policy import Decision, Floats, Knowledge, KnownJobs, Predictor, Start, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Predictor, Start, View, Wake
 
 VIRTUAL_ALPHA = ("min", "max", "heavy-edge")
 BACKFILL = ("none", "shadow", "unrestricted")

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit, record
 from optsched.heap import INNER, KERNEL
 from optsched.policies import compiled_shadow_queue as shadow
 from optsched.policies import compiled_virtual_machine as machine
 from optsched.policies.usage_profile import proceed
+from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.decision_rule import (
     DecisionRule,
     Question,
@@ -24,9 +24,6 @@ from optsched.simulation.decision_rule import (
 from optsched.simulation.policy import KnownJobs
 from optsched.simulation.records import WAITING
 from optsched.simulation.state import FREE, SIZE, Site, State
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 VIRTUAL = record(
     predicted="real",  # n^_j

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from optsched.compiled import njit, record, types
 from optsched.heap import INNER, KERNEL, pop, push
+from optsched.problem.arrays import Floats
 from optsched.simulation.executions import start
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.kernel import apply_events, next_time, standing
@@ -25,8 +26,6 @@ from optsched.simulation.ordered import ALONE, PLACE_TYPE, SITE_TYPES, STATE_TYP
 from optsched.simulation.records import ASKED, FINISHED_RUN, NEEDS_ROOM
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State
 from optsched.speeds.speed_tables import is_timed, pace
-
-Floats = npt.NDArray[np.float64]
 
 NEWS = record(
     arrived="int",  # `jobs.nth` from here to `world.next`: the jobs that have arrived since it was last asked

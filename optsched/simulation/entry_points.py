@@ -13,12 +13,13 @@ import numpy as np
 
 from optsched.compiled import njit, runs_compiled, types
 from optsched.heap import KERNEL
+from optsched.problem.arrays import Ints
 from optsched.simulation import executions, kernel, moves
 from optsched.simulation.job_lists import JobLists
 from optsched.simulation.ordered import SITE_TYPES, STATE_TYPE, site_kind
 from optsched.simulation.placing import SIGNATURE, TABLES
 from optsched.simulation.records import WAITING
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Ints, Site, State, grown
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State, grown
 from optsched.speeds import speed_tables
 from optsched.speeds.speed_records import NO_ROW
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit, record
 from optsched.heap import KERNEL
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.interface_sharing import CommunicationTables, communication_share, fill_met
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SENDER = record(
     share="real",  # of its time alone that it is on its interfaces; 0: on none

@@ -18,12 +18,13 @@ from numba.core.dispatcher import Dispatcher
 
 from optsched.compiled import Stopwatch, slice_of
 from optsched.errors import InputError, KnowledgeError, SimulationError
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.problem.task_log import TaskLog, TaskSchedule
 from optsched.simulation import links as network
 from optsched.simulation.admission import always
-from optsched.simulation.metrics import Floats, offered_seconds, task_metrics
+from optsched.simulation.metrics import offered_seconds, task_metrics
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import CONSERVED, Run

@@ -6,11 +6,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from optsched.problem.arrays import Ints
 from optsched.simulation.records import RUNNING, WAITING
-
-Ints = npt.NDArray[np.int64]
 
 
 class JobLists:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from optsched.problem.arrays import Floats
 from optsched.problem.schedule import Schedule, SharedSchedule, node_first
 from optsched.speeds.segment_paces import segment_paces
 from optsched.speeds.solo import solo_times
 from optsched.speeds.sub_steps import segment_sub_steps
 
-Floats = npt.NDArray[np.float64]
 HOUR = 3600.0
 FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
 

@@ -18,14 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError, KnowledgeError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
 from optsched.speeds.group_rates import GroupRates
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Knowledge(StrEnum):

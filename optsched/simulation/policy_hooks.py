@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import SimulationError
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.simulation.decision_rule import DecisionRule
-from optsched.simulation.policy import Floats, JobFacts, KnownJobs, Order, Predictor, View
+from optsched.simulation.policy import JobFacts, KnownJobs, Order, Predictor, View
 
 
 class PolicyHooks:

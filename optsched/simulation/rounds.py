@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from optsched.errors import InputError, SimulationError
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.simulation.instant import next_tick
 from optsched.simulation.policy import Use
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
 PATIENCE = 1000  # rounds, or restarts if these are longer, in which nobody works
 

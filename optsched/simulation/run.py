@@ -10,13 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from optsched.errors import SimulationError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule
 from optsched.problem.table import Table
 from optsched.simulation.metrics import metrics
-from optsched.simulation.policy import Floats, Ints, Knowledge
+from optsched.simulation.policy import Knowledge
 from optsched.simulation.records import NOBODY
 from optsched.simulation.schedule_tables import jobs_table, segments_table
 from optsched.simulation.state import FREE, SIZE, State, pools

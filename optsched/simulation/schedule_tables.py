@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from optsched.problem.arrays import Floats
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.problem.table import Table
 from optsched.simulation.metrics import seconds_running
-
-Floats = npt.NDArray[np.float64]
 
 
 def jobs_table(schedule: Schedule) -> Table:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.heap import ENTRY
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.clocks import new_clocks
@@ -33,9 +34,6 @@ from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.interface_sharing import CommunicationTables, communicating, communication_tables
 from optsched.speeds.speed_records import SpeedTables
 from optsched.speeds.speed_tables import speed_tables
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 PATIENCE = 1000  # fruitless segments in a row, for every job that may run at once

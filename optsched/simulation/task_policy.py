@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import KnowledgeError
+from optsched.problem.arrays import Floats
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import Knowledge
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 NEVER = (np.nan,) * 4
 
 

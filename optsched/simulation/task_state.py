@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import record
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.links import Links, new_links
 from optsched.simulation.next_event import new_tree
 from optsched.simulation.placing import Placement
-from optsched.simulation.task_policy import Floats, Ints, TaskOrder
+from optsched.simulation.task_policy import TaskOrder
 
-Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
 
 # These numbers are frozen into compiled code (see `optsched.compiled`).

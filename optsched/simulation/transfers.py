@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit, types
 from optsched.errors import InputError, SimulationError
 from optsched.heap import KERNEL
+from optsched.problem.arrays import Floats
 from optsched.problem.epoch import epoch_of
 from optsched.problem.transfer_instance import transfer_instance, transfer_order
 from optsched.problem.transfers import TransferProblem
@@ -39,7 +39,6 @@ from optsched.simulation.task_policy import TaskJobs, TaskPolicy
 
 __all__ = ["simulate_transfers"]
 
-Floats = npt.NDArray[np.float64]
 _F, _I = types.float64[::1], types.int64[::1]
 
 

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from optsched.errors import KnowledgeError
-from optsched.problem.arrays import Bools
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
-from optsched.simulation.policy import Ended, Floats, Ints, Knowledge
+from optsched.simulation.policy import Ended, Knowledge
 from optsched.simulation.records import FUTURE, RUNNING
 from optsched.simulation.state import FREE, SIZE
 from optsched.speeds.duration import paces

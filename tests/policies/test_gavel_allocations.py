@@ -25,7 +25,8 @@ from optsched.policies.gavel_allocations.centre import centred
 from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.policies.gavel_allocations.min_total_duration import bisected
 from optsched.policies.gavel_allocations.share_program import ShareProgram
-from optsched.simulation.policy import Floats, Knowledge
+from optsched.problem.arrays import Floats
+from optsched.simulation.policy import Knowledge
 from policies.gavel_problems import TYPES, problem, random_jobs
 
 SEEDS = st.integers(0, 10_000)
