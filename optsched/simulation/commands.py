@@ -1,0 +1,41 @@
+"""What a policy in plain Python may say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start (or resume) job ``job`` on the GPUs that the placement chooses, or on those that the policy names.
+
+    ``on``: (node, GPUs there) for every node used, g_j GPUs in all; a policy that names nodes says so, as all that follows,
+    in its ``uses``. ``gpus``: g_j GPUs by name, (node, index), each with at most one other job, and ``option``, which of
+    the job's sub-batches it runs with there (sharing). Without either the placement chooses among idle GPUs.
+    ``on`` may have another number of GPUs (widths). With ``work`` it is a copy, which does at most so many units of the
+    job's work; others may run beside it on other nodes, and a `Stop` stops them all (copies).
+    """
+
+    job: int
+    on: tuple[tuple[int, int], ...] | None = None
+    gpus: Sequence[tuple[int, int]] | None = None
+    option: int = 0
+    work: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Preempt the running job ``job``; its work so far is kept."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Ask again at ``time`` (seconds since the first arrival, later than now) even if nothing happens until then."""
+
+    time: float
+
+
+Decision = Start | Stop | Wake

@@ -1,0 +1,202 @@
+"""What a policy in plain Python sees: `View`, and of it the speeds of jobs and the executions that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.cluster import Places
+from optsched.speeds.goodput import Goodputs
+from optsched.speeds.group_rates import GroupRates
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An execution that ended, by itself or stopped: ``work`` units in ``seconds``, overhead not counted, ``on`` nodes."""
+
+    job: int
+    on: Places
+    work: float
+    seconds: float
+
+
+class Speeds(Protocol):
+    """How fast jobs run by GPU type: see `optsched.speeds.type_speeds.TypeSpeeds`. n jobs, T types, N nodes."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The GPU types of the cluster."""
+
+    @property
+    def node_type(self) -> Ints:
+        """i64[N]."""
+
+    @property
+    def node_gpus(self) -> Ints:
+        """i64[N]."""
+
+    @property
+    def capacity(self) -> Ints:
+        """GPUs of every type, i64[T]."""
+
+    @property
+    def together(self) -> Floats:
+        """Units of work a second of a job's whole gang on one node of a type, f64[n, T]; 0: it may not run there."""
+
+    @property
+    def spread(self) -> Floats:
+        """The same over several nodes."""
+
+    @property
+    def one_gpu_nodes(self) -> bool:
+        """Do all nodes hold one GPU? Then ``together`` applies to every gang."""
+
+    def rate(self, job: int, nodes: Iterable[int]) -> float:
+        """Of ``job`` with its gang on these nodes: its slowest type rules."""
+
+
+class View(Protocol):
+    """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
+
+    ``remaining`` and ``duration`` raise `KnowledgeError` for a policy that is not clairvoyant, ``predicted`` for one without
+    a predictor. A policy that keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` are kept
+    up to date once they have been asked for, and copied each time.
+    """
+
+    @property
+    def now(self) -> float:
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+
+    @property
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
+
+    @property
+    def waiting(self) -> list[int]:
+        """Arrived jobs that are not running and not finished, in order of (arrival, index)."""
+
+    @property
+    def running(self) -> list[int]:
+        """Running jobs in order of (arrival, index)."""
+
+    @property
+    def free_gpus(self) -> int:
+        """GPUs that no job holds."""
+
+    @property
+    def arrived(self) -> list[int]:
+        """Jobs that arrived since the policy was last asked, in order of (arrival, index)."""
+
+    @property
+    def finished(self) -> list[int]:
+        """Jobs that completed since the policy was last asked."""
+
+    @property
+    def cluster_gpus(self) -> int:
+        """G, the GPUs of the whole cluster."""
+
+    @property
+    def active(self) -> Ints:
+        """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
+
+    @property
+    def left(self) -> Floats:
+        """Units of work left of every job at this instant, f64[n]; use the entries of active jobs."""
+
+    @property
+    def free(self) -> Ints:
+        """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""
+
+    @property
+    def speeds(self) -> Speeds:
+        """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
+
+    @property
+    def node_kind(self) -> Ints:
+        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
+
+    def eligible(self, job: int) -> npt.NDArray[np.bool_]:
+        """Nodes whose GPUs ``job`` may use, bool[N]."""
+
+    def held(self, job: int) -> tuple[tuple[int, int], ...]:
+        """(node, GPUs there) that the running job holds, in all its copies; () while it does not run."""
+
+    def starts(self, job: int) -> int:
+        """How often it has been started so far."""
+
+    @property
+    def ended(self) -> list[Ended]:
+        """What has ended since the policy was last asked, also by what it decides now; of who uses copies."""
+
+    @property
+    def groups(self) -> GroupRates:
+        """How fast jobs run on one node of every group of alike nodes. For policies that know rates."""
+
+    @property
+    def goodputs(self) -> Goodputs:
+        """How fast jobs run on any number of GPUs: see `optsched.speeds.goodput`."""
+
+    def fits(self, job: int) -> bool:
+        """Would the placement find a place for ``job`` now?"""
+
+    def kind(self, job: int) -> int:
+        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
+
+    def offer(self, job: int) -> float | None:
+        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now; None: no room.
+
+        1 for a job with a duration; for one with a profile its iteration time there.
+        """
+
+    def pace_on_idle(self, job: int) -> float:
+        """The same on the GPUs that the placement would choose in an idle cluster."""
+
+    def pace_range(self, job: int) -> tuple[float, float]:
+        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min, alpha_max."""
+
+    def idle(self, job: int) -> list[tuple[int, int]]:
+        """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
+
+    def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
+        """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
+
+    def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
+        """Jobs on a GPU: none, one or two."""
+
+    def options(self, job: int) -> int:
+        """How many sub-batches it may choose from; the first is the largest."""
+
+    def slowdown(self, job: int, other: int) -> float:
+        """xi of ``job`` beside ``other``; inf: they never share."""
+
+    def alone(self, job: int, option: int = 0) -> float:
+        """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
+
+    def predicted(self, job: int) -> float:
+        """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
+
+    def arrival(self, job: int) -> float:
+        """r_j, since the first arrival."""
+
+    def gpus(self, job: int) -> int:
+        """g_j."""
+
+    def weight(self, job: int) -> float:
+        """w_j."""
+
+    def due(self, job: int) -> float:
+        """Due date, since the first arrival; inf where there is none."""
+
+    def attained(self, job: int) -> float:
+        """GPU-seconds that the job has held so far."""
+
+    def duration(self, job: int) -> float:
+        """Seconds alone at full speed."""
+
+    def remaining(self, job: int) -> float:
+        """Units of work left: iterations with a profile, else seconds."""
