@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -16,7 +17,7 @@ WEEK = 7 * 86400.0
 
 
 @dataclass
-class Learner:
+class Learner(ABC):
     """Learns from completed runs, strictly online; ``prior`` is said before any run has completed.
 
     ``prior`` counts in the job's own unit: 3600 seconds, or 3600 iterations of a job with a profile.
@@ -80,18 +81,18 @@ class Learner:
         assert self._jobs is not None, "begin() comes first"
         return self._jobs
 
+    @abstractmethod
     def _length(self, job: int) -> float:
         """The prediction, in terms of the runs that have completed."""
-        raise NotImplementedError
 
     def _complete(self, job: int, now: float, length: float) -> None:
         self._history.add(self.jobs, job, now, length)
 
-    def _submit(self, job: int, now: float) -> None:
+    def _submit(self, job: int, now: float) -> None:  # noqa: B027 - nothing is also an answer, here and below
         """A job arrives; for those that note what is known at that time."""
 
-    def _forget(self) -> None:
+    def _forget(self) -> None:  # noqa: B027
         """Back to the beginning."""
 
-    def _settle(self) -> None:
+    def _settle(self) -> None:  # noqa: B027
         """All runs of `fit` have been told."""
