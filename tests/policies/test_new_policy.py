@@ -1,0 +1,103 @@
+"""A new policy is one new file: it is found by its name, runs from the command line, and keeps what every policy keeps."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import optsched.policies
+from optsched.cli import main
+from optsched.policies import POLICIES
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.specification import specify, whole_job_policies
+from policies import test_contract as contract
+
+TOY = '''
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from optsched.policies import POLICIES
+from optsched.simulation.policy import Decision, Knowledge, Start, View
+
+
+@POLICIES.register("last-come")
+@dataclass
+class LastCome:
+    """The job that came last is served first, where ``patient`` only if nobody before it waits for GPUs.
+
+    **Problem** P | r_j, size_j, online-r_j | sum (C_j - r_j). **Knowledge** non-clairvoyant.
+    **Guarantee** none. **Complexity** O(waiting jobs) an event.
+    """
+
+    patient: bool = False
+    name: ClassVar[str] = "last-come"
+    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        for job in reversed(view.waiting):
+            if view.fits(job):
+                yield Start(job)
+            elif self.patient:
+                return
+'''
+OF_A_SPEC = (
+    contract.test_every_job_is_done_in_a_legal_schedule_and_two_runs_are_the_same_bit_for_bit,
+    contract.test_only_a_preemptive_policy_preempts_and_counts_how_often,
+    contract.test_work_and_gpus_are_conserved_at_every_instant,
+    contract.test_a_later_clock_shifts_the_schedule_and_changes_nothing_else,
+    contract.test_names_of_jobs_users_and_models_do_not_matter,
+)
+OF_ITS_DECISIONS = (
+    contract.test_the_order_of_jobs_in_the_file_matters_only_for_ties,
+    contract.test_a_clock_that_ticks_eight_times_as_fast_changes_nothing_but_the_unit,
+    contract.test_decisions_do_not_depend_on_what_cannot_be_known,
+    contract.test_a_policy_with_a_memory_forgets_it_between_two_runs,
+)
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One file beside the others of the package, as far as importing it goes; nothing else is touched."""
+    file = tmp_path / "last_come.py"
+    file.write_text(TOY)
+    monkeypatch.setattr(optsched.policies, "__path__", [*optsched.policies.__path__, str(tmp_path)])
+    monkeypatch.setattr(POLICIES, "_things", dict(POLICIES._things))
+    monkeypatch.setattr(POLICIES, "_discovered", False)  # as in a new process
+    monkeypatch.delitem(sys.modules, "optsched.policies.last_come", raising=False)
+    return file
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("placement", PLACEMENTS.names())
+def test_it_keeps_what_every_policy_keeps_with_every_placement(placement: str) -> None:
+    for keeps in OF_A_SPEC:
+        keeps(f"last-come+{placement}")
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("spec", ["last-come+consolidated", "last-come:patient=true+first-fit"])
+def test_its_decisions_depend_on_what_they_may(spec: str) -> None:
+    for keeps in OF_ITS_DECISIONS:
+        keeps(spec)
+
+
+def test_it_is_written_and_found_as_the_others_are(toy: Path) -> None:
+    assert specify("last-come:patient=true").policy.patient
+    assert "last-come" in whole_job_policies()
+    contract.test_a_policy_names_the_knowledge_that_it_assumes("last-come")
+    contract.test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_name("last-come")
+    for section in ("Problem", "Knowledge", "Guarantee", "Complexity"):
+        contract.test_the_docstring_has_its_sections("last-come", section)
+    contract.test_one_policy_a_file(toy)
+
+
+@pytest.mark.usefixtures("toy")
+def test_it_runs_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", "rigid-06-1", "-p", "last-come", "-p", "fifo", "--json"])
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [run["policy"].partition("+")[0] for run in runs] == ["last-come", "fifo"]
