@@ -31,7 +31,6 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
 from optsched.bounds.fast_machine import srpt_completions
-from optsched.bounds.gang_machine import gang_machine
 from optsched.bounds.grid import on_grid
 from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused, terms
@@ -102,7 +101,7 @@ def build(
 
 def _srpt(instance: Instance, origin: float) -> list[float]:
     # e_k; on a grid that rounds down if it must, so never too late
-    jobs = on_grid(instance.arrival, fixed_durations(instance), gang_machine(instance.gpus, 1, 1))
+    jobs = on_grid(instance.arrival, fixed_durations(instance), instance.gpus, 1)
     ticks = srpt_completions(jobs.release, jobs.work)
     return [float((jobs.origin + tick) * jobs.tick) - origin for tick in ticks.tolist()]
 

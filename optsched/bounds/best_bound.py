@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, Certificate, classes_of
-from optsched.bounds.gang_machine import GangMachine, machines_to_try
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.objectives import get_objective, objective_of
 from optsched.registry import Registry, near_matches
-from optsched.speeds.duration import seconds_alone
 
 
 class NoBoundError(InputError):
@@ -24,7 +20,6 @@ class NoBoundError(InputError):
 
 # (instance, objective, schedule class) -> certificate; None where the bound has nothing to say
 Build = Callable[[Instance, str, str], Certificate | None]
-Prove = Callable[[GangMachine], tuple[Fraction, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -54,14 +49,6 @@ def lower_bound(
         return build
 
     return add
-
-
-def best_over_machines(instance: Instance, objective: str, schedule_class: str, kind: str, prove: Prove) -> Certificate:
-    """The certificate of the fast machine under which ``prove`` gives the largest (value, data)."""
-    duration = seconds_alone(instance)
-    machines = machines_to_try(instance.gpus, duration, instance.cluster.gpus)
-    value, data = max((prove(machine) for machine in machines), key=lambda proof: proof[0])
-    return Certificate(instance.digest, objective, schedule_class, kind, value, data)
 
 
 def bound(instance: Source, objective: str | None = None, schedule_class: str | None = None) -> Certificate:

@@ -17,14 +17,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.densities import densest_first
 from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.wide_integers import LIMBS, Words, add_wide, total, wide_divide, wide_product
 from optsched.compiled import njit
-
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Ints
 
 EXACT = 64  # interrupted jobs whose fractions are added; the sum then has at most 64 x 61 bits below one
 HELD_UP_BITS = 32

@@ -130,9 +130,7 @@ class Certificate:
                 "instance", f"the certificate is of the instance {self.instance}, not of {instance.digest}"
             )
         if self.kind not in KINDS:
-            raise CertificateError(
-                "kind", f"there is no kind {self.kind!r} ({near_matches(self.kind, KINDS.names(), kind='kind')})"
-            )
+            raise CertificateError("kind", f"there is no kind {self.kind!r} ({self._kinds_that_serve()})")
         kind = KINDS.get(self.kind)
         if self.objective not in OBJECTIVES or not kind.serves(self.objective):
             raise CertificateError("kind", f"{self.kind} is no bound on the objective {self.objective!r}")
@@ -151,6 +149,12 @@ class Certificate:
             raise CertificateError("instance", f"its times count from {self.epoch!r} s, not from {instance.epoch!r} s")
         local, moved = instance.relative, get_objective(self.objective).clock_part(instance)
         kind.verifier(replace(self, instance=local.digest, value=self.value - moved, epoch=0.0), local)
+
+    def _kinds_that_serve(self) -> str:
+        kinds = [
+            name for name, kind in KINDS.items() if kind.serves(self.objective) and self.schedule_class in kind.classes
+        ]
+        return near_matches(self.kind, kinds, kind="kind")
 
     def to_json(self) -> dict[str, Any]:
         """The document of a certificate file."""
@@ -211,6 +215,7 @@ def _class_of_today(schedule_class: str, kind: str) -> str:
 
 
 Verifier = Callable[[Certificate, Instance], None]
+Proof = tuple[Fraction, dict[str, Any]]  # value and data of a certificate
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.wide_integers import wide_product
 from optsched.compiled import njit
-
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Ints
 
 
 def densest_first(multiplier: Ints, work: Ints) -> Ints:

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from optsched.bounds.wide_integers import Words, add_wide, total, wide_product
 from optsched.compiled import njit, types
-
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 _MANTISSA = np.int64((1 << 52) - 1)
 _IMPLICIT = np.int64(1 << 52)

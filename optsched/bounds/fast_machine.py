@@ -6,13 +6,11 @@ Struct of arrays, one heap of integers, no Python objects; O(n log n).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.wide_integers import Words, wide_product
 from optsched.compiled import njit
 from optsched.heap import pop, push
-
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Ints
 
 
 def by_release(release: Ints) -> Ints | None:

@@ -13,11 +13,9 @@ is a lower bound. Here the best of several v. **Complexity** O(V R T), compiled.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
-
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 SAFE = 1e-10  # relative to the terms added: what rounding cannot reach
 

@@ -1,12 +1,13 @@
 """Prices of GPU types, and of single jobs' time, from the dual of the fluid makespan problem.
 
-**Primal** (section 4.2 of this project's reference sheet on Hadar; y_jt seconds that j's gang spends on type t):
+**Primal** (section 4.2 of this project's reference sheet on Hadar; y_jo seconds that j spends on option o of its menu: a_o
+seconds a unit of work, n_o GPUs of the type t_o):
 
-    min T   s.t.   sum_t y_jt / a_jt >= work_j;   sum_t y_jt <= T;   sum_j g_j y_jt <= c_t T;   y >= 0.
+    min T   s.t.   sum_o y_jo / a_o >= work_j;   sum_o y_jo <= T;   sum_j,o: t_o = t n_o y_jo <= G_t T;   y >= 0.
 
 **Dual** (q_t a second of one GPU of type t, z_j a second of job j's own time, u_j a unit of its work):
 
-    max sum_j work_j u_j   s.t.   u_j <= a_jt (z_j + g_j q_t);   sum_j z_j + sum_t c_t q_t <= 1;   all >= 0.
+    max sum_j work_j u_j   s.t.   u_j <= a_o (z_j + n_o q_t(o));   sum_j z_j + sum_t G_t q_t <= 1;   all >= 0.
 
 Jobs of one kind share their u where they have no z; only the jobs that would take longest alone get a z of their own. Any
 q, z >= 0 are feasible after scaling: rounding costs a little value and no validity. Solved by HiGHS as scipy brings it.
@@ -14,20 +15,14 @@ q, z >= 0 are feasible after scaling: rounding costs a little value and no valid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from optsched.bounds.typed_machine import TypedJobs
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.bounds.menus import Menus
+from optsched.problem.arrays import Floats, Ints
 
 
 def fluid_prices(
-    jobs: TypedJobs, kind_work: Floats, own_kind: Ints | None = None, own_work: Floats | None = None
+    menus: Menus, kind_work: Floats, own_kind: Ints | None = None, own_work: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """(q f64[T], z f64[m]) for ``kind_work`` f64[K] units of work by kind, beside m jobs with prices of their own.
 
@@ -38,19 +33,20 @@ def fluid_prices(
 
     own_kind = np.zeros(0, dtype=np.int64) if own_kind is None else own_kind
     own_work = np.zeros(0) if own_work is None else own_work
-    kinds, types, own = jobs.gang.size, len(jobs.types), own_kind.size
-    # columns: q_t, z_j, u of kinds, u of single jobs; a row for every (kind or job, type) where it runs
+    kinds, types, own = len(menus.options), len(menus.types), own_kind.size
+    # columns: q_t, z_j, u of kinds, u of single jobs; a row for every option of a kind or job
     kind_of = np.concatenate([np.arange(kinds), own_kind])
-    row, t = np.nonzero(np.isfinite(jobs.pace[kind_of]))
-    kind = kind_of[row]
-    fastest = jobs.pace[kind_of].min(axis=1, initial=np.inf)
-    pace = jobs.pace[kind, t] / fastest[row]  # u in units of a job's fastest pace: numbers near 1
+    count = np.diff(menus.start)[kind_of]
+    row = np.repeat(np.arange(kind_of.size), count)
+    option = np.arange(row.size) - np.repeat(np.cumsum(count) - count - menus.start[kind_of], count)
+    fastest = menus.least(menus.pace)[kind_of]
+    pace = menus.pace[option] / fastest[row]  # u in units of a job's fastest pace: numbers near 1
     line = np.arange(row.size)
     with_z = row >= kinds
-    entries = np.concatenate([np.ones(row.size), -pace * jobs.width[kind, t], -pace[with_z]])
-    columns = np.concatenate([types + own + row, t, types + row[with_z] - kinds])
+    entries = np.concatenate([np.ones(row.size), -pace * menus.gpus[option], -pace[with_z]])
+    columns = np.concatenate([types + own + row, menus.gpu_type[option], types + row[with_z] - kinds])
     lines = np.concatenate([line, line, line[with_z]])
-    norm = np.concatenate([jobs.capacity.astype(np.float64), np.ones(own)])
+    norm = np.concatenate([menus.capacity.astype(np.float64), np.ones(own)])
     size = types + own + kinds + own
     lines = np.concatenate([lines, np.full(norm.size, row.size)])
     columns = np.concatenate([columns, np.arange(norm.size)])

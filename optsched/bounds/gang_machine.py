@@ -24,16 +24,22 @@ Reference: Fekete and Schepers, New classes of fast lower bounds for bin packing
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from optsched.bounds.certificate import GANG_CLASSES, SHARED_CLASSES
+from optsched.bounds.gang_verifier import FILL_LIMIT, GangTwin
+from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
+from optsched.bounds.sum_costs import MAKESPAN, SUMS, UTILITY
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
 
-FILL_LIMIT = 1 << 16  # GPUs; above it the capacity is not tightened
 _TRIED, _TRIED_WHEN_MANY, _MANY = 6, 2, 10_000
 
 
@@ -111,3 +117,56 @@ def _largest_fill(sizes: Ints, counts: Ints, total: int) -> int:
         if filled >> total & 1:
             return total
     return filled.bit_length() - 1
+
+
+class RelaxedGangs(Relaxed):
+    """Jobs as they are, on the machines of a few thresholds."""
+
+    mean_beside = True
+
+    def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
+        """Those of `machines_to_try`."""
+        for each in machines_to_try(self.instance.gpus, self.alone, self.instance.cluster.gpus):
+            stated = partial(_stated, each.threshold)
+            yield (FastMachine(self.instance.arrival, self.alone, each.width, each.capacity, stated, self.alone),)
+
+
+def _stated(threshold: int) -> dict[str, Any]:
+    return {"threshold": threshold}
+
+
+def gangs(instance: Instance, schedule_class: str) -> RelaxedGangs:
+    """The relaxation of an instance."""
+    return RelaxedGangs(instance, seconds_alone(instance))
+
+
+relaxation(
+    Relaxation(
+        name="gang",
+        classes=GANG_CLASSES,
+        find=gangs,
+        twin=GangTwin,
+        text="gangs",
+        names={
+            "srpt": "srpt",
+            "due-dates": "srpt-due-dates",
+            "mean-busy-time": "mean-busy-time",
+            "busy-time": "split-busy-time",
+            "volume": "volume",
+            "alone": {},
+        },
+    )
+)
+relaxation(
+    Relaxation(
+        name="rigid",  # a partner on its GPUs only slows a job down
+        classes=SHARED_CLASSES,
+        find=gangs,
+        twin=GangTwin,
+        text="gangs, also where they share GPUs",
+        names={
+            "alone": {"release-plus-duration": SUMS, "critical-job": (MAKESPAN,), "utility-alone": (UTILITY,)},
+        },
+        only=("alone",),
+    )
+)

@@ -1,7 +1,7 @@
 """The integer grid on which the compiled bounds compute: no division, no rounding but a floor at the start.
 
-Time in seconds is multiplied by ``2**k`` and by the capacity U of the machine (see `gang_machine`), so that a job is an
-integer amount of work ``u_j floor(d_j 2**k)`` for a machine that does one unit of it a tick, released at the tick
+Time in seconds is multiplied by ``2**k`` and by the capacity U of the machine (see `gang_machine`), so that a job of width
+u_j is an integer amount of work ``u_j floor(d_j 2**k)`` for a machine that does one unit of it a tick, released at the tick
 ``U floor(r_j 2**k)``. One tick is ``1 / (2**k U)`` seconds.
 
 Float64 times are integers times powers of two. k is the smallest one >= 0 that makes every r_j and d_j an integer, if
@@ -14,19 +14,16 @@ moments; so the optimum of the rounded instance, whether of completion times or 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.certificate import ratio_text
-from optsched.bounds.gang_machine import GangMachine
 from optsched.compiled import njit
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats, Ints
 
 BITS = 61  # of the latest tick: sums of two ticks still fit in a signed word
 _SMALL_BITS = 80  # sums of 2**80 times smaller times never overflow a float
@@ -38,7 +35,6 @@ _FINEST = 1000  # 2.0**k and its inverse stay normal numbers
 class GridJobs:
     """Jobs on the grid: ``release`` ticks counted from ``origin``, ``work`` in ticks, i64[n]; ``exponent`` is k."""
 
-    threshold: int
     capacity: int
     exponent: int
     origin: int
@@ -51,60 +47,48 @@ class GridJobs:
         return 1 / (Fraction(2) ** self.exponent * self.capacity)
 
     def data(self) -> dict[str, Any]:
-        """What a certificate says of the machine and the grid."""
-        return {
-            "threshold": self.threshold,
-            "capacity": self.capacity,
-            "grid_exponent": self.exponent,
-            "tick": ratio_text(self.tick),
-        }
+        """What a certificate says of the grid."""
+        return {"capacity": self.capacity, "grid_exponent": self.exponent, "tick": ratio_text(self.tick)}
 
 
-def on_grid(release: Floats, duration: Floats, machine: GangMachine) -> GridJobs:
-    """The jobs of a machine on the finest grid that is needed and fits. O(n)."""
-    return _on_grid(release, duration, machine, grid_exponent(release, duration, machine))
+def on_grid(
+    release: Floats,
+    seconds: Floats,
+    width: Ints,
+    capacity: int,
+    moments: Floats | None = None,
+    ticks: Callable[[int], Ints] | None = None,
+) -> GridJobs:
+    """Jobs that hold ``width`` of ``capacity`` for ``seconds``, on the finest grid that is needed and fits. O(n).
 
-
-def on_grid_with_dues(release: Floats, duration: Floats, due: Floats, machine: GangMachine) -> tuple[GridJobs, Ints]:
-    """The jobs and their due dates, in ticks from the same origin, on a grid that holds both; i64[n].
-
-    Due dates are rounded **up**, and those after the machine's last possible completion are moved down to it: neither
-    makes any tardiness larger, and the second changes none.
+    ``moments``: times that shall be on the grid, too. ``ticks``: the works by exponent, where ``seconds`` are rounded.
     """
-    if release.size == 0:
-        return on_grid(release, duration, machine), np.zeros(0, dtype=np.int64)
-    horizon = (float(release.max()) + float(np.sum(machine.width * duration)) / machine.capacity) * (1 + 1e-9)
-    due = np.minimum(due, np.ceil(horizon))
-    k = grid_exponent(np.concatenate([release, due]), duration, machine)
-    ticks = -_floors(-due, math.ldexp(1.0, k)) - _floors(release, math.ldexp(1.0, k)).min()
-    return _on_grid(release, duration, machine, k), ticks * np.int64(machine.capacity)
+    held = release if moments is None else np.concatenate([release, moments])
+    k = grid_exponent(held, seconds, width, capacity)
+    scale = math.ldexp(1.0, k)
+    start = _floors(release, scale)
+    first = int(start.min()) if start.size else 0
+    work = _floors(seconds, scale) * width if ticks is None else ticks(k)
+    return GridJobs(capacity, k, first * capacity, (start - first) * np.int64(capacity), work)
 
 
-def grid_exponent(moments: Floats, duration: Floats, machine: GangMachine) -> int:
+def due_ticks(due: Floats, grid: GridJobs) -> Ints:
+    """Due dates in ticks from the origin of a grid that holds them, i64[n], rounded **up**: that makes nobody later."""
+    ticks = -_floors(-due, math.ldexp(1.0, grid.exponent)) - np.int64(grid.origin // grid.capacity)
+    return np.asarray(ticks * np.int64(grid.capacity), dtype=np.int64)
+
+
+def grid_exponent(moments: Floats, seconds: Floats, width: Ints, capacity: int) -> int:
     """k: the smallest >= 0 that loses nothing, or the largest that fits in `BITS` bits."""
     if moments.size == 0:
         return 0
-    last, first, longest = float(moments.max()), float(moments.min()), float(duration.max())
-    latest = (last * _SMALL - first * _SMALL) * machine.capacity + float(np.sum(machine.width * (duration * _SMALL)))
+    last, first, longest = float(moments.max()), float(moments.min()), float(seconds.max())
+    latest = (last * _SMALL - first * _SMALL) * capacity + float(np.sum(width * (seconds * _SMALL)))
     sizes = (latest, last * _SMALL, first * _SMALL, longest * _SMALL)
     # frexp: every one is < 2**bits (0 has no exponent); one bit more makes up for the relative error of the sum
     bits = 1 + _SMALL_BITS + max((math.frexp(size)[1] for size in sizes if size), default=0)
     fits = min(BITS - bits, _FINEST)
-    return min(max(fraction_bits(moments, fits), fraction_bits(duration, fits)), fits)
-
-
-def _on_grid(release: Floats, duration: Floats, machine: GangMachine, k: int) -> GridJobs:
-    scale = math.ldexp(1.0, k)
-    ticks = _floors(release, scale)
-    first = int(ticks.min()) if ticks.size else 0
-    return GridJobs(
-        threshold=machine.threshold,
-        capacity=machine.capacity,
-        exponent=k,
-        origin=first * machine.capacity,
-        release=(ticks - first) * np.int64(machine.capacity),
-        work=_floors(duration, scale) * machine.width,
-    )
+    return min(max(fraction_bits(moments, fits), fraction_bits(seconds, fits)), fits)
 
 
 @njit(cache=True)

@@ -57,11 +57,11 @@ from optsched.bounds.certificate import (
 from optsched.bounds.cheapest_cells import cheapest_cells
 from optsched.bounds.regular import ExactCost, exact_cost
 from optsched.errors import InputError
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.speeds.duration import seconds_alone
 
-Ints = npt.NDArray[np.int64]
 Integers = npt.NDArray[Any]  # int64, or Python integers where those could overflow
 
 __all__ = ["KIND", "PriceRow", "Prices", "integers", "knapsack_capacity", "price_certificate", "row_capacity"]

@@ -1,63 +1,154 @@
-"""Mean busy times: when half of each job's work is done, on average, on a machine as fast as the cluster.
+"""Mean busy times: when half of each job's work is done, on average, on machines as fast as the cluster.
 
-**Problem**: P | r_j, size_j, pmtn | sum w_j C_j and sum w_j (C_j - r_j), and the unweighted forms.
-**Bound**: ``sum u_j (M_j + p_j / 2) + sum (w_j - u_j)(r_j + p_j)``, p_j the duration, with the least possible
-``sum u_j M_j`` on the fast machine (`optsched.bounds.gang_machine`), attained by preemptive WSPT. The multiplier
-u_j is w_j rounded down to a grid ``2**-m`` (w_j itself wherever 53 bits suffice), 0 for jobs with no work on that machine.
-Flow times: minus ``sum w_j r_j``.
-**Proof**: let phi_j(t) <= 1 / p_j be the fraction of job j done per second. The mean moment M_j at which it is done is at
-most C_j - p_j / 2. The rates (u_j p_j / U) phi_j of the fast machine add up to at most 1, so these M_j are mean busy times
-of a schedule there, and their weighted sum is at least the least one. The rest is C_j >= r_j + p_j. Rounding down
-on the grid only enlarges the set of schedules (`optsched.bounds.grid`), and so does rounding mean busy times down.
-**Relations**: for r_j = 0 and one-GPU jobs on m GPUs this is the bound of Eastman, Even and Isaacs (Management Science 11,
-1964): ``WSPT on one machine / m + (m - 1) / (2 m) sum w_j p_j``. Neither this nor `srpt` is larger everywhere.
-Note that ``max(M_j + p_j / 2, r_j + p_j)`` summed over j is no bound: M_j is least in the sum only, not job by job.
-**Complexity** O(n log n).
-**Reference**: Goemans et al., SIAM J. Discrete Math. 15 (2002), 165-192; LB3 of the A-SRPT reference sheet of this project.
+**Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), and the unweighted forms, on the machines of a
+relaxation (`optsched.bounds.relaxation`): one, or R of them side by side (GPUs and network interfaces).
+**Bound**: for any multipliers u_ij >= 0 with ``u_j = sum_i u_ij <= w_j``
+
+    sum_i min sum_j u_ij M_ij + sum_ij u_ij (h_ij / 2 - c_j) + sum_j (w_j - u_j) max(0, r_j + e_j - c_j),
+
+c_j = 0, r_j or the due date, e_j the seconds that j takes alone, M_ij the mean busy times on machine i, with the least
+possible sums, attained by preemptive WSPT, and h_ij the *reach*: C_j >= M_ij + h_ij / 2. One machine has h_j = e_j.
+``busy-time`` takes the best u that a search finds (`optsched.bounds.multiplier_search`); ``mean-busy-time`` takes u = w,
+which is not for tardiness; u = 0 is `optsched.bounds.alone`. Multipliers are rounded down to a grid ``2**-m``; they are 0
+for jobs with no work on the machine.
+**Proof**: split the cost as sum_i u_ij + (w_j - u_j). A cost max(0, C_j - c_j) is at least C_j - c_j, so that each of the
+first parts is at least u_ij (M_ij + h_ij / 2 - c_j) with the mean moment M_ij of what j does on machine i in the
+schedule; the last is at least its value when j never waits. h_j = e_j on one machine: let phi_j(t) <= 1 / e_j be the
+fraction of job j done per second, on any GPUs that the class allows; partners and small sub-batches only lower it. The
+mean moment at which it is done is at most C_j - e_j / 2. What j takes of the machine is at least p_j phi_j(t) at every
+moment (that is how the relaxations are proved), so these rates add up to at most 1, and these M_j are mean busy times of
+a processor-sharing schedule there, whose weighted sum is at least the least one. (`optsched.bounds.task_times` shows the
+reaches of its two.) The minima are taken apart: one schedule for all machines only costs more. Rounding down on the grid
+only enlarges the set of schedules (`optsched.bounds.grid`), and so does rounding mean busy times down.
+**Relations**: for r_j = 0 and one-GPU jobs on m GPUs, u = w is the bound of Eastman, Even and Isaacs (Management Science
+11, 1964): ``WSPT on one machine / m + (m - 1) / (2 m) sum w_j p_j``, and of S m machines where GPUs are shared at equal
+charges 1 / S. Neither this nor `srpt` is larger everywhere. With the best multipliers it is the optimum of the linear
+program that minimises the cost over C_j and mean busy times in the polyhedra of the machines, with the inequalities above
+for C_j, by duality. Note that ``max(M_j + e_j / 2, r_j + e_j)`` summed over j is no bound: M_j is least in the sum only,
+not job by job.
+**Guarantee** none: with tasks, measured schedules are two to three times above.
+**Complexity** O(n log n) a step: some hundred for the multipliers, at most 240 for prices and charges.
+**Reference**: Goemans et al., SIAM J. Discrete Math. 15 (2002), 165-192, and Lagrangian duality over their polyhedron;
+LB3 of the A-SRPT reference sheet of this project, B3 of that on Hadar, K3 and N3 of that on AdaDUAL (4.3).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from optsched.bounds.best_bound import best_over_machines, lower_bound
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
-from optsched.bounds.certificate import Certificate, data_integer, register_kind, require_same
+from optsched.bounds.certificate import Certificate, CertificateError, Proof
 from optsched.bounds.exact_dot import exact_dot
-from optsched.bounds.gang_machine import GangMachine
-from optsched.bounds.grid import GridJobs, fraction_bits, on_grid
-from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts, sum_costs
-from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times, busy_pieces, floor_to_grid, machine_of, times_of
+from optsched.bounds.grid import GridJobs, fraction_bits
+from optsched.bounds.multiplier_search import best_shares, mean_busy_times
+from optsched.bounds.relaxation import FastMachine, Machines, Relaxed, Theorem, theorem
+from optsched.bounds.sum_costs import COMPLETION, FLOW, SUMS, SumCosts
+from optsched.bounds.verifier import Machine, Times, Twin, busy_pieces, floor_to_grid, power_of_two, stated_exponent
 from optsched.bounds.wide_integers import sum_words, total
-from optsched.bounds.word_verifier import Proved, in_words_or_integers, word_busy_times, word_machine_of, word_times
-from optsched.problem.instance import Instance
+from optsched.bounds.word_verifier import in_words_or_integers, word_busy_times, word_machine_of, word_times
+from optsched.problem.arrays import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
-KIND = "mean-busy-time"
-OBJECTIVES = (*COMPLETION, *FLOW)
 WEIGHT_BITS = 52  # multipliers stay exact as floats, and their products with ticks fit in 128 bits
+SHARE_BITS = 16  # multipliers are multiples of w_j / 65536 where the weights leave room
+TOO_MANY = 200_000  # jobs, for a search
 
 
-@lower_bound(KIND, objectives=OBJECTIVES, statement="least mean busy times on one machine as fast as the cluster")
-def build(instance: Instance, objective: str, schedule_class: str) -> Certificate:
-    """The certificate with the best threshold; data: machine, grids of time and weight, flow constant."""
-    costs = sum_costs(instance, objective)
+# --- finding -------------------------------------------------------------------------------------------------------------
+
+
+def build_mean(relaxed: Relaxed, objective: str) -> Proof | None:
+    """The proof with u = w on the best machine; data: machine, grids of time and weight, flow constant."""
+    costs = relaxed.costs(objective)
     weight, exponent = weights_on_grid(costs.weight)
+    proofs = []
+    for machines in relaxed.machines(partial(rough_gain, costs, costs.weight)):
+        grids = [machine.grid() for machine in machines]
+        multipliers = [np.where(grid.work > 0, weight, 0) for grid in grids]
+        value, data = _proof(costs, machines, grids, multipliers, exponent)
+        if "resources" not in data:
+            del data["multipliers"]  # they are w
+        proofs.append((value, data))
+    return max(proofs, key=lambda proof: proof[0], default=None)
 
-    def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
-        jobs = on_grid(costs.release, costs.duration, machine)
-        value, bits = bound_with(costs, jobs, np.where(jobs.work > 0, weight, 0), exponent)
-        data = {**jobs.data(), **costs.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
-        return value, data
 
-    return best_over_machines(instance, objective, schedule_class, KIND, prove)
+def build_split(relaxed: Relaxed, objective: str) -> Proof | None:
+    """The best mixture that searches for machines and multipliers meet; data: those of u = w, and multipliers u_ij 2**m.
+
+    Of more than 200,000 jobs u = w, or None where `build_mean` says that.
+    """
+    if relaxed.mean_beside and relaxed.instance.n > TOO_MANY:
+        return None
+    costs = relaxed.costs(objective)
+    weight, exponent = weights_on_grid(costs.weight, SHARE_BITS)
+    proofs = []
+    for machines, grids, shares in _mixtures(relaxed, costs):
+        multipliers = [
+            np.where(grid.work > 0, np.floor(weight * part), 0).astype(np.int64)
+            for grid, part in zip(grids, shares, strict=True)
+        ]
+        proofs.append(_proof(costs, machines, grids, multipliers, exponent))
+    return max(proofs, key=lambda proof: proof[0], default=None)
+
+
+def _mixtures(relaxed: Relaxed, costs: SumCosts) -> Iterator[tuple[Machines, list[GridJobs], Floats]]:
+    part = costs.weight  # with which machines are looked for
+
+    def value(machine: FastMachine) -> float:
+        return rough_gain(costs, part, machine)
+
+    for machines in relaxed.machines(value, rounds=2):
+        grids = [machine.grid() for machine in machines]
+        corners = np.eye(len(machines))[:, :, None] * np.ones(costs.weight.size)
+        shares = corners[0] if costs.weight.size > TOO_MANY else shares_on(costs, machines, grids)
+        part = shares[0] * costs.weight
+        yield machines, grids, shares
+        if len(machines) > 1:
+            yield from ((machines, grids, corner) for corner in corners)
+
+
+def shares_on(costs: SumCosts, machines: Machines, grids: list[GridJobs]) -> Floats:
+    """u_ij / w_j, f64[R, n]: the best that an ascent meets."""
+    able = np.array([(grid.work > 0) & (costs.weight > 0) for grid in grids])
+    orders = [_by_release(grid, used) for grid, used in zip(grids, able, strict=True)]
+    fixed = [_beyond_waiting(costs, machine)[order] for machine, order in zip(machines, orders, strict=True)]
+    weights = [costs.weight[order] for order in orders]
+
+    def gain(shares: Floats) -> tuple[float, Floats]:
+        slope, value = np.zeros(shares.shape), 0.0
+        for i, (grid, order) in enumerate(zip(grids, orders, strict=True)):
+            part, weight = shares[i, order], weights[i]
+            excess = (mean_busy_times(grid, part * weight, order) + fixed[i]) * weight
+            slope[i, order] = excess
+            value += float(part @ excess)
+        return value, slope
+
+    return best_shares(gain, able)
+
+
+def rough_gain(costs: SumCosts, part: Floats, machine: FastMachine) -> float:
+    """What the bound with multipliers ``part`` is above that of nobody waiting, in floats."""
+    grid = machine.rough_grid()
+    order = _by_release(grid, (grid.work > 0) & (part > 0))
+    with np.errstate(all="ignore"):
+        used = part[order]
+        return float(used @ (mean_busy_times(grid, used, order) + _beyond_waiting(costs, machine)[order]))
+
+
+def _beyond_waiting(costs: SumCosts, machine: FastMachine) -> Floats:
+    # h / 2 - c, less the cost of never waiting
+    return machine.reach / 2 - costs.counted - np.maximum(costs.release + costs.duration - costs.counted, 0.0)
+
+
+def _by_release(grid: GridJobs, used: Any) -> Ints:
+    some = np.flatnonzero(used)
+    return np.asarray(some[np.argsort(grid.release[some], kind="stable")])
 
 
 def weights_on_grid(weight: Floats, extra_bits: int = 0) -> tuple[Ints, int]:
@@ -68,60 +159,129 @@ def weights_on_grid(weight: Floats, extra_bits: int = 0) -> tuple[Ints, int]:
     return np.floor(np.ldexp(weight, exponent)).astype(np.int64), exponent
 
 
-def bound_with(costs: SumCosts, jobs: GridJobs, multiplier: Ints, exponent: int) -> tuple[Fraction, int | None]:
-    """(bound, bits kept) with the multipliers u_j = ``multiplier_j 2**-exponent``, 0 where a job has no work."""
+def _proof(costs: SumCosts, machines: Machines, grids: list[GridJobs], multipliers: list[Ints], exponent: int) -> Proof:
+    value, parts = costs.alone(costs.weight), list[dict[str, Any]]()
+    for machine, grid, multiplier in zip(machines, grids, multipliers, strict=True):
+        if not parts or multiplier.any():
+            more, bits = gain_with(costs, machine.reach, grid, multiplier, exponent)
+            value += more
+            parts.append({**machine.data(grid), "held_up_bits": bits, "multipliers": multiplier.tolist()})
+    data = {**costs.data(), "multiplier_exponent": exponent}
+    return value, {**data, "resources": parts} if "resource" in machines[0].stated() else {**data, **parts[0]}
+
+
+def gain_with(
+    costs: SumCosts, reach: Floats, grid: GridJobs, multiplier: Ints, exponent: int
+) -> tuple[Fraction, int | None]:
+    """(what the multipliers ``multiplier_j 2**-exponent`` of a machine add to the bound of nobody waiting, bits kept)."""
     used = multiplier > 0
-    columns = (jobs.release, jobs.work, multiplier)
+    columns = (grid.release, grid.work, multiplier)
     least, bits = least_busy_time_sum(*(columns if used.all() else (column[used] for column in columns)))
-    least += jobs.origin * total(sum_words(multiplier))
+    least += grid.origin * total(sum_words(multiplier))
     u = np.ldexp(multiplier.astype(np.float64), -exponent)
-    value = least * jobs.tick / Fraction(2) ** exponent
-    value += costs.alone(costs.weight) - costs.alone(u)
-    value += exact_dot(u, costs.duration) / 2 - exact_dot(u, costs.counted)
-    return value, bits
+    value = least * grid.tick / Fraction(2) ** exponent - costs.alone(u)
+    return value + exact_dot(u, reach) / 2 - exact_dot(u, costs.counted), bits
 
 
-@register_kind(KIND, objectives=OBJECTIVES)
-def verify(certificate: Certificate, instance: Instance) -> None:
+# --- verifying -----------------------------------------------------------------------------------------------------------
+
+
+def verify_mean(twin: Twin, certificate: Certificate) -> Proof:
     """Run preemptive WSPT again, with mean busy times as integrals over the pieces served.
 
     In Python integers or, of very many jobs, in machine words.
     """
-    require_same(certificate, *in_words_or_integers(_in_words, _in_integers, certificate, instance))
+    return in_words_or_integers(_in_words, partial(_in_integers, split=False), twin, certificate)
 
 
-def _in_words(certificate: Certificate, instance: Instance) -> Proved:
-    times = word_times(instance, certificate.objective)
-    machine = word_machine_of(certificate, instance, times)
-    exponent = data_integer(certificate, "multiplier_exponent", -MAX_EXPONENT, MAX_EXPONENT)
+def verify_split(twin: Twin, certificate: Certificate) -> Proof:
+    """The same with the multipliers stated, after checking 0 <= u_ij and u_j <= w_j."""
+    return _in_integers(twin, certificate, split=True)
+
+
+def _in_words(twin: Twin, certificate: Certificate) -> Proof:
+    times = word_times(twin, certificate.objective)
+    machine = word_machine_of(certificate, twin.instance, times)
+    exponent = stated_exponent(certificate, "multiplier_exponent")
     value, bits = word_busy_times(times, machine, exponent)
     data = {**machine.plain.data(), **times.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
     return value, data
 
 
-def _in_integers(certificate: Certificate, instance: Instance) -> Proved:
-    times = times_of(instance, certificate.objective)
-    machine = machine_of(certificate, instance, times)
-    exponent = data_integer(certificate, "multiplier_exponent", -MAX_EXPONENT, MAX_EXPONENT)
-    multiplier = [
-        floor_to_grid(w, times.per_weight, exponent) if work > 0 else 0
-        for w, work in zip(times.weight, machine.work, strict=True)
+def _in_integers(twin: Twin, certificate: Certificate, *, split: bool) -> Proof:
+    times = twin.times()
+    machines = [(part, twin.machine(part, times)) for part in _parts(twin, certificate)]
+    exponent = stated_exponent(certificate, "multiplier_exponent")
+    unstated = not twin.several and (not split or (twin.old and "multipliers" not in certificate.data))
+    value, proofs, spent = times.cost_alone(), [], [0] * twin.instance.n
+    for part, machine in machines:
+        multiplier = _weights(times, machine, exponent) if unstated else _stated(part, twin, machine)
+        more, bits = _proved(times, machine, multiplier, exponent)
+        value += more
+        proofs.append({**machine.data(), "held_up_bits": bits, **({} if unstated else {"multipliers": multiplier})})
+        spent = [before + u for before, u in zip(spent, multiplier, strict=True)]
+    _check_spent(spent, times, exponent, twin)
+    data = {**times.data(), "multiplier_exponent": exponent}
+    return value, {**data, "resources": proofs} if twin.several else {**data, **proofs[0]}
+
+
+def _parts(twin: Twin, certificate: Certificate) -> list[Certificate]:
+    # one certificate a machine
+    if not twin.several:
+        return [certificate]
+    parts = certificate.data.get("resources")
+    if not isinstance(parts, list) or not 1 <= len(parts) <= 2 or any(not isinstance(part, dict) for part in parts):
+        raise CertificateError("value", "data.resources must be a list of one or two objects")
+    if len({str(part.get("resource")) for part in parts}) < len(parts):
+        raise CertificateError("dual-feasibility", "data.resources names a resource twice: it serves a job once only")
+    return [replace(certificate, data=part) for part in parts]
+
+
+def _weights(times: Times, machine: Machine, exponent: int) -> list[int]:
+    return [
+        floor_to_grid(w, times.per_weight, exponent) if work > 0 and moment is not None else 0
+        for w, work, moment in zip(times.weight, machine.work, times.counted, strict=True)
     ]
-    value, bits = proved(times, machine, multiplier, exponent)
-    data = {**machine.data(), **times.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
-    return value, data
 
 
-def proved(times: Times, machine: Machine, multiplier: list[int], exponent: int) -> tuple[Fraction, int | None]:
-    """The verifier's `bound_with`: multipliers are 0 for jobs without work or without a cost."""
+def _stated(part: Certificate, twin: Twin, machine: Machine) -> list[int]:
+    """``data["multipliers"]``, u_j 2**exponent; a `CertificateError` unless u_j >= 0, 0 without work."""
+    multipliers, n = part.data.get("multipliers"), twin.instance.n
+    if not isinstance(multipliers, list) or len(multipliers) != n or any(type(u) is not int for u in multipliers):
+        raise CertificateError("value", f"data.multipliers must be a list of {n} integers")
+    for j, u in enumerate(multipliers):
+        if u < 0 or (u > 0 and machine.work[j] == 0):
+            raise CertificateError(
+                "dual-feasibility", f"data.multipliers[{j}]: {u} < 0, or job {twin.instance.ids[j]!r} has no work there"
+            )
+    return multipliers
+
+
+def _check_spent(spent: list[int], times: Times, exponent: int, twin: Twin) -> None:
+    up, down = max(exponent, 0), max(-exponent, 0)
+    for j, u in enumerate(spent):
+        weight = 0 if times.counted[j] is None else times.weight[j]
+        if (u << down) * times.per_weight > weight << up:
+            name, legal = twin.instance.ids[j], weight / times.per_weight
+            raise CertificateError(
+                "dual-feasibility",
+                f"data.multipliers[{j}]: {u} x 2^({-exponent}), job {name!r}, is more than its weight together, {legal}",
+            )
+
+
+def _proved(times: Times, machine: Machine, multiplier: list[int], exponent: int) -> tuple[Fraction, int | None]:
+    """The verifier's `gain_with`."""
     used = [j for j, u in enumerate(multiplier) if u > 0]
     doubled, bits = proved_busy_times([(machine.release[j], machine.work[j], multiplier[j]) for j in used])
-    scale = Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
+    value = doubled * machine.tick / 2
     units = 0  # halves of a unit of time, times the scale of the multipliers
     for j in used:
-        units += multiplier[j] * (times.duration[j] - 2 * (times.counted[j] or 0) - 2 * times.alone(j))
-    value = doubled * machine.tick / 2 + Fraction(units, 2 * times.per_second)
-    return times.cost_alone() + value / scale, bits
+        reach = times.duration[j] if machine.reach is None else 0
+        units += multiplier[j] * (reach - 2 * (times.counted[j] or 0) - 2 * times.alone(j))
+    value += Fraction(units, 2 * times.per_second)
+    if machine.reach is not None:
+        value += sum((multiplier[j] * machine.reach[j] for j in used), Fraction(0)) / 2
+    return value / power_of_two(exponent), bits
 
 
 def proved_busy_times(jobs: list[tuple[int, int, int]]) -> tuple[Fraction, int | None]:
@@ -140,3 +300,9 @@ def proved_busy_times(jobs: list[tuple[int, int, int]]) -> tuple[Fraction, int |
         rounded = sum(u * -((-gap << bits) // (2 * work)) for u, gap, work in interrupted)
         doubled -= Fraction(2 * rounded, 1 << bits)
     return doubled, bits
+
+
+LEAST = "least mean busy times on one machine"
+theorem(Theorem("mean-busy-time", (*COMPLETION, *FLOW), LEAST, build_mean, verify_mean))
+MIXED = "mean busy times on one machine, mixed job by job with seconds alone"
+theorem(Theorem("busy-time", SUMS, MIXED, build_split, verify_split))

@@ -1,21 +1,22 @@
 """Prices of GPUs over time, by type: each job pays for the GPUs that it takes, and ends when that is best for it.
 
 **Problem**: every class of schedules of jobs that run as gangs, alone or sharing GPUs, in copies or on any number of GPUs
-(`optsched.bounds.time_menus`) | sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), and the unweighted forms.
+(`optsched.bounds.menus`, `optsched.bounds.shared_machine`) | sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0),
+and the unweighted forms.
 **Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, 0 after the last,
 
     sum_j m_j - sum_kt G_t length_k omega_kt,      m_j = min over all ways to run j alone of [ f_j(C_j) + what it pays ],
 
 f_j the job's part of the objective; in a second of cell k on an option of its menu with m GPUs of type t it pays m omega_kt.
 **Proof**: take any schedule. At every moment its jobs can be given parts of their options that do the work done then and
-pay for at most G_t GPUs of every type t (`time_menus` tells it class by class), so all payments together are at most
+pay for at most G_t GPUs of every type t (these tell it class by class), so all payments together are at most
 sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its own with the end C_j: its cost and its
 payment are m_j at least. Add up. Preemption is not needed and not excluded.
 **What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: options of different speed in one
 moment count by what the faster one costs more for what it does more (the lower hull of cost over speed). With C this
 falls piecewise linearly, f_j has one kink: the minimum is at a breakpoint.
-**Relations**: omega = 0 is `release_plus_duration` with the best type of every job. Where `split_busy_time` and its like
-let the whole cluster be one machine, this keeps types apart, and knows that a job that runs at full speed is alone on its
+**Relations**: omega = 0 is `alone` with the best type of every job. Where `mean_busy_time`
+lets the whole cluster be one machine, this keeps types apart, and knows that a job that runs at full speed is alone on its
 GPUs. It sees no gang sizes beside their sums, as all bounds here but those with thresholds (`gang_machine`).
 **Method**: projected ascent on the prices (`priced_time_search`). Certificates hold the claims m_j, rounded down; the
 verifier holds each against every moment at which the job may end, in fractions.
@@ -42,8 +43,8 @@ from optsched.bounds.certificate import (
     register_kind,
     require_same,
 )
-from optsched.bounds.elastic_machine import ELASTIC
-from optsched.bounds.priced_time_search import Floats, PricedTime, best_priced_time, responses
+from optsched.bounds.menus import ELASTIC, FORKING, Menus, elastic_menus, forking_menus, gang_menus
+from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
 from optsched.bounds.priced_time_verifier import (
     Claim,
     Proof,
@@ -52,15 +53,14 @@ from optsched.bounds.priced_time_verifier import (
     stated_cells,
     stated_minima,
 )
-from optsched.bounds.shared_machine import charged_by_load, shared_jobs
-from optsched.bounds.sum_costs import COMPLETION, FLOW, TARDINESS, SumCosts, sum_costs
-from optsched.bounds.time_menus import Menus, elastic_menus, forking_menus, gang_menus, sharing_menus
-from optsched.bounds.typed_machine import FORKING, typed_jobs
-from optsched.bounds.verifier import times_of
+from optsched.bounds.shared_machine import shared_menus
+from optsched.bounds.sum_costs import SUMS, SumCosts, sum_costs
+from optsched.bounds.verifier import power_of_two, times_of
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 KIND = "priced-time"
-OBJECTIVES = (*COMPLETION, *FLOW, *TARDINESS)
+OBJECTIVES = SUMS
 # Fewer jobs have an optimum that is soon found, and shall not wait for the compiler; of more the proof takes long.
 FEWEST_JOBS, MOST_JOBS = 16, 512
 CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *ELASTIC_CLASSES)
@@ -97,15 +97,12 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
 
 def _menus(instance: Instance, schedule_class: str) -> list[tuple[Menus, dict[str, Any]]]:
     if schedule_class in GPU_SHARING_CLASSES:
-        jobs = shared_jobs(instance)
-        if jobs is None:
+        if instance.interference is None:
             return []
-        ways = [jobs] if jobs.pairs.plain else [jobs, charged_by_load(jobs, jobs.load)]
-        return [(sharing_menus(each), each.data()) for each in (way.rounded() for way in ways)]
-    typed = typed_jobs(instance)
+        return [(each.beside(), each.data()) for each in (way.rounded() for way in shared_menus(instance).starts())]
     if schedule_class == ELASTIC:
-        return [(elastic_menus(instance, typed), {})]
-    return [(forking_menus(typed) if schedule_class == FORKING else gang_menus(typed), {})]
+        return [(elastic_menus(instance), {})]
+    return [(forking_menus(instance) if schedule_class == FORKING else gang_menus(instance), {})]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +128,7 @@ class _Stated:
         claims, claim_bits = _integers(least, CLAIM_BITS - moments.size.bit_length())
         capacity = self.menus.capacity.astype(object)
         paid = int((np.diff(moments.astype(object))[:, None] * prices.astype(object) * capacity).sum())
-        value = _fraction(sum(claims.tolist()), claim_bits) - _fraction(paid, moment_bits + price_bits)
+        value = sum(claims.tolist()) / power_of_two(claim_bits) - paid / power_of_two(moment_bits + price_bits)
         data = {"moments": moments.tolist(), "moment_exponent": moment_bits}
         data |= {"prices": {gpu: prices[:, t].tolist() for t, gpu in enumerate(self.menus.types)}}
         return value, data | {
@@ -152,28 +149,24 @@ def _floats(values: Any, exponent: int) -> Floats:
     return found
 
 
-def _fraction(value: int, exponent: int) -> Fraction:
-    return Fraction(value, 1 << exponent) if exponent >= 0 else Fraction(value << -exponent)
-
-
 @register_kind(KIND, objectives=OBJECTIVES, classes=CLASSES)
 def verify(certificate: Certificate, instance: Instance) -> None:
     """Find the menus again, and hold what every job says against all its possible ends, in fractions."""
-    speeds, menus, data = menus_of(certificate, instance)
+    twin, menus = menus_of(certificate, instance)
     times = times_of(instance, certificate.objective)
     release = [Fraction(r, times.per_second) for r in times.release]
-    cells = stated_cells(certificate, speeds.types, min(release, default=Fraction(0)))
+    cells = stated_cells(certificate, twin.speeds.types, min(release, default=Fraction(0)))
     require_little_work(cells, menus)
     minima = stated_minima(certificate, instance.n)
     proof = Proof(cells, adds=certificate.schedule_class == FORKING)
     for j, least in enumerate(minima):
         counted = times.counted[j]
         weight = Fraction(0 if counted is None else times.weight[j], times.per_weight)
-        claim = Claim(release[j], speeds.work[j], weight, Fraction(counted or 0, times.per_second), least)
+        claim = Claim(release[j], twin.speeds.work[j], weight, Fraction(counted or 0, times.per_second), least)
         if not proof.holds(claim, menus[j]):
             raise CertificateError(
                 "dual-feasibility", f"data.minima[{j}]: job {instance.ids[j]!r} costs less than it says"
             )
     names = ("moments", "moment_exponent", "prices", "price_exponent", "minima", "minimum_exponent")
     stated = {name: certificate.data[name] for name in names}
-    require_same(certificate, sum(minima, Fraction(0)) - cells.paid_at_most(speeds.capacity), stated | data)
+    require_same(certificate, sum(minima, Fraction(0)) - cells.paid_at_most(twin.speeds.capacity), stated | twin.stated)

@@ -9,14 +9,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from optsched.bounds.menus import Menus
 from optsched.bounds.sum_costs import SumCosts
-from optsched.bounds.time_menus import Menus
 from optsched.compiled import njit
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from optsched.problem.arrays import Floats, Ints
 
 CELLS = 64
 EFFORT = 30_000_000  # steps of the inner loop: some 0.3 s
@@ -51,7 +48,7 @@ def _jobs(costs: SumCosts, menus: Menus) -> tuple[Floats, Floats, Floats, Floats
 
 
 def _options(menus: Menus) -> tuple[Ints, Ints, Floats, Floats]:
-    return menus.start, menus.gpu_type, menus.rate, menus.charge
+    return menus.start, menus.gpu_type, menus.rate, menus.gpus
 
 
 def best_priced_time(costs: SumCosts, menus: Menus) -> PricedTime | None:

@@ -1,6 +1,6 @@
 """The verifier's side of prices over time: every job's claim is held against all moments at which it may end, in fractions.
 
-Nothing is shared with `priced_time_search` and `time_menus` (`priced_time` and the latter tell the theorem) but the numbers
+Nothing is shared with `priced_time_search` and `menus` (`priced_time` and the latter tell the theorem) but the numbers
 of the physics.
 """
 
@@ -10,13 +10,11 @@ from bisect import bisect_right, insort
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
-from optsched.bounds.certificate import Certificate, CertificateError, data_integer
-from optsched.bounds.elastic_machine import ELASTIC, proved_limits
-from optsched.bounds.shared_verifier import charges_of
-from optsched.bounds.typed_verifier import LARGEST_PRICE, ExactSpeeds, speeds_of
-from optsched.bounds.verifier import MAX_EXPONENT
+from optsched.bounds.certificate import Certificate, CertificateError
+from optsched.bounds.menu_verifier import LARGEST_PRICE, MenuTwin
+from optsched.bounds.shared_verifier import SharedTwin
+from optsched.bounds.verifier import power_of_two, stated_exponent
 from optsched.problem.instance import Instance
 
 Option = tuple[int, Fraction, Fraction]  # type, units of work a second, GPUs paid for
@@ -59,15 +57,10 @@ class Claim:
         return self.weight * max(Fraction(0), end - self.counted)
 
 
-def power(exponent: int) -> Fraction:
-    """``2**-exponent``."""
-    return Fraction(1, 1 << exponent) if exponent >= 0 else Fraction(1 << -exponent)
-
-
 def stated_cells(certificate: Certificate, types: tuple[str, ...], first: Fraction) -> PricedCells:
     """``data["moments"]`` and ``data["prices"]``; `CertificateError` unless moments rise, from ``first`` or before."""
     moments = _integers(certificate, "moments")
-    unit = power(data_integer(certificate, "moment_exponent", -MAX_EXPONENT, MAX_EXPONENT))
+    unit = 1 / power_of_two(stated_exponent(certificate, "moment_exponent"))
     if not 1 < len(moments) <= MOST_CELLS + 1 or any(b <= a for a, b in pairwise(moments)) or moments[0] * unit > first:
         raise CertificateError("value", f"data.moments must rise from the first arrival on, 2 to {MOST_CELLS + 1}")
     named = certificate.data.get("prices")
@@ -82,7 +75,7 @@ def stated_cells(certificate: Certificate, types: tuple[str, ...], first: Fracti
             raise CertificateError(
                 "dual-feasibility", f"data.prices[{gpu!r}] must be {len(moments) - 1} integers >= 0, below 2**64"
             )
-    scale = power(data_integer(certificate, "price_exponent", -MAX_EXPONENT, MAX_EXPONENT))
+    scale = 1 / power_of_two(stated_exponent(certificate, "price_exponent"))
     prices = [[scale * named[gpu][k] for gpu in types] for k in range(len(moments) - 1)]
     return PricedCells([unit * moment for moment in moments], prices)
 
@@ -92,7 +85,7 @@ def stated_minima(certificate: Certificate, count: int) -> list[Fraction]:
     minima = _integers(certificate, "minima")
     if len(minima) != count:
         raise CertificateError("value", f"data.minima must be a list of {count} integers")
-    unit = power(data_integer(certificate, "minimum_exponent", -MAX_EXPONENT, MAX_EXPONENT))
+    unit = 1 / power_of_two(stated_exponent(certificate, "minimum_exponent"))
     return [unit * least for least in minima]
 
 
@@ -103,44 +96,38 @@ def _integers(certificate: Certificate, name: str) -> list[int]:
     return values
 
 
-def menus_of(certificate: Certificate, instance: Instance) -> tuple[ExactSpeeds, list[Menu], dict[str, Any]]:
-    """(speeds, the menu of every job, data of the certificate that were proved on the way) for the certificate's class."""
+def menus_of(certificate: Certificate, instance: Instance) -> tuple[MenuTwin, list[Menu]]:
+    """(what is proved of the instance, the menu of every job by rates) for the certificate's class."""
     if certificate.schedule_class == "gpu-sharing":
-        charges = charges_of(certificate, instance)
-        speeds, found = charges.speeds, []
-        for j, paces in enumerate(speeds.pace):
-            gang, menu = speeds.gang[j], list[Option]()
-            for t, pace in paces.items():
-                part = charges.beside[j][t]
-                menu += [(t, part / pace, gang * charges.of[j][t] * part)] if part > 0 else []
-                menu += [(t, 1 / pace, Fraction(gang))] if part < 1 else []
-            found.append(tuple(menu))
-        return speeds, found, charges.data
-    speeds = speeds_of(instance)
-    rows = zip(speeds.gang, speeds.pace, strict=True)
-    if certificate.schedule_class == "forking":
-        all_gpus = [Fraction(count) for count in speeds.capacity]
-        copies = [tuple((t, all_gpus[t] / (g * a), all_gpus[t]) for t, a in paces.items()) for g, paces in rows]
-        return speeds, copies, {}
-    menus: list[Menu] = [tuple((t, 1 / a, Fraction(g)) for t, a in paces.items()) for g, paces in rows]
-    known: dict[tuple[int, tuple[int, ...]], Menu] = {}
-    if certificate.schedule_class == ELASTIC:
-        for j, limits in proved_limits(instance).items():
-            key = id(limits), tuple(speeds.pace[j])
-            if key not in known:
-                known[key] = _widths(limits, list(speeds.pace[j]))
-            menus[j] = known[key]
-    return speeds, menus, {}
+        twin = SharedTwin(certificate, instance)
+        return twin, [_beside(twin, j) for j in range(instance.n)]
+    known: dict[int, Menu] = {}
+    exact = MenuTwin(certificate, instance)
+    for menu in exact.menu:
+        if id(menu) not in known:
+            types = sorted({t for t, _, _ in menu})
+            options = {t: [(1 / seconds, gpus) for type_, seconds, gpus in menu if type_ == t] for t in types}
+            known[id(menu)] = tuple((t, *option) for t in types for option in _useful(options[t]))
+    return exact, [known[id(menu)] for menu in exact.menu]
 
 
-def _widths(limits: list[tuple[int, Fraction]], types: list[int]) -> Menu:
-    # on GPUs that cost the same, only numbers of GPUs on the hull are ever the cheapest
-    rate = gpus = Fraction(0)
-    menu: list[Option] = []
-    for slope, more in _lower_hull([(rate, Fraction(r)) for r, rate in limits]):
-        rate, gpus = rate + more, gpus + slope * more
-        menu += [(t, rate, gpus) for t in types]
+def _beside(twin: SharedTwin, j: int) -> Menu:
+    # in full for its full speed, or its charge beside a partner
+    gang, menu = twin.speeds.gang[j], list[Option]()
+    for t, pace in twin.speeds.pace[j].items():
+        part = twin.beside[j][t]
+        menu += [(t, part / pace, gang * twin.charge[j][t] * part)] if part > 0 else []
+        menu += [(t, 1 / pace, Fraction(gang))] if part < 1 else []
     return tuple(menu)
+
+
+def _useful(options: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
+    # of (rate, GPUs) on GPUs that cost the same, only those on the hull are ever the cheapest
+    rate, gpus, found = Fraction(0), Fraction(0), []
+    for slope, more in _lower_hull(options):
+        rate, gpus = rate + more, gpus + slope * more
+        found.append((rate, gpus))
+    return found
 
 
 def require_little_work(cells: PricedCells, menus: list[Menu]) -> None:

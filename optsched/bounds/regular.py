@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
-
-Floats = npt.NDArray[np.float64]
 
 __all__ = ["ExactCost", "RegularCost", "exact_cost", "regular_cost"]
 

@@ -13,8 +13,9 @@ there.
 for all a, b of which two different jobs can be on a GPU of type t together, with any sub-batches (stretches s_a, s_b) that
 fit there. With prices omega_t >= 0 of the G_t GPUs of type t,
 
-    v_j = work_j n_j min_t omega_t c_jt a_jt,     U = sum_t G_t omega_t,     p_j = v_j / U.
+    v_j = work_j n_j min_t omega_t c_jt a_jt,     U = sum_t G_t omega_t,     p_j = v_j / U:
 
+the machine of `priced_machine` for menus with the options a_jt for n_j c_jt GPUs of type t.
 **Theorem.** Completion times of a schedule of the class are those of a preemptive schedule on one unit-speed machine with
 works p_j.
 **Proof.** Let x_j be the units of work that j does a second at some moment, on GPUs of types S, at the stretch s. On each of
@@ -25,10 +26,17 @@ second, and j pays at least (v_j / work_j) x_j. The machine that serves j with t
 over-committed and has served it for p_j seconds, at least, when its work is done. Preemption and migration are not excluded.
 
 c = 1 / S for all, S = max {1, max over pairs of 1 / xi_{a|b} + 1 / xi_{b|a}}, is the bound of the sheet below; xi >= 2
-everywhere gives S = 1 and the machine of `typed_machine`; xi = 1 doubles the GPUs. Other charges are better where kinds
+everywhere gives S = 1 and the machine of gangs; xi = 1 doubles the GPUs. Other charges are better where kinds
 differ: of a pair that goes well together one may pay in full if the other hardly pays, and jobs that share with nobody pay
 in full. As long as jobs are few every one is a class of its own, else those are one that nothing tells apart but gang,
 work and release; many kinds of memory are taken together by kind, at the smallest needs.
+
+**Prices over time** (`optsched.bounds.priced_time`) may also let a job pay n_j GPUs in full for its full speed: let x_jt
+be the largest speed (alone at its best: 1) at which j runs beside anybody on a GPU of type t. Options are then 1 / a_jt
+for n_j GPUs, and x_jt / a_jt for n_j c_jt x_jt of them. A GPU with one job is paid by nobody else, in full at most. Where
+it has two, each runs at a speed y <= x_jt and pays c_jt y, together at most 1: that is what charges are. What j pays
+rises with its speed and is convex, so that one that is slowed down on some GPUs pays, where it is alone, for no more than
+it holds; and parts of the two options do its work. The machine, which charges c_jt for every unit of work, cannot say so.
 
 Charges are multiples of ``2**-CHARGE_BITS``; floats of the physics (ratios, stretches, seconds) are taken as exact
 rationals. Memory counts as enough up to a part of 2**-30: what rounding lets pass must not refute a bound.
@@ -39,22 +47,24 @@ rationals. Memory counts as enough up to a part of 2**-30: what rounding lets pa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from optsched.bounds.certificate import GPU_SHARING_CLASSES
+from optsched.bounds.menus import Menus, Option, gang_menus
+from optsched.bounds.priced_machine import Priced, TypePrices, best_prices, machine_at
+from optsched.bounds.relaxation import Machines, Relaxation, Value, relaxation
 from optsched.bounds.shared_pairs import FEW, SharedPairs, shared_pairs
-from optsched.bounds.typed_machine import TypedJobs, TypePrices, best_prices, typed_jobs
+from optsched.bounds.shared_verifier import SharedTwin
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import sharing_rates
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 CHARGE_BITS = 30
 UNIT = 1 << CHARGE_BITS
@@ -63,28 +73,25 @@ _STEPS = (1.0, 0.5, 0.2, 0.05)  # of the way to a corner
 _EVALUATIONS, _EVALUATED_WORK = 150, 1_000_000  # of a search: at most the first, fewer for many jobs
 
 
-Value = Callable[["SharedMachineJobs", TypePrices], float]
-
-
 @dataclass(frozen=True, eq=False)
-class SharedMachineJobs(TypedJobs):
-    """`TypedJobs` in C classes: ``class_of`` i64[n], ``kind_class`` i64[K], ``charge`` f64[C, T]."""
+class SharedMenus(Menus):
+    """Gangs in C classes: ``class_of`` i64[n], ``kind_class`` i64[K], ``charge`` f64[C, T]; ``options`` are those alone."""
 
     class_of: Ints
     kind_class: Ints
     pairs: SharedPairs
     charge: Floats
 
-    @property
-    def width(self) -> Floats:
-        """``g c_t`` of every kind on every type, f64[K, T]."""
-        return self.gang[:, None] * self.charge[self.kind_class]
+    @cached_property
+    def gpus(self) -> Floats:
+        """GPUs that every option pays for at these charges, f64[O]."""
+        kind = np.repeat(np.arange(self.gang.size), np.diff(self.start))
+        return np.asarray(self.gang[kind] * self.charge[self.kind_class[kind], self.gpu_type], dtype=np.float64)
 
-    def unit_cost(self, kind: int, prices: TypePrices, own: int = 0) -> Fraction:
-        """``min_t a_t (own + g c_t omega_t)`` of a kind, exactly."""
-        gang, charge = int(self.gang[kind]), self.whole_charges[self.kind_class[kind]]
-        row = self.exact_pace[kind].items()
-        return min(seconds * (own + Fraction(gang * charge[t] * prices[t], UNIT)) for t, seconds in row)
+    @cached_property
+    def gpu_seconds(self) -> Floats:
+        """GPU-seconds a unit of work of every option at these charges, f64[O]."""
+        return self.pace * self.gpus
 
     @cached_property
     def whole_charges(self) -> list[list[int]]:
@@ -94,23 +101,52 @@ class SharedMachineJobs(TypedJobs):
     @cached_property
     def load(self) -> Floats:
         """GPU-seconds of every class at best, f64[C]."""
-        seconds = self.work * (self.gang * self.pace.min(axis=1, initial=np.inf))[self.kind]
+        seconds = self.work * (self.gang * self.least(self.pace))[self.kind]
         return np.bincount(self.class_of, weights=seconds, minlength=self.charge.shape[0]).astype(np.float64)
 
     @cached_property
-    def may(self) -> npt.NDArray[np.bool_]:
+    def may(self) -> Bools:
         """Which classes run on which types, bool[C, T]."""
         found = np.zeros(self.charge.shape, dtype=bool)
-        np.logical_or.at(found, self.kind_class, np.isfinite(self.pace))
+        found[np.repeat(self.kind_class, np.diff(self.start)), self.gpu_type] = True
         return found
 
-    def with_charge(self, charge: Floats) -> SharedMachineJobs:
+    def with_charge(self, charge: Floats) -> SharedMenus:
         """The same jobs at other charges."""
-        return replace(self, charge=charge)
+        other = replace(self, charge=charge)
+        kept = {name: value for name, value in self.__dict__.items() if name in ("start", "gpu_type", "pace", "may")}
+        other.__dict__.update(kept)  # cached: searches ask for many charges
+        return other
 
-    def rounded(self) -> SharedMachineJobs:
+    def rounded(self) -> SharedMenus:
         """The same jobs at charges that are multiples of 1 / UNIT and keep the inequalities exactly."""
         return self.with_charge(self.pairs.rounded(self.charge, UNIT) / UNIT)
+
+    def starts(self) -> list[SharedMenus]:
+        """Equal charges, and those that make the load largest."""
+        return [self] if self.pairs.plain else [self, charged_by_load(self, self.load)]
+
+    def charged(self) -> Menus:
+        """The menus at these charges, which were rounded, exactly."""
+        rows = zip(self.options, self.kind_class.tolist(), strict=True)
+        charge = self.whole_charges
+        options = [tuple((t, a, g * Fraction(charge[c][t], UNIT)) for t, a, g in menu) for menu, c in rows]
+        return self._plain(options)
+
+    def beside(self) -> Menus:
+        """What jobs pay, for their full speed or beside a partner, where they pay over time (above)."""
+        options = []
+        for menu, c in zip(self.options, self.kind_class.tolist(), strict=True):
+            row: list[Option] = []
+            for t, a, g in menu:
+                part = Fraction(float(self.pairs.fastest_beside[c, t]))
+                row += [(t, a / part, g * part * Fraction(self.whole_charges[c][t], UNIT))] if part > 0 else []
+                row += [(t, a, g)] if part < 1 else []
+            options.append(tuple(row))
+        return self._plain(options)
+
+    def _plain(self, options: list[tuple[Option, ...]]) -> Menus:
+        return Menus(self.types, self.capacity, self.gang, self.kind, self.work, self.release, options, adds=False)
 
     def data(self) -> dict[str, Any]:
         """What a certificate says of classes and charges."""
@@ -118,48 +154,78 @@ class SharedMachineJobs(TypedJobs):
         return {"classes": self.class_of.tolist(), "charges": charges}
 
 
-def shared_jobs(instance: Instance) -> SharedMachineJobs | None:
-    """The jobs at equal charges 1 / S; None where jobs share no GPUs by interference.
+Judge = Callable[[SharedMenus, TypePrices], float]
+
+
+def shared_menus(instance: Instance) -> SharedMenus:
+    """The jobs at equal charges 1 / S, where GPUs are shared by interference.
 
     O(n log n + C^2 T O) for O sub-batches; `InputError` where a profile or a bandwidth is missing.
     """
-    if instance.interference is None:
-        return None
-    typed, rates = typed_jobs(instance), sharing_rates(instance)
-    pairs = shared_pairs(instance, rates)
+    gangs, pairs = gang_menus(instance), shared_pairs(instance, sharing_rates(instance))
     # kinds once more: gang, paces, class
-    rows = np.column_stack([typed.kind, pairs.class_of])
-    kinds, kind = np.unique(rows, axis=0, return_inverse=True)
-    equal = np.repeat(1.0 / pairs.most_work()[None, :], pairs.classes, axis=0)
-    return SharedMachineJobs(
-        typed.types,
-        typed.capacity,
-        typed.pace[kinds[:, 0]],
-        typed.gang[kinds[:, 0]],
-        kind.reshape(-1).astype(np.int64),
-        typed.work,
-        typed.release,
-        pairs.class_of,
-        kinds[:, 1],
-        pairs,
-        equal,
+    kinds, kind = np.unique(np.column_stack([gangs.kind, pairs.class_of]), axis=0, return_inverse=True)
+    return SharedMenus(
+        gangs.types,
+        gangs.capacity,
+        gangs.gang[kinds[:, 0]],
+        kind.reshape(-1),
+        gangs.work,
+        gangs.release,
+        [gangs.options[k] for k in kinds[:, 0].tolist()],
+        adds=False,
+        class_of=pairs.class_of,
+        kind_class=kinds[:, 1],
+        pairs=pairs,
+        charge=np.repeat(1.0 / pairs.most_work()[None, :], pairs.classes, axis=0),
     )
 
 
-def charged_by_load(jobs: SharedMachineJobs, load: Floats) -> SharedMachineJobs:
+@dataclass(frozen=True, eq=False)
+class RelaxedSharing(Priced):
+    """Jobs that share GPUs, on machines by charges and prices."""
+
+    menus: SharedMenus
+
+    def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
+        """That of the best charges and prices found; then of better and better charges."""
+
+        def judged(menus: SharedMenus, prices: TypePrices) -> float:
+            return value(machine_at(menus, prices, self.alone, dict))
+
+        menus, prices = best_start(self.menus, judged)
+        for more in reversed(range(rounds)):
+            yield (machine_at(menus.charged(), prices, self.alone, menus.data),)
+            better = better_charges(menus, prices, judged) if more else menus
+            if np.array_equal(better.charge, menus.charge):
+                return
+            menus = better
+
+    def ways(self) -> list[tuple[Menus, dict[str, Any]]]:
+        """The menus at a few charges."""
+        return [(each.charged(), each.data()) for each in (some.rounded() for some in self.menus.starts())]
+
+
+def sharing(instance: Instance, schedule_class: str) -> RelaxedSharing | None:
+    """The relaxation of an instance; None where jobs share no GPUs by interference."""
+    if instance.interference is None:
+        return None
+    return RelaxedSharing(instance, seconds_alone(instance), shared_menus(instance))
+
+
+def charged_by_load(jobs: SharedMenus, load: Floats) -> SharedMenus:
     """Charges with the largest ``sum load_k c_kt`` on every type, ``load`` f64[C] >= 0."""
     return jobs.with_charge(jobs.pairs.best_charges(np.where(jobs.may, load[:, None], 0.0)))
 
 
-def best_start(jobs: SharedMachineJobs, value: Value) -> tuple[SharedMachineJobs, TypePrices]:
+def best_start(jobs: SharedMenus, value: Judge) -> tuple[SharedMenus, TypePrices]:
     """(charges, prices) with a large ``value``: equal charges or those that make the load largest; prices by a search."""
-    starts = [jobs] if jobs.pairs.plain else [jobs, charged_by_load(jobs, jobs.load)]
     plain = (1,) * len(jobs.types)
-    best = max(starts, key=lambda each: value(each, plain))
-    return best.rounded(), best_prices(best, lambda some: value(best, some))
+    best = max(jobs.starts(), key=lambda each: value(each, plain)).rounded()
+    return best, best_prices(best, lambda some: value(best, some))
 
 
-def better_charges(jobs: SharedMachineJobs, prices: TypePrices, value: Value) -> SharedMachineJobs:
+def better_charges(jobs: SharedMenus, prices: TypePrices, value: Judge) -> SharedMenus:
     """Charges with a larger ``value``: some steps towards the corner to which it rises fastest (Frank and Wolfe).
 
     Any charges give a bound, the search only decides how good it is. Deterministic.
@@ -181,7 +247,7 @@ def better_charges(jobs: SharedMachineJobs, prices: TypePrices, value: Value) ->
     return best.rounded()
 
 
-def _slopes(jobs: SharedMachineJobs, reached: float, value: Callable[[SharedMachineJobs], float]) -> Floats:
+def _slopes(jobs: SharedMenus, reached: float, value: Callable[[SharedMenus], float]) -> Floats:
     # by how much the value rises with the charges of one class, f64[C]
     slopes = np.zeros(jobs.pairs.classes)
     for k in range(slopes.size):
@@ -191,3 +257,16 @@ def _slopes(jobs: SharedMachineJobs, reached: float, value: Callable[[SharedMach
         level = float(jobs.charge[k].max())
         slopes[k] = max(fallen, 0.0) / level if level > 0 and math.isfinite(fallen) else 0.0
     return slopes
+
+
+relaxation(
+    Relaxation(
+        name="shared",
+        classes=GPU_SHARING_CLASSES,
+        find=sharing,
+        twin=SharedTwin,
+        text="gangs that share GPUs at their best charges",
+        names={"mean-busy-time": {}, "volume": {}, "alone": {}},
+        menus=True,
+    )
+)

@@ -17,13 +17,11 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.gpu_sharing import SharingRates
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Options = tuple[tuple[float, float], ...]
 
 FEW = 16  # jobs that are each a class of its own

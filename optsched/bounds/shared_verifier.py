@@ -13,9 +13,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text
-from optsched.bounds.typed_verifier import ExactSpeeds, speeds_of, stated_prices
-from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times
+from optsched.bounds.certificate import Certificate, CertificateError
+from optsched.bounds.menu_verifier import ExactSpeeds, Menu, MenuTwin
 from optsched.problem.instance import Instance
 from optsched.speeds.gpu_sharing import sharing_rates
 
@@ -26,22 +25,33 @@ ROOM = 1 + Fraction(
 )  # memory that the referee lets pass (RELATIVE of `optsched.check.feasibility`), and more
 
 
-@dataclass(frozen=True)
-class Charges:
-    """Proved charges: ``of[j]`` type to c_jt, ``data`` as certificates state them.
+class SharedTwin(MenuTwin):
+    """``charge[j]``: type to c_jt, proved: no two jobs on a GPU can be paid too little.
 
     ``beside[j]``: type to the largest speed (alone: 1) at which j runs beside another job on a GPU; 0: it never is.
     """
 
-    speeds: ExactSpeeds
-    of: list[dict[int, Fraction]]
-    beside: list[dict[int, Fraction]]
-    data: dict[str, Any]
-
-    def unit_cost(self, j: int, prices: list[int], own: int = 0) -> Fraction:
-        """The least that a unit of work of j costs on one type."""
-        gang, paces = self.speeds.gang[j], self.speeds.pace[j]
-        return min(paces[t] * (own + gang * charge * prices[t]) for t, charge in self.of[j].items())
+    def _menus(self) -> list[Menu]:
+        certificate, instance, speeds = self.certificate, self.instance, self.speeds
+        if instance.interference is None:
+            raise CertificateError("kind", f"{certificate.kind} is no bound for this instance: it has no interference")
+        class_of, charges = _stated(certificate, instance, speeds)
+        classes = _read_classes(instance, speeds, class_of)
+        fastest = [_try_pairs(instance, classes, t, charges[name]) for t, name in enumerate(speeds.types)]
+        whole = [charges[name] for name in speeds.types]
+        self.stated = {name: certificate.data[name] for name in ("classes", "charges")}
+        self.charge = [
+            {t: Fraction(whole[t][c], CHARGE_UNIT) for t in paces}
+            for paces, c in zip(speeds.pace, class_of, strict=True)
+        ]
+        self.beside = [{t: fastest[t][c] for t in paces} for paces, c in zip(speeds.pace, class_of, strict=True)]
+        known, menus = dict[Any, Menu](), []
+        for gang, paces, c, charge in zip(speeds.gang, speeds.pace, class_of, self.charge, strict=True):
+            key = gang, id(paces), c
+            if key not in known:
+                known[key] = tuple((t, a, gang * charge[t]) for t, a in paces.items())
+            menus.append(known[key])
+        return menus
 
 
 @dataclass
@@ -50,43 +60,6 @@ class _Class:
     jobs: int
     node_groups: set[int]
     needs: set[tuple[Fraction, Fraction]]  # memory, stretch
-
-
-def charges_of(certificate: Certificate, instance: Instance) -> Charges:
-    """The charges that a certificate names; `CertificateError` unless no two jobs on a GPU can be paid too little."""
-    if instance.interference is None:
-        raise CertificateError("kind", f"{certificate.kind} is no bound for this instance: it has no interference")
-    speeds = speeds_of(instance)
-    class_of, charges = _stated(certificate, instance, speeds)
-    classes = _read_classes(instance, speeds, class_of)
-    fastest = [_try_pairs(instance, classes, t, charges[name]) for t, name in enumerate(speeds.types)]
-    of = [
-        {t: Fraction(charges[speeds.types[t]][c], CHARGE_UNIT) for t in speeds.pace[j]} for j, c in enumerate(class_of)
-    ]
-    beside = [{t: fastest[t][c] for t in speeds.pace[j]} for j, c in enumerate(class_of)]
-    return Charges(speeds, of, beside, {name: certificate.data[name] for name in ("classes", "charges")})
-
-
-def shared_machine_of(certificate: Certificate, charges: Charges, times: Times) -> tuple[Machine, dict[str, Any]]:
-    """(the machine that prices, charges and the grid of a certificate give, its data as certificates state them)."""
-    speeds = charges.speeds
-    prices = stated_prices(certificate, speeds)
-    exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)
-    capacity = sum(price * count for price, count in zip(prices, speeds.capacity, strict=True))
-    if capacity == 0:
-        raise CertificateError("dual-feasibility", "data.prices are all 0")
-    scale = Fraction(2) ** exponent
-    release = [math.floor(Fraction(r, times.per_second) * scale) * capacity for r in times.release]
-    known: dict[tuple[Any, ...], Fraction] = {}
-    work = []
-    for j, amount in enumerate(speeds.work):
-        key = (speeds.gang[j], *speeds.pace[j].items(), *charges.of[j].items())
-        if key not in known:
-            known[key] = charges.unit_cost(j, prices) * scale
-        work.append(math.floor(amount * known[key]))
-    machine = Machine(0, capacity, exponent, release, work)
-    data = {"prices": certificate.data["prices"], "capacity": capacity}
-    return machine, {**data, "grid_exponent": exponent, "tick": ratio_text(machine.tick), **charges.data}
 
 
 def _stated(

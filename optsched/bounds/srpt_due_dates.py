@@ -1,12 +1,14 @@
 """SRPT completions against due dates in order: a bound on total tardiness that no assignment of names can beat.
 
-**Problem**: P | r_j, size_j, pmtn | sum w_j max(C_j - d_j, 0); weights in layers (`optsched.bounds.weight_levels`).
-**Bound**: on the fast machine (`optsched.bounds.gang_machine`) the k-th completion of SRPT, C_[k], is the earliest possible
-k-th completion, for every k at once; so jobs with a due date have ``sum T_j >= sum_k max(0, C_[k] - d_[k])`` with the due
-dates in ascending order. Jobs set aside, and weight above the levels, cost at least max(0, r_j + p_j - d_j) a unit.
+**Problem**: sum w_j max(C_j - d_j, 0) on the machine of a relaxation (`optsched.bounds.relaxation`); weights in layers
+(`optsched.bounds.weight_levels`).
+**Bound**: on the fast machine the k-th completion of SRPT, C_[k], is the earliest possible k-th completion, for every k
+at once; so jobs with a due date have ``sum T_j >= sum_k max(0, C_[k] - d_[k])`` with the due dates, less what follows the
+work on the machine (its tail), in ascending order. Jobs set aside, and weight above the levels, cost at least max(0, r_j
++ e_j - d_j) a unit.
 **Proof**: of all ways to assign the completion times to the due dates the one in order has the least total tardiness
 (exchange argument), and the terms are nondecreasing in C_[k]. On the grid due dates are rounded **up**, which
-only lowers them.
+only lowers them; those after the machine's last possible completion are moved down to it, which changes nothing.
 **Complexity** O(n log n), a run per level.
 **Reference**: Chu, A branch-and-bound algorithm to minimize total tardiness with different release dates, Naval Research
 Logistics 39 (1992), 265-283.
@@ -14,58 +16,82 @@ Logistics 39 (1992), 265-283.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from optsched.bounds.best_bound import best_over_machines, lower_bound
-from optsched.bounds.certificate import Certificate, ratio_text, register_kind, require_same
+from optsched.bounds.certificate import Certificate, Proof, ratio_text, rounded_down
 from optsched.bounds.fast_machine import srpt_completions
-from optsched.bounds.gang_machine import GangMachine
-from optsched.bounds.grid import on_grid_with_dues
-from optsched.bounds.sum_costs import TARDINESS, sum_costs
-from optsched.bounds.verifier import machine_of, srpt, times_of
+from optsched.bounds.grid import GridJobs, due_ticks
+from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
+from optsched.bounds.sum_costs import TARDINESS, SumCosts, two_sum
+from optsched.bounds.verifier import Machine, Times, Twin, srpt
 from optsched.bounds.weight_levels import levels_of, reduced, stated_levels, steps
 from optsched.bounds.wide_integers import sum_words, total
-from optsched.problem.instance import Instance
-
-KIND = "srpt-due-dates"
+from optsched.problem.arrays import Floats
 
 
-@lower_bound(KIND, objectives=TARDINESS, statement="SRPT completions against the due dates in order")
-def build(instance: Instance, objective: str, schedule_class: str) -> Certificate:
-    """The certificate with the best threshold; data: machine, grid, levels of weight."""
-    costs = sum_costs(instance, objective)
+def build(relaxed: Relaxed, objective: str) -> Proof | None:
+    """The proof on the best machine; data: machine, grid, levels of weight."""
+    costs = relaxed.costs(objective)
     levels = levels_of(costs.weight)
-    texts = [ratio_text(Fraction(level)) for level in levels]
+    texts, proofs = [ratio_text(Fraction(level)) for level in levels], []
 
-    def prove(machine: GangMachine) -> tuple[Fraction, dict[str, Any]]:
-        jobs, due = on_grid_with_dues(costs.release, costs.duration, costs.counted, machine)
-        weight = np.where(jobs.work > 0, reduced(costs.weight, levels), 0.0)
-        value = costs.alone(costs.weight) - costs.alone(weight)
-        for level, height in steps(levels):
-            chosen = weight >= level
-            late = srpt_completions(jobs.release[chosen], jobs.work[chosen]) - np.sort(due[chosen])
-            value += height * jobs.tick * total(sum_words(np.maximum(late, 0)))
-        return value, {**jobs.data(), "levels": texts}
+    def rough(machine: FastMachine) -> float:
+        due = due_dates(costs.counted, machine)
+        return float(_value(costs, machine.rough_grid(due), due, levels))
 
-    return best_over_machines(instance, objective, schedule_class, KIND, prove)
+    for (machine,) in relaxed.machines(rough):
+        due = due_dates(costs.counted, machine)
+        grid = machine.grid(due)
+        proofs.append((_value(costs, grid, due, levels), {**machine.data(grid), "levels": texts}))
+    return max(proofs, key=lambda proof: proof[0], default=None)
 
 
-@register_kind(KIND, objectives=TARDINESS)
-def verify(certificate: Certificate, instance: Instance) -> None:
-    """Start from max(0, r_j + p_j - d_j) for all; count what the matching adds, level by level."""
-    times = times_of(instance, certificate.objective)
-    machine = machine_of(certificate, instance, times)
+def due_dates(due: Floats, machine: FastMachine) -> Floats:
+    """Less the tails, rounded up; none after the machine's last possible completion. f64[n]."""
+    if machine.tail is not None:
+        less, error = two_sum(due, -machine.tail)
+        due = np.where(error > 0, np.nextafter(less, math.inf), less)
+    busy = float(np.sum(machine.width * machine.seconds)) / machine.capacity
+    return np.minimum(due, np.ceil((float(machine.release.max(initial=0.0)) + busy) * (1 + 1e-9)))
+
+
+def _value(costs: SumCosts, grid: GridJobs, due: Floats, levels: list[float]) -> Fraction:
+    weight = np.where(grid.work > 0, reduced(costs.weight, levels), 0.0)
+    value, ticks = costs.alone(costs.weight) - costs.alone(weight), due_ticks(due, grid)
+    for level, height in steps(levels):
+        chosen = weight >= level
+        late = srpt_completions(grid.release[chosen], grid.work[chosen]) - np.sort(ticks[chosen])
+        value += height * grid.tick * total(sum_words(np.maximum(late, 0)))
+    return value
+
+
+def verify(twin: Twin, certificate: Certificate) -> Proof:
+    """Start from max(0, r_j + e_j - d_j) for all; count what the matching adds, level by level."""
+    times = twin.times()
+    machine = twin.machine(certificate, times)
     levels = stated_levels(certificate)
     value = times.cost_alone()
     for level, below in zip(levels, [Fraction(0), *levels], strict=False):
         jobs = [j for j in times.with_weight(level) if machine.work[j] > 0]
         done = srpt((machine.release[j], machine.work[j]) for j in jobs)
-        dues = sorted(machine.ceil_ticks(times.counted[j] or 0, times.per_second) for j in jobs)
+        dues = sorted(_due(times, machine, j) for j in jobs)
         late = sum(max(0, end - due) for end, due in zip(done, dues, strict=True))
         never = sum(times.alone(j) for j in jobs)
         value += (level - below) * (late * machine.tick - Fraction(never, times.per_second))
-    data = {**machine.data(), "levels": [ratio_text(level) for level in levels]}
-    require_same(certificate, value, data)
+    return value, {**machine.data(), "levels": [ratio_text(level) for level in levels]}
+
+
+def _due(times: Times, machine: Machine, j: int) -> int:
+    """The due date of a job in ticks, rounded up to the grid; less its tail, rounded up to a float64."""
+    due = Fraction(times.counted[j] or 0, times.per_second)
+    if machine.tail is not None:
+        due = Fraction(-rounded_down(machine.tail[j] - due))
+    return math.ceil(due * machine.scale) * machine.capacity
+
+
+theorem(
+    Theorem("due-dates", TARDINESS, "SRPT completions against the due dates in order on one machine", build, verify)
+)

@@ -12,20 +12,19 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.certificate import ratio_text
 from optsched.bounds.exact_dot import exact_dot
 from optsched.errors import InputError
+from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 COMPLETION = ("total_completion_time", "total_weighted_completion_time")
 FLOW = ("total_flow_time", "total_weighted_flow_time")
 TARDINESS = ("total_weighted_tardiness",)
+SUMS = (*COMPLETION, *FLOW, *TARDINESS)
+MAKESPAN, UTILITY = "makespan", "total_utility"
 _UNWEIGHTED = ("total_completion_time", "total_flow_time")
 
 

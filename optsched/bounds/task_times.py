@@ -37,27 +37,23 @@ smaller by it), and are exact rationals afterwards. The engine adds up floats: a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from optsched.bounds.certificate import Certificate, ratio_text, rounded_down
-from optsched.bounds.gang_machine import GangMachine
-from optsched.bounds.grid import GridJobs, on_grid
-from optsched.bounds.sum_costs import SumCosts, costs_with
+from optsched.bounds.certificate import TASK_SHARING_CLASSES, rounded_down
+from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
+from optsched.bounds.sum_costs import SUMS
+from optsched.bounds.task_verifier import TaskTwin
 from optsched.errors import InputError
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.job_table import LONGEST
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-TASK_SHARING = "task-sharing"
 GPUS, LINKS = "gpus", "links"
 
 
@@ -78,13 +74,16 @@ class Resource:
     reach: Floats
 
     @property
-    def used(self) -> npt.NDArray[np.bool_]:
+    def used(self) -> Bools:
         """Which jobs take something of it, bool[n]."""
         return (self.width > 0) & (self.seconds > 0)
 
-    def grid(self) -> GridJobs:
-        """The jobs of the machine that relaxes it, in ticks."""
-        return on_grid(self.release, self.seconds, GangMachine(0, self.capacity, np.where(self.used, self.width, 0)))
+    def machine(self) -> FastMachine:
+        """The machine that relaxes it."""
+        width, stated = np.where(self.used, self.width, 0), {"resource": self.name}
+        return FastMachine(
+            self.release, self.seconds, width, self.capacity, stated.copy, reach=self.reach, tail=self.tail
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +93,6 @@ class TaskTimes:
     path: Floats
     gpus: Resource
     links: Resource
-
-    def costs(self, instance: Instance, objective: str) -> SumCosts:
-        """The costs of a sum objective, a job's path in place of its duration."""
-        return costs_with(instance, objective, self.path)
-
-    def resource(self, name: str) -> Resource:
-        """One of `GPUS`, `LINKS`."""
-        return self.gpus if name == GPUS else self.links
 
 
 def task_times(instance: Instance) -> TaskTimes:
@@ -170,26 +161,54 @@ def _check(instance: Instance, path: Floats) -> None:
         )
 
 
-def machine_data(resource: str, grid: GridJobs) -> dict[str, Any]:
-    """What a certificate says of the machine of a resource, and of its grid."""
-    return {
-        "resource": resource,
-        "capacity": grid.capacity,
-        "grid_exponent": grid.exponent,
-        "tick": ratio_text(grid.tick),
-    }
+@dataclass(frozen=True, eq=False)
+class Tasks(Relaxed):
+    """Jobs with tasks, on the machines of some resources."""
+
+    resources: tuple[Resource, ...]
+
+    def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
+        """All of them, side by side; none where nobody takes anything of any."""
+        if any(resource.used.any() for resource in self.resources):
+            yield tuple(resource.machine() for resource in self.resources)
 
 
-Prove = Callable[[TaskTimes], tuple[Fraction, dict[str, Any]] | None]
-
-
-def task_certificate(
-    instance: Instance, objective: str, schedule_class: str, kind: str, prove: Prove
-) -> Certificate | None:
-    """The certificate of what ``prove`` gives, (value, data); None where it gives None, or jobs have no tasks."""
-    if not instance.at_task_level or schedule_class != TASK_SHARING:
+def tasks(names: tuple[str, ...], instance: Instance, schedule_class: str) -> Tasks | None:
+    """The relaxation of an instance on the resources named; None where jobs have no tasks."""
+    if not instance.at_task_level:
         return None
-    proof = prove(task_times(instance))
-    if proof is None:
-        return None
-    return Certificate(instance.digest, objective, schedule_class, kind, *proof)
+    times = task_times(instance)
+    return Tasks(instance, times.path, tuple(each for each in (times.gpus, times.links) if each.name in names))
+
+
+relaxation(
+    Relaxation(
+        name="task",
+        classes=TASK_SHARING_CLASSES,
+        find=partial(tasks, (GPUS,)),
+        twin=TaskTwin,
+        text="tasks on all GPUs",
+        # tasks and transfers share one mixture; what is left of them from a moment on is `task_volume`
+        names={"mean-busy-time": {"task-busy-time": SUMS}, "alone": "task-path", "busy-time": {}, "volume": {}},
+    )
+)
+relaxation(
+    Relaxation(
+        name="link",
+        classes=TASK_SHARING_CLASSES,
+        find=partial(tasks, (LINKS,)),
+        twin=TaskTwin,
+        text="transfers on all network interfaces, of gangs that must span nodes",
+        names={"mean-busy-time": {"link-busy-time": SUMS}, "alone": {}, "busy-time": {}, "volume": {}},
+    )
+)
+relaxation(
+    Relaxation(
+        name="split-task",
+        classes=TASK_SHARING_CLASSES,
+        find=partial(tasks, (GPUS, LINKS)),
+        twin=TaskTwin,
+        text="tasks on all GPUs, and transfers on all network interfaces",
+        only=("busy-time",),
+    )
+)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from optsched.bounds.certificate import Certificate, CertificateError, data_integer, ratio_text, rounded_down
-from optsched.bounds.verifier import MAX_EXPONENT, Machine, Times, times_of
+from optsched.bounds.certificate import Certificate, CertificateError, rounded_down
+from optsched.bounds.verifier import Machine, Times, Twin, stated_exponent
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 
@@ -50,9 +49,25 @@ class Needs:
     capacity: dict[str, int]
     jobs: dict[str, list[Need]]
 
-    def times(self, instance: Instance, objective: str) -> Times:
-        """The data of a sum objective."""
-        return times_of(instance, objective, [float(seconds) for seconds in self.path])
+
+class TaskTwin(Twin):
+    """The needs of all jobs; ``seconds``: their paths."""
+
+    several = True
+
+    def __init__(self, certificate: Certificate, instance: Instance) -> None:
+        super().__init__(certificate, instance)
+        self.needs = needs_of(instance)
+        self.seconds = [float(seconds) for seconds in self.needs.path]
+
+    def machine(self, certificate: Certificate, times: Times) -> Machine:
+        """The machine of the resource and on the grid that the certificate names."""
+        resource, exponent = stated_resource(certificate), stated_exponent(certificate)
+        capacity, jobs, scale = self.needs.capacity[resource], self.needs.jobs[resource], Fraction(2) ** exponent
+        release = [capacity * math.floor(need.release * scale) for need in jobs]
+        work = [0 if need.none else need.width * math.floor(need.seconds * scale) for need in jobs]
+        tail, reach = [need.tail for need in jobs], [need.reach for need in jobs]
+        return Machine(capacity, exponent, release, work, {"resource": resource}, tail, reach)
 
 
 def needs_of(instance: Instance) -> Needs:
@@ -117,16 +132,3 @@ def stated_resource(certificate: Certificate) -> str:
     if name not in RESOURCES:
         raise CertificateError("value", f"data.resource must be one of {', '.join(RESOURCES)}, not {str(name)[:80]!r}")
     return str(name)
-
-
-def machine_of_needs(certificate: Certificate, needs: Needs) -> tuple[Machine, dict[str, Any]]:
-    """(the machine of the resource and on the grid that the certificate names, its data as certificates state them)."""
-    resource = stated_resource(certificate)
-    exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)
-    capacity, scale = needs.capacity[resource], Fraction(2) ** exponent
-    jobs = needs.jobs[resource]
-    release = [capacity * math.floor(need.release * scale) for need in jobs]
-    work = [0 if need.none else need.width * math.floor(need.seconds * scale) for need in jobs]
-    machine = Machine(0, capacity, exponent, release, work)
-    data = {"resource": resource, "capacity": capacity, "grid_exponent": exponent, "tick": ratio_text(machine.tick)}
-    return machine, data

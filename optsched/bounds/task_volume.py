@@ -30,12 +30,13 @@ from optsched.bounds.certificate import (
     require_same,
 )
 from optsched.bounds.exact_dot import exact_dot
-from optsched.bounds.task_times import Resource, TaskTimes, task_certificate
+from optsched.bounds.sum_costs import MAKESPAN
+from optsched.bounds.task_times import Resource, task_times
 from optsched.bounds.task_verifier import needs_of, stated_resource
 from optsched.problem.instance import Instance
 
 KIND = "task-volume"
-OBJECTIVES = ("makespan",)
+OBJECTIVES = (MAKESPAN,)
 
 
 @lower_bound(
@@ -46,12 +47,13 @@ OBJECTIVES = ("makespan",)
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
     """The better of the two resources; None where nobody computes or sends. Data: resource, least release, least tail."""
-
-    def prove(times: TaskTimes) -> tuple[Fraction, dict[str, Any]] | None:
-        proofs = [_best(resource) for resource in (times.gpus, times.links) if resource.used.any()]
-        return max(proofs, key=lambda proof: proof[0]) if proofs else None
-
-    return task_certificate(instance, objective, schedule_class, KIND, prove)
+    if not instance.at_task_level:
+        return None
+    times = task_times(instance)
+    proofs = [_best(resource) for resource in (times.gpus, times.links) if resource.used.any()]
+    if not proofs:
+        return None
+    return Certificate(instance.digest, objective, schedule_class, KIND, *max(proofs, key=lambda proof: proof[0]))
 
 
 def _best(resource: Resource) -> tuple[Fraction, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The verifiers' side: the fast machine run again in plain Python integers, apart from the compiled bounds.
 
-Nothing is shared with `fast_machine`, `grid`, `gang_machine` (their docstrings tell the theorems) or `exact_sum`.
+Nothing is shared with `fast_machine`, `grid`, `relaxation` (their docstrings tell the theorems) or `exact_dot`.
 Python integers do not overflow, so ticks are counted from 0 and no limbs are needed. O(n log n), some seconds
 for 100,000 jobs.
 """
@@ -8,7 +8,7 @@ for 100,000 jobs.
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +16,6 @@ from functools import cmp_to_key
 from typing import Any
 
 from optsched.bounds.certificate import Certificate, data_integer, ratio_text
-from optsched.bounds.gang_machine import FILL_LIMIT
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
@@ -66,12 +65,12 @@ class Times:
         ]
 
 
-def times_of(instance: Instance, objective: str, seconds: list[float] | None = None) -> Times:
+def times_of(instance: Instance, objective: str, seconds: Sequence[float] | None = None) -> Times:
     """The data of a sum objective, read from its name; see `optsched.bounds.sum_costs` for what they mean.
 
     ``seconds``: the least time that every job takes; None: its gang's, alone.
     """
-    release, duration = instance.arrival.tolist(), seconds or seconds_alone(instance).tolist()
+    release, duration = instance.arrival.tolist(), list(seconds or seconds_alone(instance).tolist())
     due: list[float | None] = [None if x == float("inf") else x for x in instance.due.tolist()]
     weight = instance.weight.tolist() if "weighted" in objective else [1.0] * instance.n
     count_from: list[float | None] = [0.0] * instance.n
@@ -100,66 +99,67 @@ def floor_to_grid(value: int, per_second: int, exponent: int) -> int:
 
 @dataclass(frozen=True)
 class Machine:
-    """Jobs of the fast machine in ticks of ``tick`` seconds; jobs with no work there stand aside."""
+    """Jobs of the fast machine in ticks of ``tick`` seconds; jobs with no work there stand aside.
 
-    threshold: int
+    ``stated``: what a certificate says of it beside capacity and grid. A job completes ``tail`` or more after the end of its
+    work (None: 0), and ``reach / 2`` or more after the mean moment (None: what it takes alone), in seconds.
+    """
+
     capacity: int
     exponent: int
     release: list[int]
     work: list[int]
+    stated: dict[str, Any]
+    tail: list[Fraction] | None = None
+    reach: list[Fraction] | None = None
+
+    @property
+    def scale(self) -> Fraction:
+        """Steps of the grid a second."""
+        return power_of_two(self.exponent)
 
     @property
     def tick(self) -> Fraction:
         """Seconds of one tick."""
-        scale = Fraction(2**self.exponent) if self.exponent >= 0 else Fraction(1, 2**-self.exponent)
-        return 1 / (scale * self.capacity)
-
-    def ceil_ticks(self, value: int, per_second: int) -> int:
-        """The moment value / per_second in ticks, rounded up to the grid."""
-        return -floor_to_grid(-value, per_second, self.exponent) * self.capacity
+        return 1 / (self.scale * self.capacity)
 
     def data(self) -> dict[str, Any]:
         """What a certificate says of the machine."""
-        return {
-            "threshold": self.threshold,
-            "capacity": self.capacity,
-            "grid_exponent": self.exponent,
-            "tick": ratio_text(self.tick),
-        }
+        grid = {"capacity": self.capacity, "grid_exponent": self.exponent, "tick": ratio_text(self.tick)}
+        return {**self.stated, **grid}
 
 
-def machine_of(certificate: Certificate, instance: Instance, times: Times) -> Machine:
-    """The machine that a certificate's data name (``threshold``, ``grid_exponent``), built from the instance.
+class Twin(ABC):
+    """The verifier's side of a relaxation for one certificate and its instance (`optsched.bounds.relaxation`).
 
-    The widths are proved on the way: a threshold out of range gives none that are dual feasible.
+    ``seconds``: what every job takes alone (None: `optsched.speeds.duration.seconds_alone`). ``words``: are there proofs in
+    machine words (`optsched.bounds.word_verifier`)? ``several``: data of machines stand in a list ``resources``. ``old``:
+    certificates of before need not state multipliers.
     """
-    total = instance.cluster.gpus
-    threshold = data_integer(certificate, "threshold", 1, (total + 1) // 2, "dual-feasibility")
-    exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)
-    gangs = instance.gpus.tolist()
-    middle = [g for g in gangs if threshold <= g <= total - threshold]
-    capacity = fill(middle, total) if middle else 1
-    wide = total - threshold
-    width = [0 if g <= wide and g < threshold else capacity if g > wide else g for g in gangs]
-    release = [capacity * floor_to_grid(r, times.per_second, exponent) for r in times.release]
-    work = [u * floor_to_grid(d, times.per_second, exponent) for u, d in zip(width, times.duration, strict=True)]
-    return Machine(threshold, capacity, exponent, release, work)
+
+    words = several = old = False
+    seconds: Sequence[float] | None = None
+
+    def __init__(self, certificate: Certificate, instance: Instance) -> None:
+        self.certificate, self.instance = certificate, instance
+
+    def times(self) -> Times:
+        """Exact data of the objective, which is a sum, or of completion times."""
+        return times_of(self.instance, self.certificate.objective, self.seconds)
+
+    @abstractmethod
+    def machine(self, certificate: Certificate, times: Times) -> Machine:
+        """The machine that the certificate's data name, or `CertificateError`."""
 
 
-def fill(gangs: Iterable[int], total: int) -> int:
-    """The most GPUs, at most ``total``, that a set of the gangs fills; ``total`` itself where that is not looked for."""
-    if total > FILL_LIMIT:
-        return total
-    reached = [True] + [False] * total
-    for size, count in Counter(gangs).items():
-        used = [0] * (total + 1)
-        for level in range(size, total + 1):
-            if not reached[level] and reached[level - size] and used[level - size] < count:
-                reached[level] = True
-                used[level] = used[level - size] + 1
-        if reached[total]:
-            return total
-    return max(level for level, is_reached in enumerate(reached) if is_reached)
+def stated_exponent(certificate: Certificate, name: str = "grid_exponent") -> int:
+    """``data[name]``, the exponent of a grid."""
+    return data_integer(certificate, name, -MAX_EXPONENT, MAX_EXPONENT)
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """``2**exponent``."""
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 def srpt(jobs: Iterable[tuple[int, int]]) -> list[int]:

@@ -11,11 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.certificate import Certificate, CertificateError, parse_ratio
-
-Floats = npt.NDArray[np.float64]
+from optsched.problem.arrays import Floats
 
 MAX_LEVELS = 4  # a run of the fast machine each
 

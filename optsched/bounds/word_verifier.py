@@ -23,17 +23,16 @@ from functools import cmp_to_key
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS
-from optsched.bounds.certificate import Certificate, data_integer, ratio_text
-from optsched.bounds.verifier import MAX_EXPONENT, Machine, fill
+from optsched.bounds.certificate import Certificate, Proof, ratio_text
+from optsched.bounds.gang_verifier import stated_widths
+from optsched.bounds.verifier import Machine, Twin, stated_exponent
 from optsched.compiled import njit
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Parts = tuple[Ints, Ints, Ints]  # of 31 bits, highest first
 
 FEW = 20_000  # jobs: up to so many Python integers are fast enough
@@ -47,16 +46,15 @@ class Overflow(ArithmeticError):
     """A number does not fit: Python integers have to do it."""
 
 
-Proved = tuple[Fraction, dict[str, Any]]  # value and data
-Prover = Callable[[Certificate, Instance], Proved]
+Prover = Callable[[Twin, Certificate], Proof]
 
 
-def in_words_or_integers(words: Prover, integers: Prover, certificate: Certificate, instance: Instance) -> Proved:
-    """What ``words`` proves, or ``integers`` where that overflows: the same."""
+def in_words_or_integers(words: Prover, integers: Prover, twin: Twin, certificate: Certificate) -> Proof:
+    """What ``words`` proves of gangs, or ``integers`` where that overflows and of others: the same."""
     try:
-        return words(certificate, instance)
+        return words(twin, certificate)
     except Overflow:
-        return integers(certificate, instance)
+        return integers(twin, certificate)
 
 
 # --- exact sums ----------------------------------------------------------------------------------------------------------
@@ -137,9 +135,11 @@ class WordTimes:
         return float_dot(weight, self.duration) + (0 if self.flow else float_dot(weight, self.release))
 
 
-def word_times(instance: Instance, objective: str) -> WordTimes:
-    """The columns of an objective; `Overflow` for few jobs, other objectives, and times before 0."""
-    if instance.n <= FEW or objective.endswith("tardiness") or float(instance.arrival.min()) < 0:
+def word_times(twin: Twin, objective: str) -> WordTimes:
+    """The columns of an objective; `Overflow` for few jobs, other relaxations and objectives, and times before 0."""
+    instance = twin.instance
+    few = instance.n <= FEW or objective.endswith("tardiness")
+    if few or not twin.words or float(instance.arrival.min()) < 0:
         raise Overflow
     weight = instance.weight if "weighted" in objective else np.ones(instance.n)
     return WordTimes(instance.arrival, seconds_alone(instance), weight, "flow" in objective)
@@ -155,18 +155,12 @@ class WordMachine:
 
 
 def word_machine_of(certificate: Certificate, instance: Instance, times: WordTimes) -> WordMachine:
-    """`verifier.machine_of` in words; `Overflow` where ticks do not fit."""
-    total = instance.cluster.gpus
-    threshold = data_integer(certificate, "threshold", 1, (total + 1) // 2, "dual-feasibility")
-    exponent = data_integer(certificate, "grid_exponent", -MAX_EXPONENT, MAX_EXPONENT)
+    """`gang_verifier.GangTwin.machine` in words; `Overflow` where ticks do not fit."""
     sizes, counts = np.unique(instance.gpus, return_counts=True)
-    middle = [
-        (g, c) for g, c in zip(sizes.tolist(), counts.tolist(), strict=True) if threshold <= g <= total - threshold
-    ]
-    capacity = fill((g for g, c in middle for _ in range(min(c, total // g))), total) if middle else 1
-    effective = [0 if g < threshold else g for g in sizes.tolist()]
-    effective = [capacity if g > total - threshold else u for g, u in zip(sizes.tolist(), effective, strict=True)]
-    width = np.array(effective, dtype=np.int64)[np.searchsorted(sizes, instance.gpus)]
+    gangs = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
+    threshold, capacity, effective = stated_widths(certificate, gangs, instance.cluster.gpus)
+    width = np.array(list(effective.values()), dtype=np.int64)[np.searchsorted(sizes, instance.gpus)]
+    exponent = stated_exponent(certificate)
     release, duration = floors(times.release, exponent), floors(times.duration, exponent)
     most = max(capacity, int(width.max()))
     if (int(release.max()) + int(duration.max())) * most >= TICKS:
@@ -174,7 +168,7 @@ def word_machine_of(certificate: Certificate, instance: Instance, times: WordTim
     work = width * duration
     if int(release.max()) * capacity + ((int((work >> 30).sum()) + work.size) << 30) >= TICKS:
         raise Overflow
-    return WordMachine(Machine(threshold, capacity, exponent, [], []), release * capacity, work)
+    return WordMachine(Machine(capacity, exponent, [], [], {"threshold": threshold}), release * capacity, work)
 
 
 def floors(values: Floats, exponent: int) -> Ints:

@@ -12,15 +12,18 @@ from scipy.optimize import linprog
 from simulation.elastic_instances import elastic_instance
 
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
-from optsched.bounds.elastic_machine import elastic_numbers, proved_numbers
-from optsched.bounds.mean_busy_time import bound_with, weights_on_grid
-from optsched.bounds.sum_costs import costs_with
+from optsched.bounds.certificate import rounded_down
+from optsched.bounds.grid import on_grid
+from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
+from optsched.bounds.menu_verifier import MenuTwin
+from optsched.bounds.priced_machine import elastic
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.speeds.goodput import Goodputs
 
 KINDS = ("elastic-alone", "elastic-srpt", "elastic-busy-time", "elastic-volume")
+NEW = ("elastic-due-dates", "elastic-makespan")
 SUM = "total_weighted_completion_time"
 
 
@@ -69,11 +72,29 @@ def test_not_above_the_optimum(seed: int) -> None:
 def test_busy_times_are_never_less_than_with_all_the_weight_or_none_and_old_files_are_read() -> None:
     instance = elastic_instance(1, jobs=10)
     for objective in ("total_flow_time", "total_weighted_completion_time"):
-        numbers = elastic_numbers(instance)
-        costs, jobs = costs_with(instance, objective, numbers.alone), numbers.on_grid(instance)
+        relaxed = elastic(instance, "elastic")
+        costs, gpus = relaxed.costs(objective), instance.cluster.gpus
+        fewest = zip(
+            relaxed.alone,
+            relaxed.menus.work,
+            relaxed.menus.kind,
+            Goodputs(instance).elastic,
+            instance.gpus,
+            strict=True,
+        )
+        volume = [  # GPU-seconds, rounded down to floats
+            rounded_down(
+                Fraction(w) * min(a * g for _, a, g in relaxed.menus.options[k])
+                if scaled
+                else Fraction(alone) * int(gang)
+            )
+            for alone, w, k, scaled, gang in fewest
+        ]
+        jobs = on_grid(instance.arrival, np.array(volume), np.ones(instance.n, dtype=np.int64), gpus)
         weight, exponent = weights_on_grid(costs.weight)
-        value, bits = bound_with(costs, jobs, np.where(jobs.work > 0, weight, 0), exponent)
-        data = {**jobs.data(), **costs.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
+        gain, bits = gain_with(costs, costs.duration, jobs, np.where(jobs.work > 0, weight, 0), exponent)
+        value = costs.alone(costs.weight) + gain
+        data = {**jobs.data(), "threshold": 1, **costs.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
         old = Certificate(instance.digest, objective, "elastic", "elastic-busy-time", value, data)
         old.verify(instance)
         split = BOUNDS.get("elastic-busy-time").build(instance, objective, "elastic")
@@ -92,7 +113,7 @@ def test_late_jobs_that_wait() -> None:
     instance = Instance(jobs, "1x4", scalings={"m": Scaling(0.0, 1.0)})
     certificate = bound(instance, "total_weighted_tardiness", "elastic")
     certificate.verify(instance)
-    assert certificate.kind == "elastic-busy-time"
+    assert certificate.kind in ("elastic-busy-time", "elastic-due-dates")
     assert certificate.value == 6 + 14 + 22
 
 
@@ -128,9 +149,14 @@ def test_a_bound_on_elastic_schedules_is_one_on_gangs() -> None:
 def test_two_roads_to_the_numbers(measured: bool) -> None:
     for seed in range(2):
         instance = elastic_instance(seed, jobs=12, measured=measured)
-        numbers = elastic_numbers(instance)
-        alone, volume = proved_numbers(instance)
-        assert (numbers.alone.tolist(), numbers.volume.tolist()) == (alone, volume)
+        relaxed = elastic(instance, "elastic")
+        certificate = BOUNDS.get("elastic-alone").build(instance, "total_flow_time", "elastic")
+        twin = MenuTwin(certificate, instance)
+        alone, ones = list(twin.seconds), [1] * len(instance.cluster.gpu_types)
+        assert relaxed.alone.tolist() == alone
+        unit = [min(a * g for _, a, g in relaxed.menus.options[k]) for k in relaxed.menus.kind.tolist()]
+        assert unit == [twin.unit_cost(j, ones) for j in range(instance.n)]
+        volume = [Fraction(w) * u for w, u in zip(instance.work.tolist(), unit, strict=True)]
         for j in range(instance.n):
             rates = Goodputs(instance).table(j).max(axis=1)
             can = np.flatnonzero(rates)
@@ -147,9 +173,9 @@ def test_who_has_the_class() -> None:
     assert bound(instance).schedule_class == "gang"
     for name in BOUNDS.names():
         if "elastic" in BOUNDS.get(name).classes:
-            assert name in (*KINDS, "priced-time")
-    for name in KINDS:
-        objective = "makespan" if name == "elastic-volume" else "total_flow_time"
+            assert name in (*KINDS, *NEW, "priced-time")
+    for name in (*KINDS, *NEW):
+        objective = sorted(BOUNDS.get(name).objectives)[0]
         certificate = BOUNDS.get(name).build(instance, objective, "elastic")
         assert certificate is not None
         with pytest.raises(CertificateError):
@@ -168,11 +194,12 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [*KINDS, *NEW])
 @pytest.mark.parametrize("forged", FORGED)
 def test_forged_certificates(name: str, forged: str) -> None:
     instance = elastic_instance(3)
-    objective = "makespan" if name == "elastic-volume" else "total_weighted_flow_time"
+    served = BOUNDS.get(name).objectives
+    objective = "total_weighted_flow_time" if "total_weighted_flow_time" in served else min(served)
     certificate = BOUNDS.get(name).build(instance, objective, "elastic")
     assert isinstance(certificate, Certificate)
     certificate.verify(instance)

@@ -11,13 +11,31 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optsched.bounds.gang_machine import GangMachine, gang_machine
-from optsched.bounds.grid import BITS, on_grid, on_grid_with_dues
+from optsched.bounds.grid import BITS, GridJobs, due_ticks
+from optsched.bounds.relaxation import FastMachine
+from optsched.bounds.srpt_due_dates import due_dates
+from optsched.problem.arrays import Floats, Ints
 
 times = st.floats(0.0, 1e300) | st.sampled_from([0.0, 5e-324, 0.1, 1e-9, 1e9 + 0.3, 3.0, 0.125])
 
 
 def machine(gpus: list[int], total: int) -> GangMachine:
     return gang_machine(np.array(gpus, dtype=np.int64), total, 1)
+
+
+def fast(release: Floats, duration: Floats, gangs: GangMachine) -> FastMachine:
+    return FastMachine(release, duration, gangs.width, gangs.capacity, dict, duration)
+
+
+def on_grid(release: Floats, duration: Floats, gangs: GangMachine) -> GridJobs:
+    return fast(release, duration, gangs).grid()
+
+
+def on_grid_with_dues(release: Floats, duration: Floats, due: Floats, gangs: GangMachine) -> tuple[GridJobs, Ints]:
+    one = fast(release, duration, gangs)
+    moved = due_dates(due, one)
+    jobs = one.grid(moved)
+    return jobs, due_ticks(moved, jobs)
 
 
 def test_integers_stay_on_the_grid_of_seconds() -> None:

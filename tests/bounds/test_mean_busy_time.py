@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from bounds.cases import instance_of, instances, many
-from optsched.bounds.mean_busy_time import build, weights_on_grid
-from optsched.bounds.srpt import build as build_srpt
+from optsched.bounds import BOUNDS
+from optsched.bounds.mean_busy_time import weights_on_grid
 from optsched.problem.instance import Instance
+
+build, build_srpt = (BOUNDS.get(kind).build for kind in ("mean-busy-time", "srpt"))
 
 
 def value(instance: Instance, objective: str) -> Fraction:

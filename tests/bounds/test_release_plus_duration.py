@@ -10,10 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bounds.cases import SUMS, instance_of, instances
-from optsched.bounds.release_plus_duration import build
+from optsched.bounds import BOUNDS
 from optsched.bounds.sum_costs import ends_after, two_sum
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
+
+build = BOUNDS.get("release-plus-duration").build
 
 
 @given(instances(most=6), st.sampled_from(SUMS))

@@ -11,15 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounds.cases import SUMS, instance_of, instances, many
-from optsched.bounds import split_busy_time
+from optsched.bounds import mean_busy_time
 from optsched.bounds.best_bound import BOUNDS
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.gang_machine import gang_machine
 from optsched.bounds.grid import on_grid
-from optsched.bounds.mean_busy_time import bound_with
-from optsched.bounds.split_busy_time import KIND, build
+from optsched.bounds.mean_busy_time import gain_with
 from optsched.bounds.sum_costs import sum_costs
 from optsched.problem.instance import Instance
+
+KIND = "split-busy-time"
+build = BOUNDS.get(KIND).build
 
 
 @settings(max_examples=80)
@@ -29,13 +31,20 @@ def test_any_multipliers_give_a_bound(instance: Instance, objective: str, data: 
     costs = sum_costs(instance, objective)
     threshold = data.draw(st.integers(1, (instance.cluster.gpus + 1) // 2))
     machine = gang_machine(instance.gpus, instance.cluster.gpus, threshold)
-    jobs = on_grid(costs.release, costs.duration, machine)
+    jobs = on_grid(costs.release, costs.duration, machine.width, machine.capacity)
     exponent = 3
     most = np.where(jobs.work > 0, np.floor(np.ldexp(costs.weight, exponent)), 0).astype(np.int64)
     chosen = np.array([data.draw(st.integers(0, k)) for k in most.tolist()], dtype=np.int64)
-    value, bits = bound_with(costs, jobs, chosen, exponent)
+    gain, bits = gain_with(costs, costs.duration, jobs, chosen, exponent)
+    value = costs.alone(costs.weight) + gain
     assert value <= optimum(instance, objective)
-    document = {**jobs.data(), **costs.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
+    document = {
+        **jobs.data(),
+        "threshold": threshold,
+        **costs.data(),
+        "multiplier_exponent": exponent,
+        "held_up_bits": bits,
+    }
     document["multipliers"] = chosen.tolist()
     Certificate(instance.digest, objective, "gang", KIND, value, document).verify(instance)
     for j in range(instance.n):
@@ -88,6 +97,6 @@ def test_many_interruptions() -> None:
 
 
 def test_it_stands_back_from_very_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split_busy_time, "TOO_MANY", 2)
+    monkeypatch.setattr(mean_busy_time, "TOO_MANY", 2)
     assert build(many(2, 1), "total_flow_time", "gang") is not None
     assert build(many(3, 1), "total_flow_time", "gang") is None

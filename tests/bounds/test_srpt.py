@@ -10,9 +10,12 @@ from brute_force import preemptive_optimum
 from hypothesis import given, settings
 
 from bounds.cases import instance_of, instances, section_4_4, srpt_in_fractions
-from optsched.bounds.srpt import KIND, build
+from optsched.bounds import BOUNDS
 from optsched.bounds.weight_levels import levels_of
 from optsched.problem.instance import Instance
+
+KIND = "srpt"
+build = BOUNDS.get(KIND).build
 
 
 def value(instance: Instance, objective: str) -> Fraction:

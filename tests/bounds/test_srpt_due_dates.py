@@ -7,10 +7,11 @@ from brute_force import preemptive_optimum
 from hypothesis import given, settings
 
 from bounds.cases import instance_of, instances, many
-from optsched.bounds.srpt_due_dates import build
+from optsched.bounds import BOUNDS
 from optsched.problem.instance import Instance
 
 OBJECTIVE = "total_weighted_tardiness"
+build = BOUNDS.get("srpt-due-dates").build
 
 
 def test_names_are_matched_in_order() -> None:

@@ -14,18 +14,19 @@ from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many, srpt_in
 from bounds.typed_cases import objective_value, random_completions, typed_instance
 from optsched.bounds import BOUNDS, Certificate, CertificateError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
-from optsched.bounds.mean_busy_time import bound_with, weights_on_grid
+from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
+from optsched.bounds.menus import forking_menus, gang_menus, type_paces
+from optsched.bounds.priced_machine import Priced, first_prices, whole_prices
 from optsched.bounds.srpt import layered
-from optsched.bounds.typed_machine import first_prices, typed_costs, typed_jobs, whole_prices
-from optsched.bounds.typed_makespan import build as build_makespan
-from optsched.bounds.typed_srpt import build as build_srpt
 from optsched.bounds.weight_levels import levels_of
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.speeds.duration import seconds_alone
 from optsched.speeds.throughput_table import built_in
 
-TYPED = ("typed-srpt", "typed-busy-time", "typed-makespan")
+TYPED = ("typed-srpt", "typed-busy-time", "typed-makespan", "typed-due-dates")
+build_makespan, build_srpt = (BOUNDS.get(kind).build for kind in ("typed-makespan", "typed-srpt"))
 ROUNDED = Fraction(1, 10**6)  # prices are rounded to 14 bits (sums) or 40 (makespan): far less than this is lost
 
 
@@ -73,15 +74,17 @@ def test_any_prices_and_multipliers_stay_below(schedule_class: str) -> None:
     forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
     for k in range(20):
         instance, objective = typed_instance(rng), SUMS[k % len(SUMS)]
-        jobs = typed_jobs(instance)
-        costs = typed_costs(instance, objective, schedule_class, jobs)
+        jobs = forking_menus(instance) if forking else gang_menus(instance)
+        relaxed = Priced(instance, jobs.alone if forking else seconds_alone(instance), jobs)
+        costs = relaxed.costs(objective)
         prices = tuple(int(price) for price in rng.integers(0, 20, len(jobs.types)))
         if not any(prices):
             continue
-        grid = jobs.grid(prices)
+        grid = relaxed.at(prices).grid()
         weight, exponent = weights_on_grid(costs.weight, 6)
         share = np.where(grid.work > 0, rng.integers(0, 65, instance.n), 0)
-        bounds = [bound_with(costs, grid, weight * share // 64, exponent)[0]]
+        gain, _ = gain_with(costs, costs.duration, grid, weight * share // 64, exponent)
+        bounds = [costs.alone(costs.weight) + gain]
         if "tardiness" not in objective:
             bounds.append(layered(costs, grid, levels_of(costs.weight)))
         for _ in range(3):
@@ -95,7 +98,7 @@ def test_any_prices_and_multipliers_stay_below(schedule_class: str) -> None:
 def test_both_roads_agree_on_forked_jobs_with_durations(instance: Instance, objective: str) -> None:
     best = bound(instance, objective, "forking")
     best.verify(instance)
-    assert best.kind in TYPED
+    assert best.kind in (*TYPED, "forking-alone")
     # a schedule of gangs is one of the larger class
     assert best.value <= bound(instance, objective, "gang").value * (1 + Fraction(1, 10**15))
 
@@ -129,8 +132,8 @@ def test_no_jobs() -> None:
 
 def fluid_makespan(instance: Instance, forking: bool) -> float:
     """The primal LP of the reference sheet (4.2), all jobs released at 0: seconds y_jt of j's gang on type t."""
-    jobs = typed_jobs(instance)
-    n, types = instance.n, len(jobs.types)
+    paces, names, capacity = type_paces(instance)
+    n, types = instance.n, len(names)
     size = n * types + 1
     rows, limits = [], []
 
@@ -142,13 +145,13 @@ def fluid_makespan(instance: Instance, forking: bool) -> float:
         limits.append(limit)
 
     for j in range(n):
-        pace = jobs.pace[jobs.kind[j]]
-        row({j * types + t: -1 / pace[t] for t in range(types) if np.isfinite(pace[t])}, -float(jobs.work[j]))
+        pace = paces[j]
+        row({j * types + t: -1 / pace[t] for t in range(types) if np.isfinite(pace[t])}, -float(instance.work[j]))
         if not forking:
             row({**{j * types + t: 1.0 for t in range(types)}, size - 1: -1.0}, 0.0)
     for t in range(types):
         gangs = {j * types + t: float(instance.gpus[j]) for j in range(n)}
-        row({**gangs, size - 1: -float(jobs.capacity[t])}, 0.0)
+        row({**gangs, size - 1: -float(capacity[t])}, 0.0)
     found = linprog(np.eye(size)[-1], A_ub=np.array(rows), b_ub=limits, bounds=(0, None), method="highs")
     return float(found.fun)
 
@@ -192,13 +195,13 @@ def test_gangs_of_one_type_are_the_fast_machine() -> None:
 def test_any_prices_are_srpt_of_works_in_fractions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     instance = typed_instance(rng)
-    jobs = typed_jobs(instance)
-    prices = tuple(int(price) for price in rng.integers(1, 50, len(jobs.types)))
-    total = sum(price * int(count) for price, count in zip(prices, jobs.capacity, strict=True))
-    grid = jobs.grid(prices)
+    paces, types, capacity = type_paces(instance)
+    prices = tuple(int(price) for price in rng.integers(1, 50, len(types)))
+    total = sum(price * int(count) for price, count in zip(prices, capacity, strict=True))
+    grid = Priced(instance, seconds_alone(instance), gang_menus(instance)).at(prices).grid()
     assert grid.capacity == total
     for j in range(instance.n):
-        pace = jobs.pace[jobs.kind[j]]
+        pace = paces[j]
         least = min(Fraction(a) * price for a, price in zip(pace.tolist(), prices, strict=True) if np.isfinite(a))
         share = Fraction(float(instance.work[j])) * int(instance.gpus[j]) * least / total
         assert 0 <= share - grid.work[j] * grid.tick < grid.tick
@@ -239,7 +242,7 @@ def test_searches_start_from_prices_of_any_scale() -> None:
     assert whole_prices(np.array([3e-9, 6e-9, 0.0]), 14) == (1, 2, 0)
     assert whole_prices(np.array([0.0, 0.0]), 14) is None
     assert whole_prices(np.array([np.inf, 1.0]), 14) is None
-    jobs = typed_jobs(typed_instance(np.random.default_rng(0)))
+    jobs = gang_menus(typed_instance(np.random.default_rng(0)))
     for prices in first_prices(jobs):
         assert len(prices) == len(jobs.types)
         assert max(prices) > 0

@@ -12,24 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounds.cases import instances
-from optsched.bounds import (
-    BOUNDS,
-    Certificate,
-    CertificateError,
-    mean_busy_time,
-    release_plus_duration,
-    srpt,
-    volume,
-    word_verifier,
-)
-from optsched.bounds.word_verifier import Overflow, Proved, float_dot, float_sum, tick_dot
+from optsched.bounds import BOUNDS, Certificate, CertificateError, alone, mean_busy_time, srpt, volume, word_verifier
+from optsched.bounds.certificate import Proof
+from optsched.bounds.gang_verifier import GangTwin
+from optsched.bounds.word_verifier import Overflow, float_dot, float_sum, tick_dot
 from optsched.problem.instance import Instance, Job
 
 SUMS = ("total_completion_time", "total_flow_time", "total_weighted_completion_time", "total_weighted_flow_time")
 CASES: dict[str, tuple[ModuleType, tuple[str, ...]]] = {
     "srpt": (srpt, SUMS),
     "mean-busy-time": (mean_busy_time, SUMS),
-    "release-plus-duration": (release_plus_duration, SUMS),
+    "release-plus-duration": (alone, SUMS),
     "volume": (volume, ("makespan",)),
 }
 
@@ -39,14 +32,16 @@ def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_verifier, "FEW", 0)
 
 
-def both(certificate: Certificate, instance: Instance) -> tuple[Proved | None, Proved]:
+def both(certificate: Certificate, instance: Instance) -> tuple[Proof | None, Proof]:
     """(in words, None where they overflow; in Python integers)."""
     module, _ = CASES[certificate.kind]
+    twin = GangTwin(certificate, instance)
     try:
-        words = module._in_words(certificate, instance)
+        words = module._in_words(twin, certificate)
     except Overflow:
         words = None
-    return words, module._in_integers(certificate, instance)
+    unsplit = {"split": False} if module is mean_busy_time else {}
+    return words, module._in_integers(twin, certificate, **unsplit)
 
 
 def same_on(instance: Instance, kinds: tuple[str, ...] = tuple(CASES)) -> int:

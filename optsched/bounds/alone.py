@@ -1,0 +1,100 @@
+"""No job completes before its release plus what it takes alone: the bound of the schedule in which nobody waits.
+
+**Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the unweighted forms, C_max, and from above
+max sum w_j N_j / (C_j - r_j), N_j the work (iterations, or seconds); every class of schedules.
+**Bound**: with e_j the fewest seconds that the class allows from j's release to its completion (its gang's on the best
+placement, also where a partner on its GPUs slows it down; of copies on all GPUs at once; of an elastic job at its best
+rate; the path of a job with tasks): ``sum w_j max(0, r_j + e_j - c_j)`` with c_j = 0, r_j or the due date, exact in the
+float64 data; ``max (r_j + e_j)``, with the job that is last; ``sum w_j N_j / e_j``, terms rounded up to multiples of
+2**-100.
+**Proof**: C_j >= r_j + e_j, every term of a cost is nondecreasing in C_j, and that of utility falls.
+**Guarantee** none: with many jobs at once the optimum is any number of times larger. **Complexity** O(n).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optsched.bounds.certificate import Certificate, CertificateError, Proof
+from optsched.bounds.relaxation import Relaxed, Theorem, theorem
+from optsched.bounds.sum_costs import MAKESPAN, SUMS, UTILITY, two_sum
+from optsched.bounds.verifier import Twin
+from optsched.bounds.word_verifier import in_words_or_integers, word_times
+from optsched.problem.objectives import GAIN_BITS
+from optsched.speeds.duration import seconds_alone
+
+
+def build(relaxed: Relaxed, objective: str) -> Proof:
+    """Data: the flow constant, for flow-time objectives; the last job's id (None without jobs), for the makespan."""
+    if objective == MAKESPAN:
+        return _last(relaxed)
+    if objective == UTILITY:
+        return _gained(relaxed), {}
+    costs = relaxed.costs(objective)
+    return costs.alone(costs.weight), costs.data()
+
+
+def _last(relaxed: Relaxed) -> tuple[Fraction, dict[str, Any]]:
+    instance = relaxed.instance
+    if not instance.n:
+        return Fraction(0), {"job": None}
+    # rounding is monotone: the largest sum is among those whose rounded sum is largest, and there the error decides
+    end, error = two_sum(instance.arrival, relaxed.alone)
+    last = np.flatnonzero(end == end.max())
+    critical = int(last[np.argmax(error[last])])
+    return Fraction(float(end[critical])) + Fraction(float(error[critical])), {"job": instance.ids[critical]}
+
+
+def _gained(relaxed: Relaxed) -> Fraction:
+    rows = zip(relaxed.instance.weight.tolist(), relaxed.instance.work.tolist(), relaxed.alone.tolist(), strict=True)
+    scaled = sum(-int(-Fraction(w) * Fraction(work) * 2**GAIN_BITS // Fraction(p)) for w, work, p in rows)
+    return Fraction(scaled, 2**GAIN_BITS)
+
+
+def verify(twin: Twin, certificate: Certificate) -> Proof:
+    """Add the terms again: as integers over one common denominator or, of very many jobs, in machine words.
+
+    Of the makespan one job is proof enough; whichever is named, its own end must be the value.
+    """
+    if certificate.objective == MAKESPAN:
+        return _proved_end(twin, certificate)
+    if certificate.objective == UTILITY:
+        return _proved_gain(twin), {}
+    return in_words_or_integers(_in_words, _in_integers, twin, certificate)
+
+
+def _in_words(twin: Twin, certificate: Certificate) -> Proof:
+    times = word_times(twin, certificate.objective)
+    return times.alone(times.weight), times.data()
+
+
+def _in_integers(twin: Twin, certificate: Certificate) -> Proof:
+    times = twin.times()
+    return times.cost_alone(), times.data()
+
+
+def _proved_end(twin: Twin, certificate: Certificate) -> Proof:
+    instance, job = twin.instance, certificate.data.get("job")
+    if job is None and not instance.n:
+        return Fraction(0), {"job": None}
+    if not isinstance(job, str) or job not in instance.index:
+        raise CertificateError("value", f"data.job must be the id of a job, not {str(job)[:80]!r}")
+    j = instance.index[job]
+    seconds = seconds_alone(instance) if twin.seconds is None else twin.seconds
+    return Fraction(float(instance.arrival[j])) + Fraction(float(seconds[j])), {"job": job}
+
+
+def _proved_gain(twin: Twin) -> Fraction:
+    # in integers: every term is rounded up
+    instance, units = twin.instance, 0
+    seconds = seconds_alone(instance).tolist() if twin.seconds is None else twin.seconds
+    for numbers in zip(instance.weight.tolist(), instance.work.tolist(), seconds, strict=True):
+        (w, w_unit), (work, work_unit), (alone, per) = (x.as_integer_ratio() for x in numbers)
+        units -= -(w * work * per << GAIN_BITS) // (w_unit * work_unit * alone)
+    return Fraction(units, 1 << GAIN_BITS)
+
+
+theorem(Theorem("alone", (*SUMS, MAKESPAN, UTILITY), "every C_j >= r_j + seconds alone", build, verify))

@@ -1,0 +1,179 @@
+"""What a second of a job may cost: how much of its work, for how many GPUs of which type; one menu a class of schedules.
+
+A *menu* of a job is a list of options (GPU type t, a seconds a unit of work, n GPUs of type t that it pays for). Of
+options one may be chosen at a time, or parts of several that are together at most one (class ``forking``: of every option
+at most one, all at once). At every moment of a schedule of the class, each job can be given parts of its options that do
+the work which it does then, so that all jobs together pay for no more GPUs of a type than there are. For a_jt the seconds
+of a unit of work on type t at best, n_j GPUs of a gang and G_t GPUs of a type:
+
+* ``gang``, ``gang-nonpreemptive``: on type t 1 / a_jt a second for n_j GPUs. A gang on k_t GPUs of the types t does
+  x <= 1 / a_jt on each of them: the parts k_t / n_j do no less, and pay for what it holds.
+* ``forking``: on type t G_t / (n_j a_jt) for G_t GPUs: a copy takes the part of its GPUs, and copies add up.
+* ``elastic``: with r GPUs v_j(r) for r of them, for every r, on each type that suits; v_j(r) is the most work a second on r
+  GPUs, with any batch and on any placement (`optsched.speeds.goodput`); a rigid job has its own gang only. A job that scales
+  well has about the GPU-seconds of one GPU; one whose overhead is large for small batches has less with more GPUs.
+* ``gpu-sharing``: `optsched.bounds.shared_machine`.
+
+Speeds are floats taken as exact rationals, as in the engine: ``1 / rate`` of `optsched.speeds.type_speeds` (of stage graphs
+one number for all types), and rates of goodputs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from optsched.bounds.certificate import ELASTIC_CLASSES, rounded_down
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import paces
+from optsched.speeds.goodput import Goodputs
+from optsched.speeds.type_speeds import type_speeds
+
+FORKING, ELASTIC = "forking", ELASTIC_CLASSES[0]
+Option = tuple[int, Fraction, Fraction]  # type, seconds a unit of work, GPUs paid for
+
+
+@dataclass(frozen=True, eq=False)
+class Menus:
+    """n jobs of K kinds on T GPU types: ``gang`` i64[K], ``kind`` i64[n], ``work`` and ``release`` f64[n].
+
+    ``capacity`` i64[T] GPUs; ``options`` of every kind; ``adds``: are options taken all at once?
+    """
+
+    types: tuple[str, ...]
+    capacity: Ints
+    gang: Ints
+    kind: Ints
+    work: Floats
+    release: Floats
+    options: list[tuple[Option, ...]]
+    adds: bool
+
+    @cached_property
+    def start(self) -> Ints:
+        """Options ``start[k]`` .. ``start[k + 1]`` are those of kind k, i64[K + 1]."""
+        return np.cumsum([0, *map(len, self.options)])
+
+    @cached_property
+    def gpu_type(self) -> Ints:
+        """Of every option, i64[O]."""
+        return np.array([t for t, _, _ in chain(*self.options)], dtype=np.int64)
+
+    @cached_property
+    def pace(self) -> Floats:
+        """Seconds a unit of work of every option, f64[O]."""
+        return np.array([float(seconds) for _, seconds, _ in chain(*self.options)])
+
+    @cached_property
+    def gpu_seconds(self) -> Floats:
+        """GPU-seconds a unit of work of every option, f64[O]."""
+        return np.array([float(seconds * gpus) for _, seconds, gpus in chain(*self.options)])
+
+    @cached_property
+    def rate(self) -> Floats:
+        """Units of work a second of every option, f64[O]."""
+        return np.array([float(1 / seconds) for _, seconds, _ in chain(*self.options)])
+
+    @cached_property
+    def gpus(self) -> Floats:
+        """GPUs that every option pays for, f64[O]."""
+        return np.array([float(gpus) for _, _, gpus in chain(*self.options)])
+
+    def least(self, of_option: Floats) -> Floats:
+        """The smallest of a kind's options, f64[K]."""
+        return np.minimum.reduceat(of_option, self.start[:-1]) if self.options else np.zeros(0)
+
+    @cached_property
+    def fewest_gpu_seconds(self) -> Floats:
+        """What the work of every job costs at least where all types cost the same, f64[n]."""
+        return self.work * self.least(self.gpu_seconds)[self.kind]
+
+    @cached_property
+    def most_gpus(self) -> Floats:
+        """GPUs that every job pays for at most, f64[n]."""
+        return -self.least(-self.gpus)[self.kind]
+
+    @cached_property
+    def fewest_seconds(self) -> list[Fraction]:
+        """Of a unit of work of every kind: its best option's, or those of all at once."""
+        if self.adds:
+            return [1 / sum((1 / seconds for _, seconds, _ in menu), Fraction(0)) for menu in self.options]
+        return [min(seconds for _, seconds, _ in menu) for menu in self.options]
+
+    @cached_property
+    def alone(self) -> Floats:
+        """The seconds that all work of a job takes at least, rounded down, f64[n]."""
+        rows = zip(self.work.tolist(), self.kind.tolist(), strict=True)
+        return np.array([rounded_down(Fraction(work) * self.fewest_seconds[k]) for work, k in rows], dtype=np.float64)
+
+    def work_by_kind(self, work: Floats) -> Floats:
+        """``work`` f64[n] added up by kind, f64[K]."""
+        return np.bincount(self.kind, weights=work, minlength=len(self.options)).astype(np.float64)
+
+
+def type_paces(instance: Instance) -> tuple[Floats, tuple[str, ...], Ints]:
+    """(seconds of a unit of work of every job on every type at best f64[n, T], inf where it may not run; types; GPUs)."""
+    paces(instance)  # says which job's seconds are out of range
+    speeds = type_speeds(instance)
+    together, spread = speeds.reachable
+    with np.errstate(divide="ignore"):
+        return 1.0 / np.maximum(together, spread), speeds.types, speeds.capacity
+
+
+def gang_menus(instance: Instance) -> Menus:
+    """Class ``gang``; `InputError` where a profile or a bandwidth is missing. O(n log n)."""
+    pace, types, capacity = type_paces(instance)
+    kinds, kind = np.unique(np.column_stack([instance.gpus.astype(np.float64), pace]), axis=0, return_inverse=True)
+    gang = kinds[:, 0].astype(np.int64)
+    rows = zip(gang.tolist(), kinds[:, 1:].tolist(), strict=True)
+    options = [tuple((t, Fraction(a), Fraction(g)) for t, a in enumerate(row) if math.isfinite(a)) for g, row in rows]
+    return Menus(types, capacity, gang, kind.reshape(-1), instance.work, instance.arrival, options, adds=False)
+
+
+def forking_menus(instance: Instance) -> Menus:
+    """Class ``forking``."""
+    gangs = gang_menus(instance)
+    capacity = [Fraction(count) for count in gangs.capacity.tolist()]
+    options = [tuple((t, a * g / capacity[t], capacity[t]) for t, a, g in menu) for menu in gangs.options]
+    return replace(gangs, options=options, adds=True)
+
+
+def elastic_menus(instance: Instance) -> Menus:
+    """Class ``elastic``: of an elastic job, the widths on the hull of GPUs over rate. O(n) and K G for K classes of jobs."""
+    gangs, goodputs = gang_menus(instance), Goodputs(instance)
+    elastic = goodputs.elastic
+    known: dict[tuple[int, int], int] = {}
+    options: list[tuple[Option, ...]] = []
+    gang, kind = list[int](), np.empty(instance.n, dtype=np.int64)
+    for j, k in enumerate(gangs.kind.tolist()):
+        limits = goodputs.limits(j) if elastic[j] else None
+        key = (-1 if limits is None else id(limits), k)
+        if key not in known:
+            known[key] = len(options)
+            widths = [] if limits is None else _useful(limits)
+            some = tuple((t, 1 / rate, gpus) for t, _, _ in gangs.options[k] for rate, gpus in widths)
+            options.append(gangs.options[k] if limits is None else some)
+            gang.append(int(gangs.gang[k]))
+        kind[j] = known[key]
+    return replace(gangs, gang=np.array(gang, dtype=np.int64), kind=kind, options=options)
+
+
+def _useful(rates: Floats) -> list[tuple[Fraction, Fraction]]:
+    # (rate, GPUs) on the upper hull of rate over GPUs: the others are never chosen, whatever GPUs cost
+    hull = [(Fraction(0), Fraction(0))]
+    for r in np.flatnonzero(rates).tolist():
+        rate, gpus = Fraction(float(rates[r])), Fraction(r)
+        if rate <= hull[-1][0]:
+            continue
+        while len(hull) > 1 and (hull[-1][0] - hull[-2][0]) * (gpus - hull[-1][1]) <= (rate - hull[-1][0]) * (
+            hull[-1][1] - hull[-2][1]
+        ):
+            hull.pop()
+        hull.append((rate, gpus))
+    return hull[1:]
