@@ -66,7 +66,7 @@ bench: $(STAMP)
 study: $(STAMP)
 	$(BIN)/pytest -q -m 'study or hypothesis' --hypothesis-profile=explore --durations=20 tests
 
-# WHOLE=1: every road with all its dependencies, some minutes more
+# WHOLE=1: every way to install with all its dependencies, some minutes more
 install-check: $(STAMP)
 	OPTSCHED_WHOLE=$(WHOLE) $(BIN)/pytest -q -rs -n $(JOBS) --dist loadgroup -m install tests/install
 

@@ -18,7 +18,7 @@ falls piecewise linearly, f_j has one kink: the minimum is at a breakpoint.
 **Relations**: omega = 0 is `alone` with the best type of every job. Where `mean_busy_time`
 lets the whole cluster be one machine, this keeps types apart, and knows that a job that runs at full speed is alone on its
 GPUs. It sees no gang sizes beside their sums, as all bounds here but those with thresholds (`gang_machine`).
-**Method**: projected ascent on the prices (`priced_time_search`). Certificates hold the claims m_j, rounded down; the
+**Method**: projected ascent on the prices (`priced_time_search`). Certificates hold the minima m_j, rounded down; the
 verifier holds each against every moment at which the job may end, in fractions.
 **Guarantee** none. **Complexity** O(n C T) a step, at most a thousand of them; for 16 to 512 jobs.
 **Reference**: Lagrangian duality; Dyer and Wolsey, Discrete Appl. Math. 26 (1990), for one machine.
@@ -46,7 +46,7 @@ from optsched.bounds.certificate import (
 from optsched.bounds.menus import ELASTIC, FORKING, Menus, elastic_menus, forking_menus, gang_menus
 from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
 from optsched.bounds.priced_time_verifier import (
-    Claim,
+    LeastCost,
     Proof,
     menus_of,
     require_little_work,
@@ -64,12 +64,12 @@ OBJECTIVES = SUMS
 # Fewer jobs have an optimum that is soon found, and shall not wait for the compiler; of more the proof takes long.
 FEWEST_JOBS, MOST_JOBS = 16, 512
 CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *ELASTIC_CLASSES)
-MOMENT_BITS, PRICE_BITS, CLAIM_BITS = (
+MOMENT_BITS, PRICE_BITS, MINIMUM_BITS = (
     53,
     40,
     60,
-)  # of the last moment: all; of the largest price; of the sum of all claims
-# Claims are lower, since the search adds up floats: by a part of the numbers met, and of what the whole time would cost.
+)  # of the last moment: all; of the largest price; of the sum of all minima
+# Minima are lower, since the search adds up floats: by a part of the numbers met, and of what the whole time would cost.
 SAFE, SAFE_TIME = 2.0**-30, 2.0**-44
 
 
@@ -125,16 +125,16 @@ class _Stated:
             self.costs.weight + self.menus.most_gpus * rounded.price.max()
         )
         least -= SAFE * (largest + np.abs(least)) + SAFE_TIME * time
-        claims, claim_bits = _integers(least, CLAIM_BITS - moments.size.bit_length())
+        minima, minimum_bits = _integers(least, MINIMUM_BITS - moments.size.bit_length())
         capacity = self.menus.capacity.astype(object)
         paid = int((np.diff(moments.astype(object))[:, None] * prices.astype(object) * capacity).sum())
-        value = sum(claims.tolist()) / power_of_two(claim_bits) - paid / power_of_two(moment_bits + price_bits)
+        value = sum(minima.tolist()) / power_of_two(minimum_bits) - paid / power_of_two(moment_bits + price_bits)
         data = {"moments": moments.tolist(), "moment_exponent": moment_bits}
         data |= {"prices": {gpu: prices[:, t].tolist() for t, gpu in enumerate(self.menus.types)}}
         return value, data | {
             "price_exponent": price_bits,
-            "minima": claims.tolist(),
-            "minimum_exponent": claim_bits,
+            "minima": minima.tolist(),
+            "minimum_exponent": minimum_bits,
         }
 
 
@@ -162,8 +162,8 @@ def verify(certificate: Certificate, instance: Instance) -> None:
     for j, least in enumerate(minima):
         counted = times.counted[j]
         weight = Fraction(0 if counted is None else times.weight[j], times.per_weight)
-        claim = Claim(release[j], twin.speeds.work[j], weight, Fraction(counted or 0, times.per_second), least)
-        if not proof.holds(claim, menus[j]):
+        minimum = LeastCost(release[j], twin.speeds.work[j], weight, Fraction(counted or 0, times.per_second), least)
+        if not proof.holds(minimum, menus[j]):
             raise CertificateError(
                 "dual-feasibility", f"data.minima[{j}]: job {instance.ids[j]!r} costs less than it says"
             )

@@ -83,7 +83,7 @@ def _moments(costs: SumCosts, menus: Menus) -> Floats | None:
     start = math.floor(first / unit) * unit
     length = math.ceil(length / unit) * unit
     moments = np.array([start + length * k for k in range(CELLS + 1)])
-    # far from the clock's zero floats have no digits for the claims
+    # far from the clock's zero floats have no digits for the minima
     return moments if abs(first) <= FAR * length * CELLS else None
 
 

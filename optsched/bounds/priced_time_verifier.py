@@ -1,4 +1,4 @@
-"""The verifier's side of prices over time: every job's claim is held against all moments at which it may end, in fractions.
+"""The verifier's side of prices over time: every job's minimum is held against all moments when it may end, in fractions.
 
 Nothing is shared with `priced_time_search` and `menus` (`priced_time` and the latter tell the theorem) but the numbers
 of the physics.
@@ -21,7 +21,7 @@ Option = tuple[int, Fraction, Fraction]  # type, units of work a second, GPUs pa
 Menu = tuple[Option, ...]
 MOST_CELLS = 4096
 MOST_WORK = 3_000_000  # cells times options of all jobs: a minute or two; what the search makes has a sixth
-LARGEST = 1 << 2048  # of a moment, and of a claim
+LARGEST = 1 << 2048  # of a moment, and of a minimum
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PricedCells:
 
 
 @dataclass(frozen=True)
-class Claim:
+class LeastCost:
     """A job with work to do from ``release`` on says that cost and payment are together ``least`` at least."""
 
     release: Fraction
@@ -131,7 +131,7 @@ def _useful(options: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fr
 
 
 def require_little_work(cells: PricedCells, menus: list[Menu]) -> None:
-    """`CertificateError` where proving the claims of a file would take very long."""
+    """`CertificateError` where proving the minima of a file would take very long."""
     if len(cells.prices) * sum(map(len, menus)) > MOST_WORK:
         raise CertificateError("value", f"more than {MOST_WORK} cells and options: too many to try")
 
@@ -143,14 +143,14 @@ class Proof:
         self._cells, self._adds = cells, adds
         self._known: dict[Menu, dict[int, list[tuple[Fraction, Fraction]]]] = {}
 
-    def holds(self, claim: Claim, menu: Menu) -> bool:
+    def holds(self, minimum: LeastCost, menu: Menu) -> bool:
         """Is what the job says true, wherever it ends?
 
         The job takes the cheapest work of the moments up to its end; a later end exchanges the dearest for cheaper. Cost
         and payment are linear between the ends at which a piece of work is used up, so they are looked at there alone.
         """
         done: list[list[Fraction]] = []  # [price of a unit, units], rising
-        missing, paid, now = claim.work, Fraction(0), claim.release
+        missing, paid, now = minimum.work, Fraction(0), minimum.release
         first, known = max(bisect_right(self._cells.moments, now) - 1, 0), self._known.setdefault(menu, {})
         for k in range(first, len(self._cells.moments)):
             end = None if k + 1 == len(self._cells.moments) else self._cells.moments[k + 1]
@@ -168,7 +168,7 @@ class Proof:
                 if speed == 0:
                     break
                 seconds = (missing if dearest is None else dearest[1]) / speed
-                for limit in (end, claim.counted):
+                for limit in (end, minimum.counted):
                     if limit is not None and now < limit:
                         seconds = min(seconds, limit - now)
                 if dearest is None:
@@ -183,9 +183,9 @@ class Proof:
                 if done and done[-1][1] == 0:
                     done.pop()
                 now += seconds
-                if missing == 0 and claim.cost(now) + paid < claim.least:
+                if missing == 0 and minimum.cost(now) + paid < minimum.least:
                     return False
-            if end is None or claim.cost(end) >= claim.least:
+            if end is None or minimum.cost(end) >= minimum.least:
                 return True
             for piece in mine:
                 if piece[1]:

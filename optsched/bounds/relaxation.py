@@ -145,21 +145,23 @@ def theorem(new: Theorem) -> None:
         _cross(known, new)
 
 
-def _cross(ground: Relaxation, claim: Theorem) -> None:
-    offered = claim.name in ground.only if ground.only is not None else ground.menus or not claim.menus
+def _cross(ground: Relaxation, proposition: Theorem) -> None:
+    offered = proposition.name in ground.only if ground.only is not None else ground.menus or not proposition.menus
     if not offered:
         return
-    names = ground.names.get(claim.name, f"{ground.name}-{claim.name}")
-    for kind, objectives in ({names: claim.objectives} if isinstance(names, str) else names).items():
-        served, text = tuple(objectives), f"{claim.statement}: {ground.text}"
-        lower_bound(kind, objectives=served, classes=ground.classes, statement=text)(_builder(kind, ground, claim))
-        register_kind(kind, objectives=served, classes=ground.classes)(_verifier(ground, claim))
+    names = ground.names.get(proposition.name, f"{ground.name}-{proposition.name}")
+    for kind, objectives in ({names: proposition.objectives} if isinstance(names, str) else names).items():
+        served, text = tuple(objectives), f"{proposition.statement}: {ground.text}"
+        lower_bound(kind, objectives=served, classes=ground.classes, statement=text)(
+            _builder(kind, ground, proposition)
+        )
+        register_kind(kind, objectives=served, classes=ground.classes)(_verifier(ground, proposition))
 
 
-def _builder(kind: str, ground: Relaxation, claim: Theorem) -> Build:
+def _builder(kind: str, ground: Relaxation, proposition: Theorem) -> Build:
     def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
         relaxed = _found(ground.find, instance, schedule_class)
-        proof = None if relaxed is None else claim.build(relaxed, objective)
+        proof = None if relaxed is None else proposition.build(relaxed, objective)
         return None if proof is None else Certificate(instance.digest, objective, schedule_class, kind, *proof)
 
     return build
@@ -170,8 +172,8 @@ def _found(find: Callable[[Instance, str], Relaxed | None], instance: Instance, 
     return find(instance, schedule_class)
 
 
-def _verifier(ground: Relaxation, claim: Theorem) -> Callable[[Certificate, Instance], None]:
+def _verifier(ground: Relaxation, proposition: Theorem) -> Callable[[Certificate, Instance], None]:
     def verify(certificate: Certificate, instance: Instance) -> None:
-        require_same(certificate, *claim.verify(ground.twin(certificate, instance), certificate))
+        require_same(certificate, *proposition.verify(ground.twin(certificate, instance), certificate))
 
     return verify

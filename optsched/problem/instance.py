@@ -219,7 +219,7 @@ class Instance(JobColumns):
             free = model_of < 0
             if not free.any():
                 break
-            model_of[free & model.claims(self.table)] = k
+            model_of[free & model.applies_to(self.table)] = k
         return model_of
 
     @cached_property

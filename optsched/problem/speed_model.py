@@ -62,7 +62,7 @@ class SpeedModel:
         """The profiles whose speed it gives."""
         return ()
 
-    def claims(self, table: pl.DataFrame) -> Bools:
+    def applies_to(self, table: pl.DataFrame) -> Bools:
         """Which jobs of a legal table run by it, if no model of lower rank has them, bool[n]."""
         if not self.names:
             return np.zeros(table.height, dtype=bool)

@@ -25,7 +25,7 @@ from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
 from optsched.bounds.menus import Menus
 from optsched.bounds.priced_time_search import PricedTime, responses
-from optsched.bounds.priced_time_verifier import Claim, Menu, PricedCells, Proof
+from optsched.bounds.priced_time_verifier import LeastCost, Menu, PricedCells, Proof
 from optsched.bounds.sum_costs import SumCosts
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate
@@ -126,7 +126,7 @@ def test_never_above_elastic_runs() -> None:
 # --- what a job says is exactly so ---------------------------------------------------------------------------------------
 
 
-def least_by_linear_programs(cells: PricedCells, job: Claim, menu: Menu, adds: bool, ends: list[float]) -> float:
+def least_by_linear_programs(cells: PricedCells, job: LeastCost, menu: Menu, adds: bool, ends: list[float]) -> float:
     """The least cost and payment over these ends: an LP for each, seconds of options in cells."""
     best = np.inf
     for end in ends:
@@ -175,7 +175,7 @@ def test_three_ways_to_the_least_cost_of_a_job(seed: int, adds: bool) -> None:
     menus = Menus(("a", "b"), ones, ones[:1], kinds, work * one, release * one, exactly, adds)
     least = float(responses(costs, menus, PricedTime(moments, prices))[0][0])
     exact = PricedCells([Fraction(m) for m in moments], [[Fraction(p) for p in row] for row in prices])
-    job = Claim(*map(Fraction, (release, work, weight, counted, least)))
+    job = LeastCost(*map(Fraction, (release, work, weight, counted, least)))
     menu = tuple((t, Fraction(rate), Fraction(charge)) for t, rate, charge in options)
     slightly = Fraction(1, 10**9)
     assert Proof(exact, adds).holds(replace(job, least=job.least - slightly), menu)

@@ -26,5 +26,5 @@ class Durations(SpeedModel):
     formulas = DurationSpeeds
     name, rank = "duration", 0
 
-    def claims(self, table: pl.DataFrame) -> Bools:
+    def applies_to(self, table: pl.DataFrame) -> Bools:
         return table["duration"].is_not_null().to_numpy()

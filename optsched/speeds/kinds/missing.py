@@ -38,5 +38,5 @@ class Missing(SpeedModel):
     formulas = MissingSpeeds
     name, rank = "missing", LAST + 1
 
-    def claims(self, table: pl.DataFrame) -> Bools:
+    def applies_to(self, table: pl.DataFrame) -> Bools:
         return np.ones(table.height, dtype=np.bool_)

@@ -240,7 +240,7 @@ class ScalingProfiles(NamedModel[Scaling]):
         # (position, profile, batch size or None, gang, stated memory, types or None) of the jobs
         if not self.names:
             return []
-        rows = table.with_row_index("__row").filter(pl.Series(self.claims(table)))
+        rows = table.with_row_index("__row").filter(pl.Series(self.applies_to(table)))
         return rows.select("__row", "profile", "batch_size", "gpus", "gpu_memory", "gpu_types").rows()
 
 
