@@ -4,7 +4,7 @@ numba optimises each function together with all that it calls, down to the leave
 each caller anew: what lies k calls deep is optimised k times and emitted k times, to be inlined and thrown away. Here a
 function that compiled code asks for is typed and lowered, once, and kept so (*linked*); one that Python calls (an
 *entry*) takes in the linked functions that it reaches, each once, and is optimised and emitted once. The numbers that it
-computes are the same, bit for bit. ``tests/benchmarks/test_linking.py`` measures what that buys: about half of the time.
+computes are the same, bit for bit. ``tests/benchmarks/test_first_run.py`` measures what that buys: about half of the time.
 
 Made of what numba lets a compiler extend: a pass in place of its lowering, a library of its own, a cache of its own. A
 linked function is kept on disk as the intermediate code of itself alone, and with it the names of those that it calls.

@@ -82,8 +82,11 @@ def _entry(function: Any) -> Callable[..., Any]:
 
 
 def _machine_code(function: Any) -> Callable[..., Any]:
-    # One that declares nothing is a placement rule under a plain njit.
-    found: Callable[..., Any] = function.compile(function.declared[0] if function.declared else SIGNATURE.args)
+    if function.declared:
+        function.prepare()
+        found: Callable[..., Any] = function.get_overload(function.signatures[0])
+    else:  # a placement rule under a plain njit
+        found = function.compile(SIGNATURE.args)
     _CODE[function] = found
     return found
 

@@ -194,7 +194,7 @@ def all_four() -> Instance:
     return load("all-four").relative
 
 
-@pytest.mark.parametrize(("schedule_class", "gain"), [("gang", 1.05), ("gpu-sharing", 1.06), ("elastic", 1.07)])
+@pytest.mark.parametrize(("schedule_class", "gain"), [("gang", 1.04), ("gpu-sharing", 1.06), ("elastic", 1.07)])
 def test_all_four(schedule_class: str, gain: float) -> None:
     certificate = built(all_four(), FLOW, schedule_class)
     assert certificate is not None
