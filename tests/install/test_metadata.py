@@ -48,10 +48,8 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
     used = imported_distributions()
     assert names(PROJECT["dependencies"]) - used == set()
     optional = {name for extra in EXTRAS.values() for name in names(extra)}
-    assert used - names(PROJECT["dependencies"]) - optional == {
-        "pydantic_core",
-        "llvmlite",
-    }  # the other halves of pydantic and numba
+    halves = {"pydantic_core", "llvmlite"}  # of pydantic and of numba
+    assert used - names(PROJECT["dependencies"]) - optional == halves
 
 
 def test_no_extra_is_declared_before_the_code_that_uses_it() -> None:
