@@ -95,6 +95,40 @@ def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, caps
     assert f"optsched: compiled {__name__}.total in " in said
 
 
+def test_a_small_function_is_compiled_sooner_than_one_that_calls_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "folder_of", lambda function: "")
+    monkeypatch.setattr(compiled, "is_kept", lambda function: False)
+    small, values = njit(total), np.ones(2)
+    length = len(total.__code__.co_code)
+    assert small._share() == (compiled.LEAST_PRICE + length) / compiled.FULL_PRICE
+
+    def sum_of_sums(values: Any) -> float:
+        return float(small(values) + small(values))
+
+    larger = njit(sum_of_sums)
+    assert larger._share() > small._share()
+    between = compiled.PRICE * (small._share() + larger._share()) / 2
+    small._paid = larger._paid = between
+    assert small.runs_compiled(values)
+    assert not larger.runs_compiled(values)
+    monkeypatch.setattr(compiled, "FULL_PRICE", 1)
+    assert njit(total)._share() == 1.0
+
+
+def test_loops_that_take_a_rule_prepare_each_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = types.float64(types.float64[::1])
+
+    @njit(types.float64(types.FunctionType(form), types.float64[::1]))
+    def loop(rule: Any, values: Any) -> float:
+        return float(rule(values))
+
+    first, second = njit(form)(total), njit(form)(total)
+    with without_interpreting():
+        for rule in (first, second):
+            assert loop(rule, np.ones(3)) == 3.0
+            assert not rule._can_compile  # prepared: for its form, and for nothing else from then on
+
+
 class Greedy:
     """Starts what fits; waits a thousand seconds for the compiler each time that it is asked."""
 

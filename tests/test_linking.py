@@ -6,14 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import numba
 import pytest
+from numba.core.caching import FunctionCache
 
 from optsched.compiled import Function, njit, without_interpreting
-from optsched.compiled.linking import Linked
+from optsched.compiled.linking import Linked, LinkedCache
 
 
 @njit
@@ -89,6 +91,25 @@ def test_linked_code_becomes_machine_code_as_a_value_that_is_a_function() -> Non
         assert kinds(leaf) == [True]
         assert call(leaf, 2.0) == 2.0 / 3
         assert kinds(leaf) == [False]
+
+
+def test_threads_that_ask_for_both_forms_at_once_get_them() -> None:
+    leaf, middle, top = fresh(third, twice_third, entry)
+    together, found = threading.Barrier(3), []
+
+    def ask(function: Function) -> None:
+        with without_interpreting():
+            together.wait()
+            found.append(function(2.0))
+
+    threads = [threading.Thread(target=ask, args=(each,)) for each in (leaf, middle, top)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(found) == [2.0 / 3, 2.0 / 3 + 2.0 / 3, 2.0 / 3 + 2.0 / 3 + 2.0 / 3]
+    assert all(isinstance(each._cache, FunctionCache) for each in (leaf, middle, top))
+    assert not any(isinstance(each._cache, LinkedCache) for each in (leaf, middle, top))
 
 
 def test_errors_of_linked_code_are_raised() -> None:

@@ -1,5 +1,7 @@
 """Code that numba compiles: when (`function`), what becomes machine code (`linking`), where it is kept (`kept_code`)."""
 
+from numba import types
+
 from optsched.compiled.function import (
     FUNCTIONS,
     Function,
@@ -9,7 +11,6 @@ from optsched.compiled.function import (
     runs_compiled,
     seconds_waited,
     slice_of,
-    types,
     waiting_of_this_thread,
     without_interpreting,
 )

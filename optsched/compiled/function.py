@@ -21,24 +21,11 @@ import numpy as np
 from numba import types
 from numba.core import sigutils
 from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from optsched.compiled.kept_code import folder_of, is_kept, kept_in
 from optsched.compiled.linking import Linked, LinkedCache, Linking, current
-
-__all__ = [
-    "FUNCTIONS",
-    "Function",
-    "Stopwatch",
-    "njit",
-    "record",
-    "runs_compiled",
-    "seconds_waited",
-    "slice_of",
-    "types",
-    "waiting_of_this_thread",
-    "without_interpreting",
-]
 
 # CPU seconds that a function may run interpreted before it is compiled: about what that costs, from nothing and from disk,
 # where it and what it calls have that many bytes of code and more; in proportion to them where they have less.
@@ -115,7 +102,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     inner = False
     interpreted: bool | Callable[..., bool] = True
     _machine_code = False  # can Python call any?
-    _direct = False  # and does it take no functions, which are to be prepared?
+    _direct = False  # and does none take functions, which are to be prepared?
     _cache: Any
     _linked_cache: Any = None
     _paid = 0.0
@@ -188,16 +175,14 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """As numba's; loads from the cache on disk, and tells people when it takes long."""
         linked, current.wanted = current.wanted and not self.declared, False
-        found = self.overloads.get(tuple(sigutils.normalize_signature(sig)[0]))
-        if found is not None and not linked and isinstance(found.entry_point, Linked):
-            del self.overloads[found.signature.args]  # Python calls it now
         begun, since = time.process_time(), time.perf_counter()
         _spent.nested += 1
         notice = _Notice(self) if _spent.nested == 1 else None
         if notice is not None:
             _spent.since = since
         try:
-            return self._compile(sig, linked)
+            with global_compiler_lock:  # numba's own; the choice of a cache is part of what must not be interrupted
+                return self._compile(sig, linked)
         finally:
             _spent.nested -= 1
             if notice is not None:
@@ -209,6 +194,9 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     def _compile(self, sig: Any, linked: bool) -> Any:
         if isinstance(self._cache, NullCache):
             self._open_caches()
+        found = self.overloads.get(tuple(sigutils.normalize_signature(sig)[0]))
+        if found is not None and not linked and isinstance(found.entry_point, Linked):
+            del self.overloads[found.signature.args]  # Python calls it now
         kept, outer = self._cache, (current.linked, current.function)
         current.linked, current.function = linked, self
         self._cache = self._linked_cache if linked else kept
@@ -223,8 +211,9 @@ class Function(CPUDispatcher):  # type: ignore[misc]
             self.overloads[tuple(cres.signature.args)] = cres
         else:
             super().add_overload(cres)
+            takes_functions = any(isinstance(each, types.Callable | types.FunctionType) for each in cres.signature.args)
+            self._direct = (self._direct or not self._machine_code) and not (self.inner or takes_functions)
             self._machine_code = True
-            self._direct = not self.inner and not any(isinstance(each, types.Callable) for each in cres.signature.args)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """As numba's: called by compiled code, in its only form where one is declared.
