@@ -14,7 +14,15 @@ _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
 def made(get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", separates: str = ",") -> Any:
-    """What ``text`` names: ``get(name)(**parameters)``.
+    """What ``text`` names: ``get(name)(**parameters)``; see `parsed`."""
+    maker, values = parsed(get, kind, text, opens=opens, separates=separates)
+    return maker(**values)
+
+
+def parsed(
+    get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", separates: str = ","
+) -> tuple[Any, dict[str, Any]]:
+    """``get(name)`` and the parameters that ``text`` gives it.
 
     ``opens`` stands between the name and its parameters, ``separates`` between two of them. Raises `InputError` with near
     matches for an unknown name or parameter, and for a value of the wrong type.
@@ -23,7 +31,7 @@ def made(get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", s
     name = name.strip()
     maker = get(name)
     parameters = parameters_of(maker)
-    values = {}
+    values: dict[str, Any] = {}
     for part in filter(None, rest.split(separates)):
         key, equals, value = part.partition("=")
         key = key.strip().replace("-", "_")
@@ -35,7 +43,7 @@ def made(get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", s
         if not equals:
             raise InputError(f"a parameter of {name} without a value", field=key, legal=f"{key}=...")
         values[key] = _converted(name, key, value.strip(), parameters[key])
-    return maker(**values)
+    return maker, values
 
 
 def parameters_of(maker: Any) -> Mapping[str, Any]:

@@ -94,6 +94,15 @@ def _guarantees() -> list[tuple[str, str]]:
     ]
 
 
+def _families() -> list[tuple[str, str]]:
+    from optsched.guarantees.family import FAMILIES
+
+    return [
+        (name, _with_parameters(f"{f.summary}; {f.policy} on {f.objective}: {f.limit}", f.parameters))
+        for name, f in FAMILIES.items()
+    ]
+
+
 def _suites() -> list[tuple[str, str]]:
     from optsched.guarantees.suites import MADE, suites
 
@@ -144,6 +153,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "models": _models,
     "bounds": _bounds,
     "guarantees": _guarantees,
+    "families": _families,
     "objectives": _objectives,
     "instances": _instances,
     "suites": _suites,
@@ -159,6 +169,7 @@ SUMMARIES = {
     "models": "exact methods, for solve --model",
     "bounds": "certified lower bounds",
     "guarantees": "theorems that runs are held against",
+    "families": "instances on which a policy loses much, for ratio",
     "objectives": "what is minimised, for --objective",
     "instances": "instances that come with optsched, a SOURCE each",
     "suites": "sets of instances, for ratio",
@@ -202,6 +213,8 @@ def entry(kind: str, name: str) -> Entry:
         )
     if kind == "recipes":
         return _recipe_entry(name)
+    if kind == "families":
+        return _family_entry(name)
     if kind in ("policies", "placements", "predictors"):
         return _documented_entry(kind, name)
     return Entry(name, texts[name])
@@ -217,6 +230,16 @@ def _recipe_entry(name: str) -> Entry:
     )
     first = next(iter(recipe.parameters), "key")
     return Entry(name, recipe.summary, told, f"optsched generate {name} --set {first}=... -o FILE")
+
+
+def _family_entry(name: str) -> Entry:
+    from optsched.guarantees.family import FAMILIES
+
+    family = FAMILIES.get(name)
+    told = tuple(ShownParameter(key, _shown(value)) for key, value in family.parameters.items())
+    written = f"optsched ratio {name}:{family.size}={told[0].default} -p {family.policy}"
+    text = f"{family.summary}; {family.policy} on {family.objective}: {family.limit}"
+    return Entry(name, text, told, written, _paragraphs(inspect.getdoc(family.make) or ""))
 
 
 def _documented_entry(kind: str, name: str) -> Entry:

@@ -166,7 +166,5 @@ A_SRPT = guarantee(
     assumptions=_assumptions,
     ratio=_ratio,
     audit=_audit,
-    tight=TightFamily(
-        "not known to be tight; the factor kappa is needed: optsched.guarantees.families.kappa_family, ratio about G / 2"
-    ),
+    tight=TightFamily("not known to be tight; the factor kappa is needed: the family kappa, ratio about G / 2"),
 )

@@ -32,6 +32,7 @@ import numpy as np
 
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.assumptions import broken, two_transfers
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.contention import Contention
@@ -61,12 +62,24 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 
 
 @of_a_theorem
-def long_one_first(k: int) -> Instance:
+def long_one_first(k: int = 4) -> Instance:
     """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
+    check_legal(k >= 2, "k", k, "an integer >= 2")
     optimum = stating(k + 2, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
     problem = TransferProblem(np.zeros(2), np.array([k, 1.0]), Contention(1, k / 2 - 1))
     return transfer_instance(problem, f"long-one-first-{k}", optimum=optimum, in_order=True)
 
+
+LONG_ONE_FIRST = family(
+    name="long-one-first",
+    summary="two transfers of k bytes and of 1 at once, the long one asked about first, theta = 1 / k",
+    policy="ada-srsf",
+    objective="total_completion_time",
+    make=long_one_first,
+    ratio=lambda k: Fraction(2 * k + 1, k + 2),
+    limit="(2 + theta) / (1 + 2 theta)",
+    theorem="adadual-two-transfers",
+)
 
 ADADUAL = guarantee(
     id="adadual-two-transfers",
@@ -76,7 +89,7 @@ ADADUAL = guarantee(
     policies=("adadual", "ada-srsf", "k-way"),  # beside one transfer the k-way rule is AdaDUAL's
     assumptions=_assumptions,
     ratio=_ratio,
-    tight=TightFamily("sizes 1 and theta, the long one asked about first", "ada-srsf", long_one_first),
+    tight=TightFamily("sizes 1 and theta, the long one asked about first", LONG_ONE_FIRST),
     schedule_class="task-sharing",
 )
 
@@ -125,3 +138,21 @@ def blocked(small: int, contention: Contention, size: float | None = None) -> Bl
     first, each = Fraction(float(release[-1])), lengths[-1]
     after = first + small * each
     return Blocked(problem, (after + lengths[1], after, *(first + i * each for i in range(small))))
+
+
+def _blocked_instance(small: int = 10, eta: float = 0.2745) -> Instance:
+    """See `optsched.guarantees.adadual.blocked`; b = 1."""
+    problem = blocked(small, Contention(1, eta)).problem
+    return transfer_instance(problem, f"blocked-transfers-{small}", objective="total_flow_time")
+
+
+BLOCKED_TRANSFERS = family(
+    name="blocked-transfers",
+    summary="short transfers wait behind two that run together on the one link",
+    policy="ada-srsf",
+    objective="total_flow_time",
+    make=_blocked_instance,
+    reference=lambda small, eta: blocked(small, Contention(1, eta)).reference,
+    limit="at least small / 11: no constant",
+    sizes=(2, 10),
+)

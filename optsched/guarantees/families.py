@@ -8,9 +8,11 @@ of this project, 5.4; whole-node jobs: Hadar reference sheet, 5.2.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from optsched.check.referee import schedule_value
 from optsched.errors import check_legal
+from optsched.guarantees.family import family
 from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
@@ -30,7 +32,12 @@ class Limit:
     @property
     def reference(self) -> float:
         """sum C_j of ``better``: no optimum is larger."""
-        return float(schedule_value(self.instance, self.better, "total_completion_time"))
+        return float(self.exact)
+
+    @property
+    def exact(self) -> Fraction:
+        """The same as a fraction."""
+        return schedule_value(self.instance, self.better, "total_completion_time")
 
 
 def kappa_family(gpus: int, pairs: int = 400) -> Limit:
@@ -93,3 +100,37 @@ def whole_node_family(worth: float, devices: int = 1) -> Packing:
 def _limit(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Limit:
     instance = Instance(jobs, f"1x{gpus}", name, "total_completion_time")
     return Limit(instance, Schedule.from_starts(instance, starts, policy="better"))
+
+
+def _kappa_instance(gpus: int = 4, pairs: int = 100) -> Instance:
+    """See `optsched.guarantees.families.kappa_family`."""
+    return kappa_family(gpus, pairs).instance
+
+
+KAPPA = family(
+    name="kappa",
+    summary="pairs of a narrow and a cluster-wide job that are alike to SRPT on a machine as fast as the cluster",
+    policy="a-srpt",
+    objective="total_completion_time",
+    make=_kappa_instance,
+    reference=lambda gpus, pairs: kappa_family(gpus, pairs).exact,
+    limit="(G + 1) / 2 for many pairs",
+    sizes=(4,),
+)
+
+
+def _starvation_instance(n: int = 10) -> Instance:
+    """See `optsched.guarantees.families.starvation_family`."""
+    return starvation_family(n).instance
+
+
+STARVATION = family(
+    name="starvation",
+    summary="narrow jobs that keep coming hold wide ones up",
+    policy="a-srpt:backfill=unrestricted",
+    objective="total_completion_time",
+    make=_starvation_instance,
+    reference=lambda n: starvation_family(n).exact,
+    limit="about n: no constant",
+    sizes=(4,),
+)

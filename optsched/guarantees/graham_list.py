@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import broken, parallel_machines
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
@@ -32,8 +34,9 @@ def _audit(policy: Any, run: Run) -> list[str]:
 
 
 @of_a_theorem
-def blocked_long_job(m: int) -> Instance:
+def blocked_long_job(m: int = 4) -> Instance:
     """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m."""
+    check_legal(m >= 1, "m", m, "an integer >= 1")
     lengths = [*np.ones(m * (m - 1), dtype=int).tolist(), m]
     return Instance(
         [Job(f"{j}", duration=length) for j, length in enumerate(lengths)],
@@ -44,6 +47,17 @@ def blocked_long_job(m: int) -> Instance:
     )
 
 
+BLOCKED_LONG_JOB = family(
+    name="blocked-long-job",
+    summary="m (m - 1) unit jobs, then one of length m, on m machines",
+    policy="list",
+    objective="makespan",
+    make=blocked_long_job,
+    ratio=lambda m: 2 - Fraction(1, m),
+    limit="2 - 1/m",
+    theorem="graham-list",
+)
+
 GRAHAM = guarantee(
     id="graham-list",
     statement="P || C_max: list scheduling <= (2 - 1/m) OPT, whatever the list",
@@ -53,5 +67,5 @@ GRAHAM = guarantee(
     assumptions=_assumptions,
     ratio=_ratio,
     audit=_audit,
-    tight=TightFamily("m (m - 1) unit jobs, then one of length m", "list", blocked_long_job),
+    tight=TightFamily("m (m - 1) unit jobs, then one of length m", BLOCKED_LONG_JOB),
 )

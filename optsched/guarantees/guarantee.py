@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import OptschedError
+from optsched.guarantees.family import Family
 from optsched.policies import POLICIES
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
@@ -37,13 +38,13 @@ def _nothing_more(policy: Any, run: Run) -> list[str]:
 class TightFamily:
     """Instances on which a guarantee is reached: nobody can prove a smaller ratio.
 
-    ``text`` says what they are. Where they can be made, ``member(k)`` is one of them (k >= 2; it states its optimum), and
-    the policy written ``policy`` misses the optimum by exactly the ratio of the theorem.
+    ``text`` says what they are; where they can be made they are a ``family``. ``exact``: its policy misses the optimum of
+    every member by the ratio of the theorem; otherwise only in the limit.
     """
 
     text: str
-    policy: str = ""
-    member: Callable[[int], Instance] | None = None
+    family: Family | None = None
+    exact: bool = True
 
 
 @dataclass(frozen=True)

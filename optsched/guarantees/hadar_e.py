@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, broken, known_durations
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
@@ -127,8 +129,9 @@ def _audit(policy: Any, run: Run) -> list[str]:
 
 
 @of_a_theorem
-def one_round(nodes: int) -> Instance:
+def one_round(nodes: int = 4) -> Instance:
     """As many jobs of 350 s as one-GPU nodes: all done after one round of 360 s, 10 s of which are overhead."""
+    check_legal(nodes >= 1, "nodes", nodes, "an integer >= 1")
     return Instance(
         [Job(f"{j}", duration=350) for j in range(nodes)],
         f"{nodes}x1",
@@ -137,6 +140,17 @@ def one_round(nodes: int) -> Instance:
         optimum=stating(350, "makespan", "gang", "volume"),
     )
 
+
+ONE_ROUND = family(
+    name="one-round",
+    summary="as many jobs of 350 s as one-GPU nodes, rounds of 360 s with 10 s of overhead",
+    policy="hadar-e",
+    objective="makespan",
+    make=one_round,
+    ratio=lambda nodes: Fraction(360, 350),
+    limit="L / (L - o) = 36/35",
+    theorem="hadar-e",
+)
 
 HADAR_E = guarantee(
     id="hadar-e",
@@ -147,7 +161,7 @@ HADAR_E = guarantee(
     policies=("hadar-e",),
     assumptions=_assumptions,
     ratio=_ratio,
-    tight=TightFamily("n jobs of L - o seconds on n nodes: L against L - o", "hadar-e", one_round),
+    tight=TightFamily("n jobs of L - o seconds on n nodes: L against L - o", ONE_ROUND),
     audit=_audit,
     schedule_class="forking",
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import broken, parallel_machines
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
@@ -23,8 +25,9 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 
 
 @of_a_theorem
-def three_last(m: int) -> Instance:
+def three_last(m: int = 4) -> Instance:
     """Lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines: LPT takes 4 m - 1, the optimum is 3 m."""
+    check_legal(m >= 2, "m", m, "an integer >= 2")
     lengths = [length for length in range(2 * m - 1, m, -1) for _ in range(2)] + [m, m, m]
     return Instance(
         [Job(f"{j}", duration=length) for j, length in enumerate(lengths)],
@@ -35,6 +38,17 @@ def three_last(m: int) -> Instance:
     )
 
 
+THREE_LAST = family(
+    name="three-last",
+    summary="lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines",
+    policy="list:by=longest",
+    objective="makespan",
+    make=three_last,
+    ratio=lambda m: Fraction(4, 3) - Fraction(1, 3 * m),
+    limit="4/3 - 1/(3m)",
+    theorem="lpt",
+)
+
 LPT = guarantee(
     id="lpt",
     statement="P || C_max: the longest job first <= (4/3 - 1/(3m)) OPT",
@@ -43,7 +57,7 @@ LPT = guarantee(
     policies=("list",),
     assumptions=_assumptions,
     ratio=_ratio,
-    tight=TightFamily("2m-1, 2m-1, ..., m+1, m+1, m, m, m; optimum 3m", "list:by=longest", three_last),
+    tight=TightFamily("2m-1, 2m-1, ..., m+1, m+1, m, m, m; optimum 3m", THREE_LAST),
     # m + 1 unit jobs: 2 against (m + 1) / m for the best schedule that may preempt.
     schedule_class="gang-nonpreemptive",
 )

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec
 
 from optsched.io.sources import shipped
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 
+P = ParamSpec("P")
 SHIPPED_CLASS = "gang-nonpreemptive"  # of every optimum in the index
 Stated = tuple[str, str, str, Fraction]  # digest, objective, class of schedules, value
 
@@ -58,12 +59,12 @@ def proved_here(instance: Instance) -> Instance:
     return instance
 
 
-def of_a_theorem(made: Callable[[int], Instance]) -> Callable[[int], Instance]:
-    """Marks the maker of a tight family: the optimum of its members, a formula, is proved where the theorem is told."""
+def of_a_theorem(made: Callable[P, Instance]) -> Callable[P, Instance]:
+    """Marks the maker of a family: the optimum of its members, a formula, is proved where the theorem is told."""
 
     @wraps(made)
-    def member(k: int) -> Instance:
-        return proved_here(made(k))
+    def member(*args: P.args, **kwargs: P.kwargs) -> Instance:
+        return proved_here(made(*args, **kwargs))
 
     return member
 

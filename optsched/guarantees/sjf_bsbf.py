@@ -40,6 +40,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.errors import check_legal
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.guarantees.two_sharers import NO_GAIN, decided_at_once, two_sharers
@@ -71,14 +72,26 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 
 
 @of_a_theorem
-def just_refused(k: int) -> Instance:
+def just_refused(k: int = 4) -> Instance:
     """xi = 1 + k / 2, th = 1 / k: a job with k s left when one of 1 s comes, which waits: flow 2 k + 2, at best k + 3."""
+    check_legal(k >= 2, "k", k, "an integer >= 2")
     optimum = stating(k + 3, "total_flow_time", "gpu-sharing", NO_GAIN)
     jobs = [Job("first", duration=k + 1), Job("second", arrival=1, duration=1)]
     return Instance(
         jobs, "1x1", f"just-refused-{k}", "total_flow_time", optimum=optimum, interference=Interference(1 + k / 2)
     )
 
+
+JUST_REFUSED = family(
+    name="just-refused",
+    summary="xi = 1 + k / 2: a job with k s left when one of 1 s comes, which waits",
+    policy="sjf-bsbf",
+    objective="total_flow_time",
+    make=just_refused,
+    ratio=lambda k: Fraction(2 * k + 2, k + 3),
+    limit="2 for large xi",
+    theorem="sjf-bsbf-two-jobs",
+)
 
 SJF_BSBF = guarantee(
     id="sjf-bsbf-two-jobs",
@@ -89,7 +102,7 @@ SJF_BSBF = guarantee(
     policies=("sjf-bsbf",),
     assumptions=decided_at_once,
     ratio=_ratio,
-    tight=TightFamily("the second job th times what is left of the first", "sjf-bsbf", just_refused),
+    tight=TightFamily("the second job th times what is left of the first", JUST_REFUSED),
     schedule_class="gpu-sharing",
 )
 
@@ -143,3 +156,20 @@ def crowded(small: int, xi: float, size: float | None = None, second: float | No
     pair = sharing_pair(Fraction(1), Fraction(admitted), Fraction(xi), Fraction(xi))
     both = after + (after - Fraction(SECOND)) + Fraction(pair.preemptive_sum)
     return Crowded(instance, each * small * (small + 1) / 2 + both)
+
+
+def _crowded_instance(small: int = 10, xi: float = 2.0) -> Instance:
+    """See `optsched.guarantees.sjf_bsbf.crowded`."""
+    return crowded(small, xi).instance
+
+
+CROWDED = family(
+    name="crowded",
+    summary="short jobs wait behind two that share the one GPU",
+    policy="sjf-bsbf",
+    objective="total_flow_time",
+    make=_crowded_instance,
+    reference=lambda small, xi: crowded(small, xi).reference,
+    limit="at least small / 11: no constant",
+    sizes=(2, 10),
+)

@@ -26,7 +26,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import any_free_gpus, broken
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.guarantees.two_sharers import NO_GAIN, cannot_run_apart, decided_at_once, two_sharers
@@ -48,14 +50,26 @@ def _sharing_ratio(policy: Any, run: Run) -> Fraction:
 
 
 @of_a_theorem
-def equal_sharers(k: int) -> Instance:
+def equal_sharers(k: int = 4) -> Instance:
     """Two jobs of 1 s at once, xi = k: together both end at k; in turn at 1 and 2."""
+    check_legal(k >= 2, "k", k, "an integer >= 2")
     optimum = stating(3, "total_flow_time", "gpu-sharing", NO_GAIN)
     jobs = [Job(name, duration=1) for name in "ab"]
     return Instance(
         jobs, "1x1", f"equal-sharers-{k}", "total_flow_time", optimum=optimum, interference=Interference(float(k))
     )
 
+
+EQUAL_SHARERS = family(
+    name="equal-sharers",
+    summary="two jobs of 1 s at once on a GPU that they may share, xi = k",
+    policy="sjf-ffs",
+    objective="total_flow_time",
+    make=equal_sharers,
+    ratio=lambda k: max(Fraction(1), Fraction(2 * k, 3)),
+    limit="2 xi / 3",
+    theorem="sjf-ffs-two-jobs",
+)
 
 SJF_FFS = guarantee(
     id="sjf-ffs-two-jobs",
@@ -66,7 +80,7 @@ SJF_FFS = guarantee(
     policies=("sjf-ffs",),
     assumptions=decided_at_once,
     ratio=_sharing_ratio,
-    tight=TightFamily("two equal jobs at once", "sjf-ffs", equal_sharers),
+    tight=TightFamily("two equal jobs at once", EQUAL_SHARERS),
     schedule_class="gpu-sharing",
 )
 

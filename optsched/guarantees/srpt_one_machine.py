@@ -5,7 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import broken, known_durations
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
@@ -26,8 +28,9 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 
 
 @of_a_theorem
-def interrupted(k: int) -> Instance:
+def interrupted(k: int = 4) -> Instance:
     """A job of length k at 0 and unit jobs at 1, ..., k - 1: these complete at 2, ..., k, then the long one at 2 k - 1."""
+    check_legal(k >= 2, "k", k, "an integer >= 2")
     jobs = [Job("long", duration=k), *(Job(f"{r}", arrival=r, duration=1) for r in range(1, k))]
     optimum = k * (k + 1) // 2 - 1 + 2 * k - 1
     return Instance(
@@ -39,6 +42,17 @@ def interrupted(k: int) -> Instance:
     )
 
 
+INTERRUPTED = family(
+    name="interrupted",
+    summary="a job of length k at 0, unit jobs at 1, ..., k - 1, on one machine",
+    policy="srtf",
+    objective="total_completion_time",
+    make=interrupted,
+    ratio=lambda k: Fraction(1),
+    limit="1: optimal",
+    theorem="srpt-one-machine",
+)
+
 SRPT = guarantee(
     id="srpt-one-machine",
     statement="1 | r_j, pmtn | sum C_j: SRPT is optimal",
@@ -47,5 +61,5 @@ SRPT = guarantee(
     policies=("srtf", "srtf-gpu"),
     assumptions=_assumptions,
     ratio=_ratio,
-    tight=TightFamily("every instance", "srtf", interrupted),
+    tight=TightFamily("every instance", INTERRUPTED),
 )

@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import broken, two_transfers
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.contention import Contention
@@ -43,13 +45,25 @@ def _ratio(policy: Any, run: Run) -> Fraction:
 
 
 @of_a_theorem
-def equal_pair(k: int) -> Instance:
+def equal_pair(k: int = 4) -> Instance:
     """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""
+    check_legal(k >= 1, "k", k, "an integer >= 1")
     optimum = stating(3 * k, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
     return transfer_instance(
         TransferProblem(np.zeros(2), np.full(2, float(k)), Contention(1, k)), f"equal-pair-{k}", optimum=optimum
     )
 
+
+EQUAL_PAIR = family(
+    name="equal-pair",
+    summary="two transfers of k bytes at once, b = 1, eta = k",
+    policy="srsf:k=2",
+    objective="total_completion_time",
+    make=equal_pair,
+    ratio=lambda k: Fraction(4 + 2 * k, 3),
+    limit="(4 + 2 eta / b) / 3",
+    theorem="srsf-two-transfers",
+)
 
 SRSF = guarantee(
     id="srsf-two-transfers",
@@ -59,8 +73,6 @@ SRSF = guarantee(
     policies=("srsf",),
     assumptions=_assumptions,
     ratio=_ratio,
-    tight=TightFamily(
-        "two equal transfers at once (k >= 2); a long one first (k = 1, a limit)", "srsf:k=2", equal_pair
-    ),
+    tight=TightFamily("two equal transfers at once (k >= 2); a long one first (k = 1, a limit)", EQUAL_PAIR),
     schedule_class="task-sharing",
 )

@@ -1,5 +1,7 @@
 """Suites: named lists of instances. Every family of shipped instances is one; so is a folder, a file, a name.
 
+A member of a family (`optsched.guarantees.family`) is a suite of one instance, written ``blocked-long-job:m=4``.
+
 Suites of `MADE` consist of instances that are made when they are asked for; they belong to neither ``small`` nor ``all``.
 """
 
@@ -12,6 +14,7 @@ from pathlib import Path
 
 from optsched.errors import InputError
 from optsched.guarantees import sharing_suite, transfer_suite
+from optsched.guarantees.family import FAMILIES, family_instance, is_member
 from optsched.io.sources import INSTANCE_SUFFIXES, ShippedInstance, load, shipped
 from optsched.problem.instance import Instance
 from optsched.registry import near_matches
@@ -76,12 +79,14 @@ def suites() -> dict[str, Suite]:
 
 
 def suite(text: str) -> Suite:
-    """The suite of that name, the instance files of a folder, or one instance (a file, or a shipped name).
+    """The suite of that name, the instance files of a folder, or one instance (a file, a shipped name, a member of a
+    family).
 
     Raises
     ------
     InputError
-        No such suite, folder, file or instance (with near matches); a folder without instances.
+        No such suite, folder, file, instance or family (with near matches); a folder without instances; parameters of a
+        family that are not legal.
     """
     known = suites() | MADE
     if text in known:
@@ -95,11 +100,14 @@ def suite(text: str) -> Suite:
     names = [each.name for each in shipped()]
     if text in names or path.is_file() or path.suffix.lower() in INSTANCE_SUFFIXES:
         return Suite(text, (text,))
+    if is_member(text):
+        return Suite(text, (text,), make=family_instance)
     raise InputError(
         "neither a suite nor an instance",
         field="suite",
         value=text,
-        legal=f"a folder, an instance, or a suite; {near_matches(text, [*known, *names], kind='name')}",
+        legal=f"a folder, an instance, a family, or a suite; "
+        f"{near_matches(text, [*known, *names, *FAMILIES.names()], kind='name')}",
     )
 
 

@@ -137,7 +137,8 @@ def test_it_is_kept_whenever_it_applies(eta: Fraction) -> None:
 
 def test_a_smaller_factor_is_violated() -> None:
     for theorem, instance in ((ADADUAL, long_one_first(4)), (SRSF, equal_pair(4))):
-        chosen = specify(theorem.tight.policy)
+        assert theorem.tight.family is not None
+        chosen = specify(theorem.tight.family.policy)
         run = refereed(instance, chosen)
         exact = Fraction(theorem.ratio(chosen.policy, run))
         less = dataclasses.replace(theorem, ratio=lambda policy, run, exact=exact: exact * Fraction(999_999, 10**6))

@@ -15,7 +15,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.objectives import OBJECTIVES
 
-REACHED = [name for name, theorem in GUARANTEES.items() if theorem.tight.member is not None]
+REACHED = [name for name, theorem in GUARANTEES.items() if theorem.tight.family is not None and theorem.tight.exact]
 
 
 @pytest.mark.parametrize("name", GUARANTEES.names())
@@ -34,9 +34,10 @@ def test_it_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", REACHED)
 def test_its_tight_family_reaches_the_ratio_exactly(name: str, k: int) -> None:
     theorem = GUARANTEES.get(name)
-    assert theorem.tight.member is not None
-    instance = theorem.tight.member(k)
-    chosen = specify(theorem.tight.policy)
+    family = theorem.tight.family
+    assert family is not None
+    instance = family.of_size(k).instance
+    chosen = specify(family.policy)
     assert theorem.applies(chosen.policy, chosen.placement, instance)
     run = simulate(instance, chosen)
     assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
