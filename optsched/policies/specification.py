@@ -1,4 +1,7 @@
-"""A policy and a placement from text: ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``."""
+"""A policy and a placement from text: ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``.
+
+``NAME`` is that of a registered policy, or ``MODULE:CLASS`` of one's own (`optsched.policies.own_policy`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from optsched.errors import InputError
 from optsched.parameters import made, parameters_of
 from optsched.policies import POLICIES, AnyPolicy
+from optsched.policies.own_policy import names_a_class, own_policy
 from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
@@ -42,13 +46,21 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
     head, plus, tail = spec.partition("+")
     if plus and placement is not None:
         raise InputError("a placement is given twice", field="policy", value=spec)
-    policy = made(POLICIES.get, "policy", head)
+    policy = _policy_in(head)
     if plus and names_nodes(policy):
         raise InputError("the policy names its nodes itself", field="policy", value=spec, legal=f"{head}, no placement")
     usual = default_placement(policy)
     place = tail if plus else placement or usual
     text = spec.strip() if plus or place == usual or names_nodes(policy) else f"{spec.strip()}+{place}"
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
+
+
+def _policy_in(head: str) -> AnyPolicy:
+    if not names_a_class(head) or head.partition(":")[0].strip() in POLICIES:
+        return made(POLICIES.get, "policy", head)
+    mine: AnyPolicy = own_policy(head)
+    _require_policy(mine)
+    return mine
 
 
 METHODS = ("order", "decide", "tasks")  # one of which a policy has

@@ -14,6 +14,7 @@ import typer.main
 import optsched
 from optsched.cli import app
 from optsched.cli.catalogue import KINDS
+from optsched.policies.own_policy import names_a_class
 from optsched.policies.specification import specify
 from optsched.simulation.policy import Use, uses_of
 from pages.page import README, ROOT, Block, Page, logical_lines, name_of, page_files
@@ -45,7 +46,7 @@ def unknown(line: str) -> list[str]:
     if name == "list" and words and words[0] not in KINDS and words[0] != "KIND":
         missing += words[:1]
     for before, word in pairwise(words):
-        if before == "-p" and not word.isupper():
+        if before == "-p" and not word.isupper() and not names_a_class(word):  # a page's own class is run with the page
             specify(word)
     return missing
 
