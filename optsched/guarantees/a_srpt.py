@@ -157,10 +157,19 @@ def _audit(policy: Any, run: Run) -> list[str]:
 A_SRPT = guarantee(
     id="a-srpt",
     statement=(
-        "P | r_j, size_j | sum C_j: A-SRPT <= (lam_o rho_1 (1 + (tau + lam_u rho_2 kappa) / beta) + rho) OPT, "
-        "kappa = G / (G - g_max + 1)"
+        "P | r_j, size_j | sum C_j: A-SRPT <= (lam_o rho_1 (1 + (tau + lam_u rho_2 kappa) / beta) + rho) OPT, kappa = G / "
+        "(G - g_max + 1)"
     ),
+    notation="P | r_j, size_j, online-r_j | sum C_j",
+    knowledge="predicted",
     source="optsched, in the manner of Luo, Liu, Lee and Shroff 2025",
+    status="proved",
+    proof=(
+        "C_j <= (1 + (tau + lam_u rho_2 kappa) / beta) B_j + n_j slowest_j for every job: all jobs up to j in the queue "
+        "have done beta of their virtual length by B_j, the head waits at most tau p_k for a better place, and while it "
+        "does not fit G - g_max + 1 GPUs are busy with jobs before it. SRPT is optimal on the machine as fast as the "
+        "cluster, so the B_j add up to at most lam_o rho_1 OPT."
+    ),
     objective="total_completion_time",
     policies=("a-srpt",),
     assumptions=_assumptions,

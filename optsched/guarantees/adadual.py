@@ -84,7 +84,15 @@ LONG_ONE_FIRST = family(
 ADADUAL = guarantee(
     id="adadual-two-transfers",
     statement="two transfers, r_j | sum C_j: AdaDUAL <= (2 + theta) / (1 + 2 theta) OPT, theta = b / (2 b + 2 eta)",
+    notation="one link, n = 2 | r_j | sum C_j",
+    knowledge="clairvoyant",
     source="optsched, for the rule of Wang, Shi, Wang and Chu 2020",
+    status="proved",
+    proof=(
+        "Let x be what is left of the first transfer when the second, of size m, comes. No byte moves faster than at rate "
+        "1, so SRPT bounds OPT by x + 2 m or 2 x + m. Overlapping costs x + m + m / theta, waiting 2 x + m; the quotients "
+        "rise and fall in m / x and meet at m = theta x, where both are (2 + theta) / (1 + 2 theta)."
+    ),
     objective="total_completion_time",
     policies=("adadual", "ada-srsf", "k-way"),  # beside one transfer the k-way rule is AdaDUAL's
     assumptions=_assumptions,

@@ -61,7 +61,14 @@ BLOCKED_LONG_JOB = family(
 GRAHAM = guarantee(
     id="graham-list",
     statement="P || C_max: list scheduling <= (2 - 1/m) OPT, whatever the list",
+    notation="P || C_max",
+    knowledge="non-clairvoyant",
     source="Graham 1966",
+    status="proved",
+    proof=(
+        "Until job j starts no machine is idle: C_j <= (sum p - p_j) / m + p_j. Both sum p / m and p_j are at most OPT, "
+        "hence C_max <= OPT + (1 - 1/m) OPT."
+    ),
     objective="makespan",
     policies=("list", "fifo", "sjf", "wspt"),
     assumptions=_assumptions,

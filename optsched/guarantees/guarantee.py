@@ -26,6 +26,10 @@ ROUNDING = 1e-9  # relative: times are float64, so a schedule is that of its alg
 MISSED = 2  # times the resolution of its clock: by so much a time that was read may miss what was meant
 
 
+STATUSES = ("proved", "published", "recollected")
+KNOWLEDGE = ("non-clairvoyant", "predicted", "clairvoyant", "offline")  # of lengths; offline: of everything, in advance
+
+
 class GuaranteeError(OptschedError):
     """A theorem does not hold for a run: a defect of the policy, of its implementation, or of the proof."""
 
@@ -54,6 +58,11 @@ class Guarantee:
     Parameters
     ----------
     statement, source : the theorem in one line, and who proved it.
+    notation : its problem in Graham's three fields, with words for what they have no sign for.
+    knowledge : what the algorithm needs to know, one of `KNOWLEDGE`.
+    status : one of `STATUSES`. ``proved``: ``proof`` is complete, or the module of the theorem has it; ``published``: proved
+        in the source, not repeated here; ``recollected``: as ``published``, but the source was not at hand.
+    proof : the proof in a few sentences, or the idea of the one in the source.
     policies : registered names of the policies it is about.
     assumptions : ``(policy, placement, instance)`` -> what is broken, in words; empty: the theorem applies.
     ratio : ``(policy, run)`` -> the factor for this run, finite; a fraction where it is exact.
@@ -64,7 +73,11 @@ class Guarantee:
 
     id: str
     statement: str
+    notation: str
+    knowledge: str
     source: str
+    status: str
+    proof: str
     objective: str
     policies: tuple[str, ...]
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]

@@ -263,11 +263,20 @@ def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> 
 HADAR_COMMIT = guarantee(
     id="hadar-commit",
     statement=(
-        "P | r_j, size_j, pmtn | max sum w_j N_j / (C_j - r_j): OPT <= max(R_eff + (D_0 + J) / ALG, D' / ALG) ALG, "
-        "R_eff = max_q (c_q / w)(e^{a min(1, w / (c_q - w_q + 1))} - 1), a = ln(Up / Lo); against plans on rounds "
-        "R_eff / (1 - theta) where D_0 + J <= theta OPT"
+        "P | r_j, size_j, pmtn | max sum w_j N_j / (C_j - r_j): OPT <= max(R_eff + (D_0 + J) / ALG, D' / ALG) ALG, R_eff = "
+        "max_q (c_q / w)(e^{a min(1, w / (c_q - w_q + 1))} - 1), a = ln(Up / Lo); against plans on rounds R_eff / (1 - "
+        "theta) where D_0 + J <= theta OPT"
     ),
+    notation="P | r_j, size_j, pmtn | max sum w_j N_j / (C_j - r_j)",
+    knowledge="clairvoyant",
     source="optsched, in the manner of Sultana et al. 2024 (Hadar) and Bao et al. 2018 (OASiS)",
+    status="proved",
+    proof=(
+        "Every plan that is bought raises the prices by so much that the dual value grows by at most R_eff times what it is"
+        " worth; the final prices and payoffs are a feasible dual solution, so that no plans are worth more than D_0 + J + "
+        "R_eff ALG. For schedules that are no plans the same prices are valued by a fluid relaxation of every job, which "
+        "gives D'."
+    ),
     objective="total_utility",
     policies=("hadar-commit",),
     assumptions=_assumptions,

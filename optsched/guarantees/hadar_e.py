@@ -156,7 +156,14 @@ HADAR_E = guarantee(
     id="hadar-e",
     statement="min(n, x J) nodes are busy in every round; with x >= n on identical nodes, all jobs there at 0: "
     "C_max <= L ceil(sum_j ceil(p_j/(L-o)) / n)",
+    notation="P | r_j = 0, forking | C_max",
+    knowledge="clairvoyant",
     source="utilisation: claimed in arXiv 2503.10918; both proved in this module",
+    status="proved",
+    proof=(
+        "A job with p left fills ceil(p / s) node-rounds, s = L - o. While every node has planned work the sum of these "
+        "falls by n a round; the first round in which some node has none is the last. OPT >= sum p / n, even with forking."
+    ),
     objective="makespan",
     policies=("hadar-e",),
     assumptions=_assumptions,

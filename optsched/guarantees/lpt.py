@@ -52,7 +52,15 @@ THREE_LAST = family(
 LPT = guarantee(
     id="lpt",
     statement="P || C_max: the longest job first <= (4/3 - 1/(3m)) OPT",
+    notation="P || C_max",
+    knowledge="offline",
     source="Graham 1969",
+    status="proved",
+    proof=(
+        "Take a counterexample with fewest jobs: the shortest, p, ends last and starts at (sum p_j - p) / m at the latest, "
+        "so that C_max <= OPT + (1 - 1/m) p and p > OPT / 3. Then no machine of the optimum has more than two jobs, and for"
+        " at most two a machine LPT is optimal: pairing the longest with the shortest is never worse, by exchange."
+    ),
     objective="makespan",
     policies=("list",),
     assumptions=_assumptions,

@@ -97,7 +97,15 @@ SJF_BSBF = guarantee(
     id="sjf-bsbf-two-jobs",
     statement="two jobs that cannot run apart, r_j | sum F_j: SJF-BSBF <= (2 + th) / (1 + 2 th) OPT for equal xi, "
     "th = min(1, 1 / (2 xi - 2)); less where the first has run",
+    notation="one set of GPUs, n = 2 | r_j, two jobs a GPU at slow-down xi | sum (C_j - r_j)",
+    knowledge="clairvoyant",
     source="optsched, for the rule of SJF-BSBF (arXiv 2407.13088)",
+    status="proved",
+    proof=(
+        "From the second release on, SJF-BSBF pays min(1 + k Y, L + Y) and the optimum the least of that and 1 + 2 Y, in "
+        "units of what is left of the first job, of which the second is Y times as long. The first quotient grows with Y "
+        "where k > 2, the second falls: the largest is where both meet."
+    ),
     objective="total_flow_time",
     policies=("sjf-bsbf",),
     assumptions=decided_at_once,

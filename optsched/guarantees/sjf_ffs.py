@@ -75,7 +75,14 @@ SJF_FFS = guarantee(
     id="sjf-ffs-two-jobs",
     statement="two jobs that cannot run apart, r_j | sum F_j: SJF-FFS <= max(1, 2 xi / 3) OPT for equal xi; less where "
     "the first has run",
+    notation="one set of GPUs, n = 2 | r_j, two jobs a GPU at slow-down xi | sum (C_j - r_j)",
+    knowledge="clairvoyant",
     source="optsched, for the baseline of SJF-BSBF (arXiv 2407.13088)",
+    status="proved",
+    proof=(
+        "SJF-FFS pays min(1 + k Y, K + Y), Y as in SJF-BSBF's theorem; the optimum is the least of that, 2 + Y and 1 + 2 Y."
+        " The quotients grow up to Y = xi_1 / xi_2 and fall from there, where SJF-FFS pays 2 xi_1."
+    ),
     objective="total_flow_time",
     policies=("sjf-ffs",),
     assumptions=decided_at_once,
@@ -97,7 +104,14 @@ def _alone_ratio(policy: Any, run: Run) -> Fraction:
 NEVER_SHARED = guarantee(
     id="never-shared-two-jobs",
     statement="two jobs that cannot run apart, r_j | sum F_j: SJF, FIFO <= 2 OPT, though OPT may share GPUs",
+    notation="one set of GPUs, n = 2 | r_j, two jobs a GPU at slow-down xi | sum (C_j - r_j)",
+    knowledge="non-clairvoyant",
     source="optsched",
+    status="proved",
+    proof=(
+        "Without sharing the flow times are at most r + (2 + Y) R, where every schedule needs r + (1 + Y) R: each job needs"
+        " its own seconds."
+    ),
     objective="total_flow_time",
     policies=("sjf", "fifo"),
     assumptions=_alone_assumptions,

@@ -56,7 +56,14 @@ INTERRUPTED = family(
 SRPT = guarantee(
     id="srpt-one-machine",
     statement="1 | r_j, pmtn | sum C_j: SRPT is optimal",
+    notation="1 | r_j, pmtn | sum C_j",
+    knowledge="clairvoyant",
     source="Schrage 1968",
+    status="proved",
+    proof=(
+        "Exchange: where j is served although k has less left, give all time that both get from then on first to k, then to"
+        " j. The earlier of the two completions becomes earlier, the later one stays, the others do not change."
+    ),
     objective="total_completion_time",
     policies=("srtf", "srtf-gpu"),
     assumptions=_assumptions,

@@ -68,7 +68,15 @@ EQUAL_PAIR = family(
 SRSF = guarantee(
     id="srsf-two-transfers",
     statement="two transfers, r_j | sum C_j: SRSF(1) <= 2 OPT, SRSF(k) <= (4 + 2 eta / b) / 3 OPT for k >= 2",
+    notation="one link, n = 2 | r_j | sum C_j",
+    knowledge="clairvoyant",
     source="optsched, for the rules of Wang, Shi, Wang and Chu 2020",
+    status="proved",
+    proof=(
+        "With the bounds of AdaDUAL's theorem, x left of the first and a second of size m: never to overlap pays 2 x + m, "
+        "at most twice x + 2 m. Always to overlap pays x + m (3 + 2 eta) or x (3 + 2 eta) + m, whose quotients are largest "
+        "at m = x."
+    ),
     objective="total_completion_time",
     policies=("srsf",),
     assumptions=_assumptions,

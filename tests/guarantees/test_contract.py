@@ -9,6 +9,7 @@ import pytest
 from optsched.bounds.certificate import SCHEDULE_CLASSES
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees import GUARANTEES
+from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
 from optsched.policies.simulate import simulate
@@ -24,6 +25,10 @@ def test_it_says_what_it_is(name: str) -> None:
     assert theorem.id == name
     assert theorem.statement
     assert theorem.source
+    assert theorem.notation.count("|") == 2
+    assert theorem.knowledge in KNOWLEDGE
+    assert theorem.status in STATUSES
+    assert theorem.proof
     assert theorem.tight.text
     assert theorem.policies
     assert theorem.objective in OBJECTIVES
