@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optsched.policies.ties import leading
+from optsched.compiled import njit
+from optsched.heap import KERNEL
+from optsched.policies.ties import leading, leading_of
 from optsched.problem.arrays import Floats, Ints
 
 
@@ -61,16 +63,55 @@ def by_work(round_: Assignment, left: Floats, seconds: float) -> None:
     A copy takes X_jh ``seconds`` off the plan of its job; jobs without planned work get copies only when no other job can
     take the node. ``left`` f64[J]. O(copies J).
     """
-    count = np.bincount(round_.node_group, minlength=round_.rates.shape[1])
-    plan, mean = left.copy(), mean_rates(round_.rates, count)
-    for node in round_.nodes().tolist():
-        rate = round_.rates[:, round_.node_group[node]]
-        may = (rate > 0) & (round_.spare > 0)
-        while (may := may & (round_.gang <= round_.free[node])).any():
-            j = int(np.argmax(leading(np.where(may, plan / mean, -np.inf))))
-            round_.give(j, node)
-            plan[j] -= rate[j] * seconds
-            may[j] = False
+    r, count = round_, np.bincount(round_.node_group, minlength=round_.rates.shape[1])
+    mean, most = mean_rates(r.rates, count), int(r.free.sum())
+    jobs, nodes = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    given = _give_by_work(
+        r.nodes(), np.ascontiguousarray(r.rates), r.gang, r.node_group, r.free, r.spare, left.copy(), mean, seconds,
+        np.full(left.size, -1, dtype=np.int64), np.empty(left.size), jobs, nodes,
+    )  # fmt: skip
+    for j, node in zip(jobs[:given].tolist(), nodes[:given].tolist(), strict=True):
+        r.on[j].append(node)
+
+
+@njit(**KERNEL)
+def _give_by_work(
+    order: Ints,
+    rates: Floats,
+    gang: Ints,
+    node_group: Ints,
+    free: Ints,
+    spare: Ints,
+    plan: Floats,
+    mean: Floats,
+    seconds: float,
+    last: Ints,
+    urgency: Floats,
+    jobs: Ints,
+    nodes: Ints,
+) -> int:
+    # Pairs of job and node, in order, are written to ``jobs`` and ``nodes``; ``free``, ``spare`` and ``plan`` change.
+    # ``last`` i64[J] node of every job, ``urgency`` f64[J] its planned work: room to work.
+    given = 0
+    for j in range(gang.size):
+        urgency[j] = leading_of(plan[j] / mean[j])
+    for node in order:
+        while True:
+            best = -1
+            for j in range(gang.size):
+                may = spare[j] > 0 and gang[j] <= free[node] and last[j] != node and rates[j, node_group[node]] > 0.0
+                if may and (best < 0 or urgency[j] > urgency[best]):
+                    best = j
+            if best < 0:
+                break
+            jobs[given], nodes[given] = best, node
+            given += 1
+            last[best] = node
+            spare[best] -= 1
+            free[node] -= gang[best]
+            plan[best] -= rates[best, node_group[node]] * seconds
+            urgency[best] = leading_of(plan[best] / mean[best])
+    return given
 
 
 def by_payoff(round_: Assignment, left: Floats, weight: Floats) -> None:
@@ -100,10 +141,11 @@ def fill(round_: Assignment) -> None:
     if len(gangs) != 1:
         return
     gang = gangs.pop()
+    hosted = [np.flatnonzero(column > 0).tolist() for column in round_.rates.T]
     barren: set[int] = set()  # jobs from which no path led to a spare copy; they stay so until a copy moves
     for node in np.flatnonzero(round_.free >= gang).tolist():
         while round_.free[node] >= gang and (round_.spare > 0).any():
-            path = _path(round_, node, barren)
+            path = _path(round_, node, hosted, barren)
             if path is None:
                 break
             for j, to, left_behind in path:  # from the job that has a copy to spare back to the idle node
@@ -115,18 +157,20 @@ def fill(round_: Assignment) -> None:
             barren.clear()
 
 
-def _path(round_: Assignment, root: int, barren: set[int]) -> list[tuple[int, int, int | None]] | None:
+def _path(
+    round_: Assignment, root: int, hosted: list[list[int]], barren: set[int]
+) -> list[tuple[int, int, int | None]] | None:
     """Moves (job, to, from) that give ``root`` a copy; the first comes from nowhere. None: there is no path.
 
-    Breadth first, so no path is longer than it must be.
+    ``hosted``: the jobs that every group of nodes may run. Breadth first, so no path is longer than it must be.
     """
     wanted_by: dict[int, int] = {}  # job -> the node that it would go to
     freed_by: dict[int, int] = {}  # node -> the job that would leave it
-    queue = deque([root])
+    queue, group = deque([root]), round_.node_group
     seen = set(barren)
     while queue:
         node = queue.popleft()
-        for j in np.flatnonzero(round_.rates[:, round_.node_group[node]] > 0).tolist():
+        for j in hosted[group[node]]:
             if j in seen or node in round_.on[j]:
                 continue
             seen.add(j)

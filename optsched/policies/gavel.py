@@ -118,62 +118,70 @@ class Gavel:
         """At the beginning of a round: who runs in it; else nothing, or the end of some jobs' whole iterations."""
         now = view.now
         self._hear(view)
-        decisions = self._pause(now) if self._pauses and self._pauses[-1][0] <= now else []
+        self._note_pauses(now)
         if not self._running or (self.ideal and (view.arrived or view.finished)):
             self._clock.stop()
         if not self._clock.due(now):
-            return decisions
-        for j in self._running:
-            self._record(j, now)
+            return self._wake_when_idle()
+        if self._running:
+            self._record(list(self._running), [now - self._began] * len(self._running))
         active = view.active
         self._began, self._pauses = now, []
+        decisions: list[Decision] = []
         if active.size:
             self._allocate(view, active)
-            decisions += self._serve(active)
+            decisions = self._serve(active)
         if self._running:
             decisions.append(Wake(self._clock.begin(now)))
             if self.whole_iterations and not (self.restart or self.ideal):
                 decisions += self._plan_pauses()
-        return decisions
+        return decisions + self._wake_when_idle()
 
     def _hear(self, view: View) -> None:
-        for j in view.finished:
-            self._leave(j, view.now)
+        self._leave([(view.now, j) for j in view.finished])
         for j in view.arrived:
             self._jobs.meet(view, j)
             self._book.arrive(j)
         self._changed = self._changed or bool(view.finished or view.arrived)
 
-    def _leave(self, job: int, now: float) -> None:
-        self._record(job, now)
-        self._running.pop(job)
-        self._devices.leave(job)
+    def _leave(self, ended: list[tuple[float, int]]) -> None:
+        # These run no longer, since these times.
+        if not ended:
+            return
+        self._record([j for _, j in ended], [time - self._began for time, _ in ended])
+        for _, j in ended:
+            del self._running[j]
+        self._devices.leave([j for _, j in ended])
 
-    def _record(self, job: int, now: float) -> None:
-        t = self._running[job]
-        if t != SEVERAL:  # there is no share that it could be measured against
-            self._book.record(job, t, now - self._began)
+    def _record(self, jobs: list[int], seconds: list[float]) -> None:
+        types, ran = np.array([self._running[j] for j in jobs]), np.array(jobs)
+        told = types != SEVERAL  # else there is no share that it could be measured against
+        self._book.record(ran[told], types[told], np.array(seconds)[told])
 
-    def _pause(self, now: float) -> list[Decision]:
-        decisions: list[Decision] = []
+    def _note_pauses(self, now: float) -> None:
+        # Jobs that have stopped as planned, since this was asked last.
+        ended = []
         while self._pauses and self._pauses[-1][0] <= now:
-            _, j = self._pauses.pop()
-            if j in self._running:
-                self._leave(j, now)
-                decisions.append(Stop(j))
-        if self._pauses:
-            decisions.append(Wake(self._pauses[-1][0]))
-        return decisions
+            ended.append(self._pauses.pop())
+        self._leave([(time, j) for time, j in ended if j in self._running])
 
     def _plan_pauses(self) -> list[Decision]:
         # Iterations that fit into the round; a job too slow for one runs to the end of the round.
-        jobs = [j for j, t in self._running.items() if t != SEVERAL]
-        rate = self._jobs.rate[jobs, [self._running[j] for j in jobs]]
+        jobs, types = np.array(list(self._running)), np.array(list(self._running.values()))
+        jobs, types = jobs[types != SEVERAL], types[types != SEVERAL]
+        rate = self._jobs.rate[jobs, types]
         seconds = np.floor(rate * self._book.length * (1 + ROUNDED)) / rate
         until = self._began + seconds
-        short = (seconds > 0) & (seconds < self._book.length * (1 - ROUNDED)) & (until > self._began)
-        self._pauses = sorted(((until[k], jobs[k]) for k in np.flatnonzero(short)), reverse=True)
-        return [Wake(self._pauses[-1][0])] if self._pauses else []
+        short = (
+            (types != SEVERAL) & (seconds > 0) & (seconds < self._book.length * (1 - ROUNDED)) & (until > self._began)
+        )
+        self._pauses = sorted(zip(until[short].tolist(), jobs[short].tolist(), strict=True), reverse=True)
+        return [Stop(j, at=time) for time, j in self._pauses]
+
+    def _wake_when_idle(self) -> list[Decision]:
+        # The round ends early with the last pause, if nobody runs to its end.
+        pauses = [time for time, j in self._pauses if j in self._running]
+        return [Wake(pauses[0])] if 0 < len(pauses) == len(self._running) else []
 
     def _allocate(self, view: View, active: Ints) -> None:
         if not self._changed:

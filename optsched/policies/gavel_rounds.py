@@ -35,10 +35,9 @@ class RoundBook:
         """A new job: without a share until the next reset."""
         self.received[job] = self.length / 2
 
-    def record(self, job: int, t: int, seconds: float) -> None:
-        """``job`` ran on type t; it counts once, whatever its gang."""
-        self.received[job, t] += seconds
-        self.total[t] += seconds
+    def record(self, jobs: Ints, types: Ints, seconds: Floats) -> None:
+        """Job ``jobs[i]`` ran on ``types[i]``, one after the other; it counts once, whatever its gang."""
+        record(jobs, types, seconds, self.received, self.total)
 
     def reset(self, active: Ints, share: Floats, elapsed: float) -> None:
         """``elapsed`` seconds after the last one: settle deficits under the old shares, begin with new ones f64[m, T]."""
@@ -59,19 +58,25 @@ class RoundBook:
 
         ``rate`` f64[m, T], 0 where a job may not run; ``order`` of the types; ``strict``: no share, no run.
         """
-        priority = self.priorities(active)
+        priority = leading(self.priorities(active))
+        keys = -leading(self.share[active]), -leading(self.deficit[active]), -priority
         chosen = np.full(active.size, -1, dtype=np.int64)
         for t in order.tolist():
-            urgency, left = np.ascontiguousarray(leading(priority[:, t])), int(capacity[t])
+            urgency, left = np.ascontiguousarray(priority[:, t]), int(capacity[t])
             for some in likely(urgency, left):
-                jobs = active[some]
-                first = some[
-                    np.lexsort((-leading(self.share[jobs, t]), -leading(self.deficit[jobs, t]), -urgency[some]))
-                ]
+                first = some[np.lexsort([key[some, t] for key in keys])]
                 left = take(chosen, first, urgency, rate, gang, left, t, strict)
                 if left == 0:
                     break
         return chosen
+
+
+@njit
+def record(jobs: Any, types: Any, seconds: Any, received: Any, total: Any) -> None:
+    """See `RoundBook.record`."""
+    for i in range(jobs.size):
+        received[jobs[i], types[i]] += seconds[i]
+        total[types[i]] += seconds[i]
 
 
 @njit
@@ -141,9 +146,9 @@ class RoundDevices:
         self._jobs, self._first, self._node, self._count = jobs, first, node, count
         return jobs[kept], jobs[~kept]
 
-    def leave(self, job: int) -> None:
-        """The job has no devices to keep."""
-        self._row[job] = -1
+    def leave(self, jobs: list[int]) -> None:
+        """These jobs have no devices to keep."""
+        self._row[jobs] = -1
 
     def of(self, jobs: Ints) -> list[tuple[tuple[int, int], ...]]:
         """(node, GPUs) of each of these jobs, which have been given devices."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,12 +20,12 @@ class GpuPools:
     type: Ints
     first: Ints
 
-    @property
+    @cached_property
     def capacity(self) -> Ints:
         """GPUs of every pool, i64[P]."""
         return np.bincount(self.pool, weights=self.size, minlength=self.type.size).astype(np.int64)
 
-    @property
+    @cached_property
     def largest(self) -> Ints:
         """GPUs of the largest node of every pool, i64[P]."""
         largest = np.zeros(self.type.size, dtype=np.int64)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
-from optsched.policies.hadar_auction import Auction
+from optsched.policies.hadar_auction import Auction, Grant, Where
 from optsched.policies.hadar_roster import Roster
 from optsched.policies.hadar_utility import UTILITIES
 from optsched.policies.round_clock import SHORTEST, RoundClock
@@ -97,36 +97,42 @@ class Hadar:
         self._pools, self._clock, self._asleep = gpu_pools(view), RoundClock(self.round), False
         self._roster = Roster(view, self._pools, self.utility, self.round)
 
-    def decide(self, view: View) -> Iterator[Decision]:
+    def decide(self, view: View) -> list[Decision]:
         """At the beginning of a round: the auction, and what it changes; between two rounds nothing."""
-        active = view.active
+        now, active = view.now, view.active
         self._roster.meet(view, active.size)
         asleep, self._asleep = self._asleep, False
         if not active.size:
             self._clock.stop()
-            return
-        if asleep and self._clock.upcoming(view.now) > view.now:
-            yield Wake(self._clock.upcoming(view.now))
-            return
-        boundary = self._clock.boundary(view.now)
-        if not self._clock.due(view.now) or self._roster.about_to_end(view, boundary):
-            return
+            return []
+        if asleep and self._clock.upcoming(now) > now:
+            return [Wake(self._clock.upcoming(now))]
+        boundary = self._clock.boundary(now)
+        if not self._clock.due(now) or self._roster.about_to_end(view, boundary):
+            return []
         bidders = self._roster.bidders(view, active, self.restart)
         grants = self._auction_of(active.size).grants(bidders, self._pools)
+        decisions = self._changes(now, boundary, active.tolist(), bidders.held, grants)
+        end = self._clock.begin(now)
+        self._asleep = len(grants) == active.size and self._roster.at_best(active)
+        return decisions if self._asleep else [*decisions, Wake(end)]
+
+    def _changes(
+        self, now: float, boundary: float, active: list[int], held: Sequence[Where], grants: list[Grant]
+    ) -> list[Decision]:
+        # Stops first: others start on their GPUs.
+        decisions: list[Decision] = []
         kept = {grant.job for grant in grants if grant.kept}
-        for k, where in enumerate(bidders.held):
+        for k, where in enumerate(held):
             if where and k not in kept:
-                yield Stop(int(active[k]))
+                self._roster.stops(active[k])
+                decisions.append(Stop(active[k]))
         for grant in grants:
             if not grant.kept:
-                job = int(active[grant.job])
-                self._roster.starts(job, view.now, boundary)
-                yield Start(job, on=grant.on)
-        end = self._clock.begin(view.now)
-        everyone = len(grants) == active.size
-        self._asleep = everyone and all(self._roster.at_best(int(active[grant.job]), grant.on) for grant in grants)
-        if not self._asleep:
-            yield Wake(end)
+                job = active[grant.job]
+                self._roster.starts(job, grant.on, now, boundary)
+                decisions.append(Start(job, on=grant.on))
+        return decisions
 
     def _auction_of(self, jobs: int) -> Auction:
         width = {"greedy": 1, "window": self.window, "dp": min(WIDEST, jobs)}[self.queue]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from optsched.policies.hadar_allocation import (
     TERMS,
     THIS_ROUND,
 )
+from optsched.policies.hadar_market import device_values
 from optsched.policies.hadar_round import (
     BY_MACHINE,
     BY_POOL,
@@ -28,6 +30,7 @@ from optsched.policies.hadar_round import (
     Room,
     RoundJobs,
     Taken,
+    claim,
     open_round,
     serve,
     value_all,
@@ -58,8 +61,7 @@ class Bidders:
     held: Sequence[Where]
 
 
-@dataclass(frozen=True)
-class Grant:
+class Grant(NamedTuple):
     """Bidder ``job`` (its position) runs on ``on`` this round; ``kept``: it holds these GPUs already."""
 
     job: int
@@ -100,36 +102,27 @@ class Auction:
 
     def _fill(self, jobs: RoundJobs, order: Ints, d: FreeDevices, market: Market, room: Room, taken: Taken) -> None:
         # GPUs that nobody bought at their price: the others in the same order, each where it would finish first.
-        got = np.zeros(jobs.gang.size, dtype=bool)
-        got[taken.job[: taken.size[0]]] = True
-        rest = order[~got[order]]
+        waits = np.ones(jobs.gang.size, dtype=bool)
+        waits[taken.job[: taken.size[0]]] = False
+        rest = order[waits[order]]
         if not rest.size:
             return
         jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
-        d.claimed[:] = 0
-        owner = np.repeat(np.arange(jobs.gang.size), np.diff(jobs.held_first))
-        waits = ~got[owner]
-        np.add.at(d.claimed, jobs.held_machine[waits], jobs.held_count[waits])
+        claim(jobs, waits, d)
         for_nothing = market._replace(low=np.zeros_like(market.low), rule=market.rule * np.array([1, 1, 0]))
         open_round(d, for_nothing)
         serve(jobs, rest, np.full(jobs.gang.size, np.inf), 1, d, for_nothing, room, taken)
 
     def _market(self, b: Bidders, pools: GpuPools) -> Market:
         """Prices from the least to the greatest value of a device (and round) among the bidders, pool by pool."""
-        rate = np.maximum(b.together, b.spread)
-        runs = rate > 0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rounds = np.maximum(1.0, np.ceil((b.left[:, None] / rate + b.restart[:, None]) / self.length - 1e-9))
-            x = b.age[:, None] + np.where(runs, rounds, 1.0) * self.length
-            worth = b.scale[:, None] * np.where(
-                b.span[:, None] > 0, np.maximum(0.0, 1.0 - x / np.where(b.span > 0, b.span, 1.0)[:, None]), 1.0 / x
-            )
-            worth = worth / b.gang[:, None] / (np.where(runs, rounds, 1.0) if self.whole_cost else 1.0)
-        some = runs & (worth > 0)
-        high = np.where(some, worth, 0.0).max(axis=0, initial=0.0)
-        low = np.where(some, worth, np.inf).min(axis=0, initial=np.inf) / CHEAPEST
-        low = np.where(high > 0, np.minimum(low, high / np.e), 0.0)
-        span = np.where(high > 0, np.log(np.where(high > 0, high, 1.0)) - np.log(np.where(high > 0, low, 1.0)), 0.0)
+        low, high = np.empty(pools.type.size), np.empty(pools.type.size)
+        device_values(
+            b.gang, b.together, b.spread, b.left, b.age, b.scale, b.span, b.restart,
+            self.length, self.whole_cost, low, high,
+        )  # fmt: skip
+        some = high > 0
+        low = np.where(some, np.minimum(low / CHEAPEST, high / np.e), 0.0)
+        span = np.where(some, np.log(np.where(some, high, 1.0)) - np.log(np.where(some, low, 1.0)), 0.0)
         capacity = pools.size if self.by_machine else pools.capacity
         widest = np.minimum(capacity, int(b.gang.max(initial=1)))
         scale = (capacity - widest + 1 if self.safe else capacity).astype(np.float64)
@@ -144,22 +137,20 @@ class Auction:
         terms[:, LEFT], terms[:, AGE], terms[:, SCALE], terms[:, SPAN] = b.left, b.age, b.scale, b.span
         terms[:, RESTART], terms[:, COMM], terms[:, LENGTH] = b.restart, self.comm, self.length
         first = np.zeros(m + 1, dtype=np.int64)
-        first[1:] = np.cumsum([len(where) for where in b.held])
-        entries = [entry for where in b.held for entry in where]
-        held = np.array(entries, dtype=np.int64).reshape(-1, 2)
-        machine, amount = np.ascontiguousarray(held[:, 0]), np.ascontiguousarray(held[:, 1])
+        np.cumsum([len(where) for where in b.held], out=first[1:])
+        held = np.array([number for where in b.held for entry in where for number in entry], dtype=np.int64)
+        machine, amount = np.ascontiguousarray(held.reshape(-1, 2).T)
         jobs = RoundJobs(b.gang, b.together, b.spread, terms, first, machine, amount)
 
         def zeros(*shape: int) -> Ints:
             return np.zeros(shape, dtype=np.int64)
 
-        claimed = zeros(nodes)
-        np.add.at(claimed, machine, amount)
         priced = nodes if self.by_machine else count
         devices = FreeDevices(
-            pools.pool, pools.size.copy(), claimed, zeros(count), zeros(count), zeros(count),
+            pools.pool, pools.size.copy(), zeros(nodes), zeros(count), zeros(count), zeros(count),
             zeros(priced), np.zeros(priced), zeros(priced),
         )  # fmt: skip
+        claim(jobs, np.ones(m, dtype=bool), devices)
         width = self.width + 1
         room = Room(
             zeros(2, count), zeros(2, nodes), zeros(width, nodes), zeros(width, nodes), zeros(3, width), np.zeros(width)
@@ -169,9 +160,8 @@ class Auction:
         return jobs, devices, room, taken
 
     def _read(self, taken: Taken) -> list[Grant]:
-        found = []
-        for k in range(int(taken.size[0])):
-            here = slice(taken.first[k], taken.first[k + 1])
-            on = tuple(zip(taken.machine[here].tolist(), taken.amount[here].tolist(), strict=True))
-            found.append(Grant(int(taken.job[k]), on, bool(taken.kept[k])))
-        return found
+        grants, entries = taken.size.tolist()
+        first = taken.first[: grants + 1].tolist()
+        held = list(zip(taken.machine[:entries].tolist(), taken.amount[:entries].tolist(), strict=True))
+        rows = zip(taken.job[:grants].tolist(), taken.kept[:grants].tolist(), first, first[1:], strict=False)
+        return [Grant(job, tuple(held[begin:end]), bool(kept)) for job, kept, begin, end in rows]

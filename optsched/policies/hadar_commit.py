@@ -196,7 +196,7 @@ class HadarCommit:
         age = max(0.0, first * self.round - (float(known.arrival[j]) - self._zero))  # without the clock's rounding
         return Request(gang, float(known.work[j]), age, alone, shared, float(known.scale[j]), float(known.span[j]))
 
-    def _carry_out(self, view: View, active: Ints, due: dict[int, Ints]) -> Iterator[Decision]:
+    def _carry_out(self, view: View, active: Ints, due: dict[int, Ints]) -> list[Decision]:
         """What is due in this round, and on what is left the others."""
         left = set(active.tolist())
         due = {j: take for j, take in due.items() if j in left}
@@ -216,15 +216,17 @@ class HadarCommit:
             for grant in Auction(length=self.round).grants(bidders, replace(self._pools, size=free)):
                 places[int(others[grant.job])] = grant.on
                 kept |= {int(others[grant.job])} if grant.kept else set()
-        best = (self._roster.at_best(j, where) for j, where in places.items())
-        self._asleep = not self._due and len(places) == active.size and all(best)
+        decisions: list[Decision] = []
         for j in held:
             if j not in kept:
-                yield Stop(j)
+                self._roster.stops(j)
+                decisions.append(Stop(j))
         for j, where in places.items():
             if j not in kept:
-                self._roster.starts(j, view.now, self._begins(self._next))
-                yield Start(j, on=where)
+                self._roster.starts(j, where, view.now, self._begins(self._next))
+                decisions.append(Start(j, on=where))
+        self._asleep = not self._due and len(places) == active.size and self._roster.at_best(active)
+        return decisions
 
     def _is(self, where: Where, take: Ints) -> bool:
         # Does it hold what the plan says? By type any nodes will do.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from optsched.policies.gpu_pools import GpuPools
@@ -32,6 +34,8 @@ class Roster:
         self.scale, self.span = np.zeros(n), np.zeros(n)
         self.gang: Ints = np.ones(n, dtype=np.int64)
         self.ran = np.zeros(n, dtype=bool)
+        self._held: list[Where] = [()] * n  # of the active jobs, what they run on
+        self._rate = np.zeros(n)  # of the active jobs, how fast they run
         self._lost = np.zeros(n)  # seconds that late boundaries and the rounding of the clock may have cost it
 
     def meet(self, view: View, active: int) -> None:
@@ -49,23 +53,26 @@ class Roster:
 
     def bidders(self, view: View, jobs: Ints, restart: float) -> Bidders:
         """These active jobs at a round that begins now."""
-        running = set(view.running)
         return Bidders(
             gang=self.gang[jobs],
             together=self.together[jobs],
             spread=self.spread[jobs],
-            left=view.left[jobs],
+            left=view.left_of(jobs),
             age=view.now - self.arrival[jobs],
             scale=self.scale[jobs],
             span=self.span[jobs],
             restart=np.where(self.ran[jobs], restart, 0.0),
-            held=[view.held(j) if j in running else () for j in jobs.tolist()],
+            held=[self._held[j] for j in jobs.tolist()],
         )
 
-    def starts(self, job: int, now: float, boundary: float) -> None:
+    def starts(self, job: int, where: Where, now: float, boundary: float) -> None:
         """``job`` starts now, in the round that was to begin at ``boundary`` <= now."""
-        self._lost[job] += max(0.0, now - boundary) + ULPS * float(np.spacing(now))
-        self.ran[job] = True
+        self._lost[job] += max(0.0, now - boundary) + ULPS * math.ulp(now)
+        self.ran[job], self._held[job], self._rate[job] = True, where, self._rate_on(job, where)
+
+    def stops(self, job: int) -> None:
+        """``job`` is stopped and holds nothing."""
+        self._held[job], self._rate[job] = (), 0.0
 
     def about_to_end(self, view: View, boundary: float) -> bool:
         """Does a running job end so soon after ``boundary`` <= now that only rounding kept it from being over?
@@ -76,16 +83,14 @@ class Roster:
         running = np.array(view.running, dtype=np.int64)
         if not running.size:
             return False
-        moment = MOMENT * length + ULPS * float(np.spacing(max(now, length)))
+        moment = MOMENT * length + ULPS * math.ulp(max(now, length))
         until = boundary - now + np.minimum(moment + self._lost[running], LONGEST * length)  # seconds from now
-        left = view.left[running]
-        near = np.flatnonzero(left / self.fastest[running] <= until).tolist()  # on the GPUs held it may take longer
-        return any(left[k] / self._rate(int(running[k]), view.held(int(running[k]))) <= until[k] for k in near)
+        return bool((view.left_of(running) / self._rate[running] <= until).any())
 
-    def at_best(self, job: int, where: Where) -> bool:
-        """Does ``job`` run as fast as it ever can on these nodes?"""
-        return self._rate(job, where) >= self.fastest[job]
+    def at_best(self, jobs: Ints) -> bool:
+        """Do all of these run as fast as they ever can?"""
+        return bool((self._rate[jobs] >= self.fastest[jobs]).all())
 
-    def _rate(self, job: int, where: Where) -> float:
+    def _rate_on(self, job: int, where: Where) -> float:
         pool = [self._pools.pool[node] for node, _ in where]
         return float(self.together[job, pool[0]] if len(where) == 1 else min(self.spread[job, p] for p in pool))

@@ -24,9 +24,10 @@ from optsched.policies.hadar_allocation import (
     find_allocation,
     payoff_of,
 )
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 
 BY_POOL, BY_MACHINE = 0, 1
+UNKNOWN = -1  # devices of a pool that are counted anew
 # Market.rule
 LEVEL, CHARGED, WHOLE = range(3)
 
@@ -100,6 +101,16 @@ def _summarise(d: FreeDevices, p: int) -> None:
 
 
 @njit(**KERNEL)
+def claim(jobs: RoundJobs, waits: Bools, d: FreeDevices) -> None:
+    """``d.claimed``: the devices that the jobs with ``waits`` bool[m] hold."""
+    d.claimed[:] = 0
+    for j in range(waits.size):
+        if waits[j]:
+            for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
+                d.claimed[jobs.held_machine[e]] += jobs.held_count[e]
+
+
+@njit(**KERNEL)
 def _reprice(d: FreeDevices, market: Market, q: int) -> None:
     d.price[q] = market.low[q] * math.exp(market.log_range[q] * min(1.0, d.sold[q] / market.scale[q]))
 
@@ -138,11 +149,10 @@ def _sell(d: FreeDevices, market: Market, take: Ints, sign: int) -> None:
             d.free[h] -= sign * take[h]
             d.sold[q] += sign * take[h]
             _reprice(d, market, q)
+            d.stock[d.pool[h]] = UNKNOWN
     for p in range(d.stock.size):
-        for h in range(take.size):
-            if take[h] > 0 and d.pool[h] == p:
-                _summarise(d, p)
-                break
+        if d.stock[p] == UNKNOWN:
+            _summarise(d, p)
     _sort(d)
 
 
@@ -275,12 +285,28 @@ def serve(
         for i in range(at, end):
             _unclaim(jobs, order[i], d)
         at = end
+        if window == 1:
+            total += _alone(jobs, room.choice[2, 0], hope, d, market, room, taken)
+            continue
         total += _window(jobs, window, hope, d, market, room)
         for i in range(window):
             if room.choice[1, i] == 1 or room.choice[1, i] == 2:
                 _sell(d, market, room.best[i], 1)
                 _record(room.choice[2, i], room.choice[1, i] == 2, room.best[i], taken)
     return total
+
+
+@njit(**KERNEL)
+def _alone(jobs: RoundJobs, j: int, hope: Floats, d: FreeDevices, market: Market, room: Room, taken: Taken) -> float:
+    # What `_window` finds for one job, without taking it, giving it back and taking it again.
+    if hope[j] <= 0.0:
+        return 0.0
+    value, rate, kept = _best(jobs, j, d, market, room, room.window[0], True)
+    if rate == NONE or value <= 0.0:
+        return 0.0
+    _sell(d, market, room.window[0], 1)
+    _record(j, kept, room.window[0], taken)
+    return value
 
 
 @njit(**KERNEL)

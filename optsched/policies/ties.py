@@ -7,10 +7,12 @@ then goes by index.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from optsched.compiled import njit
 from optsched.problem.arrays import Floats
 
 BITS = 40  # of 53: some thousand roundings may be in the others
@@ -21,3 +23,10 @@ def leading(values: Floats) -> Floats:
     mantissa, exponent = np.frexp(values)
     rounded: Any = np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS)
     return np.where(np.isfinite(values), rounded, values)
+
+
+@njit(cache=True)
+def leading_of(value: float) -> float:
+    """`leading` of one finite float, compiled."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(np.rint(math.ldexp(mantissa, BITS)), exponent - BITS)

@@ -26,9 +26,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Preempt the running job ``job``; its work so far is kept."""
+    """Preempt the running job ``job``; its work so far is kept.
+
+    ``at``: not now but at that time (seconds since the first arrival, later than now), unless it ends or is stopped before;
+    the policy is not asked then. Another stop of the job takes the place of one that is planned.
+    """
 
     job: int
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
+from optsched.simulation.planned_stops import PlannedStops
 from optsched.simulation.policy import Start, Stop, Use, Wake
 from optsched.simulation.records import RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
@@ -22,7 +24,7 @@ from optsched.simulation.wakes import Wakes
 
 
 class Decisions:
-    """Carries decisions out; ``wakes`` keeps the times at which the policy wants to be asked."""
+    """Carries decisions out; ``wakes`` keeps the times at which the policy wants to be asked, ``planned`` later stops."""
 
     def __init__(
         self,
@@ -40,10 +42,10 @@ class Decisions:
         self._uses, self._copies = uses, copies
         self._known: dict[int, tuple[int, set[int], float]] = {}
         self._names_nodes = bool(uses & {Use.NODES, Use.WIDTHS, Use.COPIES})
-        self._plainly = self._names_nodes and not uses & {Use.WIDTHS, Use.COPIES}
+        self._copying = Use.COPIES in uses
         self._status, self._free = engine.state.jobs["status"], engine.state.world["free"]
         self._now, self._out = engine.state.world["now"], engine.state.out
-        self.wakes = Wakes(name)
+        self.wakes, self.planned = Wakes(name), PlannedStops(engine)
 
     def apply(self, decisions: Any) -> None:
         """All of them in order; `SimulationError` names policy, time and reason of one that is not possible.
@@ -59,19 +61,25 @@ class Decisions:
         at = 0
         while at < len(decisions):
             at += self._many(decisions[at:] if at else decisions)
+            at += self._plan_many(decisions[at:])
             if at < len(decisions):
                 self._one(decisions[at])
                 at += 1
 
     def _many(self, decisions: list[Any]) -> int:
         # The first so many of them, done in one call.
-        jobs: list[Any] = []
+        if not self._names_nodes or Use.WIDTHS in self._uses or self._beside is not None:
+            return 0
+        jobs, work = list[Any](), list[Any]()
         first, named = [0], list[Any]()
         for decision in decisions:
             kind = type(decision)
-            if kind is Start and decision.on and decision.gpus is None and self._plainly and self._beside is None:
+            if kind is Start and decision.on and decision.gpus is None and self._copying is (decision.work is not None):
                 named.extend(decision.on)
-            elif kind is not Stop or self._beside is not None or not self._plainly:
+                work.append(decision.work)
+            elif kind is Stop and decision.at is None:
+                work.append(None)
+            else:
                 break
             jobs.append(decision.job)
             first.append(len(named))
@@ -79,12 +87,35 @@ class Decisions:
             return 0
         try:
             pairs, moved = np.array(named or [(0, 0)]), np.array(jobs)
-        except ValueError:
+            parts = np.array(work, dtype=np.float64)  # of None: nan
+        except (ValueError, TypeError):
             return 0
         if pairs.dtype != np.int64 or moved.dtype != np.int64 or pairs.shape[1:] != (2,) or moved.ndim != 1:
             return 0  # one by one, to say what is wrong
         node, count = np.ascontiguousarray(pairs.T)
-        return self._engine.apply_moves(moved, np.array(first, dtype=np.int64), node, count)
+        at = np.array(first, dtype=np.int64)
+        done = self._engine.apply_moves(moved, at, node, count, parts, self._copies)
+        self._known.clear()
+        self.planned.drop_all(jobs[:done])
+        return done
+
+    def _plan_many(self, decisions: list[Any]) -> int:
+        # The stops to come among the first of them, if all are possible.
+        later = list(takewhile(lambda decision: type(decision) is Stop and decision.at is not None, decisions))
+        if len(later) < 2:
+            return 0
+        try:
+            jobs, times = np.array([stop.job for stop in later]), np.array([stop.at for stop in later])
+        except ValueError:
+            return 0
+        if jobs.dtype != np.int64 or times.dtype != np.float64 or jobs.ndim + times.ndim != 2:
+            return 0  # one by one, to say what is wrong
+        if jobs.min() < 0 or jobs.max() >= self._instance.n or not (self._status[jobs] == RUNNING).all():
+            return 0
+        if not ((times > self._now[0]) & (times < math.inf)).all():
+            return 0
+        self.planned.add_all(jobs.tolist(), times.tolist())
+        return len(later)
 
     def _one(self, decision: Any) -> None:
         if isinstance(decision, Wake):
@@ -101,11 +132,21 @@ class Decisions:
         if not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
             raise self._wrong(f"there is no job {j!r}")
         if isinstance(decision, Stop):
-            if self._status[j] != RUNNING:
-                raise self._wrong(f"job {self._instance.ids[j]!r} is stopped but does not run")
-            self._engine.stop(j)
+            self._stop(j, decision.at)
         else:
             self._start(decision)
+
+    def _stop(self, j: int, at: float | None) -> None:
+        job = f"job {self._instance.ids[j]!r}"
+        if self._status[j] != RUNNING:
+            raise self._wrong(f"{job} is stopped but does not run")
+        if at is None:
+            self._engine.stop(j)
+            self.planned.drop_all([j])
+        elif _is_real(at) and self._now[0] < at < math.inf:
+            self.planned.add_all([int(j)], [float(at)])
+        else:
+            raise self._wrong(f"{job} is to be stopped at {at!r} (legal: a time later than now)")
 
     def _start(self, decision: Start) -> None:
         j, job = decision.job, self._instance.ids[decision.job]

@@ -247,14 +247,18 @@ def _run_python(
         if segment_job.size - ended[0] < room or engine.state.parts.size - logged[0] < room:
             engine.grow()
             segment_job = engine.state.segments["job"]
-        t = engine.next_time()
+        planned = decisions.planned.next_time()
+        t = min(engine.next_time(), planned)
         if t == math.inf or finished[0] == n:
             return engine.state
         if fruitless[0] >= patience:
             raise _thrashes(state, policy.name)
         first, last, moves = int(came[0]), int(ended[0]), int(starts[0] + stops[0])
+        end, wake = last_of_instant(t), float(tick[0])
         if rounds is None:
-            tick[0] = decisions.wakes.of_instant(last_of_instant(t))
+            tick[0] = decisions.wakes.of_instant(end)
+        if planned <= end:
+            tick[0] = decisions.planned.with_wake(float(tick[0]), end)
         engine.apply_events(t)
         arrived = arrivals[first : came[0]].tolist()
         done = segment_job[last : ended[0]].tolist()  # only completions end a segment at an event
@@ -263,6 +267,12 @@ def _run_python(
             done = [j for j in gone if status[j] == DONE]
             for j in (j for j in gone if status[j] == WAITING):
                 engine.lists.stopped(j)
+        decisions.planned.drop_all(done)
+        if planned <= end:
+            decisions.planned.carry_out(end)
+            if wake > end and not (arrived or done):
+                tick[0] = wake
+                continue
         present = float(now[0])
         hooks.hear(present, arrived, done)
         if rounds is not None:
@@ -282,7 +292,7 @@ def _run_python(
         if rounds is not None:
             tick[0] = rounds.asked(present, busy=bool(w[0].active))
         else:
-            event = engine.next_time() if quiet else math.inf
+            event = min(engine.next_time(), decisions.planned.first) if quiet else math.inf
             tick[0] = decisions.wakes.due(present, event, quiet=quiet, acted=acted)
         if progress is not None and events[0] - reported > PLAIN_SLICE:
             reported = int(events[0])

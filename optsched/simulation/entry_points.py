@@ -13,7 +13,7 @@ import numpy as np
 
 from optsched.compiled import njit, runs_compiled, types
 from optsched.heap import KERNEL
-from optsched.problem.arrays import Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.simulation import executions, kernel, moves
 from optsched.simulation.job_lists import JobLists
 from optsched.simulation.ordered import SITE_TYPES, STATE_TYPE, site_kind
@@ -23,12 +23,17 @@ from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State, grow
 from optsched.speeds import speed_tables
 from optsched.speeds.speed_records import NO_ROW
 
-INDEX, TIME, ARRAY = types.int64, types.float64, types.int64[::1]
+INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]
 
 
 @njit(types.float64(STATE_TYPE), **KERNEL)
 def _next_time(s: Any) -> float:
     return kernel.next_time(s)
+
+
+@njit(types.void(STATE_TYPE, ARRAY, TIMES), **KERNEL)
+def _work_left(s: Any, jobs: Any, left: Any) -> None:
+    executions.work_left(s, jobs, left)
 
 
 @njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **KERNEL)
@@ -52,8 +57,12 @@ def _stop(s: Any, site: Any, job: int) -> None:
     executions.stop(s, site, job)
 
 
-def _apply_moves(s: Any, site: Any, jobs: Any, first: Any, node: Any, count: Any) -> int:
-    return moves.apply_moves(s, site, jobs, first, node, count)
+def _apply_moves(s: Any, site: Any, jobs: Any, first: Any, node: Any, count: Any, work: Any, copies: int) -> int:
+    return moves.apply_moves(s, site, jobs, first, node, count, work, copies)
+
+
+def _stop_as_planned(s: Any, site: Any, until: Any, jobs: Any, at: int) -> int:
+    return moves.stop_as_planned(s, site, until, jobs, at)
 
 
 def _of_sites(result: Any, *arguments: Any) -> Callable[[Any], list[Any]]:
@@ -68,7 +77,8 @@ _EVENTS = _of_sites(types.void, TIME)(_apply_events)
 _START = _of_sites(types.void, INDEX, INDEX, INDEX)(_start)
 _START_PART = _of_sites(types.void, INDEX, INDEX, TIME, TIME)(_start_part)
 _STOP = _of_sites(types.void, INDEX)(_stop)
-_MOVES = _of_sites(types.int64, ARRAY, ARRAY, ARRAY, ARRAY)(_apply_moves)
+_MOVES = _of_sites(types.int64, ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX)(_apply_moves)
+_PLANNED = _of_sites(types.int64, TIMES, ARRAY, INDEX)(_stop_as_planned)
 
 
 _CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled
@@ -93,7 +103,7 @@ def _machine_code(function: Any) -> Callable[..., Any]:
 
 def compile_all() -> None:
     """Compile them now rather than when a policy first asks."""
-    for function in (_next_time, _pace, *_EVENTS, *_START, *_START_PART, *_STOP, *_MOVES):
+    for function in (_next_time, _work_left, _pace, *_EVENTS, *_START, *_START_PART, *_STOP, *_MOVES, *_PLANNED):
         _machine_code(function)
 
 
@@ -115,6 +125,12 @@ class EntryPoints:
     def next_time(self) -> float:
         """See `optsched.simulation.kernel.next_time`."""
         return float(_entry(_next_time)(self.state))
+
+    def work_left(self, jobs: Ints) -> Floats:
+        """See `optsched.simulation.executions.work_left`."""
+        left = np.empty(jobs.size)
+        _entry(_work_left)(self.state, np.ascontiguousarray(jobs, dtype=np.int64), left)
+        return left
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""
@@ -148,13 +164,21 @@ class EntryPoints:
         else:  # a copy had nothing left to do
             self.lists.refresh((), [job])
 
-    def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints) -> int:
+    def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
         """See `optsched.simulation.moves.apply_moves`."""
-        moved = int(_entry(_MOVES[self._site])(self.state, self.site, jobs, first, node, count))
-        stops = np.diff(first) == 0
-        for job, stopped in zip(jobs[:moved].tolist(), stops[:moved].tolist(), strict=True):
-            (self.lists.stopped if stopped else self.lists.started)(job)
+        moved = int(_entry(_MOVES[self._site])(self.state, self.site, jobs, first, node, count, work, copies))
+        if copies > 1:  # who has one already, or has nothing left to do
+            self.lists.forget()
+            return moved
+        stops = first[:moved] == first[1 : moved + 1]
+        self.lists.moved(jobs[:moved][stops].tolist(), jobs[:moved][~stops].tolist())
         return moved
+
+    def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
+        """See `optsched.simulation.moves.stop_as_planned`."""
+        stopped = int(_entry(_PLANNED[self._site])(self.state, self.site, until, jobs, at))
+        self.lists.moved(jobs[at:stopped].tolist(), [])
+        return stopped
 
     def place(self, rule: Any, job: int, row: int = FREE) -> int:
         """Ask a placement for ``job`` on the GPUs ``pools[row]``; the number of entries in ``out``, 0: it does not fit."""

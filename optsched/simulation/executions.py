@@ -17,6 +17,7 @@ from typing import Any
 
 from optsched.compiled import njit
 from optsched.heap import INNER, KERNEL
+from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.clocks import clear_clock
 from optsched.simulation.held_gpus import give_counted, give_named, take_counted, take_named
 from optsched.simulation.instant import shortened
@@ -163,6 +164,20 @@ def _unlink(s: State, j: int, x: int) -> None:
     while s.executions[before].other != x:
         before = s.executions[before].other
     s.executions[before].other = s.executions[x].other
+
+
+@njit(**KERNEL)
+def work_left(s: State, jobs: Ints, left: Floats) -> None:
+    """What each of these jobs, i64[m], has left now, written to ``left`` f64[m]: units of work."""
+    now = s.world[0].now
+    for i in range(jobs.size):
+        rest, x = s.jobs[jobs[i]].left, s.jobs[jobs[i]].execution
+        while x >= 0:
+            run = s.executions[x]
+            undone = run.left - max(0.0, now - run.paid) / (run.pace * run.slow)
+            rest = undone if run.target == rest else rest - (run.target - undone)  # else it does a part of it
+            x = run.other
+        left[i] = max(rest, 0.0)
 
 
 @njit(**INNER)

@@ -10,6 +10,8 @@ import numpy as np
 from optsched.problem.arrays import Ints
 from optsched.simulation.records import RUNNING, WAITING
 
+MANY = 256  # jobs that are looked at in the time in which one changes its list
+
 
 class JobLists:
     """The jobs of a run by what they do. Nothing is kept before somebody asks.
@@ -19,6 +21,7 @@ class JobLists:
 
     def __init__(self, order: Ints, status: Ints) -> None:
         self._order, self._status = order, status
+        self._known = False  # is what follows up to date?
         self._jobs: list[int] = []  # by rank
         self._rank: list[int] = []
         self._waiting: list[int] = []  # ranks, ascending
@@ -43,29 +46,42 @@ class JobLists:
         return [self._jobs[rank] for rank in sorted(self._waiting + self._running)]
 
     def _begin(self) -> None:
-        if not self._jobs and self._order.size:
-            self._jobs = self._order.tolist()
-            self._rank = np.argsort(self._order).tolist()
+        if not self._known and self._order.size:
+            self._jobs = self._jobs or self._order.tolist()
+            self._rank = self._rank or np.argsort(self._order).tolist()
             status = self._status[self._order]
             self._waiting = np.flatnonzero(status == WAITING).tolist()
             self._running = np.flatnonzero(status == RUNNING).tolist()
+            self._known = True
 
     def refresh(self, arrived: Iterable[int], finished: Iterable[int]) -> None:
         """These have arrived, in order, and these have finished since."""
-        if self._jobs:
+        if self._known:
             self._waiting.extend(self._rank[job] for job in arrived)
             for job in finished:
                 _leave(self._running, self._rank[job])
 
+    def forget(self) -> None:
+        """Many have moved: all are looked at when somebody asks."""
+        self._known = False
+
+    def moved(self, stopped: list[int], started: list[int]) -> None:
+        """Those wait again, these run now; a job that is among both stops first. Where they are many all are looked at."""
+        self._known = self._known and (len(stopped) + len(started)) * MANY < self._order.size
+        for job in stopped:
+            self.stopped(job)
+        for job in started:
+            self.started(job)
+
     def started(self, job: int) -> None:
         """It runs now."""
-        if self._jobs:
+        if self._known:
             _leave(self._waiting, self._rank[job])
             insort(self._running, self._rank[job])
 
     def stopped(self, job: int) -> None:
         """It waits again."""
-        if self._jobs:
+        if self._known:
             _leave(self._running, self._rank[job])
             insort(self._waiting, self._rank[job])
 

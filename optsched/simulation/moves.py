@@ -1,22 +1,29 @@
-"""Many stops and starts of one instant in one compiled call: what a round of a policy that names nodes asks for."""
+"""Many stops and starts in one compiled call: those that a round of a policy asks for, and stops that it has planned."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from optsched.compiled import njit
 from optsched.heap import KERNEL
-from optsched.simulation.executions import start, stop
-from optsched.simulation.records import RUNNING, WAITING
+from optsched.simulation.executions import start, start_part, stop
+from optsched.simulation.instant import end_of_instant
+from optsched.simulation.kernel import next_time, standing
+from optsched.simulation.records import ASKED, RUNNING, WAITING
+from optsched.simulation.run import CONSERVED
 from optsched.simulation.state import COUNT, FREE, POOL, Site, State
+from optsched.speeds.speed_tables import is_timed, pace
 
 
 @njit(**KERNEL)
-def apply_moves(s: State, site: Site, jobs: Any, first: Any, node: Any, count: Any) -> int:
+def apply_moves(s: State, site: Site, jobs: Any, first: Any, node: Any, count: Any, work: Any, copies: int) -> int:
     """Move i stops ``jobs[i]`` where it names no GPUs, else starts it on ``count[k]`` GPUs of ``node[k]``.
 
-    Its entries are k = first[i] .. first[i + 1] - 1. In order, until one is not possible. Returns how many were done;
-    nothing of the next one is done.
+    Its entries are k = first[i] .. first[i + 1] - 1. Where ``work[i]`` is not nan it is a copy, which does so many units,
+    one of at most ``copies`` of its job. In order, until one is not possible. Returns how many were done; nothing of the
+    next one is done.
     """
     for i in range(jobs.size):
         j = jobs[i]
@@ -27,18 +34,44 @@ def apply_moves(s: State, site: Site, jobs: Any, first: Any, node: Any, count: A
                 return i
             stop(s, site, j)
             continue
+        if s.jobs[j].status != WAITING and (s.jobs[j].status != RUNNING or np.isnan(work[i])):
+            return i
         entries = _named(s, site, j, node[first[i] : first[i + 1]], count[first[i] : first[i + 1]])
         if entries == 0:
             return i
-        start(s, site, j, entries, 0)
+        if np.isnan(work[i]):
+            start(s, site, j, entries, 0)
+        elif _may_copy(s, site, j, entries, work[i], copies):
+            start_part(s, site, j, entries, work[i], 0.0)
+        else:
+            return i
     return int(jobs.size)
+
+
+@njit(**KERNEL)
+def _may_copy(s: State, site: Site, j: int, entries: int, work: float, copies: int) -> bool:
+    # May ``j`` have a copy on the entries in ``out``: on nodes of its own, of work that no other copy does?
+    job, planned, x = s.jobs[j], work, s.jobs[j].execution
+    if not (work > 0.0 and work < np.inf) or (x >= 0 and job.copies >= copies):
+        return False
+    if not is_timed(site.tables, j) and not np.isfinite(pace(site.tables, j, job.gpus, s.out[POOL], s.out[COUNT])):
+        return False
+    while x >= 0:
+        run = s.executions[x]
+        for i in range(run.entries):
+            for k in range(entries):
+                if s.parts[x * s.world[0].width + i].pool == s.out[POOL, k]:
+                    return False
+        planned += run.target
+        x = run.other
+    return planned <= job.left * (1.0 + CONSERVED)
 
 
 @njit(**KERNEL)
 def _named(s: State, site: Site, j: int, node: Any, count: Any) -> int:
     # The entries of these GPUs in ``out``; 0 where j may not start there.
     job, total = s.jobs[j], 0
-    if job.status != WAITING or node.size > s.world[0].width:
+    if node.size > s.world[0].width:
         return 0
     for k in range(node.size):
         p, given = node[k], count[k]
@@ -52,3 +85,23 @@ def _named(s: State, site: Site, j: int, node: Any, count: Any) -> int:
             return 0
         s.out[POOL, k], s.out[COUNT, k] = p, count[k]
     return int(node.size) if total == job.gpus else 0
+
+
+@njit(**KERNEL)
+def stop_as_planned(s: State, site: Site, until: Any, jobs: Any, at: int) -> int:
+    """Stop the running ``jobs[i]`` at ``until[i]`` (ascending) from i = ``at`` on, as long as nothing else comes before.
+
+    Returns the first i that is left: another event falls into its instant or comes before it, or the log has no room.
+    """
+    w = s.world[0]
+    while at < jobs.size and standing(s, np.iinfo(np.int64).max) == ASKED:
+        t = until[at]
+        if next_time(s) <= end_of_instant(t):
+            return at
+        w.now = w.began = t
+        w.stood = 0
+        w.events += 1
+        while at < jobs.size and until[at] == t:
+            stop(s, site, jobs[at])
+            at += 1
+    return at

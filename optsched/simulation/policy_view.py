@@ -108,6 +108,9 @@ class View(Protocol):
     def left(self) -> Floats:
         """Units of work left of every job at this instant, f64[n]; use the entries of active jobs."""
 
+    def left_of(self, jobs: Ints) -> Floats:
+        """Units of work left of these jobs, each named once, f64[jobs]."""
+
     @property
     def free(self) -> Ints:
         """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""

@@ -64,14 +64,18 @@ class EngineView:
     @property
     def ended(self) -> list[Ended]:
         """What has ended since the policy was last asked, also by what it decides now."""
-        s, found = self._engine.state, []
-        for segment in s.segments[self._heard : self._world.segments]:
-            held = float(segment["end"] - segment["start"])
-            seconds = max(held - float(self._world.first_start), 0.0)
-            at = int(segment["first"])
-            on = tuple(s.parts[at : at + int(segment["entries"])].tolist())
-            found.append(Ended(int(segment["job"]), on, float(segment["work"]), seconds))
-        return found
+        s = self._engine.state
+        new = s.segments[self._heard : self._world.segments]
+        if not new.size:
+            return []
+        seconds = np.maximum(new["end"] - new["start"] - self._world.first_start, 0.0).tolist()
+        begin = int(new["first"][0])
+        parts = s.parts[begin : self._world.logged].tolist()
+        ends = (new["first"] + new["entries"] - begin).tolist()
+        rows = zip(
+            new["job"].tolist(), (new["first"] - begin).tolist(), ends, new["work"].tolist(), seconds, strict=True
+        )
+        return [Ended(job, tuple(parts[first:end]), work, held) for job, first, end, work, held in rows]
 
     @property
     def now(self) -> float:
@@ -101,17 +105,12 @@ class EngineView:
     @property
     def left(self) -> Floats:
         """Units of work left of every job now, f64[n]; `KnowledgeError` for a non-clairvoyant policy."""
+        return self.left_of(np.arange(self._instance.n))
+
+    def left_of(self, jobs: Ints) -> Floats:
+        """The same of these jobs, f64[jobs], which are all different."""
         self._reveals("remaining work")
-        left = self._jobs["left"].copy()
-        running = np.array(self._engine.lists.running, dtype=np.int64)
-        x = self._jobs["execution"][running]
-        while running.size:
-            run = self._executions[x]
-            rest = run["left"] - np.maximum(0.0, self.now - run["paid"]) / (run["pace"] * run["slow"])
-            whole = run["target"] == left[running]  # else a copy, or one of several
-            left[running] = np.where(whole, rest, left[running] - (run["target"] - rest))
-            running, x = running[run["other"] >= 0], run["other"][run["other"] >= 0]
-        return np.maximum(left, 0.0)
+        return self._engine.work_left(jobs)
 
     @property
     def free(self) -> Ints:

@@ -21,13 +21,13 @@ def book(share: list[list[float]], length: float = 100.0) -> RoundBook:
 def test_priorities_are_shares_over_fractions_of_time_received() -> None:
     made = book([[0.5, 0.0], [0.25, 0.75]])
     assert made.priorities(np.arange(2)).tolist() == [[1.0, 0.0], [0.5, 1.5]]  # all have half a round: f = 1/2
-    made.record(0, 0, 100.0)  # f = 150/200 and 50/200
+    made.record(*(np.array([x]) for x in (0, 0, 100.0)))  # f = 150/200 and 50/200
     assert made.priorities(np.arange(2)) == pytest.approx(np.array([[0.5 / 0.75, 0], [0.25 / 0.25, 1.5]]))
 
 
 def test_deficits_are_settled_at_a_reset() -> None:
     made = book([[0.5], [0.5]])
-    made.record(0, 0, 100.0)
+    made.record(*(np.array([x]) for x in (0, 0, 100.0)))
     made.reset(np.arange(2), np.array([[0.3], [0.7]]), 100.0)
     assert made.deficit.tolist() == [[50 - 100], [50]]
     assert made.received.tolist() == [[50], [50]]

@@ -1,0 +1,152 @@
+"""A stop that a policy plans is carried out as one that it wakes for, and it is not asked about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from optsched.check.referee import check_schedule
+from optsched.errors import SimulationError
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.run import Run
+
+
+@dataclass
+class Slices:
+    """Whoever fits runs for ``length`` seconds, then another: by stops that are planned, or at which it is asked."""
+
+    length: float
+    planned: bool
+    one_by_one: bool = False
+    asked: int = field(default=0, init=False)
+    until: dict[int, float] = field(default_factory=dict, init=False)
+    served: list[int] = field(default_factory=list, init=False)
+
+    name: ClassVar[str] = "slices"
+    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+    uses: ClassVar[tuple[str, ...]] = ("nodes",)
+
+    def decide(self, view: View) -> list[Decision]:
+        """Only every length seconds, at an arrival or at a completion; those served longest ago first."""
+        self.asked += 1
+        decisions: list[Decision] = []
+        for j in view.finished:
+            self.until.pop(j)
+        if not self.planned:
+            due = sorted((time, j) for j, time in self.until.items() if time <= view.now)
+            decisions = [Stop(j) for _, j in due]
+            over = {j for _, j in due}
+        else:
+            over = {j for j, time in self.until.items() if time <= view.now}
+        free = view.free
+        for j in over:
+            del self.until[j]
+            if not self.planned:
+                free[0] += view.gpus(j)
+        if over or view.arrived or view.finished:
+            for j in sorted((j for j in view.active.tolist() if j not in self.until), key=self._turn):
+                if view.gpus(j) <= free[0]:
+                    free[0] -= view.gpus(j)
+                    self.until[j] = view.now + self.length * (1 + j % 3)
+                    self.served.append(j)
+                    decisions.append(Start(j, on=((0, view.gpus(j)),)))
+                    if self.planned:
+                        decisions.append(Stop(j, at=self.until[j]))
+        if self.until:
+            # Who plans is asked when the last of the slices ends; who wakes, at every end of one.
+            decisions.append(Wake(max(self.until.values()) if self.planned else min(self.until.values())))
+        return decisions
+
+    def _turn(self, j: int) -> tuple[int, int]:
+        return (len(self.served) - self.served[::-1].index(j) if j in self.served else 0, j)
+
+
+def alone_in_turn(rng: np.random.Generator) -> Instance:
+    # As wide as the node: one runs at a time, so that both policies decide at the same moments.
+    jobs = [
+        Job(f"{j}", arrival=float(rng.integers(0, 12)), gpus=4, duration=float(rng.integers(1, 9)))
+        for j in range(int(rng.integers(2, 7)))
+    ]
+    return Instance(jobs, "1x4")
+
+
+def segments(run: Run) -> list[tuple[int, float, float, float]]:
+    s = run.schedule
+    return sorted(zip(s.job.tolist(), s.start.tolist(), s.end.tolist(), s.work.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("length", [0.75, 1.0, 2.5])
+def test_planned_stops_make_the_schedule_that_woken_ones_make(length: float) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(40):  # with whole numbers stops, arrivals and completions fall into one instant
+        instance = alone_in_turn(rng)
+        planned, woken = (simulate(instance, Slices(length, planned=each)) for each in (True, False))
+        assert segments(planned) == segments(woken)
+        assert check_schedule(instance, planned.schedule) == []
+        assert planned.metrics == woken.metrics
+
+
+@dataclass
+class Once:
+    """Starts all at 0 with these stops; the rest of it starts when asked again."""
+
+    stops: tuple[Stop, ...]
+    again: float = 10.0
+    calls: list[float] = field(default_factory=list, init=False)
+
+    name: ClassVar[str] = "once"
+    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+    uses: ClassVar[tuple[str, ...]] = ("nodes",)
+
+    def decide(self, view: View) -> list[Decision]:
+        self.calls.append(view.now)
+        if len(self.calls) == 1:
+            return [*(Start(j, on=((j, 1),)) for j in view.waiting), *self.stops, Wake(self.again)]
+        return [Start(j, on=((j, 1),)) for j in view.waiting] if view.now >= self.again else []
+
+
+FOUR = Instance([Job(f"{j}", duration=d) for j, d in enumerate((4, 6, 8, 2))], "4x1")
+
+
+def test_a_policy_is_not_asked_when_a_planned_stop_comes() -> None:
+    policy = Once((Stop(0, at=1.0), Stop(1, at=2.0), Stop(2, at=3.0)))
+    run = simulate(FOUR, policy)
+    assert policy.calls == [0, 2, 10, 13, 14, 15]  # job 3 ends at 2, where job 1 is stopped, too
+    assert run.schedule.completion.tolist() == [13, 14, 15, 2]
+    assert run.metrics["gpu_hours"]["busy"] * 3600 == pytest.approx(20)
+
+
+def test_a_later_plan_takes_the_place_of_an_earlier_one_and_a_stop_ends_it() -> None:
+    replaced = Once((Stop(0, at=1.0), Stop(0, at=3.0)))
+    assert simulate(FOUR, replaced).schedule.completion[0] == 11
+    ended = Once((Stop(0, at=3.0), Stop(0), Start(0, on=((0, 1),))))  # one instant: it was never stopped
+    assert simulate(FOUR, ended).schedule.completion[0] == 4
+
+
+def test_a_plan_for_a_job_that_has_ended_does_nothing() -> None:
+    assert simulate(FOUR, Once((Stop(3, at=5.0), Stop(1, at=9.0)))).schedule.completion.tolist() == [4, 6, 8, 2]
+    assert simulate(FOUR, Once((Stop(3, at=2.0),))).schedule.completion.tolist() == [4, 6, 8, 2]  # it ends then
+
+
+@pytest.mark.parametrize(
+    ("stops", "message"),
+    [
+        ((Stop(0, at=0.0),), r"job '0' is to be stopped at 0.0 \(legal: a time later than now\)"),
+        (
+            (Stop(0, at=float("nan")), Stop(1, at=1.0)),
+            r"job '0' is to be stopped at nan \(legal: a time later than now\)",
+        ),
+        ((Stop(0, at=float("inf")),), r"job '0' is to be stopped at inf"),
+        ((Stop(0, at="soon"),), r"job '0' is to be stopped at 'soon'"),  # type: ignore[arg-type]
+        ((Stop(0), Stop(0, at=1.0)), "job '0' is stopped but does not run"),
+        ((Stop(7, at=1.0), Stop(8, at=1.0)), "there is no job 7"),
+    ],
+)
+def test_a_plan_that_is_not_possible_is_told_in_a_line(stops: tuple[Stop, ...], message: str) -> None:
+    with pytest.raises(SimulationError, match=message):
+        simulate(FOUR, Once(stops))
