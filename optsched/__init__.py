@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optsched import plot
+    from optsched.adversary.attack import Attack, attack
     from optsched.bounds import Certificate, CertificateError, NoBoundError, bound
     from optsched.check.referee import check_schedule
     from optsched.errors import (
@@ -68,6 +69,7 @@ if not os.path.isdir(os.path.join(__path__[0], "models")) and os.path.isfile(
     __path__.append(_TOP)
 
 _HOMES = {
+    "Attack": "adversary.attack",
     "Certificate": "bounds",
     "CertificateError": "bounds",
     "Cluster": "problem.cluster",
@@ -113,6 +115,7 @@ _HOMES = {
     "Throughputs": "problem.throughputs",
     "TransferProblem": "problem.transfers",
     "Wake": "simulation.policy",
+    "attack": "adversary.attack",
     "at_job_level": "speeds.job_level",
     "bound": "bounds",
     "check_schedule": "check.referee",
@@ -130,6 +133,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Attack",
     "Certificate",
     "CertificateError",
     "Cluster",
@@ -176,6 +180,7 @@ __all__ = [
     "TransferProblem",
     "Wake",
     "at_job_level",
+    "attack",
     "bound",
     "check_schedule",
     "compare",

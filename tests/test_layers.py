@@ -18,7 +18,7 @@ FLOORS = [
     {"simulation", "models"},
     {"io", "solvers", "policies.placements", "policies.predictors"},
     {"policies"},
-    {"guarantees"},
+    {"guarantees", "adversary"},
     {"plot", "report"},
     {"studies"},
     {"cli", "__init__", "__main__"},

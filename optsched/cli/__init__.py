@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from optsched import __version__
+from optsched.cli.attack import attack
 from optsched.cli.files import convert, generate, plot, verify
 from optsched.cli.interrupt import interruptible, leave_work_behind
 from optsched.cli.lists import list_names
@@ -64,7 +65,7 @@ def _bare(
         typer.echo(ctx.get_help())
 
 
-for _command in (run, solve, bound, verify, ratio, generate, convert, reproduce, plot):
+for _command in (run, solve, bound, verify, ratio, attack, generate, convert, reproduce, plot):
     app.command()(_command)
 app.command(name="list")(list_names)
 app.command(name="warm-up")(warm_up)

@@ -140,6 +140,12 @@ def _dialects() -> list[tuple[str, str]]:
     return [(name, dialect.summary) for name, dialect in DIALECTS.items()]
 
 
+def _spaces() -> list[tuple[str, str]]:
+    from optsched.adversary.space import SPACES
+
+    return _with_defaults(SPACES)
+
+
 def _studies() -> list[tuple[str, str]]:
     from optsched.studies.study import STUDIES
 
@@ -159,6 +165,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "suites": _suites,
     "recipes": _recipes,
     "dialects": _dialects,
+    "spaces": _spaces,
     "studies": _studies,
 }
 
@@ -175,6 +182,7 @@ SUMMARIES = {
     "suites": "sets of instances, for ratio",
     "recipes": "generators of instances, for generate",
     "dialects": "traces that are read as they are, for a SOURCE DIALECT:PATH",
+    "spaces": "kinds of instances among which attack looks for bad ones",
     "studies": "experiments that can be run again, for reproduce",
 }
 

@@ -1,0 +1,167 @@
+"""`attack`: search for the instance on which a policy is worst, shrink it, prove its ratio, say what it resembles."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from optsched.adversary.confirmation import Confirmed, confirmed
+from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.resemblance import Resemblance, resemblance
+from optsched.adversary.search import Advance, search
+from optsched.adversary.shrinking import TOLERANCE, shrunk
+from optsched.adversary.space import space_of
+from optsched.errors import InputError, OptschedError, check_legal
+from optsched.policies import AnyPolicy
+from optsched.policies.specification import Specification, specify
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import DEFAULT, get_objective
+
+OPTIMUM = "opt"
+SECONDS = 60.0  # budget where none is given
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an attack found. ``searched``: the largest ratio that the search met, before shrinking; ``tries`` it took."""
+
+    confirmed: Confirmed
+    against: str
+    searched: float
+    tries: int
+    resembles: Resemblance | None
+
+    @property
+    def instance(self) -> Instance:
+        """The small instance; with its optimum, where that was proved."""
+        return self.confirmed.instance
+
+    @property
+    def ratio(self) -> float:
+        """Value of the policy / value of the best schedule that is known, or of the other policy, on that instance."""
+        return self.confirmed.ratio
+
+    @property
+    def policy(self) -> str:
+        """How it is written."""
+        return self.confirmed.policy.text
+
+    def __repr__(self) -> str:
+        jobs = self.instance.n
+        to = self.confirmed.ratio_to
+        return (
+            f"Attack({self.policy!r}: {self.ratio:.6g} times the {self.confirmed.objective} of the {to}, {jobs} jobs)"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``attack --json``."""
+        best, near = self.confirmed, self.resembles
+        return {
+            "policy": self.policy,
+            "against": self.against,
+            "objective": best.objective,
+            "ratio": self.ratio,
+            "ratio_exact": str(best.exact),
+            "ratio_to": best.ratio_to,
+            "ratio_at_most": best.most,
+            "value": float(best.value),
+            "other": float(best.other),
+            "searched": self.searched,
+            "tries": self.tries,
+            "resembles": None
+            if near is None
+            else {"family": near.member, "distance": near.distance, "ratio": near.ratio},
+            "guarantees": [each.to_json() for each in best.judged],
+            "instance": self.instance.to_json(),
+        }
+
+
+def attack(
+    policy: str | AnyPolicy | Specification,
+    against: str | AnyPolicy | Specification = OPTIMUM,
+    *,
+    objective: str = DEFAULT,
+    space: str = "",
+    jobs: int | None = None,
+    gpus: int | None = None,
+    seconds: float | None = None,
+    tries: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    tolerance: float = TOLERANCE,
+    progress: Advance | None = None,
+) -> Attack:
+    """Find an instance on which ``policy`` is far from the optimum, or from another policy.
+
+    Parameters
+    ----------
+    policy : as for `optsched.simulate`; ``MODULE:CLASS`` for one of your own.
+    against : ``"opt"``, the best schedule of the class that the policy's own belong to; or another policy.
+    objective : its name.
+    space : the kind of instances, ``NAME[:key=value,...]`` (``optsched list spaces``); "": the one for the policy.
+    jobs, gpus : the most jobs, and the GPUs of the cluster; None: what the space has.
+    seconds, tries : the budget: time, or simulated instances (then the result depends on ``seed`` only); None: 60 seconds,
+        where the other is None, too.
+    workers : processes; None: one a processor.
+    tolerance : so much of the ratio may be lost for a smaller instance.
+    progress : called with (tries done, all tries, or 0 where nobody knows).
+
+    Returns
+    -------
+    Attack : ``.instance``, ``.ratio``, ``.confirmed`` (what is proved), ``.resembles``.
+
+    Raises
+    ------
+    InputError
+        An unknown policy, objective, space or parameter; a budget that is none.
+    OptschedError
+        No instance with a ratio was found.
+
+    >>> import optsched as osd
+    >>> found = osd.attack("list", objective="makespan", space="whole-jobs:arrivals=false,gangs=false", tries=400, workers=1)
+    >>> found.ratio, found.confirmed.ratio_to
+    (1.5, 'optimum')
+    """
+    chosen, goal = specify(policy), get_objective(objective).name
+    rival = None if isinstance(against, str) and against == OPTIMUM else specify(against)
+    _check_budget(seconds, tries, workers, tolerance)
+    kind = space_of(chosen.policy, space, jobs=jobs, gpus=gpus, weights=get_objective(goal).weighted)
+    evaluation = Evaluation(kind, chosen, rival, goal)
+    limit = SECONDS if seconds is None and tries is None else seconds
+    found = search(
+        evaluation,
+        seed=seed,
+        tries=tries,
+        seconds=float("inf") if limit is None else limit,
+        workers=workers or _processors(),
+        progress=progress,
+    )
+    if not found.elites or found.elites[0][0] <= 0:
+        raise OptschedError(f"no instance with a ratio was found in {found.tries} tries")
+    searched, worst = found.elites[0]
+    small = shrunk(evaluation, worst, tolerance)
+    best = confirmed(evaluation, small, _name(chosen.text))
+    return Attack(
+        best, OPTIMUM if rival is None else rival.text, searched, found.tries, resemblance(best.instance, goal)
+    )
+
+
+def _check_budget(seconds: float | None, tries: int | None, workers: int | None, tolerance: float) -> None:
+    if seconds is not None:
+        check_legal(0 < seconds < float("inf"), "budget", seconds, "seconds > 0")
+    if tries is not None:
+        check_legal(tries >= 1, "tries", tries, "an integer >= 1")
+    if workers is not None and workers < 1:
+        raise InputError("not legal", field="workers", value=workers, legal="an integer >= 1")
+    check_legal(0 <= tolerance < 1, "tolerance", tolerance, "a number from 0 to below 1")
+
+
+def _name(policy: str) -> str:
+    return f"worst-{re.sub(r'[^A-Za-z0-9._=-]+', '-', policy).strip('-')}"
+
+
+def _processors() -> int:
+    # those that this process may use, where the system tells
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,140 @@
+"""`SearchSpace`: a kind of instances that can be searched, the best schedule that is known of each, and how it is proved."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from optsched.adversary.candidate import Candidate, Quantity
+from optsched.errors import InputError, check_legal
+from optsched.parameters import made
+from optsched.policies import AnyPolicy
+from optsched.problem.instance import Instance
+from optsched.registry import Registry
+
+MOST_JOBS = 16
+
+
+@dataclass(frozen=True)
+class SearchSpace(ABC):
+    """Instances of up to ``jobs`` jobs on ``gpus`` GPUs, each made from a `Candidate`; with ``weights``, or all of weight 1.
+
+    A new kind is one file in ``optsched/adversary/spaces`` whose class says what the numbers are (`quantities`, `shared`),
+    what instance they make, and a value that some schedule of it reaches (`reached`): the smaller, the sharper the search.
+    One that no schedule reaches would make it claim too much, so the last word is `optsched.adversary.confirmation`'s.
+    """
+
+    jobs: int = 8
+    gpus: int = 2
+    weights: bool = True
+
+    def __post_init__(self) -> None:
+        check_legal(2 <= self.jobs <= MOST_JOBS, "jobs", self.jobs, f"an integer from 2 to {MOST_JOBS}")
+        check_legal(self.gpus >= 1, "gpus", self.gpus, "an integer >= 1")
+
+    @property
+    @abstractmethod
+    def quantities(self) -> tuple[Quantity, ...]:
+        """The columns of a candidate."""
+
+    @cached_property
+    def varied(self) -> tuple[int, ...]:
+        """The columns in which there is a choice."""
+        return tuple(c for c, each in enumerate(self.quantities) if each.least < each.most)
+
+    @property
+    def shared(self) -> tuple[Quantity, ...]:
+        """What all jobs share."""
+        return ()
+
+    @property
+    def fewest(self) -> int:
+        """Jobs that a candidate has at least."""
+        return 1
+
+    @classmethod
+    @abstractmethod
+    def serves(cls, policy: AnyPolicy) -> bool:
+        """Is it the kind to search where a policy is given and no kind?"""
+
+    @abstractmethod
+    def instance(self, candidate: Candidate, name: str = "") -> Instance:
+        """What a candidate means."""
+
+    @abstractmethod
+    def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
+        """The value of a good schedule of the class that the policy's own belongs to; the optimum wherever that is cheap.
+
+        ``preemptive``: such schedules may preempt.
+        """
+
+    @abstractmethod
+    def proved(self, instance: Instance, objective: str) -> Instance:
+        """The instance, stating its optimum where that could be proved (`optsched.guarantees.optimum.proved_here`)."""
+
+    def witness(self, instance: Instance, objective: str) -> Fraction | None:
+        """The value, in fractions, of a schedule that the referee accepts, where `proved` proves nothing; or None."""
+        return None
+
+    def policy(self, policy: AnyPolicy, candidate: Candidate) -> AnyPolicy:
+        """The policy to run: the one that is attacked, or what the shared numbers make of it."""
+        return policy
+
+    def drawn(self, rng: random.Random) -> Candidate:
+        """A random candidate."""
+        n = rng.randint(max(2, self.fewest), self.jobs) if self.fewest < self.jobs else self.jobs
+        rows = tuple(self.row(rng) for _ in range(n))
+        return self.normal(Candidate(rows, tuple(each.drawn(rng) for each in self.shared)))
+
+    def row(self, rng: random.Random) -> tuple[int, ...]:
+        """A random job."""
+        return tuple(each.drawn(rng) for each in self.quantities)
+
+    def normal(self, candidate: Candidate) -> Candidate:
+        """The same with its origin at 0."""
+        rows = candidate.jobs
+        for c, each in enumerate(self.quantities):
+            first = min((row[c] for row in rows), default=0) if each.origin else 0
+            if first:
+                rows = tuple((*row[:c], row[c] - first, *row[c + 1 :]) for row in rows)
+        return Candidate(rows, candidate.shared)
+
+    def legal(self, candidate: Candidate) -> bool:
+        """Are there neither too few nor too many jobs, and is every number within its limits?"""
+        return self.fewest <= len(candidate.jobs) <= self.jobs and all(
+            each.least <= value <= each.most
+            for row, quantities in (
+                *((row, self.quantities) for row in candidate.jobs),
+                (candidate.shared, self.shared),
+            )
+            for value, each in zip(row, quantities, strict=True)
+        )
+
+
+SPACES: Registry[type[SearchSpace]] = Registry("space", package="optsched.adversary.spaces")
+
+
+def space_of(policy: AnyPolicy, text: str = "", **usual: int | bool | None) -> SearchSpace:
+    """The kind that ``text`` names, ``NAME[:key=value,...]``, or the one for a policy; ``usual``: what it does not say.
+
+    Raises `InputError` for an unknown name or parameter, and where no kind is for the policy.
+    """
+    head, _, rest = text.partition(":")
+    name = head.strip() or _usual(policy)
+    named = {part.partition("=")[0].strip() for part in rest.split(",")}
+    told = [f"{key}={value}" for key, value in usual.items() if value is not None and key not in named]
+    space: SearchSpace = made(SPACES.get, "space", f"{name}:{','.join(filter(None, [rest, *told]))}")
+    if not space.serves(policy):
+        legal = ", ".join(each for each, kind in SPACES.items() if kind.serves(policy))
+        raise InputError(f"its instances are not for {policy.name}", field="space", value=name, legal=legal)
+    return space
+
+
+def _usual(policy: AnyPolicy) -> str:
+    found = [name for name, kind in SPACES.items() if kind.serves(policy)]
+    if not found:
+        raise InputError("there are no instances to search for it yet", field="policy", value=policy.name)
+    return found[0]

@@ -1,0 +1,1 @@
+"""Kinds of instances that can be searched: one a file, registered under its name."""

@@ -1,0 +1,92 @@
+"""``attack``: the search for instances on which a policy is bad."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optsched.cli.interrupt import shield_processes
+from optsched.cli.names import complete_policy
+from optsched.cli.options import AsJson, Seed, output
+from optsched.cli.output import print_json, show, write
+
+
+def attack(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="POLICY",
+            help="NAME[:KEY=VALUE,...][+PLACEMENT], or MODULE:CLASS of your own",
+            show_default=False,
+            autocompletion=complete_policy,
+        ),
+    ],
+    against: Annotated[
+        str, typer.Option("--against", metavar="opt|POLICY", help="the optimum, or another policy")
+    ] = "opt",
+    objective: Annotated[str, typer.Option("--objective", metavar="NAME")] = "total_flow_time",
+    space: Annotated[
+        str,
+        typer.Option(
+            "--space",
+            metavar="NAME[:KEY=VALUE,...]",
+            help="the kind of instances, see: optsched list spaces; default: the one for the policy",
+        ),
+    ] = "",
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="the most jobs; default: those of the space")
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", metavar="G", help="of the cluster; default: those of the space")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", metavar="SECONDS", help="default: 60, unless there are --tries")
+    ] = None,
+    tries: Annotated[
+        int | None,
+        typer.Option("--tries", metavar="N", help="instances to try; then the result depends on the seed only"),
+    ] = None,
+    seed: Seed = 0,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")
+    ] = None,
+    file: Annotated[Path | None, output("FILE", "a file for the instance (.json, .parquet)")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search for the instance on which a policy is worst; shrink it; prove its ratio.
+
+    optsched attack list --objective makespan --gpus 3 -o worst.json
+    """
+    from optsched.adversary.attack import attack as search
+    from optsched.problem.files import check_writable
+    from optsched.progress import bars
+
+    if file is not None:
+        check_writable(file, "an instance")
+    shield_processes()
+    with bars() as shown:
+        found = search(
+            policy,
+            against,
+            objective=objective,
+            space=space,
+            jobs=jobs,
+            gpus=gpus,
+            seconds=budget,
+            tries=tries,
+            seed=seed,
+            workers=workers,
+            progress=shown.step(f"attacking {policy}"),
+        )
+    if file is not None:
+        found.instance.save(file)
+    if as_json:
+        print_json(found.to_json())
+        return
+    from optsched.cli.attack_view import attack_view
+
+    show(attack_view(found))
+    if file is not None:
+        write(f"wrote {file}\n")

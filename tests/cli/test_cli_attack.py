@@ -1,0 +1,55 @@
+"""``attack`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import optsched as osd
+from cli.calls import call, one_line
+
+ASKED = ("--objective", "makespan", "--space", "whole-jobs:arrivals=false,gangs=false", "--workers", "1")
+
+
+def test_it_prints_and_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "worst.json"
+    assert call("attack", "list", *ASKED, "--tries", "300", "-o", file) == 0
+    out = capsys.readouterr().out
+    assert "list: 1.5 = 3/2 times the optimum (makespan 3 against 2)" in out
+    assert "it is blocked-long-job:m=2, whose ratio is 1.5" in out
+    instance = osd.load(file)
+    assert osd.simulate(instance, "list").value() == 3
+    assert osd.solve(instance).value == 2
+
+
+def test_json_says_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("attack", "list", *ASKED, "--tries", "300", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["ratio"], found["ratio_exact"], found["ratio_to"], found["tries"]) == (1.5, "3/2", "optimum", 300)
+    assert found["guarantees"][0]["id"] == "graham-list"
+    assert found["instance"]["format"] == "optsched-instance/1"
+
+
+def test_a_policy_of_one_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "last_first.py").write_text(
+        "from optsched.simulation.policy import Order\n\n\n"
+        "class LastFirst:\n    name = 'last-first'\n    knowledge = 'clairvoyant'\n\n"
+        "    def order(self, jobs):\n        return Order(key=-jobs.duration)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    asked = ("--objective", "total_completion_time", "--jobs", "3", "--gpus", "1", "--workers", "1", "--tries", "60")
+    assert call("attack", "last_first:LastFirst", *asked, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ratio"] > 1.5
+
+
+def test_a_slip_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("attack", "lst") == 2
+    assert "did you mean list" in one_line(capsys)
+    assert call("attack", "list", "--space", "whole-jobs:gpus=x") == 2
+    assert "an integer" in one_line(capsys)
