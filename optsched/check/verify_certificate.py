@@ -1,0 +1,299 @@
+"""Check a lower bound without optsched: a certificate file against its instance file, by the standard library alone.
+
+    python verify_certificate.py CERTIFICATE INSTANCE
+
+Copy this one file (Python 3.11 or newer): it imports nothing else and shares no code with what finds the bounds. It
+computes the bound anew, in fractions. Exit code 0: that is what the file says; 1: it is not; 2: it cannot be judged here.
+
+**Problem**: jobs with releases r_j, durations p_j, weights w_j, due dates d_j, each on g_j of G GPUs at once, with or
+without preemption (classes gang, gang-nonpreemptive); sum w_j max(C_j - c_j, 0) with c_j = 0, r_j or d_j, or C_max.
+**Theorems** (proofs: optsched/bounds): release-plus-duration, critical-job: C_j >= r_j + p_j. On one machine of capacity U
+a job is an amount u_j p_j of work: u_j = 0 for gangs below a threshold e, U for those above G - e, else g_j; U is the most
+GPUs that these can fill; times are rounded down to a grid. volume: what is released at t or later is done after t. srpt,
+srpt-due-dates: SRPT has the earliest k-th completion for every k; weights are cut into levels. mean-busy-time,
+split-busy-time: C_j >= M_j + p_j / 2, and preemptive WSPT has the least sum of u_j M_j over mean busy times M_j for any
+0 <= u_j <= w_j. lp-dual: prices on cells of time; what each job costs and pays at least, less what GPUs earn.
+**Limits** for files that nobody vouches for: 16 MiB each, 100,000 jobs, 10^7 steps of prices, numbers of some 1000 bits.
+**Not known here**: other kinds and classes, jobs without a duration, shared GPUs; `optsched verify` judges these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import math
+import re
+import struct
+import sys
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+MOST_BYTES, MOST_JOBS, MOST_STEPS, MOST_ROWS, MOST_LEVELS = 1 << 24, 100_000, 10**7, 1000, 16
+LATEST, MOST_GPUS, FILLED, EXPONENT, WIDEST = 10**18, 10**7, 1 << 16, 2200, 1 << 512  # more GPUs than FILLED: U = G
+EXACT, KEPT_BITS = 64, 32  # more interrupted jobs: their mean busy times are rounded down to 2^-32 ticks
+NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory")  # in the order of the digest
+JOB = {*NUMBERS, "id", "gpus", "profile", "gpu_types", "user", "group", "model", "batch_size"}
+PARTS = {"format", "name", "objective", "cluster", "jobs", "recipe", "optimum"}
+PRICED = ("formulation", "origin", "unit", "denominator", "rows", "jobs", "rounded")
+Data = dict[str, Any]
+
+
+def need(legal: object, text: str, code: int = 1) -> None:
+    """Go on only where something is legal; else the program ends with 1, it does not hold, or 2, it cannot be judged."""
+    if not legal:
+        print("does not hold:" if code == 1 else "cannot be judged:", text, file=sys.stderr)
+        raise SystemExit(code)
+
+
+def read(path: str, form: str) -> Data:
+    """The JSON object in a file of a format; an object that has a key twice is read as False."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        content = content if len(content) <= MOST_BYTES else b""
+        document = json.loads(content, object_pairs_hook=lambda x: len(dict(x)) == len(x) and dict(x))
+    except (OSError, ValueError, RecursionError) as error:
+        need(False, f"{path}: no JSON document of at most {MOST_BYTES} bytes can be read ({ascii(str(error))[:80]})", 2)
+    need(type(document) is dict and document.get("format") == form, f"{path}: not of the format {form}", 2)
+    return dict(document)
+
+
+def the(kind: Any, holder: Data, name: str, code: int = 1, *, least: int = 0, most: int = WIDEST) -> Any:
+    """A field that must be there, of a type; an integer in a range."""
+    value: Any = holder.get(name) if type(holder) is dict else None
+    legal = type(value) is kind and (kind is not int or least <= value <= most)
+    need(legal, f"{name}: {ascii(value)[:80]} is no legal {kind.__name__}", code)
+    return value
+
+
+def number(holder: Data, name: str, default: float, least: float = 0, most: float = LATEST) -> float:
+    """A field that must be a number, or absent, as a float64."""
+    value = default if holder.get(name) is None else holder[name]
+    legal = value is default or (type(value) in (int, float) and least <= value <= most)
+    need(legal, f"{name}: {ascii(value)[:80]} is no legal number", 2)
+    return float(value) + 0.0  # there is one zero only
+
+
+def ratio(text: Any, name: str) -> Fraction:
+    """The fraction written p/q."""
+    legal = type(text) is str and len(text) < 4000 and re.fullmatch("-?[0-9]+(/0*[1-9][0-9]*)?", text)
+    need(legal, f"{name} must be a fraction written 'p/q', not {ascii(text)[:80]}")
+    return Fraction(text)
+
+
+def case_of(document: Data, kind: str, objective: str, schedule_class: str, epoch: Fraction) -> SimpleNamespace:
+    """Lists by job, times counted from the epoch; the digest of what decides feasibility and value; the number of GPUs."""
+    groups, jobs, nodes = the(list, the(dict, document, "cluster", 2), "nodes", 2), the(list, document, "jobs", 2), []
+    need(len(jobs) <= MOST_JOBS and all(type(each) is dict for each in (*groups, *jobs)), "no legal instance", 2)
+    known = document.keys() <= PARTS and all(job.keys() <= JOB and job.get("duration") is not None for job in jobs)
+    need(known, "the instance has parts that are not known here, or jobs without a duration: use optsched verify", 2)
+    for group in groups:
+        counts = {name: the(int, {name: 1, **group}, name, 2, least=1, most=MOST_GPUS) for name in ("count", "gpus")}
+        sizes = {name: number(group, name, math.nan, most=1e300) for name in group.keys() - {"count", "gpus", "gpu"}}
+        stated: Data = {name: int(x) if x.is_integer() else x for name, x in sizes.items() if x == x}
+        nodes.append({"gpu": group.get("gpu", "GPU"), **counts, **stated})
+    total = sum(node["gpus"] * node["count"] for node in nodes)
+    need(total <= MOST_GPUS, f"{total} GPUs, more than {MOST_GPUS}", 2)
+    usual, least = {"arrival": 0.0, "weight": 1.0}, {"arrival": float(epoch), "duration": 1e-12, "due": -LATEST}
+    columns = {c: [number(job, c, usual.get(c, math.nan), least.get(c, 0)) for job in jobs] for c in NUMBERS}
+    ids = [job["id"] if job.get("id") is not None else str(j) for j, job in enumerate(jobs, 1)]
+    gpus = [the(int, {"gpus": 1, **job}, "gpus", 2, least=1, most=total) for job in jobs]
+    head = json.dumps({"nodes": nodes}, sort_keys=True) + json.dumps(ids)
+    digest = hashlib.sha256(b"optsched-instance/1\n" + head.encode())
+    for name, column in columns.items():
+        digest.update(name.encode() + struct.pack(f"<{len(jobs)}d", *column))
+    digest.update(b"gpus" + struct.pack(f"<{len(jobs)}q", *gpus))
+    for texts in ([job.get(name) for job in jobs] for name in ("profile", "gpu_types")):
+        digest.update(json.dumps(texts).encode() if any(text is not None for text in texts) else b"")
+    release, length = [Fraction(x) - epoch for x in columns["arrival"]], [Fraction(x) for x in columns["duration"]]
+    due = [None if x != x else Fraction(x) - epoch for x in columns["due"]]
+    # weights (0 without a due date); moments c_j from which costs count; what jobs cost that never wait; what files state
+    late, flow = objective == "total_weighted_tardiness", "flow" in objective
+    weigh = [x if "weighted" in objective else 1 for x in columns["weight"]]
+    weight = [Fraction(0 if late and d is None else x) for x, d in zip(weigh, due, strict=True)]
+    moment = [(d or Fraction(0)) if late else r if flow else Fraction(0) for r, d in zip(release, due, strict=True)]
+    alone = [max(r + p - c, Fraction(0)) for r, p, c in zip(release, length, moment, strict=True)]
+    stated = {"flow_constant": "{}/{}".format(*dot(weight, moment).as_integer_ratio())} if flow else {}
+    return SimpleNamespace(**locals())
+
+
+def dot(a: Any, b: Any) -> Fraction:
+    """The sum of products."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
+def machine(case: SimpleNamespace, data: Data) -> tuple[list[int], list[int], Fraction, Fraction, Data]:
+    """(releases and works in ticks, ticks of a step of the grid, ticks of a second, what files state)."""
+    total, threshold = case.total, the(int, data, "threshold", least=1, most=(case.total + 1) // 2)
+    scale = Fraction(2) ** the(int, data, "grid_exponent", least=-EXPONENT, most=EXPONENT)
+    middle = [g for g in case.gpus if threshold <= g <= total - threshold]
+    filled = 1  # bit b: some of these gangs have b GPUs together
+    for size in middle if total <= FILLED else ():
+        filled |= (filled << size) & ((2 << total) - 1)
+    capacity = 1 if not middle else filled.bit_length() - 1 if total <= FILLED else total
+    width = [capacity if g > total - threshold else g if g >= threshold else 0 for g in case.gpus]
+    release = [capacity * math.floor(r * scale) for r in case.release]
+    work = [u * math.floor(p * scale) for u, p in zip(width, case.length, strict=True)]
+    stated, second = {"threshold": threshold, "grid_exponent": data["grid_exponent"]}, scale * capacity
+    stated |= {"capacity": capacity, "tick": "{1}/{0}".format(*second.as_integer_ratio())}
+    return release, work, Fraction(capacity), second, stated
+
+
+def served(chosen: list[int], release: list[int], work: list[int], rank: Any = None) -> dict[int, tuple[int, int, int]]:
+    """Of every job (start, end, sum of b^2 - a^2 over pieces [a, b)): the least rank, or the least work left, is served."""
+    left, order, waiting, now = {j: work[j] for j in chosen}, sorted(chosen, key=lambda j: -release[j]), list[Any](), 0
+    pieces: dict[int, tuple[int, int, int]] = {}
+    while order or waiting:
+        now = now if waiting else max(now, release[order[-1]])
+        while order and release[order[-1]] <= now:
+            heapq.heappush(waiting, ((rank or left)[order[-1]], order.pop()))
+        j = heapq.heappop(waiting)[1]
+        end = min([now + left[j], *(release[k] for k in order[-1:])])
+        first, _, squares = pieces.get(j, (now, now, 0))
+        pieces[j] = first, end, squares + end * end - now * now
+        left[j], now = left[j] - (end - now), end
+        if left[j]:
+            heapq.heappush(waiting, ((rank or left)[j], j))
+    return pieces
+
+
+def alone(case: SimpleNamespace, data: Data) -> tuple[Fraction, Data]:
+    """Nobody ever waits; of the makespan the one job that is named."""
+    if case.objective != "makespan":
+        return dot(case.weight, case.alone), case.stated
+    named = [end for name, end in zip(case.ids, case.alone, strict=True) if name == data.get("job")]
+    return max(named, default=Fraction(0)), {"job": data.get("job")}
+
+
+def volume(case: SimpleNamespace, data: Data) -> tuple[Fraction, Data]:
+    """The end of the last busy period, which is the latest release date plus the work still to come."""
+    release, work, _, second, stated = machine(case, data)
+    pieces = served([j for j, amount in enumerate(work) if amount], release, work)
+    return max([0, *release, *(end for _, end, _ in pieces.values())]) / second, stated
+
+
+def srpt(case: SimpleNamespace, data: Data) -> tuple[Fraction, Data]:
+    """Completions of SRPT, against due dates in order, level by level of weight."""
+    release, work, step, second, stated = machine(case, data)
+    levels = [ratio(text, "levels") for text in the(list, data, "levels")[: MOST_LEVELS + 1]]
+    below, value = Fraction(0), dot(case.weight, case.alone)
+    for level in levels:
+        need(below < level and len(levels) <= MOST_LEVELS, "the levels must be few, and ascend from above 0")
+        chosen = [j for j, w in enumerate(case.weight) if w >= level and work[j] > 0]
+        ends = sorted(end for _, end, _ in served(chosen, release, work).values())
+        dues = sorted(math.ceil(case.moment[j] / step * second) * step if case.late else 0 for j in chosen)
+        late = sum(max(end - due, 0) for end, due in zip(ends, dues, strict=True))
+        never = sum(case.alone[j] + (case.moment[j] if case.flow else 0) for j in chosen)
+        value, below = value + (level - below) * (late / second - never), level
+    return value, {**case.stated, **stated, "levels": ["{}/{}".format(*level.as_integer_ratio()) for level in levels]}
+
+
+def busy(case: SimpleNamespace, data: Data) -> tuple[Fraction, Data]:
+    """Least mean busy times, for the multipliers that are stated or for the weights."""
+    release, work, _, second, stated = machine(case, data)
+    exponent = the(int, data, "multiplier_exponent", least=-EXPONENT, most=EXPONENT)
+    unit, most = Fraction(2) ** -exponent, [w if amount else 0 for w, amount in zip(case.weight, work, strict=True)]
+    u = data.get("multipliers", [w // unit for w in most])
+    legal = type(u) is list and len(u) == len(most) and all(type(x) is int for x in u)
+    legal = legal and all(0 <= x * unit <= w for x, w in zip(u, most, strict=True))
+    need(legal, "the multipliers are not one for every job, from 0 to its weight, 0 without work")
+    used = [j for j, x in enumerate(u) if x]
+    pieces = served(used, release, work, {j: (Fraction(work[j], u[j]), release[j]) for j in used})
+    mean = [Fraction(pieces[j][2], 2 * work[j]) for j in used]  # the pieces: twice work x mean busy time
+    kept = KEPT_BITS if sum(pieces[j][1] - pieces[j][0] > work[j] for j in used) > EXACT else None
+    mean = mean if kept is None else [Fraction(math.floor(m * 2**kept), 2**kept) for m in mean]
+    # M_j + p_j / 2 - c_j a unit of u_j, and what j costs alone for the rest of its weight
+    more = [m / second + case.length[j] / 2 - case.moment[j] - case.alone[j] for j, m in zip(used, mean, strict=True)]
+    stated |= {**case.stated, "multiplier_exponent": exponent, "held_up_bits": kept}
+    stated |= {"multipliers": u} if case.kind == "split-busy-time" else {}
+    return dot(case.weight, case.alone) + unit * dot(more, (u[j] for j in used)), stated
+
+
+def prices(case: SimpleNamespace, data: Data) -> tuple[Fraction, Data]:
+    """The values stated of jobs, none more than the least that the job costs and pays, less what the GPUs earn."""
+    origin, unit = (ratio(data.get(name), name) for name in ("origin", "unit"))
+    rows, claims = list[Any](), [ratio(text, "jobs") for text in the(list, data, "jobs")]
+    legal = unit > 0 and max(map(abs, (*origin.as_integer_ratio(), *unit.as_integer_ratio()))) < WIDEST
+    legal = legal and all(origin <= r for r in case.release) and len(claims) == len(case.ids)
+    need(legal, "these are no cells of time from the first arrival on, or no value for every job")
+    for row in the(list, data, "rows")[:MOST_ROWS]:  # fewer prices are prices, too
+        price, own = the(list, row, "price"), row.get("width") != "gpus"
+        width = the(list, row, "width") if own else case.gpus
+        legal = len(width) == len(case.ids) and all(type(x) is int and 0 <= x < WIDEST for x in (*width * own, *price))
+        need(legal, "widths and prices must be integers >= 0, and widths one for every job")
+        rows.append((width, price, width != case.gpus))
+    value, size = Fraction(0), the(int, data, "denominator", least=1)
+    cells = max((len(price) for _, price, _ in rows), default=0)
+    steps = cells * (len(rows) + 2) + sum(own for *_, own in rows) * case.total
+    need(steps * (len(case.ids) + 1) <= MOST_STEPS, f"more than {MOST_STEPS} steps of prices: use optsched verify", 2)
+    for width, price, own in rows:
+        most = [0] * (case.total + 1) if own else [case.total]  # the largest width of gangs, by the GPUs that they have
+        for u, g in zip(width, case.gpus, strict=True) if own else ():
+            most[g:] = [max(kept, more + u) for kept, more in zip(most[g:], most, strict=False)]
+        value -= Fraction(most[-1] * sum(price), size)
+    for j, (claim, w, c) in enumerate(zip(claims, case.weight, case.moment, strict=True)):
+        rate = [sum(width[j] * price[k] for width, price, _ in rows if k < len(price)) for k in range(cells)]
+        times = unit, case.release[j] - origin, case.length[j], (c if case.late else 0) - origin
+        least = cheapest(rate, size, w, times, case.schedule_class == "gang") - (w * c if case.flow else 0)
+        value += claim
+        need(claim <= least and value.denominator < WIDEST**8, f"data.jobs[{j}]: it costs and pays less")
+    if the(bool, data, "rounded"):  # integer times: schedules in one piece, moved to the left, are integers
+        legal = all(x is None or x.denominator == 1 for x in (*case.release, *case.length, *case.weight, *case.due))
+        need(legal and case.schedule_class == "gang-nonpreemptive", "only integers, without preemption, are rounded up")
+        value = Fraction(math.ceil(value))
+    return value, {name: data.get(name) for name in PRICED}
+
+
+def cheapest(rate: list[int], size: int, slope: Fraction, times: tuple[Fraction, ...], pieces: bool) -> Fraction:
+    """min of slope max(C - kink, 0) + the price, in 1 / size, of p // unit whole cells; times: unit, r, p, kink."""
+    fine = math.lcm(*(t.denominator for t in times))
+    unit, r, p, kink = (int(t * fine) for t in times)
+    rate, kink, r = rate[r // unit :], kink - r // unit * unit, r % unit  # cells count from that of r
+    count = min(p // unit, len(rate))  # more than these are surely free cells
+    shift = (p // unit - count) * unit if pieces else p - count * unit  # the window of cells ends so long before C
+    first, charged, window = r + p - shift, [0], list[tuple[int, int]]()
+    for k, x in enumerate(rate + [0] * count):  # it drops its dearest cell or, in one piece, its first
+        heapq.heappush(window, (-x if pieces else k, x))
+        charged.append(charged[-1] + x - (heapq.heappop(window)[1] if len(window) > count else 0))
+    last = len(charged) - 1
+
+    def cost(x: int) -> int:
+        k, part = divmod(min(x, last * unit), unit)
+        paid = (unit - part) * charged[k] + part * charged[min(k + 1, last)]
+        return slope.numerator * max(x + shift - kink, 0) * unit * size + slope.denominator * fine * paid
+
+    points = (first, kink - shift, last * unit, *range(-(-first // unit) * unit, last * unit, unit))
+    return Fraction(min(cost(max(x, first)) for x in points), slope.denominator * fine * unit * size)
+
+
+BOTH = {"release-plus-duration": alone, "split-busy-time": busy, "lp-dual": prices}
+KINDS = {f"total_{name}_time": {"srpt": srpt, "mean-busy-time": busy, **BOTH} for name in ("completion", "flow")}
+KINDS |= {name.replace("total", "total_weighted"): kinds for name, kinds in KINDS.items()}
+KINDS["makespan"] = {"critical-job": alone, "volume": volume}
+KINDS["total_weighted_tardiness"] = {"srpt-due-dates": srpt, **BOTH}
+
+
+def verify(certificate: Data, instance: Data) -> str:
+    """What is proved, in one line; ends the program when it does not follow."""
+    names = [the(str, certificate, name, 2) for name in ("instance", "kind", "objective", "class")]
+    (stated, kind, objective, schedule_class), data = names, the(dict, certificate, "data", 2)
+    known = schedule_class in ("gang", "gang-nonpreemptive") and any(kind in kinds for kinds in KINDS.values())
+    need(known, f"kind {ascii(kind)[:80]} for {ascii(schedule_class)[:80]} is not known here: use optsched verify", 2)
+    need(kind in KINDS.get(objective, ()), f"{kind} is no bound on {ascii(objective)[:80]}")
+    claimed, epoch = ratio(certificate.get("value"), "value"), Fraction(number(certificate, "epoch", 0))
+    case = case_of(instance, kind, objective, schedule_class, epoch)
+    need(stated == case.digest.hexdigest(), "the certificate is of another instance")
+    value, proved = KINDS[objective][kind](case, data)
+    if objective == "makespan" or "completion" in objective:  # put back on the log's own clock
+        value += epoch * (sum(case.weight) if "completion" in objective else bool(case.ids))
+    need(claimed == value, f"it claims {'more' if claimed > value else 'less'} than its data prove")
+    wrong = [n for n in {*proved, *data} if json.dumps(data.get(n, "absent")) != json.dumps(proved.get(n, "absent"))]
+    need(not wrong, f"data.{ascii(wrong[:1])[:80]} is not what the proof gives")
+    return f"{objective} >= {certificate['value']} for the class {schedule_class}, by {kind}"
+
+
+if __name__ == "__main__":
+    need(len(sys.argv) == 3, "usage: python verify_certificate.py CERTIFICATE INSTANCE (two JSON files)", 2)
+    print("holds:", verify(read(sys.argv[1], "optsched-certificate/1"), read(sys.argv[2], "optsched-instance/1")))

@@ -1,0 +1,397 @@
+"""The verifier that needs nothing of optsched: what it accepts is true, and what somebody touched it refuses."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bounds.cases import OBJECTIVES, instance_of, many
+from bounds.tampering import Document, Touch, each_kind
+from bounds.test_lp_dual import cases
+from bounds.test_tampered import CASES, ROWS, TAMPERINGS, certified, prices
+from brute_force import optimum, preemptive_optimum
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.bounds import BOUNDS, Certificate, CertificateError
+from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
+from optsched.check import verify_certificate as alone
+from optsched.problem.instance import Cluster, Instance, Job
+
+FILE = Path(alone.__file__)
+KINDS = sorted({kind for kinds in alone.KINDS.values() for kind in kinds} - {"lp-dual"})
+CLASSES = ("gang", "gang-nonpreemptive")
+
+
+def code(doc: Document, instance: Instance | Document) -> int:
+    """The exit code for a certificate's document."""
+    known = instance.to_json() if isinstance(instance, Instance) else instance
+    if doc["format"] != "optsched-certificate/1":
+        return 2
+    try:
+        alone.verify(json.loads(json.dumps(doc)), json.loads(json.dumps(known)))
+    except SystemExit as end:
+        return int(str(end.code))
+    return 0
+
+
+def holds_for_optsched(doc: Document, instance: Instance) -> bool:
+    try:
+        Certificate.of_document(doc, "c.json").verify(instance)
+    except CertificateError:
+        return False
+    return True
+
+
+# --- one file that stands alone -------------------------------------------------------------------------------------------
+
+
+def test_it_is_one_file_of_the_standard_library() -> None:
+    text = FILE.read_text()
+    assert len(text.splitlines()) < 300
+    for node in ast.walk(ast.parse(text)):
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+def test_it_runs_where_there_is_no_optsched(tmp_path: Path) -> None:
+    (tmp_path / "verify_certificate.py").write_text(FILE.read_text())
+    instance = instance_of(ROWS, 8)
+    instance.save(tmp_path / "i.json")
+    doc = certified("srpt", instance)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            "verify_certificate.py",
+            *arguments,
+        ]  # neither packages nor this checkout
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.stdout + done.stderr).count("\n") == 1
+        return done.returncode, done.stdout + done.stderr
+
+    (tmp_path / "c.json").write_text(json.dumps(doc))
+    assert run("c.json", "i.json") == (0, f"holds: {doc['objective']} >= {doc['value']} for the class gang, by srpt\n")
+    (tmp_path / "c.json").write_text(json.dumps({**doc, "value": "100000/1"}))
+    assert run("c.json", "i.json") == (1, "does not hold: it claims more than its data prove\n")
+    assert run("none.json", "i.json")[0] == 2
+    assert run()[0] == 2
+
+
+def test_as_a_module_of_optsched(tmp_path: Path) -> None:
+    instance = instance_of(ROWS, 8)
+    instance.save(tmp_path / "i.json")
+    (tmp_path / "c.json").write_text(json.dumps(certified("volume", instance)))
+    command = [sys.executable, "-m", "optsched.check.verify_certificate", tmp_path / "c.json", tmp_path / "i.json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- what holds -----------------------------------------------------------------------------------------------------------
+
+
+def drawn(rng: np.random.Generator) -> Instance:
+    """Up to six jobs: one machine or gangs, integers, eighths or floats that fit no grid, on a log's clock or from 0."""
+    total, n = int(rng.choice([1, 2, 3, 4, 8])), int(rng.integers(1, 7))
+    widest, scale = int(rng.choice([1, max(1, total // 2), total])), float(rng.choice([1.0, 0.125, 0.1, 1 / 3]))
+    clock = float(rng.choice([0.0, 0.0, 1.7e9, 1e9 + 0.3]))
+    jobs = []
+    for j in range(n):
+        arrival, length = clock + scale * float(rng.integers(0, 13)), scale * float(rng.integers(1, 9))
+        due = None if rng.random() < 0.3 else arrival + scale * float(rng.integers(-5, 20))
+        weight = float(rng.choice([1.0, 1.0, 0.0, 2.0, 1 / 3]))
+        jobs.append(Job(f"j{j}", arrival, int(rng.integers(1, widest + 1)), length, weight=weight, due=due))
+    return Instance(jobs, Cluster.machines(total))
+
+
+def random_prices(rng: np.random.Generator, instance: Instance) -> Prices:
+    rows = []
+    for own in (False, True)[: int(rng.integers(1, 3))]:
+        width = rng.integers(0, 3, instance.n) if own else instance.gpus
+        rows.append(PriceRow(width, rng.integers(0, 9, int(rng.integers(1, 12)))))
+    origin = Fraction(float(instance.arrival.min())) - Fraction(int(rng.integers(0, 2)), 3)
+    return Prices("any", origin, Fraction(int(rng.integers(1, 5)), 4), int(rng.integers(1, 5)), tuple(rows))
+
+
+def certificates(rng: np.random.Generator) -> Iterator[tuple[Certificate, Instance]]:
+    """Every bound of an instance that is drawn: all kinds for all objectives and both classes."""
+    instance = drawn(rng)
+    for kind in KINDS:
+        for objective in BOUNDS.get(kind).objectives:
+            schedule_class = CLASSES[int(rng.integers(0, 2))]
+            certificate = BOUNDS.get(kind).build(instance.relative, objective, schedule_class)
+            if certificate is not None:
+                yield certificate.on_clock(instance), instance
+    if instance.due[np.isfinite(instance.due)].min(initial=0.0) >= 0:
+        for objective in OBJECTIVES[:-1]:
+            for schedule_class in CLASSES:
+                yield price_certificate(instance, objective, schedule_class, random_prices(rng, instance)), instance
+
+
+class Optima:
+    """Optima by exhaustion of one instance after the other, each looked for once."""
+
+    def __init__(self) -> None:
+        self.digest, self.known = "", dict[tuple[str, bool], Fraction]()
+
+    def of(self, instance: Instance, objective: str, *, preemptive: bool) -> Fraction:
+        if self.digest != instance.digest:
+            self.digest, self.known = instance.digest, {}
+        key = objective, preemptive
+        if key not in self.known:
+            self.known[key] = (preemptive_optimum if preemptive else optimum)(instance, objective)
+        return self.known[key]
+
+
+def few_short_jobs(instance: Instance) -> bool:
+    """May all schedules that preempt at seconds be tried?"""
+    return instance.integral and instance.n <= 4 and float(instance.duration.sum()) <= 14 and instance.epoch == 0
+
+
+def check_bounds(seed: int, count: int) -> int:
+    """``count`` bounds or some more, each accepted by both verifiers and below the optimum; how many were compared."""
+    rng, optima, seen = np.random.default_rng(seed), Optima(), 0
+    while seen < count:
+        for certificate, instance in certificates(rng):
+            assert code(certificate.to_json(), instance) == 0, (certificate.to_json(), instance.to_json())
+            certificate.verify(instance)
+            assert certificate.value <= optima.of(instance, certificate.objective, preemptive=False)
+            if few_short_jobs(instance):
+                assert certificate.value <= optima.of(instance, certificate.objective, preemptive=True)
+            raised = {**certificate.to_json(), "value": str(certificate.value + Fraction(1, 10**30))}
+            assert code(raised, instance) == 1
+            seen += 1
+    return seen
+
+
+def test_bounds_of_small_instances_are_accepted_and_below_the_optimum() -> None:
+    check_bounds(seed=1, count=120)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_ten_thousand_bounds(seed: int) -> None:
+    assert check_bounds(seed, 2_500) >= 2_500
+
+
+@pytest.mark.parametrize("kind", ["srpt", "mean-busy-time", "split-busy-time", "volume", "release-plus-duration"])
+def test_many_jobs_some_hundred_of_them_interrupted(kind: str) -> None:
+    instance = many(1_000, seed=3, kind="ugly")
+    objective = "makespan" if kind == "volume" else "total_weighted_flow_time"
+    certificate = BOUNDS.get(kind).build(instance, objective, "gang")
+    assert certificate is not None
+    assert certificate.data.get("held_up_bits", 32) == 32
+    assert code(certificate.to_json(), instance) == 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "srpt-due-dates"])
+def test_no_jobs(kind: str) -> None:
+    instance = Instance([], "1x4")
+    certificate = BOUNDS.get(kind).build(instance, next(iter(BOUNDS.get(kind).objectives)), "gang")
+    assert certificate is None or code(certificate.to_json(), instance) == 0
+
+
+def test_gpu_types_memory_and_labels_are_part_of_the_instance(tmp_path: Path) -> None:
+    jobs = [Job("a", 3, 2, 5, gpu_types=("V100",), gpu_memory=7, user="u"), Job("b", duration=2.5, profile="x")]
+    instance = Instance(jobs, "2x4:V100+1x2:K80", "named", objective="makespan", recipe={"name": "any"})
+    certificate = BOUNDS.get("srpt").build(instance, "total_flow_time", "gang")
+    assert certificate is not None
+    instance.save(tmp_path / "i.json")
+    assert code(certificate.to_json(), json.loads((tmp_path / "i.json").read_text())) == 0
+    other = Instance([jobs[0], Job("b", duration=2.5, profile="y")], "2x4:V100+1x2:K80")
+    assert code(certificate.to_json(), other) == 1
+
+
+# --- what does not --------------------------------------------------------------------------------------------------------
+
+
+@each_kind(TAMPERINGS)
+def test_tampered(rule: str, touch: Touch, kind: str) -> None:
+    instance = instance_of(ROWS, 8)
+    doc = certified(kind, instance)
+    touch(doc)
+    assert code(doc, instance) in (1, 2)
+
+
+@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("field", ["arrival", "gpus", "duration", "weight", "due", "id"])
+def test_a_changed_job_is_another_instance(kind: str, field: str) -> None:
+    instance = instance_of(ROWS, 8)
+    changed = copy.deepcopy(instance.to_json())
+    changed["jobs"][3][field] = "other" if field == "id" else changed["jobs"][3].get(field, 1) + 1
+    assert code(certified(kind, instance), changed) == 1
+    assert code(certified(kind, instance), instance.with_cluster("1x9")) == 1
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_an_easier_instance_under_a_forged_digest_does_not_reach_the_value(kind: str) -> None:
+    easier = instance_of([(r, g, d / 2, w, due) for r, g, d, w, due in ROWS], 8)
+    assert code({**certified(kind, instance_of(ROWS, 8)), "instance": easier.digest}, easier) == 1
+
+
+def touched(value: Any, rng: np.random.Generator) -> Any:
+    """A JSON value that is not the one it was; of lists and objects one entry."""
+    if isinstance(value, dict) and value:
+        name = sorted(value)[int(rng.integers(0, len(value)))]
+        return {**value, name: touched(value[name], rng)}
+    if isinstance(value, list) and value:
+        at = int(rng.integers(0, len(value)))
+        return [*value[:at], touched(value[at], rng), *value[at + 1 :]]
+    if isinstance(value, bool) or value is None:
+        return 1
+    if isinstance(value, int):
+        return value + int(rng.choice([-1, 1, 7]))
+    if isinstance(value, str) and value[-1:].isdigit() and value.lstrip("-")[0].isdigit() and len(value) != 64:
+        return str(Fraction(value) + Fraction(int(rng.choice([-1, 1])), int(rng.choice([1, 3, 10**30]))))
+    return f"{value}x" if isinstance(value, str) else [0]
+
+
+def check_touched(seed: int, count: int) -> int:
+    """Certificates touched anywhere: what is accepted all the same is what was proved; how many were refused."""
+    rng, refused, seen = np.random.default_rng(seed), 0, 0
+    while seen < count:
+        for certificate, instance in certificates(rng):
+            doc = certificate.to_json()
+            doc = {**doc, "data": touched(doc["data"], rng)} if rng.random() < 0.7 else touched(doc, rng)
+            if json.dumps(doc) == json.dumps(certificate.to_json()):
+                continue
+            verdict, seen = code(doc, instance), seen + 1
+            refused += verdict != 0
+            if verdict == 0:  # what proves nothing was touched, or other data prove the same: optsched says so, too
+                assert doc["value"] == certificate.to_json()["value"]
+                moved = doc.get("epoch", 0) != certificate.to_json().get(
+                    "epoch", 0
+                )  # any moment before the first arrival
+                assert moved or holds_for_optsched(doc, instance), (doc, instance.to_json())
+    return refused
+
+
+def test_touched_anywhere() -> None:
+    assert check_touched(seed=1, count=250) >= 200
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_touched_anywhere_ten_thousand_times(seed: int) -> None:
+    assert check_touched(seed, 2_500) >= 2_000
+
+
+@given(cases(), st.sampled_from(OBJECTIVES[:-1]), st.sampled_from(CLASSES), st.data())
+@settings(max_examples=40)
+def test_prices_are_judged_as_optsched_judges_them(
+    case: tuple[Instance, Prices], objective: str, schedule_class: str, data: st.DataObject
+) -> None:
+    instance, some = case
+    doc = price_certificate(instance, objective, schedule_class, some).to_json()
+    assert code(doc, instance) == 0
+    j = data.draw(st.integers(0, instance.n - 1))
+    more = Fraction(
+        1, 10 ** data.draw(st.integers(0, 20))
+    )  # of a job, and of the sum: the dual is not feasible any more
+    doc["data"]["jobs"][j] = str(Fraction(doc["data"]["jobs"][j]) + more)
+    assert code(doc, instance) == 1
+    doc["value"] = str(Fraction(doc["value"]) + more)
+    doc["data"]["rounded"] = False
+    assert code(doc, instance) == 1
+    assert not holds_for_optsched(doc, instance)
+
+
+# --- files that nobody vouches for ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"unit": f"1/{10**30}"},
+        {"unit": f"{10**400}"},
+        {"origin": f"-{10**400}"},
+        {"rows": [{"width": "gpus", "price": [10**150, 1]}]},
+        {"rows": [{"width": "gpus", "price": [10**400]}]},
+        {"rows": [{"width": [1] * len(ROWS), "price": [1] * 1_000_000}]},
+        {"rows": [{"width": [1] * len(ROWS), "price": []}] * 20_000},
+        {"rows": 7},
+        {"rows": [7]},
+        {"denominator": "1"},
+        {"denominator": 10**400},
+        {"jobs": [f"1/{10**3000 + j}" for j in range(len(ROWS))]},
+        {"jobs": [str(10**400)] * len(ROWS)},
+    ],
+    ids=lambda changes: str(changes)[:40],
+)
+@pytest.mark.parametrize("schedule_class", CLASSES)
+def test_absurd_prices_are_refused(changes: Document, schedule_class: str) -> None:
+    instance = instance_of(ROWS, 8)
+    doc = prices(instance, **changes) | {"class": schedule_class, "value": f"{10**300}/1"}
+    assert code(doc, instance) in (1, 2)
+
+
+def put(*path: str | int, value: Any) -> Callable[[Document], None]:
+    def touch(doc: Any) -> None:
+        for step in path[:-1]:
+            doc = doc[step]
+        doc[path[-1]] = value
+
+    return touch
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        put("jobs", value=None),
+        put("jobs", 0, value=7),
+        put("jobs", 0, "gpus", value=10**30),
+        put("jobs", 0, "gpus", value=True),
+        put("jobs", 0, "duration", value=None),
+        put("jobs", 0, "duration", value=float("nan")),
+        put("jobs", 0, "duration", value=10**400),
+        put("jobs", 0, "arrival", value=-1),
+        put("jobs", 0, "weight", value="1"),
+        put("jobs", 0, "colour", value="red"),
+        put("cluster", value=[]),
+        put("cluster", "nodes", 0, "count", value=10**9),
+        put("cluster", "nodes", value=[{"gpus": 10**7, "count": 10**7}]),
+        put("interference", value={"ratio": 2}),
+        put("tasks", value={}),
+    ],
+)
+def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Callable[[Document], None]) -> None:
+    instance = instance_of(ROWS, 8)
+    doc = copy.deepcopy(instance.to_json())
+    touch(doc)
+    assert code(certified("srpt", instance), doc) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1, 2]", "3", "null", "\x00\x01", "[" * 100_000, '{"format": 1, "format": 2}', "9" * 5000, "\\ud800"],
+)
+def test_no_json_object_is_refused_in_one_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.json").write_text(text)
+    with pytest.raises(SystemExit, match="2"):
+        alone.read(str(tmp_path / "c.json"), "optsched-certificate/1")
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_files_that_are_too_long(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text('{"format": "optsched-certificate/1"}' + " " * alone.MOST_BYTES)
+    with pytest.raises(SystemExit, match="2"):
+        alone.read(str(tmp_path / "c.json"), "optsched-certificate/1")
+
+
+@pytest.mark.parametrize("kind", ["priced-time", "typed-srpt", "shared-srpt", "elastic-volume", "utility-alone"])
+def test_kinds_that_are_not_known_here_are_left_to_optsched(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    instance = instance_of(ROWS, 8)
+    assert code({**certified("srpt", instance), "kind": kind}, instance) == 2
+    assert "use optsched verify" in capsys.readouterr().err
