@@ -198,17 +198,27 @@ class ShownParameter:
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing: its line in the list, its parameters, how they are ``written``, and all that it says ``about`` itself."""
+    """One thing: its line in the list, its parameters, how they are ``written``, and all that it says ``about`` itself.
+
+    ``facts``: what else is known of it, each with its heading.
+    """
 
     name: str
     text: str
     parameters: tuple[ShownParameter, ...] = ()
     written: str = ""
     about: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As in ``list KIND NAME --json``."""
-        return {"name": self.name, "text": self.text, "parameters": [asdict(each) for each in self.parameters]}
+        return {
+            "name": self.name,
+            "text": self.text,
+            "parameters": [asdict(each) for each in self.parameters],
+            "facts": dict(self.facts),
+            "about": self.about,
+        }
 
 
 def entry(kind: str, name: str) -> Entry:
@@ -223,6 +233,8 @@ def entry(kind: str, name: str) -> Entry:
         return _recipe_entry(name)
     if kind == "families":
         return _family_entry(name)
+    if kind == "guarantees":
+        return _guarantee_entry(name)
     if kind in ("policies", "placements", "predictors"):
         return _documented_entry(kind, name)
     return Entry(name, texts[name])
@@ -238,6 +250,14 @@ def _recipe_entry(name: str) -> Entry:
     )
     first = next(iter(recipe.parameters), "key")
     return Entry(name, recipe.summary, told, f"optsched generate {name} --set {first}=... -o FILE")
+
+
+def _guarantee_entry(name: str) -> Entry:
+    from optsched.guarantees import GUARANTEES
+    from optsched.guarantees.told import facts_of
+
+    theorem = GUARANTEES.get(name)
+    return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
 
 
 def _family_entry(name: str) -> Entry:

@@ -294,4 +294,11 @@ def entry_view(entry: Entry) -> Group:
         for each in entry.parameters:
             table.add_row(Text(each.name), Text(each.default), *([Text(each.meaning)] if explained else []))
         parts += [table, Text(f"written as: {entry.written}\n")]
+    if entry.facts:
+        facts = Table(box=None, show_header=False, pad_edge=False)
+        facts.add_column(no_wrap=True, style="bold")
+        facts.add_column(overflow="fold")
+        for head, fact in entry.facts:
+            facts.add_row(Text(head), Text(fact))
+        parts += [facts, Text()]
     return Group(*parts, *([Text(entry.about)] if entry.about else []))

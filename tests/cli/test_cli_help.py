@@ -84,6 +84,19 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
     assert {"name": "jobs", "default": "1000"}.items() <= entry["parameters"][0].items()
 
 
+def test_a_theorem_tells_its_problem_its_proof_and_where_it_is_tight(out: Any) -> None:
+    _, text = out("list", "guarantees", "lpt")
+    told = " ".join(text.split())
+    assert "P || C_max: the longest job first <= (4/3 - 1/(3m)) OPT" in told
+    assert "problem P || C_max objective makespan against the best schedule without preemption" in told
+    assert "status proved here source Graham 1969" in told
+    assert "exactly optsched ratio three-last:m=4 -p list:by=longest" in told
+    assert "pairing the longest with the shortest" in told
+    (entry,) = json.loads(out("list", "guarantees", "lpt", "--json")[1])["guarantees"]
+    assert entry["facts"]["policies"] == "list"
+    assert entry["about"].startswith("Take a counterexample")
+
+
 def test_an_unknown_name_of_a_kind_is_told_with_near_matches(command: Any) -> None:
     done = command("list", "policies", "srft")
     assert done.code == 2

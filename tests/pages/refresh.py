@@ -11,9 +11,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pages.page import Page, name_of, page_files
+from optsched.guarantees.told import page
+from pages.page import ROOT, Page, name_of, page_files
 from pages.picture import DRAWN, difference, draw
 from pages.player import WIDTH, play, same, tidy
+
+THEOREMS = ROOT / "docs" / "guarantees.md"
 
 
 def refresh(page: Page) -> bool:
@@ -35,6 +38,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             print(name_of(path), "written" if refresh(Page(path)) else "is up to date", flush=True)
+    if not sys.argv[1:]:
+        stale = not THEOREMS.exists() or THEOREMS.read_text(encoding="utf-8") != page()
+        THEOREMS.write_text(page(), encoding="utf-8")
+        print(name_of(THEOREMS), "written" if stale else "is up to date", flush=True)
     for picture in DRAWN:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

@@ -1,0 +1,82 @@
+"""What a guarantee says of itself, in words: for ``list guarantees NAME`` and for the page of all theorems."""
+
+from __future__ import annotations
+
+import inspect
+
+from optsched.guarantees.family import FAMILIES, Family
+from optsched.guarantees.guarantee import GUARANTEES, Guarantee
+
+STATUS = {
+    "proved": "proved here",
+    "published": "published; not proved again here",
+    "recollected": "recollected: the source was not at hand",
+}
+AGAINST = {
+    "gang": "the best schedule, which may preempt",
+    "gang-nonpreemptive": "the best schedule without preemption",
+    "forking": "the best schedule, which may run a job in several copies",
+    "gpu-sharing": "the best schedule, in which two jobs may share a GPU",
+    "task-sharing": "the best order of the tasks",
+}
+
+
+def facts_of(theorem: Guarantee) -> tuple[tuple[str, str], ...]:
+    """(heading, fact) in order; the statement and the proof are not among them."""
+    family = theorem.tight.family
+    return (
+        ("problem", theorem.notation),
+        ("objective", theorem.objective),
+        ("against", AGAINST.get(theorem.schedule_class, theorem.schedule_class)),
+        ("policies", ", ".join(theorem.policies)),
+        ("knowledge", theorem.knowledge),
+        ("status", STATUS[theorem.status]),
+        ("source", theorem.source),
+        ("tight", theorem.tight.text),
+        *([] if family is None else [(_reached(theorem), try_of(family))]),
+    )
+
+
+def _reached(theorem: Guarantee) -> str:
+    return "exactly" if theorem.tight.exact else "in the limit"
+
+
+def try_of(family: Family) -> str:
+    """The command that runs the policy on a member of the family."""
+    return f"optsched ratio {family.of_size(family.parameters[family.size]).text} -p {family.policy}"
+
+
+def page() -> str:
+    """All theorems and all families as Markdown."""
+    parts = [_HEAD]
+    for name, theorem in GUARANTEES.items():
+        family = theorem.tight.family
+        facts = [(head, _cell(fact)) for head, fact in facts_of(theorem) if head != _reached(theorem)]
+        if family is not None:
+            facts.append((_reached(theorem), f"[`{family.name}`](#{family.name})"))
+        rows = "\n".join(f"| {head} | {fact} |" for head, fact in facts)
+        parts.append(f"## {name}\n\n{_cell(theorem.statement)}\n\n| | |\n|---|---|\n{rows}\n\n{_cell(theorem.proof)}\n")
+    parts.append("## Families of bad instances\n\n| family | members | on them |\n|---|---|---|")
+    for name, family in FAMILIES.items():
+        loses = f"`{family.policy}`, {family.objective}: {_cell(family.limit)}"
+        parts.append(f"| [`{name}`](#{name}) | {_cell(family.summary)} | {loses} |")
+    parts.append("")
+    for name, family in FAMILIES.items():
+        told = " ".join((inspect.getdoc(family.make) or family.summary).replace("``", "`").split())
+        parts.append(f"### {name}\n\n{_cell(told)}\n\n```sh\n{try_of(family)}\n```\n")
+    return "\n".join(parts)
+
+
+def _cell(text: str) -> str:
+    # what Markdown would read as marks or as the border of a cell
+    return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
+
+
+_HEAD = """# All theorems, and where they are tight
+
+[README](../README.md) | [theorems that are checked](theorems.md)
+
+This page is written from the registry of guarantees (`make pages`); `optsched list guarantees NAME` prints one of them.
+**Proved**: the proof stands here or in the module of the theorem; **published**: it stands in the source;
+**recollected**: the source was not at hand, and the theorem is only held against runs.
+"""
