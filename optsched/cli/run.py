@@ -227,7 +227,7 @@ def ratio(
         str,
         typer.Argument(
             metavar="SUITE",
-            help="see: optsched list suites; or a folder of instances, or an instance",
+            help="see: optsched list suites; or a folder of instances, an instance, or a recipe with --seeds",
             show_default=False,
         ),
     ],
@@ -235,21 +235,43 @@ def ratio(
     objective: Annotated[
         str | None, typer.Option("--objective", metavar="NAME", help="default: each instance's own")
     ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", metavar="N", help="SUITE is a recipe: its instances of the seeds 1..N")
+    ] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a parameter of that recipe")
+    ] = None,
+    folder: Annotated[
+        Path | None, output("DIR", "ratios.json, and for every policy the instance on which it is worst")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Worst and mean ratio to the best possible over a suite of instances; is every guarantee kept?
+    """Worst, mean and median ratio to the best possible over a suite of instances; is every guarantee kept?
 
-    optsched ratio ddl -p a-srpt -p spjf
+    optsched ratio ddl -p a-srpt -p spjf; optsched ratio rigid --set jobs=8 --seeds 20 -p srtf
     """
     from optsched.guarantees.evaluate import ratios
+    from optsched.guarantees.suites import drawn
     from optsched.guarantees.suites import suite as suite_of
+    from optsched.io.traces.generate import settings
     from optsched.progress import bars
 
-    members = suite_of(suite)
+    if setting and seeds is None:
+        raise typer.BadParameter("goes with a recipe and --seeds N", param_hint="--set")
+    members = suite_of(suite) if seeds is None else drawn(suite, seeds, **settings(setting or []))
+    if folder is not None:
+        from optsched.report.report_files import make_folder
+
+        make_folder(folder)
     with bars() as shown:
         table = ratios(members, list(policy), objective, progress=shown.step("measuring ratios"))
     for note in table.notes:
         say(note)
+    if folder is not None:
+        from optsched.report.ratio_files import save_ratios
+
+        for line in save_ratios(table, members, folder):
+            say(line)
     if as_json:
         print_json(table.to_json())
     else:
@@ -258,7 +280,7 @@ def ratio(
         show(ratio_view(table))
     if table.violations:
         instances = dict(members.instances())
-        _require_kept([(instances[name], judgement) for name, judgement in table.violations], None)
+        _require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)
 
 
 def reproduce(

@@ -136,6 +136,8 @@ def ratio_view(table: RatioTable) -> Group:
             Column("worst ratio"),
             Column("on", right=False),
             Column("mean ratio"),
+            Column("median"),
+            Column("p90"),
             Column("instances"),
             Column("guarantee", right=False, tells=True),
         ]
@@ -146,7 +148,10 @@ def ratio_view(table: RatioTable) -> Group:
             row.policy,
             "-" if row.worst is None else ratio(row.worst, 4, exact=exact),
             row.worst_instance or "-",
-            "-" if row.mean is None else ratio(row.mean, 4, exact=exact),
+            *(
+                "-" if each is None else ratio(each, 4, exact=exact)
+                for each in (row.mean, *map(row.percentile, (50, 90)))
+            ),
             str(len(row.measured) - len(row.without)),
             _kept_cell(row.guarantee()),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from optsched.policies.specification import Specification, serves, specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 
+PERCENTILES = (50, 90, 99)
 PolicyLike = str | AnyPolicy | Specification
 
 
@@ -82,6 +84,11 @@ class PolicyRatios:
         """The mean ratio."""
         return sum(ratio for ratio, _ in self._ratios) / len(self._ratios) if self._ratios else None
 
+    def percentile(self, share: float) -> float | None:
+        """The ratio that ``share`` percent of the instances do not exceed (nearest rank, so one that was measured)."""
+        ordered = sorted(ratio for ratio, _ in self._ratios)
+        return ordered[max(math.ceil(share / 100 * len(ordered)), 1) - 1] if ordered else None
+
     @property
     def without(self) -> tuple[str, ...]:
         """Instances without a ratio."""
@@ -111,6 +118,7 @@ class PolicyRatios:
             "worst": self.worst,
             "worst_instance": self.worst_instance,
             "mean": self.mean,
+            "percentiles": {f"p{share}": self.percentile(share) for share in PERCENTILES},
             "without": list(self.without),
             "instances": [each.to_json() for each in self.measured],
             "guarantee": self.guarantee(),

@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.guarantees import sharing_suite, transfer_suite
 from optsched.guarantees.family import FAMILIES, family_instance, is_member
 from optsched.io.sources import INSTANCE_SUFFIXES, ShippedInstance, load, shipped
+from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
 from optsched.registry import near_matches
 
@@ -109,6 +111,18 @@ def suite(text: str) -> Suite:
         legal=f"a folder, an instance, a family, or a suite; "
         f"{near_matches(text, [*known, *names, *FAMILIES.names()], kind='name')}",
     )
+
+
+def drawn(recipe: str, seeds: int, **parameters: Any) -> Suite:
+    """The instances of a recipe with the seeds 1 .. ``seeds``; `InputError` for what `generate` refuses."""
+    check_legal(seeds >= 1, "seeds", seeds, "an integer >= 1")
+    members = tuple(f"{recipe}-{seed}" for seed in range(1, seeds + 1))
+
+    def make(member: str) -> Instance:
+        return generate(recipe, int(member.rpartition("-")[2]), **parameters)
+
+    make(members[0])  # what is wrong is said before anything runs
+    return Suite(recipe, members, f"{recipe}, seeds 1 to {seeds}", make=make)
 
 
 def _suite(name: str, members: list[ShippedInstance], summary: str = "") -> Suite:

@@ -27,16 +27,7 @@ def prepare_folder(folder: str | os.PathLike[str], policies: Sequence[str] = (),
     A folder may hold a run of which ``policies`` replace every schedule. One that holds other schedules is refused: files
     of two runs would stand beside each other. With ``force`` it is taken, and `save_report` removes those files.
     """
-    place = Path(folder)
-    try:
-        place.mkdir(exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            f"cannot make the folder: {reason}", file=place, legal="a folder that can be written"
-        ) from None
-    if not os.access(place, os.W_OK):
-        raise InputError("cannot write into the folder", file=place, legal="a folder that can be written")
+    place = make_folder(folder)
     replaced = {_stem(position, policy) for position, policy in enumerate(policies, 1)}
     schedules = [
         path.stem.partition("-") for path in _files_of_a_run(place) if path.stem.startswith(("schedule-", "tasks-"))
@@ -47,6 +38,21 @@ def prepare_folder(folder: str | os.PathLike[str], policies: Sequence[str] = (),
             file=place,
             legal="another folder, or --force, which removes that run",
         )
+
+
+def make_folder(folder: str | os.PathLike[str]) -> Path:
+    """The folder, made where it is not there (its parent must be); `InputError` when it cannot be, or not written into."""
+    place = Path(folder)
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"cannot make the folder: {reason}", file=place, legal="a folder that can be written"
+        ) from None
+    if not os.access(place, os.W_OK):
+        raise InputError("cannot write into the folder", file=place, legal="a folder that can be written")
+    return place
 
 
 def _files_of_a_run(folder: Path) -> list[Path]:
