@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,16 @@ def own_network(instance: Instance) -> str | None:
     return "jobs contend for the network" if communicating(instance).any() else None
 
 
+def one_machine(instance: Instance) -> str | None:
+    """A single GPU."""
+    return None if instance.cluster.gpus == 1 else "more than one machine"
+
+
+def no_restart_cost(policy: Any) -> str | None:
+    """A preempted job resumes for nothing."""
+    return None if policy.restart == 0 else "a restart costs time"
+
+
 def one_gpu_jobs(instance: Instance) -> str | None:
     """Every gang is one GPU."""
     return None if bool((instance.gpus == 1).all()) else "some jobs need more than one GPU"
@@ -53,8 +64,18 @@ def all_at_once(instance: Instance) -> str | None:
 
 def parallel_machines(placement: Placement, instance: Instance) -> Iterable[str | None]:
     """P || ...: one-GPU jobs of known duration, all there at 0, on any of m identical machines."""
-    yield one_gpu_jobs(instance)
     yield all_at_once(instance)
+    yield from parallel_machines_over_time(placement, instance)
+
+
+def parallel_machines_over_time(placement: Placement, instance: Instance) -> Iterable[str | None]:
+    """P | r_j ...: one-GPU jobs of known duration on any of m identical machines."""
+    yield one_gpu_jobs(instance)
+    yield from rigid_gangs(placement, instance)
+
+
+def rigid_gangs(placement: Placement, instance: Instance) -> Iterable[str | None]:
+    """P | r_j, size_j ...: gangs of known duration, each on any of m identical GPUs that are free."""
     yield known_durations(instance)
     yield any_free_gpus(placement, instance)
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import broken, known_durations
+from optsched.guarantees.assumptions import broken, known_durations, no_restart_cost, one_machine
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
@@ -17,8 +17,8 @@ from optsched.simulation.run import Run
 
 def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
     return broken(
-        None if instance.cluster.gpus == 1 else "more than one machine",
-        None if policy.restart == 0 else "a restart costs time",
+        one_machine(instance),
+        no_restart_cost(policy),
         known_durations(instance),
     )
 

@@ -18,9 +18,9 @@ class Fifo:
     Strict: the head of the queue blocks until it fits. ``skip=true``: every queued job is tried in order (greedy
     backfilling), so that wide jobs may starve.
 
-    **Guarantee** for rigid gangs: none that does not grow with G. C_max, strict: ratio up to m (= number of pairs of the
-    family below). C_max with skip at r = 0: 2 (it is list scheduling). Flow time: Theta(n) already on one machine.
-    **Tight family** strict, C_max: alternate (eps, width m) and (1, width 1), m times.
+    **Guarantee** for rigid gangs: none that does not grow with G. C_max at r = 0, strict: m; with skip 2 - 1/m (it is list
+    scheduling). Flow time on one machine: n. **Tight families** strict, C_max: alternate (eps, width m) and (1, width 1), m
+    times (``wide-and-narrow``); flow time: a job of length n, then n unit jobs, (n + 3/2) / 3 (``convoy``).
     **Complexity** O(log n) an event. **Reference** folklore; Garey and Graham 1975 for list scheduling.
     """
 

@@ -17,7 +17,8 @@ class Sjf:
     **Problem** P | r_j, size_j, online-r_j | sum C_j. **Knowledge** clairvoyant.
 
     **Guarantee** 1 for 1 || sum C_j and P || sum C_j (SPT); none with release dates. **Counterexample** 1 | r_j | sum C_j: a
-    job of length 10 n at 0 and n unit jobs at 1: the ratio grows with n. **Complexity** O(log n) an event.
+    job of length 10 n at 0 and n unit jobs at 1: up to 21, and more the longer it is (family ``greedy-start``).
+    **Complexity** O(log n) an event.
     **Reference** Smith 1956 (SPT).
     """
 

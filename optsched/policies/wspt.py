@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from optsched.policies import POLICIES
+from optsched.policies.smith_ratio import smith_ratio
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
 
 
@@ -20,7 +19,7 @@ class Wspt:
     ``gpus=true`` orders by gpus x duration / weight instead, Smith's rule of the single-machine relaxation.
 
     **Guarantee** 1 || sum w C: 1 (Smith 1956); P || sum w C: (1 + sqrt 2) / 2 (Kawaguchi and Kyan 1986), tight as m grows;
-    none with release dates or gangs. **Complexity** O(log n) an event.
+    none with release dates or gangs. **Tight family** ``sand``. **Complexity** O(log n) an event.
     """
 
     gpus: bool = False
@@ -29,7 +28,4 @@ class Wspt:
 
     def order(self, jobs: KnownJobs) -> Order:
         """By duration (x GPUs) / weight; jobs of weight 0 last."""
-        work = jobs.duration * jobs.gpus if self.gpus else jobs.duration
-        ratio = np.full(jobs.n, np.inf)
-        np.divide(work, jobs.weight, out=ratio, where=jobs.weight > 0)
-        return Order(key=ratio)
+        return Order(key=smith_ratio(jobs.duration * jobs.gpus if self.gpus else jobs.duration, jobs.weight))

@@ -56,7 +56,8 @@ def test_run_json_has_the_fields_of_the_contract(command: Any, small: Path) -> N
     assert fifo["value"] == 4 + 7 + 9
     assert srtf["value"] == 3 + 5 + 9  # b and c first; at 3 c has less left than a needs
     assert fifo["knowledge"] == "non-clairvoyant"
-    assert fifo["guarantee"] is None
+    assert (fifo["guarantee"]["id"], fifo["guarantee"]["objective"]) == ("fifo-gangs", "makespan")
+    assert srtf["guarantee"] is None
     assert fifo["ratio"] == pytest.approx(fifo["value"] / fifo["bound"]["value"])
 
 

@@ -14,12 +14,12 @@ from optsched.problem.instance import Instance
 
 
 def test_ratio_json_has_the_fields_of_the_contract(command: Any) -> None:
-    code, out, _ = command("ratio", "wide-gangs", "-p", "fifo", "-p", "sjf", "--json")
+    code, out, _ = command("ratio", "wide-gangs", "-p", "tiresias", "-p", "srtf", "--json")
     assert code == 0
     document = json.loads(out)
     assert set(document) == {"suite", "objective", "policies"}
     assert (document["suite"], document["objective"]) == ("wide-gangs", "total_completion_time")
-    assert [row["policy"] for row in document["policies"]] == ["fifo", "sjf"]
+    assert [row["policy"] for row in document["policies"]] == ["tiresias", "srtf"]
     for row in document["policies"]:
         assert set(row) == {"policy", "worst", "worst_instance", "mean", "percentiles", "without", "instances", "guarantee"}
         assert row["worst"] == max(each["ratio"] for each in row["instances"])
@@ -66,12 +66,12 @@ def test_list(command: Any, kind: str) -> None:
 
 
 def test_run_shows_a_guarantee_beside_its_own_objective_only(command: Any) -> None:
-    own = command("run", "single-06-1", "-p", "srtf", "-p", "fifo")[1]
+    own = command("run", "single-06-1", "-p", "srtf", "-p", "sjf")[1]
     assert "srpt-one-machine: <= 1 x optimum" in " ".join(own.split())
     other = " ".join(command("run", "single-06-1", "-p", "srtf", "--objective", "total_flow_time")[1].split())
     assert "srpt-one-machine: holds, on total_completion_time" in other
     assert "<= 1 x optimum" not in other
-    assert "guarantee" not in command("run", "single-06-1", "-p", "fifo")[1]
+    assert "guarantee" not in command("run", "single-06-1", "-p", "sjf")[1]
 
 
 @pytest.mark.parametrize("into", ["folder", "here"])

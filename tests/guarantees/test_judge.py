@@ -113,7 +113,7 @@ def test_broken_assumptions_and_policies_without_theorem_give_none() -> None:
     released = Instance([Job("a", duration=1), Job("b", arrival=1, duration=2)], "1x2", objective="makespan")
     wide = Instance([Job("a", gpus=2, duration=1)], "1x2", objective="makespan")
     flat = Instance([Job("a", duration=1)], "1x2", objective="makespan")
-    for instance, policy in ((released, "list"), (wide, "list"), (flat, "tiresias"), (flat, "srtf")):
+    for instance, policy in ((released, "list"), (wide, "tiresias"), (flat, "tiresias"), (flat, "srtf:restart=1")):
         (line,) = evaluate(instance, [policy]).lines
         assert line.guarantee is None
         assert line.to_json()["guarantee"] is None

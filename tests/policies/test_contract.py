@@ -33,6 +33,8 @@ TELLING = {
     "hadar": ":round=4,restart=1",
     "hadar-commit": ":round=4",
     "hadar-e": ":copies=1,round=16,overhead=0",
+    "preemptive-wspt": ":restart=1",
+    "setf": ":quantum=2",
     "srtf": ":restart=3",
     "srtf-gpu": ":restart=1",
     "tiresias": ":threshold=24,starvation=1,restart=1,round=4",
@@ -158,7 +160,7 @@ def test_only_a_preemptive_policy_preempts_and_counts_how_often(spec: str) -> No
 def test_policies_that_may_stop_jobs_do_so_somewhere() -> None:
     """The instances are crowded enough for that: what is said of preemption above is said of something."""
     stopped = {spec.partition(":")[0].partition("+")[0] for spec in PAIRS if sum(r.preemptions for r in base(spec))}
-    assert stopped >= {"srtf", "srtf-gpu", "tiresias", "hadar", "hadar-commit", "gavel"}
+    assert stopped >= {"srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias", "hadar", "hadar-commit", "gavel"}
 
 
 @pytest.mark.parametrize("spec", PAIRS)
@@ -212,7 +214,7 @@ def test_the_order_of_jobs_in_the_file_matters_only_for_ties(spec: str) -> None:
 def has_seconds(spec: str) -> bool:
     """Are parameters of the policy a number of seconds, so that another unit makes it another policy?"""
     policy = specify(spec).policy
-    return "restart" in spec or policy.name == "tiresias" or bool(getattr(policy, "round", 0))
+    return "restart" in spec or policy.name in ("setf", "tiresias") or bool(getattr(policy, "round", 0))
 
 
 @pytest.mark.parametrize("spec", [spec for spec in POLICY_SPECS if not has_seconds(spec)])
@@ -367,4 +369,5 @@ def test_a_single_job_runs_at_once_alone(cluster: str) -> None:
     for spec in PAIRS:
         beta = 0.5 if "beta" in spec else 1
         virtual = beta * 3 / instance.cluster.gpus if spec.startswith("a-srpt") else 0  # the virtual machine goes first
-        assert run(instance, spec).schedule.completion.tolist() == [11 + virtual], spec
+        delay = 3 if spec.startswith("delayed-spt") else 0  # until the clock shows its duration
+        assert run(instance, spec).schedule.completion.tolist() == [11 + virtual + delay], spec

@@ -1,0 +1,91 @@
+"""Motwani, Phillips and Torng 1994: round robin knows no lengths and is within 2 - 2/(n + 1) of the optimum.
+
+**Theorem.** One machine, all jobs there at 0, all lengths multiples of the quantum: SETF, which is round robin then, has
+sum C_j <= (2 - 2/(n + 1)) OPT. Proof: until j is done, k gets no more turns than j, so that C_j <= sum_k min(p_j, p_k) (the
+audit). With A = sum p_j and B = sum_{j<k} min(p_j, p_k): sum C_j <= A + 2 B, OPT = A + B by shortest first, and
+B <= sum_{j<k} (p_j + p_k) / 2 = (n - 1) A / 2. Hence the ratio is at most 1 + B / (A + B) <= 2 - 2/(n + 1).
+
+`equal_turns`: equal lengths; the more turns each takes, the nearer to the factor, which every non-clairvoyant algorithm has.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import check_legal
+from optsched.guarantees.assumptions import all_at_once, broken, known_durations, one_machine
+from optsched.guarantees.family import family
+from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    turns = instance.duration / policy.quantum
+    return broken(
+        one_machine(instance),
+        all_at_once(instance),
+        known_durations(instance),
+        None if bool((turns == np.floor(turns)).all()) else "some duration is no multiple of the quantum",
+    )
+
+
+def _ratio(policy: Any, run: Run) -> Fraction:
+    return 2 - Fraction(2, run.instance.n + 1)
+
+
+def _audit(policy: Any, run: Run) -> list[str]:
+    run = run.relative
+    p = np.sort(run.instance.duration)
+    shorter = np.searchsorted(p, run.instance.duration)
+    sums = np.concatenate([[0.0], np.cumsum(p)])
+    limit = sums[shorter] + run.instance.duration * (run.instance.n - shorter)
+    return told(run, late(run, limit), limit)
+
+
+@of_a_theorem
+def equal_turns(n: int = 5, turns: int = 20) -> Instance:
+    """n jobs of ``turns`` seconds at 0, a second a turn: in turn they are done in the last n seconds."""
+    check_legal(n >= 1, "n", n, "an integer >= 1")
+    check_legal(turns >= 1, "turns", turns, "an integer >= 1")
+    jobs = [Job(f"{j}", duration=turns) for j in range(n)]
+    optimum = stating(turns * n * (n + 1) // 2, "total_completion_time", "gang", "shortest job first")
+    return Instance(jobs, "1x1", f"equal-turns-{n}-{turns}", "total_completion_time", optimum=optimum)
+
+
+EQUAL_TURNS = family(
+    name="equal-turns",
+    summary="n equal jobs at once on one machine, each of so many turns",
+    policy="setf:quantum=1",
+    objective="total_completion_time",
+    make=equal_turns,
+    ratio=lambda n, turns: Fraction(2 * n * (turns - 1) + n + 1, turns * (n + 1)),
+    limit="2 - 2/(n + 1) for many turns",
+    theorem="round-robin",
+    sizes=(2, 5, 20),
+)
+
+ROUND_ROBIN = guarantee(
+    id="round-robin",
+    statement="1 | pmtn, unknown p_j | sum C_j: round robin <= (2 - 2/(n + 1)) OPT, p_j multiples of the quantum",
+    notation="1 | pmtn | sum C_j",
+    knowledge="non-clairvoyant",
+    source="Motwani, Phillips and Torng 1994",
+    status="proved",
+    proof=(
+        "Until j is done no job gets more turns than j, so C_j <= sum_k min(p_j, p_k). Each pair of jobs delays each other "
+        "by twice the shorter length at most, in the optimum by once; and the shorter of two is at most half of both, so "
+        "that all pairs together are at most (n - 1) / 2 times all lengths."
+    ),
+    objective="total_completion_time",
+    policies=("setf",),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    audit=_audit,
+    tight=TightFamily("equal jobs, the quantum going to 0", EQUAL_TURNS, exact=False),
+)

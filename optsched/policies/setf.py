@@ -1,0 +1,64 @@
+"""Shortest elapsed time first: round robin where all jobs come at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from optsched.errors import check_legal
+from optsched.policies import POLICIES
+from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
+
+
+@POLICIES.register("setf")
+@dataclass
+class Setf:
+    """SETF: preemptive, the active jobs that have run for the shortest time run, in turns of ``quantum`` seconds.
+
+    A job that has had its turn makes way if somebody waits who has run no longer; ties by arrival. Where all jobs come at
+    once on one machine that is round robin. Jobs that do not fit are passed over.
+
+    **Problem** P | r_j, size_j, pmtn, online-r_j | sum C_j, sum (C_j - r_j). **Knowledge** non-clairvoyant.
+
+    **Guarantee** 1 | pmtn | sum C_j with durations that are multiples of ``quantum``: 2 - 2/(n + 1), and no non-clairvoyant
+    algorithm has less. **Tight family** equal jobs, ``quantum`` -> 0 (``equal-turns``). None known for gangs.
+    **Complexity** O(w log w) a turn with w jobs waiting. **Reference** Motwani, Phillips and Torng 1994; Kalyanasundaram
+    and Pruhs 2000 for faster machines.
+    """
+
+    quantum: float = 60.0
+
+    name: ClassVar[str] = "setf"
+    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+
+    _until: dict[int, float] = field(init=False, repr=False)  # when the turn of a running job ends
+
+    def __post_init__(self) -> None:
+        check_legal(0 < self.quantum < float("inf"), "setf: quantum", self.quantum, "a finite number of seconds > 0")
+
+    def begin(self, view: View) -> None:
+        """Forget the last run."""
+        self._until = {}
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        """End the turns that are over, if somebody waits who has had no more; then start by elapsed time."""
+        now = view.now
+        least = min((_elapsed(view, job) for job in view.waiting), default=None)
+        if least is None:
+            return
+        for job in [job for job in view.running if self._until[job] <= now]:
+            if least <= _elapsed(view, job):
+                yield Stop(job)
+            else:
+                self._until[job] = now + self.quantum
+        for job in sorted(view.waiting, key=lambda job: _elapsed(view, job)):
+            if view.fits(job):
+                self._until[job] = now + self.quantum
+                yield Start(job)
+        if view.waiting:
+            yield Wake(min((self._until[job] for job in view.running), default=now + self.quantum))
+
+
+def _elapsed(view: View, job: int) -> float:
+    return view.attained(job) / view.gpus(job)

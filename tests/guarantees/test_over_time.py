@@ -1,0 +1,186 @@
+"""Theorems with release dates, gangs or unknown lengths against exhaustive optima; the printed values of their families."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from brute_force import optimum, preemptive_optimum
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.check.referee import check_schedule, schedule_value
+from optsched.errors import InputError
+from optsched.guarantees import GUARANTEES
+from optsched.guarantees.family import FAMILIES, family_member
+from optsched.guarantees.judge import judge
+from optsched.guarantees.proven import Proven
+from optsched.guarantees.srpt_order import srpt_order
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule
+
+released = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=4)
+gangs = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 6)), min_size=1, max_size=6)
+
+
+def one_gpu_jobs(rows: list[tuple[int, int]], cluster: str = "1x1") -> Instance:
+    """Jobs of (release, length); weights 1, 2, 3, 1, ..."""
+    return Instance([Job(f"{j}", arrival=r, duration=p, weight=1 + j % 3) for j, (r, p) in enumerate(rows)], cluster)
+
+
+def kept(name: str, text: str, instance: Instance, best: Fraction) -> None:
+    """The theorem applies, its factor and its audit hold for the run against the optimum, and it is never found violated."""
+    theorem, chosen = GUARANTEES.get(name), specify(text)
+    assert theorem.applies(chosen.policy, chosen.placement, instance)
+    run = simulate(instance, chosen)
+    assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
+    value = float(schedule_value(run.relative.instance, run.relative.schedule, theorem.objective))
+    assert value <= float(theorem.ratio(chosen.policy, run)) * float(best) * (1 + 1e-12)
+    assert theorem.audit(chosen.policy, run) == []
+    assert judge(theorem, chosen.policy, run, Proven(instance, [run])).holds is not False
+
+
+def first_at_zero(rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """A run is judged by times since the first release."""
+    return [(r - min(r for r, _ in rows), p) for r, p in rows]
+
+
+@settings(max_examples=15)
+@given(released, st.integers(1, 2))
+def test_wspt_with_preemption(rows: list[tuple[int, int]], m: int) -> None:
+    instance = one_gpu_jobs(first_at_zero(rows)[:4], f"1x{m}")
+    best = preemptive_optimum(instance, "total_weighted_completion_time")
+    kept("preemptive-wspt", "preemptive-wspt", instance, best)
+
+
+@settings(max_examples=15)
+@given(released)
+def test_delayed_spt(rows: list[tuple[int, int]]) -> None:
+    instance = one_gpu_jobs(first_at_zero(rows))
+    kept("delayed-spt", "delayed-spt", instance, optimum(instance, "total_completion_time"))
+
+
+def test_delayed_spt_waits_for_the_clock_of_the_shortest_job() -> None:
+    jobs = [Job("long", duration=4), Job("short", arrival=1, duration=2), Job("late", arrival=9, duration=3)]
+    assert simulate(Instance(jobs, "1x1"), "delayed-spt").schedule.completion.tolist() == [8, 4, 12]
+
+
+@settings(max_examples=15)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
+def test_round_robin(lengths: list[int]) -> None:
+    instance = Instance([Job(f"{j}", duration=2 * p) for j, p in enumerate(lengths)], "1x1")
+    kept("round-robin", "setf:quantum=2", instance, optimum(instance, "total_completion_time"))
+
+
+def test_elapsed_time_decides_when_a_turn_is_over() -> None:
+    jobs = [Job("old", duration=6), Job("new", arrival=3, duration=4)]
+    run = simulate(Instance(jobs, "1x1"), "setf:quantum=2")
+    # old has had its turn at 2 and makes way at 3; at 5 new has run for 2 s, less than old, and has another turn
+    assert run.schedule.completion.tolist() == [10, 7]
+    one_more = Instance([*jobs, Job("newer", arrival=4, duration=1)], "1x1")  # waits for the end of the turn, at 5
+    assert simulate(one_more, "setf:quantum=2").schedule.completion.tolist() == [11, 8, 6]
+    with pytest.raises(InputError, match="quantum"):
+        specify("setf:quantum=0")
+
+
+@settings(max_examples=15)
+@given(released)
+def test_first_come_first_served_on_one_machine(rows: list[tuple[int, int]]) -> None:
+    instance = one_gpu_jobs(first_at_zero(rows)[:4])
+    kept("fifo-one-machine", "fifo", instance, preemptive_optimum(instance, "total_flow_time"))
+
+
+@settings(max_examples=15)
+@given(gangs, st.sampled_from(["list", "list:by=narrowest", "fifo:skip=true", "sjf", "wspt"]))
+def test_gangs(rows: list[tuple[int, int]], text: str) -> None:
+    instance = Instance([Job(f"{j}", gpus=g, duration=p) for j, (g, p) in enumerate(rows)], "1x3")
+    best = optimum(instance, "makespan")
+    kept("fifo-gangs", "fifo", instance, best)
+    if any(g > 1 for g, _ in rows):
+        kept("garey-graham", text, instance, best)
+
+
+@settings(max_examples=15)
+@given(released)
+def test_srpt_on_two_machines(rows: list[tuple[int, int]]) -> None:
+    instance = one_gpu_jobs(first_at_zero(rows)[:4], "1x2")
+    kept("srpt-parallel-machines", "srtf", instance, preemptive_optimum(instance, "total_completion_time"))
+
+
+@settings(max_examples=15)
+@given(released)
+def test_in_the_order_of_srpt(rows: list[tuple[int, int]]) -> None:
+    instance = one_gpu_jobs(first_at_zero(rows)[:4])
+    best = preemptive_optimum(instance, "total_completion_time")
+    kept("srpt-order", "a-srpt", instance, best)
+    offline = srpt_order(instance)
+    assert check_schedule(instance, offline, preemptive=False) == []
+    assert schedule_value(instance, offline, "total_completion_time") <= 2 * best
+
+
+def test_the_order_of_srpt_is_for_one_machine() -> None:
+    with pytest.raises(InputError, match="one machine"):
+        srpt_order(one_gpu_jobs([(0, 1)], "1x2"))
+
+
+@settings(max_examples=15)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(1, 3))
+def test_smiths_rule_on_identical_machines(lengths: list[int], m: int) -> None:
+    instance = one_gpu_jobs([(0, p) for p in lengths], f"1x{m}")
+    kept("wspt-parallel-machines", "wspt", instance, optimum(instance, "total_weighted_completion_time"))
+
+
+# Values of the reference table of this project, to as many digits as it prints.
+PRINTED = {
+    "sand:m=2,grains=400": "1.183",
+    "sand:m=4,grains=73": "1.2055",
+    "sand:m=10,grains=30": "1.2069",
+    "just-started:n=100": "2.000",
+    "greedy-start:n=10": "6.6",
+    "greedy-start:n=100": "17.0",
+    "greedy-start:n=1000": "20.5",
+    "overtaking:n=100": "1.980",
+    "convoy:n=10": "3.83",
+    "convoy:n=100": "33.8",
+    "convoy:n=1000": "333.8",
+    "wide-and-narrow:m=4": "3.99",
+    "wide-and-narrow:m=8": "7.94",
+    "wide-and-narrow:m=16": "15.8",
+    "wide-and-narrow:m=64": "60.2",
+}
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_the_printed_ratios(text: str) -> None:
+    """By formula: `test_families` holds the formulas against runs."""
+    found, printed = family_member(text).ratio, PRINTED[text]
+    assert found is not None
+    assert f"{float(found):.{len(printed.partition('.')[2])}f}" == printed
+
+
+@pytest.mark.parametrize(("phases", "printed"), [(3, "2.03"), (5, "2.66"), (7, "3.28")])
+def test_srpt_on_machines_loses_more_the_more_phases(phases: int, printed: str) -> None:
+    for m in (2, 4):
+        member = FAMILIES.get("halving").member(phases=phases, m=m)
+        value = schedule_value(member.instance, simulate(member.instance, "srtf").schedule, "total_flow_time")
+        assert member.reference is not None
+        assert f"{float(value / member.reference):.2f}" == printed
+
+
+def test_what_halving_is_compared_with_is_a_schedule() -> None:
+    """Long jobs on half of the machines, two short ones after each other on the others, the unit jobs at once."""
+    instance = FAMILIES.get("halving").member(phases=3, m=4).instance
+    starts = [0.0] * instance.n
+    begun: dict[tuple[float, float], int] = {}
+    for j, (r, p) in enumerate(zip(instance.arrival.tolist(), instance.duration.tolist(), strict=True)):
+        longest = max(d for a, d in zip(instance.arrival.tolist(), instance.duration.tolist(), strict=True) if a == r)
+        second = p < longest and begun.get((r, p), 0) >= 2
+        starts[j] = r + p * second
+        begun[r, p] = begun.get((r, p), 0) + 1
+    schedule = Schedule.from_starts(instance, starts)
+    assert check_schedule(instance, schedule, preemptive=False) == []
+    assert (
+        schedule_value(instance, schedule, "total_flow_time") == FAMILIES.get("halving").member(phases=3, m=4).reference
+    )
