@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent / "optsched"
 # From the bottom up. A room is a package or, at the root, a module; one of a package's packages may be a room of its own.
 FLOORS = [
     {"errors", "registry", "parameters", "compiled", "heap", "rounding", "progress"},
-    {"problem"},
+    {"problem", "online"},
     {"speeds"},
     {"bounds", "check"},
     {"simulation", "models"},

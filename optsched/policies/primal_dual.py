@@ -25,10 +25,12 @@ R_eff for jobs that are not small is this project's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 
+from optsched.online.program_proof import ProgramProof, Row, prove
 from optsched.policies.hadar_prices import PriceFunction
 from optsched.problem.arrays import Floats, Ints
 
@@ -56,6 +58,7 @@ class PrimalDual:
         self.sold: Ints = np.zeros(prices.capacity.size, dtype=np.int64)
         self.payoff: list[float] = []
         self.value = 0.0
+        self._offered: list[tuple[Sequence[PricedSchedule], int | None]] = []
 
     @property
     def prices(self) -> Floats:
@@ -86,7 +89,26 @@ class PrimalDual:
             self.value += schedules[best].utility
             for q, w in schedules[best].demand:
                 self.sold[q] += w
+        self._offered.append((schedules, best))
         return best
+
+    def proof(self) -> ProgramProof:
+        """What this run proves, in fractions: OPT_LP <= `upper`, and `packing_ratio` is upper / ALG.
+
+        The prices of now, whichever they are, with mu_j = max(0, max_s u_js - sum_q k_q w_q^js) are the covering.
+        """
+        price = [Fraction(k) for k in self.prices.tolist()]
+        payoff, rows, taken = [], list[Row](), list[Fraction]()
+        for j, (schedules, chosen) in enumerate(self._offered):
+            payoff.append(Fraction(0))
+            for s, schedule in enumerate(schedules):
+                held = {q: Fraction(w) for q, w in schedule.demand}
+                worth = Fraction(schedule.utility)
+                payoff[j] = max(payoff[j], worth - sum(w * price[q] for q, w in held.items()))
+                rows.append(({**held, len(price) + j: Fraction(1)}, worth))
+                taken.append(Fraction(s == chosen))
+        cost = [*map(Fraction, self.price_of.capacity.tolist()), *(Fraction(1) for _ in payoff)]
+        return prove(cost, rows, [*price, *payoff], taken)
 
     def _fits(self, schedule: PricedSchedule) -> bool:
         return all(self.sold[q] + w <= self.price_of.capacity[q] for q, w in schedule.demand)

@@ -97,6 +97,26 @@ def test_the_theorem_holds_on_random_instances() -> None:
     assert max(ratios) > 1.5  # the instances are not all easy
 
 
+def test_the_ratio_of_a_run_is_proved_and_far_from_the_worst_case() -> None:
+    proved, promised = [], []
+    for seed in range(20):
+        packing = random_packing(np.random.default_rng([29, seed]))
+        online, _ = play(packing)
+        proof = online.proof()
+        assert float(proof.packing) == pytest.approx(online.value, rel=1e-12)
+        assert lp_value(packing) * (1 - SLACK) <= float(proof.upper) <= online.dual_value * (1 + SLACK)
+        proved.append(float(proof.packing_ratio))
+        promised.append(online.price_of.charged_ratio / (1 - THETA))
+    assert all(p <= q for p, q in zip(proved, promised, strict=True))
+    assert np.median(proved) < np.median(promised) / 2
+
+
+def test_a_run_with_naive_prices_proves_something_too() -> None:
+    packing = random_packing(np.random.default_rng([23, 1]), 4, 4)
+    online, _ = play(packing, safe=False)  # its own payoffs are no dual solution; those of its last prices are
+    assert float(online.proof().upper) >= lp_value(packing) * (1 - SLACK)
+
+
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_the_theorem_holds_on_drawn_instances(seed: int) -> None:
