@@ -103,6 +103,12 @@ def _families() -> list[tuple[str, str]]:
     ]
 
 
+def _lower_bounds() -> list[tuple[str, str]]:
+    from optsched.guarantees.lower_bound import LOWER_BOUNDS
+
+    return [(name, f"{each.statement} ({each.source})") for name, each in LOWER_BOUNDS.items()]
+
+
 def _suites() -> list[tuple[str, str]]:
     from optsched.guarantees.suites import MADE, suites
 
@@ -160,6 +166,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "bounds": _bounds,
     "guarantees": _guarantees,
     "families": _families,
+    "lower-bounds": _lower_bounds,
     "objectives": _objectives,
     "instances": _instances,
     "suites": _suites,
@@ -177,6 +184,7 @@ SUMMARIES = {
     "bounds": "certified lower bounds",
     "guarantees": "theorems that runs are held against",
     "families": "instances on which a policy loses much, for ratio",
+    "lower-bounds": "what no online algorithm can do",
     "objectives": "what is minimised, for --objective",
     "instances": "instances that come with optsched, a SOURCE each",
     "suites": "sets of instances, for ratio",

@@ -6,6 +6,8 @@ import inspect
 
 from optsched.guarantees.family import FAMILIES, Family
 from optsched.guarantees.guarantee import GUARANTEES, Guarantee
+from optsched.guarantees.lower_bound import LOWER_BOUNDS
+from optsched.guarantees.speed import SPEED_THEOREMS
 
 STATUS = {
     "proved": "proved here",
@@ -64,6 +66,11 @@ def page() -> str:
     for name, family in FAMILIES.items():
         told = " ".join((inspect.getdoc(family.make) or family.summary).replace("``", "`").split())
         parts.append(f"### {name}\n\n{_cell(told)}\n\n```sh\n{try_of(family)}\n```\n")
+    for heading, entries in (("What no online algorithm can do", LOWER_BOUNDS), ("Faster machines", SPEED_THEOREMS)):
+        parts.append(f"## {heading}\n")
+        for name, each in entries.items():
+            told = f"{_cell(each.statement)} ({_cell(each.source)}; {STATUS[each.status]})"
+            parts.append(f"### {name}\n\n{told}\n\n{_cell(each.proof)}\n")
     return "\n".join(parts)
 
 

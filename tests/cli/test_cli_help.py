@@ -48,7 +48,9 @@ def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
     assert list(KINDS) == list(SUMMARIES)
 
 
-@pytest.mark.parametrize("name", ["run", "solve", "bound", "verify", "ratio", "attack", "generate", "convert", "reproduce"])
+@pytest.mark.parametrize(
+    "name", ["run", "solve", "bound", "verify", "ratio", "attack", "generate", "convert", "reproduce"]
+)
 def test_every_command_knows_h_and_shows_an_example(out: Any, name: str) -> None:
     code, text = out(name, "-h")
     assert code == 0

@@ -21,7 +21,16 @@ def test_ratio_json_has_the_fields_of_the_contract(command: Any) -> None:
     assert (document["suite"], document["objective"]) == ("wide-gangs", "total_completion_time")
     assert [row["policy"] for row in document["policies"]] == ["tiresias", "srtf"]
     for row in document["policies"]:
-        assert set(row) == {"policy", "worst", "worst_instance", "mean", "percentiles", "without", "instances", "guarantee"}
+        assert set(row) == {
+            "policy",
+            "worst",
+            "worst_instance",
+            "mean",
+            "percentiles",
+            "without",
+            "instances",
+            "guarantee",
+        }
         assert row["worst"] == max(each["ratio"] for each in row["instances"])
         assert row["guarantee"] is None
         for each in row["instances"]:

@@ -1,0 +1,111 @@
+"""Speed augmentation: a policy on machines that are faster than those of the optimum it is held against.
+
+A faster machine is an instance with shorter jobs (`faster`): the policy runs there, and its value is compared with what is
+proven about the optimum of the instance itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from optsched.bounds.certificate import rounded_down
+from optsched.errors import InputError, check_legal
+from optsched.guarantees.assumptions import broken, known_durations, no_restart_cost, parallel_machines_over_time
+from optsched.guarantees.guarantee import ROUNDING
+from optsched.guarantees.judge import Judgement
+from optsched.guarantees.proven import Proven, refereed
+from optsched.policies import POLICIES
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import Specification, specify
+from optsched.problem.instance import Instance
+from optsched.registry import Registry
+from optsched.simulation.placing import Placement
+
+
+def faster(instance: Instance, speed: Fraction) -> Instance:
+    """The same jobs on machines ``speed`` times as fast: durations divided by it, to the nearest float. No optimum stated.
+
+    Raises `InputError` for a speed that is not positive, or jobs without a duration.
+    """
+    check_legal(speed > 0, "speed", speed, "a number > 0")
+    check_legal(known_durations(instance) is None, "duration", "unknown", "a duration of every job")
+    jobs = [dataclasses.replace(job, duration=float(Fraction(job.duration or 0) / speed)) for job in instance.jobs]
+    return Instance(jobs, instance.cluster, f"{instance.name}-{speed}", instance.objective)
+
+
+@dataclass(frozen=True)
+class SpeedTheorem:
+    """On machines ``speed`` times as fast the value is at most ``ratio`` of the speed times the optimum at speed 1.
+
+    Everything else is as in `optsched.guarantees.guarantee.Guarantee`; ``speed``: of an instance, the least that will do.
+    """
+
+    id: str
+    statement: str
+    notation: str
+    knowledge: str
+    source: str
+    status: str
+    proof: str
+    objective: str
+    policies: tuple[str, ...]
+    assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
+    speed: Callable[[Instance], Fraction]
+    ratio: Callable[[Fraction], Fraction]
+
+    def judge(self, policy: str | Specification, instance: Instance, speed: Fraction | None = None) -> Judgement:
+        """Hold it against a run of ``policy`` at ``speed`` (None: the least): holds, violated or open, as for a guarantee.
+
+        Raises `InputError` for a policy, an instance or a speed that it is not about.
+        """
+        chosen, least = specify(policy), self.speed(instance)
+        at = least if speed is None else speed
+        about = any(type(chosen.policy) is POLICIES.get(name) for name in self.policies)
+        lacks = broken(
+            None if about else f"it is about {', '.join(self.policies)}",
+            None if at >= least else f"it needs a speed of at least {least}",
+            *(self.assumptions(chosen.policy, chosen.placement, instance) if about else ()),
+        )
+        if lacks:
+            raise InputError(f"{self.id} does not apply", field="policy", value=chosen.text, legal="; ".join(lacks))
+        value = simulate(faster(instance, at), chosen).value(self.objective)
+        factor, proven = self.ratio(at), Proven(instance, [refereed(instance, chosen)])
+        lower, upper = (prove(self.objective, "gang") for prove in (proven.lower, proven.upper))
+        least_optimum = Fraction(value) / (factor * (1 + Fraction(ROUNDING)))  # that the theorem allows
+        violated = upper is not None and least_optimum > upper
+        holds = False if violated else True if lower is not None and least_optimum <= lower else None
+        bound = None if lower is None else rounded_down(lower)
+        found = (f"{self.objective} is {value:.12g} at speed {at}",) if violated else ()
+        return Judgement(self.id, self.objective, float(factor), value, bound, holds, chosen.text, found)
+
+
+SPEED_THEOREMS: Registry[SpeedTheorem] = Registry("speed theorem", package="optsched.guarantees")
+speed_theorem = SPEED_THEOREMS.maker(SpeedTheorem, lambda theorem: theorem.id)
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    return broken(no_restart_cost(policy), *parallel_machines_over_time(placement, instance))
+
+
+SRPT_FASTER = speed_theorem(
+    id="srpt-faster",
+    statement="P | r_j, pmtn | sum (C_j - r_j): SRPT on machines s >= 2 - 1/m times as fast <= OPT / s",
+    notation="P | r_j, pmtn, online-r_j | sum (C_j - r_j)",
+    knowledge="clairvoyant",
+    source="Phillips, Stein, Torng and Wein 1997 (OPT); McCullough and Torng 2004 (OPT / s)",
+    status="published",
+    proof=(
+        "Not repeated here. The idea for the first: machines that are so fast and never idle while jobs wait have at any "
+        "time done at least as much of the work that has come as any other schedule, and SRPT spends it on what is nearly "
+        "done."
+    ),
+    objective="total_flow_time",
+    policies=("srtf",),
+    assumptions=_assumptions,
+    speed=lambda instance: 2 - Fraction(1, instance.cluster.gpus),
+    ratio=lambda speed: 1 / speed,
+)
