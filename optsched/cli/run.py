@@ -241,8 +241,13 @@ def ratio(
     setting: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a parameter of that recipe")
     ] = None,
+    errors: Annotated[
+        str | None,
+        typer.Option("--errors", metavar="E,E,...", help="consistency and robustness at these prediction errors >= 1"),
+    ] = None,
+    draws: Annotated[int, typer.Option("--draws", metavar="N", help="draws of the noise at every error")] = 1,
     folder: Annotated[
-        Path | None, output("DIR", "ratios.json, and for every policy the instance on which it is worst")
+        Path | None, output("DIR", "the table as JSON, and for every policy the instance on which it is worst")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -251,6 +256,7 @@ def ratio(
     optsched ratio ddl -p a-srpt -p spjf; optsched ratio rigid --set jobs=8 --seeds 20 -p srtf
     """
     from optsched.guarantees.evaluate import ratios
+    from optsched.guarantees.robustness import errors_in, robustness
     from optsched.guarantees.suites import drawn
     from optsched.guarantees.suites import suite as suite_of
     from optsched.io.traces.generate import settings
@@ -263,21 +269,28 @@ def ratio(
         from optsched.report.report_files import make_folder
 
         make_folder(folder)
+    curves = None
     with bars() as shown:
-        table = ratios(members, list(policy), objective, progress=shown.step("measuring ratios"))
+        step = shown.step("measuring ratios")
+        if errors is None:
+            table = ratios(members, list(policy), objective, progress=step)
+        else:
+            levels = errors_in(errors)
+            curves = robustness(members, list(policy), objective, errors=levels, draws=draws, progress=step)
+            table = curves.table
     for note in table.notes:
         say(note)
     if folder is not None:
         from optsched.report.ratio_files import save_ratios
 
-        for line in save_ratios(table, members, folder):
+        for line in save_ratios(table, members, folder, curves):
             say(line)
     if as_json:
-        print_json(table.to_json())
+        print_json((curves or table).to_json())
     else:
-        from optsched.cli.tables import ratio_view
+        from optsched.cli.tables import ratio_view, robustness_view
 
-        show(ratio_view(table))
+        show(ratio_view(table) if curves is None else robustness_view(curves))
     if table.violations:
         instances = dict(members.instances())
         _require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)

@@ -13,6 +13,7 @@ from optsched.cli.catalogue import Entry
 from optsched.cli.layout import Column, Sheet
 from optsched.guarantees.evaluate import RatioTable
 from optsched.guarantees.judge import Judgement
+from optsched.guarantees.robustness import Robustness
 from optsched.problem.instance import Instance
 from optsched.report.comparison import KNOWN, Report
 from optsched.rounding import Side, fixed, ratio, significant
@@ -164,6 +165,40 @@ def ratio_view(table: RatioTable) -> Group:
     missing = list(dict.fromkeys(name for policy in table.policies for name in policy.without))
     if missing:
         notes.append(f"no ratio (no bound, an optimum of 0, or unfinished jobs): {', '.join(missing)}")
+    return Group(sheet, *(Text(note) for note in notes))
+
+
+def robustness_view(found: Robustness) -> Group:
+    """The table of ``ratio --errors``: consistency first, then what worse predictions cost."""
+    sheet = Sheet(
+        [
+            Column("policy", right=False),
+            Column("error"),
+            Column("worst ratio"),
+            Column("mean ratio"),
+            Column("theorem"),
+            Column("violated"),
+        ]
+    )
+    for curve in found.curves:
+        for k, point in enumerate(curve.points):
+            sheet.add(
+                "" if k else curve.policy,
+                number(point.error),
+                *("-" if each is None else ratio(each, 4, exact=True) for each in (point.worst, point.mean)),
+                "-" if point.factor is None else number(point.factor),
+                str(point.violated),
+            )
+    notes = [
+        f"{found.suite}: {found.table.objective or 'each instance on its own objective'}; {found.draws} "
+        f"draw{'s' if found.draws > 1 else ''} of the noise at every error",
+        *(
+            f"{curve.policy}: consistency {ratio(curve.consistency, 4, exact=True)}, "
+            f"robustness {ratio(curve.robustness, 4, exact=True)}"
+            for curve in found.curves
+            if curve.consistency is not None and curve.robustness is not None
+        ),
+    ]
     return Group(sheet, *(Text(note) for note in notes))
 
 

@@ -9,6 +9,7 @@ from optsched.plot.kinds import PLOTS, Plot
 from optsched.plot.occupancy import occupancy
 from optsched.plot.overview import overview
 from optsched.plot.ratios import ratios
+from optsched.plot.robustness import robustness
 from optsched.plot.task_gantt import tasks
 
-__all__ = ["PLOTS", "Plot", "gantt", "occupancy", "overview", "plot_file", "ratios", "save", "tasks"]
+__all__ = ["PLOTS", "Plot", "gantt", "occupancy", "overview", "plot_file", "ratios", "robustness", "save", "tasks"]

@@ -1,0 +1,113 @@
+"""Consistency and robustness as curves: the ratio of every prediction-assisted policy as its predictions get worse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from optsched.errors import InputError, check_legal
+from optsched.guarantees.robustness import FORMAT
+from optsched.plot.canvas import new_axes, new_figure, plain
+from optsched.plot.canvas import title as set_title
+from optsched.plot.colours import HUES
+from optsched.plot.kinds import PLOTS, Plot, Window
+from optsched.plot.time_axis import number
+from optsched.problem.instance import Instance
+
+COLOURS = [HUES[name] for name in ("blue", "red", "green", "orange", "pink", "sky", "yellow")]
+MARKS = "os^Dv*P"
+
+
+def robustness(
+    document: Mapping[str, Any], *, ax: Axes | None = None, title: str | None = None, file: Path | None = None
+) -> Axes:
+    """Draw the document of ``optsched ratio --errors --json``: worst ratio (solid) and mean (dashed) of every policy.
+
+    To the left, at error 1, is consistency; the highest point of a solid line is robustness. The factor that a theorem
+    promises at error 1 stands in the legend: it is far above what is drawn.
+
+    Parameters
+    ----------
+    ax : axes to draw on; by default those of a new figure.
+    title : default: the suite and its objective.
+    file : named in errors.
+
+    Raises
+    ------
+    InputError
+        When a field is missing or not of its type.
+    """
+    curves = _curves(document, file)
+    ax = ax if ax is not None else new_axes(new_figure(7.5, 4.2))
+    plain(ax, "left", "bottom")
+    for k, (policy, errors, worst, mean, factor) in enumerate(curves):
+        colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
+        promise = "" if factor is None else f" (theorem: {number(factor)})"
+        ax.plot(errors, worst, color=colour, marker=mark, markersize=4.5, linewidth=1.4, label=policy + promise)
+        ax.plot(errors, mean, color=colour, linestyle="--", linewidth=1.0)
+    every = sorted({error for _, errors, *_ in curves for error in errors})
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(FixedLocator(every))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    ax.set_xlabel("prediction error (largest factor)", fontsize=9)
+    ax.set_ylabel("ratio: worst solid, mean dashed", fontsize=9)
+    ax.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+    legend = ax.legend(fontsize=8.5, frameon=False, loc="upper left")
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    shown = f"{document['suite']}: {document.get('objective') or 'each instance on its own objective'}"
+    set_title(ax, shown if title is None else title)
+    return ax
+
+
+Curve = tuple[str, list[float], list[float], list[float], float | None]
+
+
+def _curves(document: Mapping[str, Any], file: Path | None) -> list[Curve]:
+    check_legal(isinstance(document.get("suite"), str), "suite", document.get("suite"), "a name", file=file)
+    rows = document.get("policies")
+    if not isinstance(rows, list) or not rows:
+        raise InputError("no policies to draw", file=file, field="policies", legal="a list with at least one policy")
+    return [_curve(row, f"policies[{k}]", file) for k, row in enumerate(rows)]
+
+
+def _curve(row: Any, where: str, file: Path | None) -> Curve:
+    check_legal(isinstance(row, Mapping), where, row, "an object with policy and points", file=file)
+    check_legal(isinstance(row.get("policy"), str), f"{where}.policy", row.get("policy"), "a name", file=file)
+    points = row.get("points")
+    if not isinstance(points, list) or not all(isinstance(point, Mapping) for point in points):
+        raise InputError("not legal", file=file, field=f"{where}.points", value=points, legal="a list of points")
+    errors = [_number(point.get("error"), f"{where}.points[{k}].error", file) for k, point in enumerate(points)]
+    worst, mean = (
+        [_number(point.get(key), f"{where}.points[{k}].{key}", file, missing=True) for k, point in enumerate(points)]
+        for key in ("worst", "mean")
+    )
+    factor = points[0].get("factor") if points else None
+    promised = None if factor is None else _number(factor, f"{where}.points[0].factor", file)
+    return row["policy"], errors, worst, mean, promised
+
+
+def _number(value: Any, where: str, file: Path | None, *, missing: bool = False) -> float:
+    if value is None and missing:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise InputError("not legal", file=file, field=where, value=value, legal="a finite number > 0")
+    return float(value)
+
+
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+    if window != (None, None):
+        raise InputError("ratios have no time axis", file=path, field="from, to", legal="for a schedule")
+    return cast("Figure", robustness(header, file=path).get_figure(root=True))
+
+
+PLOTS.register("robustness")(
+    Plot("the robustness.json of `optsched ratio --errors -o`", lambda header: header.get("format") == FORMAT, _draw)
+)
