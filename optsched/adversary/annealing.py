@@ -58,9 +58,10 @@ def island(
     if not found.elites:
         return found
     (ratio, here), stale = found.elites[0], 0
+    child: Candidate | None = None
     while found.tries < tries and time.time() < deadline:
         temperature = HOT * (COLD / HOT) ** (found.tries / tries)
-        candidate = moved(here, space, rng)
+        candidate, child = child or moved(here, space, rng), None
         value, best = tried(candidate)
         stale = 0 if best else stale + 1
         if value > 0 and (value >= ratio or rng.random() < (value / ratio) ** (1 / temperature)):
@@ -68,6 +69,5 @@ def island(
         if stale >= STALE:
             (ratio, here), stale = rng.choice(found.elites), 0
             if rng.random() < 0.5:
-                here = crossed(here, rng.choice(found.elites)[1], space, rng)
-                ratio, _ = tried(here)
+                child, ratio = crossed(here, rng.choice(found.elites)[1], space, rng), 0.0
     return found

@@ -58,11 +58,11 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str) -> Confir
     """
     space, objective = evaluation.space, evaluation.objective
     instance = space.instance(candidate, name).replace(objective=objective)
-    policy = evaluation.specification(evaluation.policy, candidate)
+    policy = space.specification(evaluation.policy, candidate)
     run = refereed(instance, policy)
     value = schedule_value(instance, run.schedule, objective)
     if evaluation.against is not None:
-        rival = refereed(instance, evaluation.specification(evaluation.against, candidate))
+        rival = refereed(instance, space.specification(evaluation.against, candidate))
         other = schedule_value(instance, rival.schedule, objective)
         return Confirmed(instance, policy, objective, value, _there(other), evaluation.against.text, None, ())
     instance = space.proved(instance, objective)

@@ -58,11 +58,4 @@ class Evaluation:
         return value / other if other > 0 else 0.0
 
     def _run(self, instance: Instance, specification: Specification, candidate: Candidate) -> Run:
-        return simulate(instance, self.specification(specification, candidate))
-
-    def specification(self, specification: Specification, candidate: Candidate) -> Specification:
-        """The policy as this candidate has it."""
-        policy = self.space.policy(specification.policy, candidate)
-        if policy is specification.policy:
-            return specification
-        return Specification(specification.text, policy, specification.placement)
+        return simulate(instance, self.space.specification(specification, candidate))

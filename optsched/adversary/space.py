@@ -12,6 +12,7 @@ from optsched.adversary.candidate import Candidate, Quantity
 from optsched.errors import InputError, check_legal
 from optsched.parameters import made
 from optsched.policies import AnyPolicy
+from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 
@@ -79,7 +80,7 @@ class SearchSpace(ABC):
         """The value, in fractions, of a schedule that the referee accepts, where `proved` proves nothing; or None."""
         return None
 
-    def policy(self, policy: AnyPolicy, candidate: Candidate) -> AnyPolicy:
+    def specification(self, policy: Specification, candidate: Candidate) -> Specification:
         """The policy to run: the one that is attacked, or what the shared numbers make of it."""
         return policy
 

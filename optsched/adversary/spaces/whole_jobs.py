@@ -5,24 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
+from optsched.adversary.branching import Modes, branched
 from optsched.adversary.candidate import Candidate, Quantity
+from optsched.adversary.solved import solved
 from optsched.adversary.space import SPACES, SearchSpace
-from optsched.bounds.regular import regular_cost
 from optsched.errors import check_legal
-from optsched.guarantees.optimum import proved_here, stating
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import at_task_level, resizes, shares_gpus
 from optsched.problem.instance import Instance, Job
-from optsched.problem.objectives import get_objective
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
-from optsched.solvers.mode_search import Problem, branch, empty_stack
-from optsched.solvers.solve import solve
 
-NODES = 20_000  # of the search for a candidate's optimum: some milliseconds
-PROOF_SECONDS = 60.0  # for the optimum of the instance that is reported
 WEIGHTED = ("total_weighted_completion_time", "total_weighted_flow_time")
 SUMS = ("total_completion_time", "total_flow_time", *WEIGHTED)
 
@@ -33,7 +26,7 @@ class WholeJobs(SearchSpace):
     """P | r_j, size_j | f on one node of ``gpus`` GPUs: durations and, unless switched off, weights, arrivals and gangs.
 
     Durations and weights from 1 to ``longest``, arrivals up to ``latest``. What is known without preemption is the optimum
-    (the best of `NODES` nodes of branch and bound, where they do not suffice); a policy that preempts is also held against
+    (or the best that some nodes of branch and bound find); a policy that preempts is also held against
     the run of `srtf`, which is optimal on one machine.
     """
 
@@ -72,7 +65,7 @@ class WholeJobs(SearchSpace):
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
         """The optimum without preemption, or close to it."""
-        best = float(self._machines(candidate, objective) or _branched(instance, objective))
+        best = float(self._machines(candidate, objective) or branched(instance, objective, _modes(instance)))
         if preemptive:
             best = min(best, simulate(instance, "srtf").value(objective))
         return best
@@ -90,27 +83,9 @@ class WholeJobs(SearchSpace):
 
     def proved(self, instance: Instance, objective: str) -> Instance:
         """By `optsched.solve`."""
-        best = solve(instance, objective, time_limit=PROOF_SECONDS)
-        if best.status != "optimal" or best.value is None:
-            return instance
-        return proved_here(instance.replace(optimum=stating(best.value, objective, "gang-nonpreemptive", best.model)))
+        return solved(instance, objective)
 
 
-def _branched(instance: Instance, objective: str) -> float:
-    """The best value that `NODES` nodes of branch and bound find; the optimum where the search ends before."""
-    cost, n = regular_cost(get_objective(objective), instance), instance.n
-    problem = Problem(
-        release=instance.arrival.copy(),
-        offset=np.arange(n + 1, dtype=np.int64),
-        held=instance.gpus.reshape(n, 1).copy(),
-        seconds=instance.duration.copy(),
-        capacity=instance.cluster.node_gpus.copy(),
-        alike=np.zeros(1, dtype=np.int64),
-        slope=cost.slope,
-        kink=cost.kink,
-        base=cost.base,
-        maximum=cost.maximum,
-    )
-    stack = empty_stack(n, n, np.inf)
-    branch(problem, stack, np.arange(n, dtype=np.int64), 0.0, NODES)
-    return float(stack.best[0])
+def _modes(instance: Instance) -> Modes:
+    rows = zip(instance.gpus.tolist(), instance.duration.tolist(), strict=True)
+    return [[((gpus,), seconds)] for gpus, seconds in rows]

@@ -1,0 +1,104 @@
+"""``transfers``: all-reduces on one link, for policies of the task level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from optsched.adversary.candidate import Candidate, Quantity
+from optsched.adversary.space import SPACES, SearchSpace
+from optsched.errors import InputError, check_legal
+from optsched.guarantees.optimum import proved_here, stating
+from optsched.policies import AnyPolicy
+from optsched.policies.specification import at_task_level
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance
+from optsched.problem.transfer_instance import transfer_instance, transfers_of
+from optsched.problem.transfers import TransferProblem
+from optsched.solvers.transfer_orders import best_event_order
+from optsched.solvers.transfer_search import transfer_optimum
+from optsched.solvers.two_transfers import two_transfer_optimum
+
+NODES = 300  # of the search for a candidate's optimum
+MOST_PROVED = 4  # transfers: the linear programs of all orders take a second
+AGREE = 1e-7  # relative: what a linear program may miss
+SUMS = ("total_completion_time", "total_flow_time")
+
+
+@SPACES.register("transfers")
+@dataclass(frozen=True)
+class Transfers(SearchSpace):
+    """r_j | sum C_j of transfers of 1 to ``longest`` bytes on one link, b = 1 s a byte, penalty ``eta``, in any order.
+
+    Releases up to ``latest``. The best schedule that is known: the optimum in closed form for two transfers, else the best
+    that starts transfers at events, by branch and bound.
+    """
+
+    gpus: int = 2
+    jobs: int = 4
+    longest: int = 24
+    latest: int = 24
+    eta: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_legal(self.gpus == 2, "gpus", self.gpus, "2: both ends of the link")
+        check_legal(1 <= self.longest <= 10**6, "longest", self.longest, "an integer from 1 to 1000000")
+        check_legal(0 <= self.latest <= 10**6, "latest", self.latest, "an integer from 0 to 1000000")
+        check_legal(0 <= self.eta < float("inf"), "eta", self.eta, "a number of seconds a byte >= 0")
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Bytes and release."""
+        return Quantity("bytes", 1, self.longest, work=True), Quantity("arrival", 0, self.latest, origin=True)
+
+    @classmethod
+    def serves(cls, policy: AnyPolicy) -> bool:
+        """Policies for jobs that have tasks."""
+        return at_task_level(policy)
+
+    def instance(self, candidate: Candidate, name: str = "") -> Instance:
+        """Transfers are asked about in the order of their rows, where a policy does not know better."""
+        return transfer_instance(self._problem(candidate), name, in_order=True)
+
+    def _problem(self, candidate: Candidate) -> TransferProblem:
+        sizes, releases = np.array(candidate.jobs, dtype=np.float64).T
+        return TransferProblem(releases, sizes, Contention(1.0, self.eta))
+
+    def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
+        """Without preemption, which the link does not have."""
+        _require_sum(objective)
+        problem = self._problem(candidate)
+        two = len(candidate.jobs) == 2
+        value = two_transfer_optimum(problem) if two else transfer_optimum(problem, node_limit=NODES).value
+        return float(value) - _before(instance, objective)
+
+    def proved(self, instance: Instance, objective: str) -> Instance:
+        """Where branch and bound and the linear programs of all event orders agree."""
+        problem = transfers_of(instance)
+        if problem.n > MOST_PROVED:
+            return instance
+        found = transfer_optimum(problem)
+        value = float(found.value)
+        if not found.proved or abs(best_event_order(problem).value - value) > AGREE * value:
+            return instance
+        stated = stating(value, "total_completion_time", "task-sharing", "transfer-search", "transfer-orders")
+        return proved_here(instance.replace(optimum=stated))
+
+    def witness(self, instance: Instance, objective: str) -> Fraction:
+        """The best starts at events, in fractions."""
+        value = transfer_optimum(transfers_of(instance), exact=True, node_limit=100 * NODES).value
+        before = sum(map(Fraction, instance.arrival.tolist())) if objective == "total_flow_time" else Fraction(0)
+        return Fraction(value) - before
+
+
+def _require_sum(objective: str) -> None:
+    if objective not in SUMS:
+        raise InputError("not of transfers", field="objective", value=objective, legal=" or ".join(SUMS))
+
+
+def _before(instance: Instance, objective: str) -> float:
+    return float(instance.arrival.sum()) if objective == "total_flow_time" else 0.0

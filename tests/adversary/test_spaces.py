@@ -1,0 +1,130 @@
+"""Every kind of instances: what it says is reached is what some schedule has, and what it proves is so."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+import optsched as osd
+from optsched.adversary.confirmation import confirmed
+from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.space import SPACES, space_of
+from optsched.guarantees.adadual import ADADUAL
+from optsched.guarantees.optimum import exact_optimum
+from optsched.policies.specification import specify
+from optsched.problem.transfer_instance import transfers_of
+from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
+from optsched.solvers.transfer_orders import best_event_order
+
+USUAL = {
+    "fifo": "whole-jobs",
+    "a-srpt:predictor=noisy/error=2": "predicted-jobs",
+    "sjf-bsbf": "sharing",
+    "ada-srsf": "transfers",
+    "hadar": "typed",
+}
+
+
+@pytest.mark.parametrize("policy", USUAL)
+def test_every_policy_has_its_kind(policy: str) -> None:
+    chosen = specify(policy).policy
+    assert isinstance(space_of(chosen), SPACES.get(USUAL[policy]))
+
+
+def test_a_kind_for_policies_that_there_is_not_is_told() -> None:
+    with pytest.raises(osd.InputError, match="no instances to search"):
+        space_of(specify("goodput").policy)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_two_transfers_in_closed_form(seed: int) -> None:
+    space = space_of(specify("adadual").policy, jobs=2)
+    candidate = space.drawn(random.Random(seed))
+    instance = space.instance(candidate)
+    value = space.reached(candidate, instance, "total_completion_time", preemptive=False)
+    assert value == pytest.approx(best_event_order(transfers_of(instance)).value, rel=1e-7)
+    known = exact_optimum(space.proved(instance, "total_flow_time"), "total_flow_time")
+    assert known is not None
+    assert float(known[0]) == pytest.approx(space.reached(candidate, instance, "total_flow_time", False), rel=1e-12)
+    assert space.witness(instance, "total_flow_time") == pytest.approx(known[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_two_jobs_that_share_in_closed_form(seed: int) -> None:
+    space = space_of(specify("sjf-bsbf").policy, "sharing:xi=1.7", jobs=2)
+    candidate = space.drawn(random.Random(seed))
+    instance = space.instance(candidate)
+    value = space.reached(candidate, instance, "total_completion_time", preemptive=True)
+    assert value == pytest.approx(preemptive_sharing_optimum(instance).value, rel=1e-7)
+
+
+def test_three_jobs_that_share_reach_no_less_than_the_optimum() -> None:
+    space = space_of(specify("sjf-bsbf").policy, jobs=3)
+    rng = random.Random(5)
+    candidate = next(each for each in iter(lambda: space.drawn(rng), None) if len(each.jobs) == 3)
+    instance = space.instance(candidate)
+    least = preemptive_sharing_optimum(instance).value
+    assert space.reached(candidate, instance, "total_completion_time", preemptive=True) >= least * (1 - 1e-9)
+    witness = space.witness(instance, "total_completion_time")
+    assert witness is not None
+    assert witness >= least * (1 - 1e-9)
+
+
+def test_jobs_on_types_reach_the_optimum_without_preemption() -> None:
+    space, rng = space_of(specify("hadar").policy, jobs=4), random.Random(1)
+    for _ in range(2):
+        candidate = space.drawn(rng)
+        instance = space.instance(candidate)
+        best = osd.solve(instance, "total_flow_time")
+        assert best.status == "optimal"
+        assert space.reached(candidate, instance, "total_flow_time", preemptive=False) == pytest.approx(best.value)
+
+
+def test_the_seed_of_a_predictor_is_searched_and_written() -> None:
+    policy = specify("a-srpt:tau=0.25,predictor=noisy/error=3/seed=4")
+    space = space_of(policy.policy)
+    candidate = space.drawn(random.Random(1))
+    text = space.specification(policy, candidate).text
+    assert text == f"a-srpt:tau=0.25,predictor=noisy/error=3/seed={candidate.shared[0]}"
+    fifo = specify("fifo")
+    assert space.specification(fifo, candidate) is fifo
+
+
+def test_ada_srsf_reaches_its_ratio() -> None:
+    found = osd.attack("ada-srsf", objective="total_completion_time", jobs=2, tries=200, workers=1)
+    assert found.confirmed.ratio_to == "optimum"
+    (judged,) = [each for each in found.confirmed.judged if each.id == ADADUAL.id]
+    assert found.ratio >= 0.99 * judged.ratio
+    assert judged.holds
+
+
+def test_what_preempts_is_held_against_a_schedule_and_a_bound() -> None:
+    policy = specify("tiresias:threshold=4")
+    evaluation = Evaluation(space_of(policy.policy, jobs=4), policy, None, "total_flow_time")
+    candidate = evaluation.space.drawn(random.Random(3))
+    best = confirmed(evaluation, candidate, "some")
+    assert best.most is not None
+    assert 1 <= best.ratio <= best.most * (1 + 1e-12)
+    assert best.exact == Fraction(best.value, best.other)
+    assert best.ratio >= evaluation.ratio(candidate) * (1 - 1e-12)  # it may know a better schedule than the search
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("theta", [1 / 4, 0.3923])
+def test_two_transfers_of_adadual(theta: float) -> None:
+    eta = 1 / (2 * theta) - 1
+    space = f"transfers:eta={eta}"
+    found = osd.attack("adadual", objective="total_completion_time", space=space, jobs=2, tries=1600, workers=1)
+    assert found.ratio >= 0.99 * 0.99 * (2 + theta) / (1 + 2 * theta)
+    assert found.searched >= 0.99 * (2 + theta) / (1 + 2 * theta)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("xi", [2.0, 3.0])
+def test_two_jobs_of_sjf_bsbf(xi: float) -> None:
+    theta = 1 / (2 * xi - 2)
+    found = osd.attack("sjf-bsbf", space=f"sharing:xi={xi}", jobs=2, tries=1600, workers=1, tolerance=0.0)
+    assert found.ratio >= 0.99 * (2 + theta) / (1 + 2 * theta)
+    assert found.confirmed.ratio_to == "optimum"
