@@ -19,8 +19,9 @@ class Fifo:
     backfilling), so that wide jobs may starve.
 
     **Guarantee** for rigid gangs: none that does not grow with G. C_max at r = 0, strict: m; with skip 2 - 1/m (it is list
-    scheduling). Flow time on one machine: n. **Tight families** strict, C_max: alternate (eps, width m) and (1, width 1), m
-    times (``wide-and-narrow``); flow time: a job of length n, then n unit jobs, (n + 3/2) / 3 (``convoy``).
+    scheduling). Flow time with one GPU a job: the largest 3 - 2/m, the sum n (3 - 2/m) (Bender, Chakrabarti and
+    Muthukrishnan 1998). **Tight families** strict, C_max: alternate (eps, width m) and (1, width 1), m times
+    (``wide-and-narrow``); flow time: a job of length n, then n unit jobs, (n + 3/2) / 3 (``convoy``).
     **Complexity** O(log n) an event. **Reference** folklore; Garey and Graham 1975 for list scheduling.
     """
 
