@@ -65,8 +65,8 @@ class AlphaPoints:
 
     **Problem** P | r_j, size_j, online-r_j | sum w_j C_j. **Knowledge** clairvoyant.
 
-    **Guarantee** 1 | r_j, online-r_j | sum w_j C_j: max(1 + 1 / alpha, 1 + 2 alpha) times the linear program, 1 + sqrt(2)
-    for alpha = 1 / sqrt(2), the default; 1.6853 in expectation if alpha is drawn from the right distribution. None for gangs.
+    **Guarantee** 1 | r_j, online-r_j | sum w_j C_j: max(1 + 1 / alpha, 1 + 2 alpha) times the linear program, which is 1 +
+    sqrt(2) for alpha = 1 / sqrt(2), the default; 1.6853 in expectation for a well-chosen random alpha. None for gangs.
     **Tight family** none known here. **Complexity** O(log n) an event.
     **Reference** Goemans, Queyranne, Schulz, Skutella and Wang, Single machine scheduling with release dates, SIAM J.
     Discrete Math. 15 (2002), 165-192; Hall, Schulz, Shmoys and Wein 1997 for the order of the program itself.
