@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,3 +23,18 @@ def test_import_is_quick() -> None:
     code = "import sys, optsched; print(sorted({'numba', 'pyomo', 'cvxpy', 'matplotlib', 'polars'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_entry_points_lead_somewhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, function = project["scripts"]["optsched"].partition(":")
+    assert callable(getattr(importlib.import_module(module), function))
+    assert project["entry-points"] == {"pytest11": {"optsched": "optsched.pytest_plugin"}}
+    assert callable(importlib.import_module("optsched.pytest_plugin").pytest_addoption)
+
+
+def test_nothing_but_the_plugin_needs_pytest() -> None:
+    asked = [
+        file.stem for file in (ROOT / "optsched").rglob("*.py") if "import pytest" in file.read_text(encoding="utf-8")
+    ]
+    assert asked == ["pytest_plugin"]

@@ -110,9 +110,9 @@ def _lower_bounds() -> list[tuple[str, str]]:
 
 
 def _suites() -> list[tuple[str, str]]:
-    from optsched.guarantees.suites import MADE, suites
+    from optsched.guarantees.suites import BESIDE, suites
 
-    return [(name, suite.summary) for name, suite in (suites() | MADE).items()]
+    return [(name, suite.summary) for name, suite in (suites() | BESIDE).items()]
 
 
 def _objectives() -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from optsched.errors import InputError
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, PolicyRatios, RatioTable, ratios
@@ -49,8 +49,8 @@ def document(table: RatioTable, shipped: Mapping[str, Suite] | None = None) -> d
         "format": FORMAT,
         "policies": {
             row.policy: {
-                "suites": {name: _summary(part) for name, part in _by_suite(row, shipped or suites()).items()},
-                "instances": {each.instance: _kept(each.ratio) for each in row.measured},
+                "suites": {name: summary(part) for name, part in _by_suite(row, shipped or suites()).items()},
+                "instances": {each.instance: kept(each.ratio) for each in row.measured},
             }
             for row in table.policies
         },
@@ -79,7 +79,8 @@ def worse(table: RatioTable, baseline: Mapping[str, Any], shipped: Mapping[str, 
             )
             continue
         for name, part in parts.items():
-            found += _worse_in_suite(row.policy, name, part, old)
+            worsened = worse_in_suite(part, old["suites"][name], old["instances"])
+            found += [f"{row.policy} on the suite {name}: {each.text}" for each in worsened]
     return found
 
 
@@ -93,16 +94,16 @@ def gone(table: RatioTable, baseline: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def load(path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+def load(path: str | os.PathLike[str] | None = None, form: str = FORMAT) -> dict[str, Any]:
     """The baseline under version control (or in ``path``); `InputError` when it is not one."""
     place = baseline_path() if path is None else Path(path)
     content = read_bytes(place)
     try:
         found = json.loads(content)
     except ValueError:
-        raise InputError("not a JSON document, or a truncated one", file=place, legal=FORMAT) from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError("not a baseline of ratios", file=place, field="format", legal=FORMAT)
+        raise InputError("not a JSON document, or a truncated one", file=place, legal=form) from None
+    if not isinstance(found, dict) or found.get("format") != form:
+        raise InputError("not a baseline of ratios", file=place, field="format", legal=form)
     return found
 
 
@@ -118,40 +119,52 @@ def _by_suite(row: PolicyRatios, shipped: Mapping[str, Suite]) -> dict[str, Poli
     return {name: PolicyRatios(row.policy, measured) for name, measured in found.items() if measured}
 
 
-def _summary(part: PolicyRatios) -> dict[str, Any]:
+def summary(part: PolicyRatios) -> dict[str, Any]:
+    """What is kept of a policy over a suite."""
     return {
-        "worst": _kept(part.worst),
+        "worst": kept(part.worst),
         "worst_instance": part.worst_instance,
-        "mean": _kept(part.mean),
+        "mean": kept(part.mean),
         "without": len(part.without),
     }
 
 
-def _worse_in_suite(policy: str, suite: str, part: PolicyRatios, old: Mapping[str, Any]) -> list[str]:
-    then = old["suites"][suite]
+class Worsening(NamedTuple):
+    """What got worse, in a line, and the instance on which it did."""
+
+    instance: str
+    text: str
+
+
+def worse_in_suite(
+    part: PolicyRatios, then: Mapping[str, Any], instances: Mapping[str, float | None], factor: float = WORSE
+) -> list[Worsening]:
+    """Where a policy lost its ratio on an instance, or its worst or mean ratio over a suite grew by more than ``factor``.
+
+    ``then`` is the `summary` that was kept, ``instances`` the ratios by instance.
+    """
     found = []
-    lost = [name for name in part.without if old["instances"][name] is not None]
+    lost = [name for name in part.without if instances[name] is not None]
     if lost:
-        found.append(f"{policy} on the suite {suite}: no ratio any more on the instance {', '.join(lost)}")
-    for what, ratio in (("worst", part.worst), ("mean", part.mean)):
-        if ratio is not None and then[what] is not None and ratio > WORSE * then[what]:
-            culprit = part.worst_instance if what == "worst" else _grown_most(part.measured, old["instances"])
-            found.append(
-                f"{policy} on the suite {suite}: the {what} ratio rose from {then[what]:.4f} to {ratio:.4f}, "
-                f"on the instance {culprit}"
-            )
+        found.append(Worsening(lost[0], f"no ratio any more on the instance {', '.join(lost)}"))
+    for what, ratio in (("worst", kept(part.worst)), ("mean", kept(part.mean))):
+        if ratio is not None and then[what] is not None and ratio > factor * then[what]:
+            culprit = str(part.worst_instance) if what == "worst" else _grown_most(part.measured, instances)
+            said = f"the {what} ratio rose from {then[what]:.4f} to {ratio:.4f}, on the instance {culprit}"
+            found.append(Worsening(culprit, said))
     return found
 
 
-def _grown_most(rows: Sequence[MeasuredRatio], old: Mapping[str, float | None]) -> str:
+def _grown_most(rows: Sequence[MeasuredRatio], instances: Mapping[str, float | None]) -> str:
     def growth(each: MeasuredRatio) -> float:
-        then = old[each.instance]
+        then = instances[each.instance]
         return -math.inf if each.ratio is None or then is None else each.ratio / then
 
     return max(rows, key=growth).instance
 
 
-def _kept(ratio: float | None) -> float | None:
+def kept(ratio: float | None) -> float | None:
+    """A ratio as it is written."""
     return None if ratio is None else float(f"{ratio:.{DIGITS}g}")
 
 

@@ -16,6 +16,7 @@ from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification, serves, specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
+from optsched.simulation.run import Run
 
 PERCENTILES = (50, 90, 99)
 PolicyLike = str | AnyPolicy | Specification
@@ -199,9 +200,14 @@ def ratios(
     texts = [specification.text for specification in specifications]
     for text, row in zip(texts, rows, strict=True):
         if instances and not row:
-            legal = "policies of the task level for tasks, for sharing where there is interference, else for whole jobs"
-            raise InputError(f"no instance of {where.name} is for it", field="policy", value=text, legal=legal)
+            raise for_no_instance(where, text)
     return RatioTable(where.name, tuple(PolicyRatios(t, tuple(row)) for t, row in zip(texts, rows, strict=True)))
+
+
+def for_no_instance(where: Suite, policy: str) -> InputError:
+    """What to say of a policy that no instance of a suite is for."""
+    legal = "policies of the task level for tasks, for sharing where there is interference, else for whole jobs"
+    return InputError(f"no instance of {where.name} is for it", field="policy", value=policy, legal=legal)
 
 
 def measure(
@@ -211,17 +217,20 @@ def measure(
     goal = objective_of(instance, objective).name
     runs = [refereed(instance, specification) for specification in specifications]
     proven = Proven(instance, runs)
-    proven.stated_optimum_stands(goal)
-    note = proven.note(goal)
     return [
-        MeasuredRatio(
-            name or instance.name,
-            goal,
-            specification.text,
-            run.value(goal),
-            proven.beside(run, goal),
-            judgements(specification, run, proven),
-            note,
-        )
+        measured_run(run, proven, goal, judgements(specification, run, proven), name=name)
         for specification, run in zip(specifications, runs, strict=True)
     ]
+
+
+def measured_run(
+    run: Run, proven: Proven, objective: str, judged: tuple[Judgement, ...] = (), *, name: str = ""
+) -> MeasuredRatio:
+    """A run that the referee accepted beside what is proven about the optimum, whoever made it.
+
+    Raises `InputError` for a stated optimum that a run of ``proven`` refutes.
+    """
+    proven.stated_optimum_stands(objective)
+    shown = proven.beside(run, objective)
+    label = name or proven.instance.name
+    return MeasuredRatio(label, objective, run.policy, run.value(objective), shown, judged, proven.note(objective))

@@ -241,9 +241,13 @@ def refereed(instance: Instance, specification: Specification, progress: Advance
 
     Raises `SimulationError` when the schedule is rejected: a defect of optsched, or of a policy of one's own.
     """
-    run = simulate(instance, specification, progress=progress)
+    return accepted(simulate(instance, specification, progress=progress))
+
+
+def accepted(run: Run) -> Run:
+    """The run, whoever made it, if the referee accepts its schedule; else `SimulationError`, naming the rule."""
     forking, elastic = run.schedule_class == "forking", run.schedule_class == "elastic"
-    violations = check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking, elastic=elastic)
+    violations = check_schedule(run.instance, run.schedule, preemptive=run.preemptive, forking=forking, elastic=elastic)
     # Jobs that never finished are named in the report; what they miss is not the schedule's fault.
     wrong = [v for v in violations if not (v.rule in ("completeness", "work") and run.unfinished)]
     if wrong:

@@ -58,7 +58,15 @@ _SHARING = Suite(
     f"{len(sharing_suite.MEMBERS)} instances: three or four jobs that may share one GPU, r_j | sum C_j - r_j",
     make=sharing_suite.small_sharing,
 )
+_RIGID_MEMBERS = ("rigid-06-1", "rigid-06-2", "rigid-08-1", "rigid-08-2", "rigid-08-3")
+_RIGID = Suite(
+    "rigid-small",
+    _RIGID_MEMBERS,
+    f"{len(_RIGID_MEMBERS)} instances of six and eight jobs with a proven optimum, quick to measure: P8|r_j,size_j|sum C_j",
+    ("total_completion_time",) * len(_RIGID_MEMBERS),
+)
 MADE = {each.name: each for each in (_TRANSFERS, _SHARING)}
+BESIDE = {**MADE, _RIGID.name: _RIGID}  # what is no family of shipped instances, and in no baseline of them
 
 
 def family(name: str) -> str:
@@ -90,7 +98,7 @@ def suite(text: str) -> Suite:
         No such suite, folder, file, instance or family (with near matches); a folder without instances; parameters of a
         family that are not legal.
     """
-    known = suites() | MADE
+    known = suites() | BESIDE
     if text in known:
         return known[text]
     path = Path(text)

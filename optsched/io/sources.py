@@ -10,6 +10,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -312,7 +313,7 @@ def shipped() -> list[ShippedInstance]:
     if not index.is_file():
         return []
     try:
-        document = tomllib.loads(index.read_text(encoding="utf-8"))
+        document = _parsed(index.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not TOML: {error}", file=str(index), legal="[[instance]] tables") from None
     entries = document.get("instance", [])
@@ -325,6 +326,12 @@ def shipped() -> list[ShippedInstance]:
             raise InputError("used twice", file=str(index), row=position, field="name", value=each.name, legal="unique")
         found[each.name] = each
     return list(found.values())
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> dict[str, Any]:
+    # Asked for with every instance of a suite, and slow: TOML is parsed in Python.
+    return tomllib.loads(text)
 
 
 _TEXTS = ("name", "file", "problem", "objective", "recipe", "reference", "licence", "digest")

@@ -30,6 +30,13 @@ def test_a_wheel_holds_the_tree(tree: Path, wheel: Path) -> None:
     assert {"optsched/speeds/gavel_throughputs.csv", "optsched/py.typed"} <= names
 
 
+def test_a_wheel_tells_pytest_of_its_plugin(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/entry_points.txt")]
+        lines = archive.read(name).decode().split()
+    assert lines[lines.index("[pytest11]") + 1 :][:3] == ["optsched", "=", "optsched.pytest_plugin"]
+
+
 def test_an_sdist_holds_the_tree_and_each_file_once(tree: Path, sdist: Path) -> None:
     names = in_sdist(sdist)
     inside = {name: place for folder, place in PLACES.items() for name in names if name.startswith(f"{folder}/")}

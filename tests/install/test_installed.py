@@ -59,3 +59,12 @@ def test_its_command_says_its_version_without_the_heavy_imports(site: Path, tmp_
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert "typer" in imported
     assert heavy & imported == set()
+
+
+def test_its_pytest_plugin_is_found_and_costs_little(site: Path, tmp_path: Path) -> None:
+    test = "import sys\n\ndef test_it(competitive_ratio):\n    assert competitive_ratio\n\ndef test_others():\n"
+    (tmp_path / "test_it.py").write_text(f"{test}    assert 'optsched.pytest_plugin' in sys.modules\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path]
+    done = run(command, tmp_path, path=site)
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout

@@ -146,5 +146,5 @@ def test_there_are_pages_of_whom_that_is_asked() -> None:
 @EVERY
 def test_a_block_is_of_a_kind_that_is_known(page: Page) -> None:
     kinds = {block.language for block in page.blocks}
-    assert kinds <= {"bash", "python", "text", "sh", "json", "bibtex", "dockerfile"}
+    assert kinds <= {"bash", "python", "text", "sh", "json", "bibtex", "dockerfile", "yaml"}
     assert page.text.count("```") == 2 * len(page.blocks)  # no fence that names no language

@@ -1,0 +1,254 @@
+"""`GuardedRatio`: the ratios of one contestant over a suite, and what a test asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.guarantees.baseline import WORSE
+from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, for_no_instance, measured_run
+from optsched.guarantees.guarantee import GUARANTEES, ROUNDING, Guarantee
+from optsched.guarantees.judge import Judgement, judge
+from optsched.guarantees.proven import Proven
+from optsched.guarantees.suites import Suite, suite
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import objective_of
+from optsched.regression.baseline_file import UPDATE, compared, compared_alone, entry, read
+from optsched.regression.contestant import Contestant
+from optsched.regression.replay import Replay
+from optsched.simulation.run import Run
+
+SuiteLike = str | Suite | Iterable[Instance]
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What the tests of a project have in common; ``test`` is the one that asks.
+
+    ``factor``: a ratio may grow by so much before it counts as worse than the ``baseline``. ``update``: nothing is compared,
+    everything is recorded. ``only``: an instance of the suite, or an instance file, that is measured alone. ``folder``:
+    where instances are written on which something failed.
+    """
+
+    test: str = ""
+    root: Path = Path()
+    baseline: Path = Path("ratio-baseline.json")
+    folder: Path = Path(".optsched/ratio-failures")
+    factor: float = WORSE
+    update: bool = False
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A contestant on an instance: its run, what is proven about the optimum, and the ratio."""
+
+    instance: Instance
+    run: Run
+    proven: Proven
+    row: MeasuredRatio
+
+
+@dataclass
+class GuardedRatio:
+    """The ratios of a contestant over a suite. Every question returns it again, or raises `AssertionError`.
+
+    The error names the worst instance, says where it is written, and how to repeat the run. ``record`` is what the summary
+    of a test session shows, and what becomes of the baseline.
+    """
+
+    contestant: Contestant
+    suite: str
+    measured: tuple[Measured, ...]
+    replay: Replay
+    habits: Habits
+    record: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ratios = self.ratios
+        self.record |= {"test": self.habits.test, "policy": ratios.policy, "suite": self.suite}
+        self.record |= {"objective": self.objective, "instances": len(self.measured)}
+        self.record |= {"worst": ratios.worst, "worst_instance": ratios.worst_instance, "mean": ratios.mean}
+
+    @property
+    def ratios(self) -> PolicyRatios:
+        """As of ``optsched ratio``."""
+        return PolicyRatios(self.contestant.text, tuple(each.row for each in self.measured))
+
+    @property
+    def objective(self) -> str:
+        """What is measured; of several, their names."""
+        return ", ".join(dict.fromkeys(each.row.objective for each in self.measured))
+
+    @property
+    def worst(self) -> float | None:
+        """The largest ratio; None where no instance has one."""
+        return self.ratios.worst
+
+    @property
+    def mean(self) -> float | None:
+        """The mean ratio."""
+        return self.ratios.mean
+
+    def at_most(self, limit: float | Fraction) -> GuardedRatio:
+        """No ratio is above ``limit`` (except for rounding), and every instance has one.
+
+        A ratio is to the optimum where it is proven, else to a certified lower bound: what is shown to be at most ``limit``
+        is, whatever the optimum.
+        """
+        __tracebackhide__ = True
+        self.record["limit"] = float(limit)
+        for each in self.measured:
+            if each.row.ratio is None:
+                self._fail(each.row.instance, f"no ratio: {_without_ratio(each)}")
+        over = [each for each in self.measured if (each.row.ratio or 0.0) > float(limit) * (1 + ROUNDING)]
+        if over:
+            worst = max(over, key=lambda each: each.row.ratio or 0.0)
+            self._fail(worst.row.instance, f"{_shown(worst.row)}, more than {float(limit):.9g}")
+        return self
+
+    def keeps_guarantee(self, theorem: str | None = None, *, like: str | None = None) -> GuardedRatio:
+        """No theorem is violated (see `optsched.guarantees.judge`), and one applies somewhere.
+
+        Without a name: every theorem that is about the policy. With one, the contestant is held against it as if it were
+        ``like``, a registered policy in text (default: the first that the theorem is about), whoever it is.
+        """
+        __tracebackhide__ = True
+        found = [(each, judged) for each in self.measured for judged in self._judged(each, theorem, like)]
+        if not found:
+            known = ", ".join(GUARANTEES.names())
+            applies = f"the theorem {theorem} applies to no instance" if theorem else "no theorem is about it"
+            self._fail("", f"{applies} (name one with keeps_guarantee(NAME): {known})")
+        verdicts = [judged.verdict for _, judged in found]
+        names = ", ".join(dict.fromkeys(judged.id for _, judged in found))
+        counted = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts))
+        self.record["guarantee"] = f"{names}: {counted}"
+        for each, judged in found:
+            if judged.holds is False:
+                self._fail(each.row.instance, judged.complaint)
+        return self
+
+    def no_worse_than_baseline(self) -> GuardedRatio:
+        """Neither worst nor mean ratio has grown since the baseline was written, by more than the tolerance.
+
+        With ``--ratio-update`` nothing is compared, and the baseline is written when all tests have run.
+        """
+        __tracebackhide__ = True
+        label = f"{self.contestant.text} on {self.suite}, {self.objective}"
+        if not self.habits.only:
+            self.record["entry"] = {label: entry(self.ratios)}
+        if self.habits.update:
+            return self
+        then = read(self.habits.baseline).get(self.habits.test, {}).get(label)
+        if then is None:
+            self._fail("", f"{self.habits.baseline} has no entry of this test for {label!r}: run {UPDATE}")
+        else:
+            self.record["before"] = then["worst"]
+            compare = compared_alone if self.habits.only else compared
+            worse = compare(self.ratios, then, self.habits.factor)
+            if worse:
+                self._fail(worse[0].instance, "; ".join(each.text for each in worse))
+        return self
+
+    def _judged(self, each: Measured, theorem: str | None, like: str | None) -> tuple[Judgement, ...]:
+        if theorem is None:
+            return each.row.judged
+        claimed: Guarantee = GUARANTEES.get(theorem)
+        model = specify(like or claimed.policies[0])
+        if not claimed.is_about(model.policy):
+            raise InputError("the theorem is not about it", field="like", value=like, legal=", ".join(claimed.policies))
+        if claimed.assumptions(model.policy, model.placement, each.instance.relative):
+            return ()
+        return (judge(claimed, model.policy, each.run, each.proven),)
+
+    def _fail(self, instance: str, what: str) -> None:
+        __tracebackhide__ = True
+        lines = [f"{self.contestant.text} on {self.suite}: {what}"]
+        culprit = next((each.instance for each in self.measured if each.row.instance == instance), None)
+        if culprit is not None:
+            lines += self.replay.told(instance, culprit)
+        raise AssertionError("\n".join(lines))
+
+
+def guarded(
+    contestant: Contestant, over: SuiteLike, objective: str | None = None, habits: Habits | None = None
+) -> GuardedRatio:
+    """Measure a contestant on every instance of a suite that it is for.
+
+    Parameters
+    ----------
+    over : the name of a suite, a folder of instance files, an instance file or its name, a member of a family
+        (`optsched.guarantees.suites.suite`); or instances.
+    objective : default: each instance's own.
+
+    Raises `InputError` where the suite has no instance for it, and whatever the contestant raises, with a note on which
+    instance that was and how to repeat it.
+    """
+    habits = habits or Habits()
+    where = _suite(over, habits.root)
+    every = [(name, instance) for name, instance in _instances(where, habits) if contestant.serves(instance)]
+    if not every:
+        raise for_no_instance(where, contestant.text)
+    replay = Replay(contestant, objective, habits.test, habits.folder)
+    measured = []
+    for name, instance in every:
+        goal = objective_of(instance, objective).name
+        try:
+            run = contestant.run(instance)
+        except Exception as error:
+            error.add_note(
+                "\n".join([f"{contestant.text} failed on an instance of {where.name}", *replay.told(name, instance)])
+            )
+            raise
+        proven = Proven(instance, [run])
+        row = measured_run(run, proven, goal, contestant.judged(run, proven), name=name)
+        measured.append(Measured(instance, run, proven, row))
+    return GuardedRatio(contestant, where.name, tuple(measured), replay, habits)
+
+
+def _suite(over: SuiteLike, root: Path) -> Suite:
+    if isinstance(over, Suite):
+        return over
+    if isinstance(over, str):
+        inside = root.resolve() / over
+        found = suite(str(inside) if inside.exists() else over)
+        return Suite(over, found.members, found.summary, found.objectives, found.make)
+    given = {each.name: each for each in over}
+    return Suite("given instances", tuple(given), make=given.__getitem__)
+
+
+def _instances(where: Suite, habits: Habits) -> list[tuple[str, Instance]]:
+    # Files are named as seen from the root of the project: a baseline is read on other machines.
+    root = habits.root.resolve()
+    every = [(_seen_from(root, name), instance) for name, instance in where.instances()]
+    if not habits.only:
+        return every
+    chosen = [(name, instance) for name, instance in every if name == habits.only]
+    return chosen or [(instance.name, instance) for _, instance in suite(habits.only).instances()]
+
+
+def _seen_from(root: Path, name: str) -> str:
+    path = Path(name)
+    return path.relative_to(root).as_posix() if path.is_absolute() and path.is_relative_to(root) else name
+
+
+def _shown(row: MeasuredRatio) -> str:
+    assert row.bound is not None
+    what = (
+        "the proven optimum" if row.bound.exact else f"a certified bound, {row.bound.kind}; the optimum may be larger"
+    )
+    numbers = f"{row.objective} {row.value:.12g}, {row.bound.value:.12g} is {what}"
+    return f"the ratio on {row.instance} is {row.ratio:.9g} ({numbers})"
+
+
+def _without_ratio(each: Measured) -> str:
+    if each.run.unfinished:
+        return f"on {each.row.instance} job {each.run.unfinished[0]!r} never finishes"
+    if each.row.bound is None:
+        return f"no bound on {each.row.objective} is known for {each.row.instance}"
+    return f"the bound on {each.row.instance} is {each.row.bound.value:.6g}, nothing to divide by"

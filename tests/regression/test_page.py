@@ -1,0 +1,46 @@
+"""What the page "five minutes to a guarded ratio" says is done as it says, and comes out so."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+import pytest
+import yaml
+from pages.page import ROOT, Page
+from pages.player import HERE
+
+PAGE = Page(ROOT / "docs" / "guarded-ratios.md")
+
+
+def shown(beginning: str) -> list[str]:
+    (block,) = [each for each in PAGE.blocks if each.language == "text" and each.text.startswith(beginning)]
+    return block.text.splitlines()
+
+
+def test_its_project_does_what_it_says(bare: Callable[..., pytest.RunResult], pytester: pytest.Pytester) -> None:
+    for block in PAGE.blocks:
+        for here in HERE.finditer(block.text):
+            (pytester.path / here[1]).write_text(here[3])
+    bare("--ratio-update").assert_outcomes(passed=4)
+    result = bare("test_ratios.py")
+    result.assert_outcomes(passed=2)
+    for line in shown("policy"):
+        assert line in result.outlines
+    policy = (pytester.path / "narrow_first.py").read_text()
+    (pytester.path / "narrow_first.py").write_text(policy.replace("(view.gpus(j)", "(-view.gpus(j)"))
+    result = bare("test_ratios.py")
+    printed = [line.removeprefix("E").strip() for line in result.outlines]
+    for line in shown("AssertionError"):
+        assert line in printed
+
+
+def test_its_workflow_is_one() -> None:
+    (block,) = [each for each in PAGE.blocks if each.language == "yaml"]
+    (job,) = yaml.safe_load(block.text)["jobs"].values()
+    lines = [step["run"] for step in job["steps"] if "run" in step]
+    assert all("run" in step or "uses" in step for step in job["steps"])
+    (checked,) = [shlex.split(line) for line in lines if "pytest --" in line]
+    assert checked == ["python", "-m", "pytest", "--ratio-compare-fail=1%"]
+    (kept,) = [step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/upload-artifact")]
+    assert kept == {"name": "ratio-failures", "path": ".optsched/ratio-failures", "include-hidden-files": True}

@@ -1,0 +1,173 @@
+"""The plugin in a project of somebody else: it passes, catches a regression, updates the baseline; in processes, too."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.problem.instance import Instance
+from regression.project import WORSE
+
+Session = Callable[..., pytest.RunResult]
+
+
+def baseline(project: pytest.Pytester, name: str = "ratio-baseline.json") -> Any:
+    return json.loads((project.path / name).read_text())
+
+
+def damage(project: pytest.Pytester, *names: str) -> None:
+    for name in names:
+        (project.path / name).write_text(WORSE[name])
+
+
+def test_without_a_baseline_it_fails_and_says_how_to_make_one(project: pytest.Pytester, session: Session) -> None:
+    result = session()
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*ratio-baseline.json has no entry of this test for*: run pytest --ratio-update"])
+    assert not (project.path / "ratio-baseline.json").exists()
+
+
+def test_it_is_updated_passes_and_catches_a_regression(project: pytest.Pytester, session: Session) -> None:
+    session("--ratio-update").assert_outcomes(passed=2)
+    kept = baseline(project)
+    policy = kept["tests"]["test_ratios.py::test_policy"]["shortest on cases, total_completion_time"]
+    assert policy["worst_instance"] == "cases/rigid-06-1.json"
+    assert policy["worst"] == policy["instances"]["cases/rigid-06-1.json"] == pytest.approx(174 / 156)
+    session("--ratio-compare-fail=0%").assert_outcomes(passed=2)
+
+    damage(project, "schedulers.py")
+    result = session()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*shortest on cases: the worst ratio rose from 1.1154 to 1.*, on the instance cases/rigid-06-?.json",
+            "E *instance cases/rigid-*, written to .optsched/ratio-failures/shortest-rigid-*.json",
+            "E *replay: pytest test_ratios.py::test_policy --ratio-instance=cases/rigid-*.json",
+        ]
+    )
+    assert baseline(project) == kept
+
+    session("--ratio-compare-fail=100%").assert_outcomes(passed=2)
+    session("--ratio-update").assert_outcomes(passed=2)
+    session().assert_outcomes(passed=2)
+    assert baseline(project)["tests"].keys() == kept["tests"].keys()
+    assert baseline(project) != kept
+
+
+def test_a_regression_of_a_command_is_replayed_as_it_says(project: pytest.Pytester, session: Session) -> None:
+    session("--ratio-update").assert_outcomes(passed=2)
+    damage(project, "alone.py")
+    result = session("test_ratios.py::test_command")
+    result.assert_outcomes(failed=1)
+    lines = [line.removeprefix("E").strip() for line in result.outlines]
+    (replay,) = [line.removeprefix("replay: pytest ") for line in lines if line.startswith("replay: ")]
+    (again,) = [line for line in lines if line.startswith("or: ")]
+    written = next(Path(word) for word in again.split() if word.endswith(".json") and "schedule" not in word)
+    assert Instance.load(project.path / written).n >= 6
+    alone = session(*replay.split())
+    alone.assert_outcomes(failed=1)
+    alone.stdout.fnmatch_lines(["*alone *cases*1.*"])
+    fine = session("test_ratios.py::test_policy", "--ratio-instance=cases/rigid-06-2.json")
+    fine.assert_outcomes(passed=1)
+
+
+def test_the_summary_is_a_table(project: pytest.Pytester, session: Session) -> None:
+    session("--ratio-update").stdout.fnmatch_lines(["ratio-baseline.json: 2 entries changed"])
+    result = session("--ratio-update")
+    result.stdout.fnmatch_lines(
+        [
+            "*= competitive ratios =*",
+            "policy *suite *worst *on *mean *limit",
+            "shortest *cases *1.1154 *cases/rigid-06-1.json *1.0* 2.0000",
+            "alone *cases *5.0000",
+            "ratio-baseline.json: 0 entries changed",
+        ]
+    )
+    session().stdout.fnmatch_lines(["shortest *1.1154 *none"])
+
+
+def test_a_project_says_where_its_files_are(project: pytest.Pytester, session: Session) -> None:
+    project.makeini("[pytest]\nratio_baseline = kept/ratios.json\nratio_failures = failed\n")
+    project.mkdir("kept")
+    session("--ratio-update", "-k", "policy").assert_outcomes(passed=1, deselected=1)
+    assert list(baseline(project, "kept/ratios.json")["tests"]) == ["test_ratios.py::test_policy"]
+    damage(project, "schedulers.py")
+    session("-k", "policy").assert_outcomes(failed=1, deselected=1)
+    assert len(list((project.path / "failed").glob("shortest-rigid-*.json"))) == 1
+
+
+def test_tests_that_do_not_run_or_fail_keep_their_entries(project: pytest.Pytester, session: Session) -> None:
+    session("--ratio-update").assert_outcomes(passed=2)
+    kept = baseline(project)["tests"]
+    damage(project, "alone.py", "schedulers.py")
+    text = (project.path / "test_ratios.py").read_text()
+    (project.path / "test_ratios.py").write_text(text.replace("at_most(5)", "at_most(1)"))
+    session("--ratio-update").assert_outcomes(passed=1, failed=1)
+    now = baseline(project)["tests"]
+    assert now["test_ratios.py::test_command"] == kept["test_ratios.py::test_command"]
+    assert now["test_ratios.py::test_policy"] != kept["test_ratios.py::test_policy"]
+    (project.path / "test_ratios.py").rename(project.path / "test_renamed.py")
+    session("--ratio-update", "-k", "policy").assert_outcomes(passed=1, deselected=1)
+    assert list(baseline(project)["tests"]) == ["test_renamed.py::test_policy"]
+
+
+def test_what_is_no_baseline_is_an_error_of_one_line(project: pytest.Pytester, session: Session) -> None:
+    (project.path / "ratio-baseline.json").write_text('{"format": "another/1"}')
+    result = session("-k", "policy")
+    result.assert_outcomes(failed=1, deselected=1)
+    result.stdout.fnmatch_lines(["*not a baseline of ratios (legal: optsched-guarded-ratios/1)"])
+    result = session("-k", "policy", "--ratio-update")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*ratio-baseline.json, format: not a baseline of ratios*"])
+
+
+@pytest.mark.parametrize("share", ["1", "x%", "-1%", "nan%", "%"])
+def test_a_tolerance_is_a_percentage(share: str, session: Session) -> None:
+    result = session(f"--ratio-compare-fail={share}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*not a tolerance (legal: a number >= 0 and %, such as 1%)*"])
+
+
+def test_several_processes_write_one_baseline(project: pytest.Pytester, session: Session) -> None:
+    session("--ratio-update").assert_outcomes(passed=2)
+    one = baseline(project)
+    (project.path / "ratio-baseline.json").unlink()
+    with (project.path / "test_ratios.py").open("a") as file:
+        file.write("\n\ndef test_too_much(competitive_ratio):\n    competitive_ratio(Shortest(), **SUITE).at_most(1)\n")
+    result = session("-p", "xdist", "-n", "2", "--ratio-update")
+    result.assert_outcomes(passed=2, failed=1)
+    assert baseline(project) == one
+    result.stdout.fnmatch_lines(
+        ["E *written to .optsched/*", "*competitive ratios*", "* *1.1154 *", "*: 2 entries changed"]
+    )
+
+
+@pytest.mark.study
+def test_several_processes_find_a_regression(project: pytest.Pytester, session: Session) -> None:
+    session("-p", "xdist", "-n", "2", "--ratio-update").assert_outcomes(passed=2)
+    session("-p", "xdist", "-n", "2").assert_outcomes(passed=2)
+    damage(project, "alone.py", "schedulers.py")
+    result = session("-p", "xdist", "-n", "2")
+    result.assert_outcomes(failed=2)
+    assert len(list((project.path / ".optsched" / "ratio-failures").iterdir())) == 2
+
+
+def test_a_project_that_does_not_use_it_pays_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_empty.py").write_text(
+        "import sys\n\n\ndef test_light():\n"
+        "    loaded = {name for name in sys.modules if name.partition('.')[0] == 'optsched'}\n"
+        "    assert loaded == {'optsched', 'optsched.pytest_plugin'}\n"
+        "    assert not {'numpy', 'numba', 'polars', 'scipy', 'rich'} & set(sys.modules)\n"
+    )
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "optsched.pytest_plugin", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "competitive ratios" not in done.stdout
