@@ -53,7 +53,7 @@ def island(
     for candidate in given:
         tried(candidate)
     begin = max(2, int(DRAWN * tries)) if not given else 0
-    while found.tries < begin and time.time() < deadline:
+    while found.tries < begin and (found.tries == 0 or time.time() < deadline):
         tried(space.drawn(rng))
     if not found.elites:
         return found

@@ -37,8 +37,9 @@ def search(
 
     ``progress`` is called with (tries done, all tries; 0 where nobody knows how many there will be).
     """
-    deadline, total, found = time.time() + seconds, tries or 0, Found()
-    rng = random.Random(seed)
+    rng, total, found = random.Random(seed), tries or 0, Found()
+    _get_ready(evaluation, workers if seconds < math.inf else 1)
+    deadline = time.time() + seconds
     while (tries is None or found.tries < tries) and time.time() < deadline:
         left = None if tries is None else tries - found.tries
         tasks = [(rng.randrange(FAR), share, _begin(found, k)) for k, share in enumerate(_shares(left)) if share]
@@ -66,6 +67,14 @@ def _shares(left: int | None) -> list[int]:
     if left is None or left >= ISLANDS * TRIES:
         return [TRIES] * ISLANDS
     return [left // ISLANDS + (k < left % ISLANDS) for k in range(ISLANDS)]
+
+
+def _get_ready(evaluation: Evaluation, workers: int) -> None:
+    # What is compiled is compiled once, and processes are there, before the clock starts.
+    first = evaluation.space.drawn(random.Random(0))
+    evaluation.ratio(first)
+    if workers > 1:
+        Parallel(n_jobs=workers)(delayed(evaluation.fresh().ratio)(first) for _ in range(workers))
 
 
 def _begin(found: Found, k: int) -> list[Candidate]:
