@@ -51,7 +51,7 @@ def optimum(cost: list[int], arrivals: list[Arrival]) -> float:
 
 
 @given(streams())
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_feasible_in_fractions_within_the_guarantee_and_around_the_optimum(
     stream: tuple[list[int], list[Arrival]],
 ) -> None:

@@ -53,7 +53,7 @@ def test_against_preemptive_wspt_in_fractions(jobs: list[tuple[int, int, int]], 
     assert run.schedule.completion.tolist() == [float(c) for c in completion]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(rows, st.sampled_from([0.3, 0.5, 0.7071067811865476, 1.0]))
 def test_the_factor_holds_against_the_linear_program(jobs: list[tuple[int, int, int]], alpha: float) -> None:
     instance, spec = one_machine(jobs), specify(f"alpha-points:alpha={alpha}")

@@ -71,7 +71,7 @@ def least_makespan(instance: Instance) -> int:
     return best
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(restricted())
 def test_against_a_plain_greedy_and_every_assignment(instance: Instance) -> None:
     run, spec = simulate(instance, "restricted-greedy"), specify("restricted-greedy")
