@@ -83,7 +83,7 @@ CONVOY = family(
     ratio=lambda n: Fraction(2 * n + n * (2 * n + 1), _best(n)),
     limit="(n + 3/2) / 3",
     theorem="fifo-flow",
-    sizes=(2, 10, 100, 1000),
+    sizes=(2, 10, 100),
 )
 
 FIFO = guarantee(
