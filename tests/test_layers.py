@@ -18,7 +18,7 @@ FLOORS = [
     {"simulation", "models"},
     {"io", "solvers", "policies.placements", "policies.predictors"},
     {"policies"},
-    {"guarantees", "adversary"},
+    {"guarantees", "adversary", "contract"},
     {"plot", "report", "regression"},
     {"studies"},
     {"cli", "pytest_plugin", "__init__", "__main__"},

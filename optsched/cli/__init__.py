@@ -16,6 +16,7 @@ import typer
 
 from optsched import __version__
 from optsched.cli.attack import attack
+from optsched.cli.check_policy import check_policy
 from optsched.cli.files import convert, generate, plot, verify
 from optsched.cli.interrupt import interruptible, leave_work_behind
 from optsched.cli.lists import list_names
@@ -67,6 +68,7 @@ def _bare(
 
 for _command in (run, solve, bound, verify, ratio, attack, generate, convert, reproduce, plot):
     app.command()(_command)
+app.command(name="check-policy")(check_policy)
 app.command(name="list")(list_names)
 app.command(name="warm-up")(warm_up)
 

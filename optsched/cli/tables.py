@@ -21,6 +21,7 @@ from optsched.simulation.run import Run
 from optsched.speeds.solo import solo_times
 
 if TYPE_CHECKING:
+    from optsched.contract.examine import Examination
     from optsched.solvers.program import ProgramSolution
 
 
@@ -319,6 +320,19 @@ def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:
     for name, text in rows:
         table.add_row(Text(name), Text(text))
     return table
+
+
+def examination_view(found: Examination) -> Group:
+    """What ``check-policy`` prints."""
+    table = Table(header_style="bold", pad_edge=False)
+    table.add_column("check", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for each in found.findings:
+        verdict = "BROKEN" if each.verdict == "broken" else each.verdict
+        table.add_row(Text(each.check), Text(verdict), Text(each.said or each.summary))
+    policy = found.subject.policy
+    return Group(table, Text(f"{found.subject.text}: {policy.knowledge}, for {found.subject.level.name}"))
 
 
 def entry_view(entry: Entry) -> Group:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
-from simulation.task_instances import random_task_instance
 
-from optsched.check.referee import check_schedule, schedule_value
+from optsched.check.referee import schedule_value
+from optsched.contract.check import CHECKS
+from optsched.contract.levels import TASKS
+from optsched.contract.subject import Subject
 from optsched.errors import KnowledgeError
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import simulate
 from optsched.policies.specification import (
     at_task_level,
     default_placement,
@@ -26,9 +24,6 @@ from optsched.policies.specification import (
     task_policies,
     whole_job_policies,
 )
-from optsched.problem.contention import Contention
-from optsched.problem.instance import Instance, Job
-from optsched.simulation.iterations import TaskRun
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import TaskJobs
 
@@ -40,34 +35,8 @@ PAIRS = [f"{policy}+{placement}" for policy in SPECS for placement in [*SHARED, 
 
 
 @cache
-def instances() -> tuple[Instance, ...]:
-    """Every kind of cluster and of cost with eta >= 0, with and without latency."""
-    return tuple(random_task_instance(seed) for seed in (0, 1, 2, 6, 9, 10))
-
-
-def ran(instance: Instance, spec: str) -> TaskRun:
-    made = simulate(instance, spec)
-    assert isinstance(made, TaskRun)
-    return made
-
-
-def rows(made: TaskRun, change: Callable[[float], float] = lambda time: time) -> list[tuple[Any, ...]]:
-    log = made.schedule.tasks
-    assert log is not None
-    found = zip(log.job.tolist(), log.worker.tolist(), log.start.tolist(), log.end.tolist(), strict=True)
-    return sorted((j, w, round(change(s), 9), round(change(e), 9)) for j, w, s, e in found)
-
-
-def changed(instance: Instance, change: Callable[[Job], Job], **parts: Any) -> Instance:
-    return instance.replace(
-        jobs=Instance(
-            [change(job) for job in instance.jobs],
-            instance.cluster,
-            tasks=instance.tasks,
-            contention=instance.contention,
-        ).table,
-        **parts,
-    )
+def subject(spec: str) -> Subject:
+    return Subject(spec)
 
 
 def test_policies_are_of_one_level() -> None:
@@ -82,57 +51,31 @@ def test_policies_are_of_one_level() -> None:
         assert at_task_level(POLICIES.get(name))
 
 
+@pytest.mark.parametrize("check", ["complete", "deterministic", "feasible"])
 @pytest.mark.parametrize("spec", PAIRS)
-def test_all_jobs_finish_and_the_referee_agrees(spec: str) -> None:
-    for instance in instances():
-        made = ran(instance, spec)
-        assert not made.unfinished
+def test_all_jobs_finish_and_the_referee_agrees(spec: str, check: str) -> None:
+    assert [each.message for each in CHECKS.get(check).find(subject(spec))] == []
+
+
+@pytest.mark.parametrize("spec", PAIRS)
+def test_the_referee_adds_up_the_same_value(spec: str) -> None:
+    for made in subject(spec).base:
         assert made.schedule_class == "task-sharing"
-        assert check_schedule(instance, made.schedule, value=made.value()) == []
-        assert float(schedule_value(instance, made.schedule)) == pytest.approx(made.value(), rel=1e-12)
-        assert rows(ran(instance, spec)) == rows(made)
+        assert float(schedule_value(made.instance, made.schedule)) == pytest.approx(made.value(), rel=1e-12)
 
 
+# the order of the jobs in the file is asked of whole jobs only
+@pytest.mark.parametrize("check", ["clock", "knowledge", "memory", "names", "parameters", "pickles", "unit"])
 @pytest.mark.parametrize("spec", SPECS)
-def test_what_happens_does_not_depend_on_what_will_arrive(spec: str) -> None:
-    for instance in instances():
-        cut = float(np.median(instance.arrival))
-        later = changed(
-            instance,
-            lambda job, cut=cut: job if job.arrival <= cut else dataclasses.replace(job, iterations=9, profile="odd"),  # type: ignore[misc]
-        )
-        until = min((a for a in instance.arrival.tolist() if a > cut), default=np.inf)
-        # how long a transfer takes that has begun may depend on what comes
-        before = [[row[:3] for row in rows(ran(each, spec)) if row[2] < until] for each in (instance, later)]
-        assert before[0] == before[1]
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_the_unit_and_the_origin_of_time_do_not_matter(spec: str) -> None:
-    for instance in instances():
-        made = ran(instance, spec)
-        shifted = changed(instance, lambda job: dataclasses.replace(job, arrival=job.arrival + 1024))
-        assert rows(ran(shifted, spec), lambda time: time - 1024) == rows(made)
-        cost = instance.contention
-        assert cost is not None
-        slow = Contention(cost.seconds_per_byte * 8, cost.penalty * 8, cost.latency * 8)
-        tasks = {
-            name: dataclasses.replace(each, forward=each.forward * 8, backward=each.backward * 8)
-            for name, each in instance.tasks.items()
-        }
-        scaled = Instance(
-            [dataclasses.replace(job, arrival=job.arrival * 8) for job in instance.jobs],
-            instance.cluster,
-            tasks=tasks,
-            contention=slow,
-        )
-        assert rows(ran(scaled, spec), lambda time: time / 8) == rows(made)
+def test_the_contract_is_kept(spec: str, check: str) -> None:
+    assert not CHECKS.get(check).exempt(subject(spec))
+    assert [each.message for each in CHECKS.get(check).find(subject(spec))] == []
 
 
 @pytest.mark.parametrize("name", task_policies())
 def test_it_asks_for_no_more_than_the_knowledge_it_names(name: str) -> None:
     policy: Any = POLICIES.get(name)()
-    instance = instances()[0]
+    instance = TASKS.instances()[0]
     policy.tasks(TaskJobs(instance, policy.knowledge))
     if Knowledge(policy.knowledge) is Knowledge.CLAIRVOYANT:
         with pytest.raises(KnowledgeError, match="asked for iterations"):

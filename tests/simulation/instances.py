@@ -7,50 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from optsched.problem.cluster import Cluster, NodeGroup
-from optsched.problem.instance import Instance, Job
+from optsched.contract.instances import HOMOGENEOUS, MIXED, WIDTHS, random_instance
+from optsched.problem.instance import Instance
 from optsched.simulation.policy import KnownJobs, Order, OrderedPolicy
 from optsched.simulation.run import Run
 from simulation.reference import CountReplay, Place, Replay, Rule, Task, consolidated, first_fit
 
-HOMOGENEOUS = ("1x1", "3x1", "1x8", "2x4", "4x2")
-MIXED = Cluster(
-    (
-        NodeGroup(count=2, gpus=4, gpu="V100", gpu_memory=16),
-        NodeGroup(count=3, gpus=2, gpu="P100", gpu_memory=16),
-        NodeGroup(count=1, gpus=4, gpu="K80", gpu_memory=12),
-        NodeGroup(count=2, gpus=1, gpu="v100", gpu_memory=32),
-    )
-)
-WIDTHS = (1, 1, 2, 3, 4, 6, 8)  # divisors of 24: with thresholds that are multiples of 24 all event times are integers
-
-
-def random_instance(seed: int, cluster: Cluster | str, jobs: int = 12) -> Instance:
-    """Up to ``jobs`` jobs that fit on ``cluster``; on `MIXED` some are restricted in type or memory."""
-    rng = np.random.default_rng([seed, 7])
-    cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
-    spread = int(rng.choice([1, 10, 40]))  # all at once, crowded, nearly idle
-    made = []
-    for j in range(int(rng.integers(1, jobs + 1))):
-        types = [None, ("V100",), ("p100", "K80"), ("V100", "K80")][int(rng.choice([0, 0, 1, 2, 3]))]
-        memory = [None, 8, 14, 30][int(rng.choice([0, 0, 1, 2, 3]))]
-        types, memory = (types, memory) if cluster is MIXED else (None, None)
-        offered = sum(group.gpus * group.count for group in cluster.nodes if group.suits(types, memory))
-        if not offered:
-            types, memory, offered = None, None, cluster.gpus
-        made.append(
-            Job(
-                f"job-{j}",
-                arrival=int(rng.integers(0, spread)),
-                gpus=int(rng.choice([width for width in WIDTHS if width <= offered])),
-                duration=int(rng.integers(1, 13)),
-                weight=int(rng.integers(0, 4)),
-                due=None if rng.random() < 0.3 else int(rng.integers(0, 50)),
-                gpu_memory=memory,
-                gpu_types=types,
-            )
-        )
-    return Instance(made, cluster, f"random-{seed}")
+__all__ = ["HOMOGENEOUS", "MIXED", "WIDTHS", "random_instance"]
 
 
 def _exact(value: float) -> Any:

@@ -1,0 +1,1 @@
+"""The checks, one a file; each registers itself under its name."""
