@@ -42,6 +42,12 @@ def robustness(
     ------
     InputError
         When a field is missing or not of its type.
+
+    >>> import optsched as osd
+    >>> from optsched.guarantees.robustness import robustness
+    >>> axes = osd.plot.robustness(robustness("ddl-04-1", "spwf", errors=(1, 2)).to_json())
+    >>> axes.get_ylabel()
+    'ratio: worst solid, mean dashed'
     """
     curves = _curves(document, file)
     ax = ax if ax is not None else new_axes(new_figure(7.5, 4.2))
