@@ -14,7 +14,7 @@ from optsched.policies import POLICIES
 from optsched.simulation.policy import Decision, Knowledge, Start, View, Wake
 
 
-class PreemptiveWspt:
+class AlphaSchedule:
     """1 | r_j, pmtn, online-r_j by the largest weight / work, and when a part ``alpha`` of every job is done.
 
     That is the schedule of the linear program in mean busy times. O(log n) a release or completion.
@@ -77,7 +77,7 @@ class AlphaPoints:
     name: ClassVar[str] = "alpha-points"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
 
-    _machine: PreemptiveWspt = field(init=False, repr=False)
+    _machine: AlphaSchedule = field(init=False, repr=False)
     _queue: deque[int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class AlphaPoints:
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._machine, self._queue = PreemptiveWspt(self.alpha), deque()
+        self._machine, self._queue = AlphaSchedule(self.alpha), deque()
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Serve preemptive WSPT until now, and start what its alpha points allow."""
