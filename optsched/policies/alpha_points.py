@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import deque
 from collections.abc import Iterator
@@ -11,48 +10,9 @@ from typing import ClassVar
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
+from optsched.policies.alpha_schedule import AlphaSchedule
+from optsched.simulation.instant import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, Start, View, Wake
-
-
-class AlphaSchedule:
-    """1 | r_j, pmtn, online-r_j by the largest weight / work, and when a part ``alpha`` of every job is done.
-
-    That is the schedule of the linear program in mean busy times. O(log n) a release or completion.
-    """
-
-    def __init__(self, alpha: float) -> None:
-        self._alpha, self._since = alpha, 0.0
-        self._waiting: list[tuple[float, int]] = []  # a heap of (work / weight, job); the first is in service
-        self._left: dict[int, float] = {}  # at the time `_since`
-        self._behind: dict[int, float] = {}  # work after the alpha point of those that have not reached it
-
-    def release(self, job: int, now: float, work: float, weight: float) -> None:
-        """A new job; call `advance` (now) first."""
-        if self._waiting:
-            self._left[self._waiting[0][1]] -= now - self._since
-        self._since = now
-        self._left[job], self._behind[job] = work, (1.0 - self._alpha) * work
-        heapq.heappush(self._waiting, (work / weight if weight else math.inf, job))
-
-    def next_event(self) -> float:
-        """When the job in service reaches its alpha point or completes, if nothing arrives before; inf when idle."""
-        if not self._waiting:
-            return math.inf
-        job = self._waiting[0][1]
-        return self._since + (self._left[job] - self._behind.get(job, 0.0))
-
-    def advance(self, now: float) -> list[int]:
-        """Serve until ``now``; who has reached its alpha point since the last call, in that order."""
-        reached = []
-        while self._waiting and self.next_event() <= now:
-            job = self._waiting[0][1]
-            if job in self._behind:
-                reached.append(job)
-                del self._behind[job]
-                continue
-            self._since += self._left.pop(job)
-            heapq.heappop(self._waiting)
-        return reached
 
 
 @POLICIES.register("alpha-points")
@@ -89,7 +49,7 @@ class AlphaPoints:
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Serve preemptive WSPT until now, and start what its alpha points allow."""
-        self._queue.extend(self._machine.advance(view.now))
+        self._queue.extend(self._machine.advance(last_of_instant(view.now)))
         for job in view.arrived:
             work = view.duration(job) * view.gpus(job) / view.cluster_gpus
             self._machine.release(job, view.now, work, view.weight(job))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from optsched.policies import POLICIES
+from optsched.policies.ties import leading_of
+from optsched.simulation.instant import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, Start, View, Wake
 
 
@@ -26,13 +29,21 @@ class DelayedSpt:
     name: ClassVar[str] = "delayed-spt"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
 
+    _first: float = field(init=False, repr=False)  # arrival
+
+    def begin(self, view: View) -> None:
+        """Forget the last run."""
+        self._first = math.inf
+
     def decide(self, view: View) -> Iterator[Decision]:
         """Start whom the clock allows, in order of duration, and be asked again when it allows the next one."""
-        for job in sorted(view.waiting, key=view.duration):
+        self._first = min(self._first, *(view.arrival(job) for job in view.arrived), math.inf)
+        for job in sorted(view.waiting, key=lambda job: leading_of(view.duration(job))):
             if view.free_gpus == 0:
                 return
-            if view.duration(job) > view.now:
-                yield Wake(view.duration(job))
+            allowed = self._first + view.duration(job)
+            if allowed > last_of_instant(view.now):
+                yield Wake(allowed)
                 return
             if view.fits(job):
                 yield Start(job)

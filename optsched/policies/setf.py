@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
+from optsched.policies.ties import leading_of
+from optsched.simulation.instant import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
 
 
@@ -47,7 +49,7 @@ class Setf:
         least = min((_elapsed(view, job) for job in view.waiting), default=None)
         if least is None:
             return
-        for job in [job for job in view.running if self._until[job] <= now]:
+        for job in [job for job in view.running if self._until[job] <= last_of_instant(now)]:
             if least <= _elapsed(view, job):
                 yield Stop(job)
             else:
@@ -61,4 +63,4 @@ class Setf:
 
 
 def _elapsed(view: View, job: int) -> float:
-    return view.attained(job) / view.gpus(job)
+    return float(leading_of(view.attained(job) / view.gpus(job)))

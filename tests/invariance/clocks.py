@@ -17,7 +17,7 @@ from optsched.problem.throughputs import Throughputs
 
 # What parameters of policies and predictors mean seconds, or GPU-seconds. A vocabulary, not a list of policies: a new
 # policy that calls its seconds so is scaled by itself.
-SECONDS = frozenset({"round", "restart", "overhead", "interval", "threshold", "reset", "prior"})
+SECONDS = frozenset({"quantum", "round", "restart", "overhead", "interval", "threshold", "reset", "prior"})
 
 
 def on_another_clock(instance: Instance, shift: float) -> Instance:

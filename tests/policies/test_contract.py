@@ -24,6 +24,7 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.policy import Knowledge, KnownJobs, Use, uses_of
 from optsched.simulation.run import Run
+from policies.delays import delay_alone
 
 # Parameters that show more of a policy than its defaults do; policies that are not named here run with the defaults.
 TELLING = {
@@ -367,7 +368,6 @@ def test_one_policy_a_file(file: Path) -> None:
 def test_a_single_job_runs_at_once_alone(cluster: str) -> None:
     instance = Instance([Job("a", arrival=8, duration=3)], cluster)
     for spec in PAIRS:
-        beta = 0.5 if "beta" in spec else 1
-        virtual = beta * 3 / instance.cluster.gpus if spec.startswith("a-srpt") else 0  # the virtual machine goes first
-        delay = 3 if spec.startswith("delayed-spt") else 0  # until the clock shows its duration
-        assert run(instance, spec).schedule.completion.tolist() == [11 + virtual + delay], spec
+        assert run(instance, spec).schedule.completion.tolist() == [
+            11 + delay_alone(spec, 3, 1, instance.cluster.gpus)
+        ], spec

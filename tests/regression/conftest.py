@@ -44,6 +44,8 @@ def bare(keeper: Keeper, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
     def run(*arguments: str) -> pytest.RunResult:
+        for file in pytester.path.glob("*.py"):  # another test may have had a module of that name
+            sys.modules.pop(file.stem, None)
         options = ("-p", "optsched.pytest_plugin", "-p", "no:cacheprovider")
         result = pytester.runpytest_inprocess(*options, *arguments, plugins=[keeper])
         keeper.restore()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from policies.delays import delay_alone
 
 from optsched.errors import InputError, SimulationError
 from optsched.policies.placements import PLACEMENTS
@@ -138,8 +139,7 @@ def test_no_jobs_and_one_job(spec: str, placement: str) -> None:
         assert alone.schedule.start.tolist() == [4, 4]
         assert alone.schedule.completion.tolist() == [4 + 10 + 5 / 2]
         return
-    started = 4  # rounds begin with the first arrival
-    started += 3 * 5 / 8 if spec == "a-srpt" else 0  # it waits for the virtual machine
+    started = 4 + delay_alone(spec, 5, 3, 8)  # rounds begin with the first arrival
     assert alone.schedule.start.tolist() == [started]
     assert alone.schedule.completion.tolist() == [started + 5]
 

@@ -1,0 +1,18 @@
+"""How long a policy lets a job wait that is alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optsched.policies.specification import specify
+
+
+def delay_alone(spec: str, seconds: float, gpus: int, cluster_gpus: int) -> float:
+    """Of a job of so many seconds, until a machine alongside has done its part, or the clock shows its duration."""
+    policy: Any = specify(spec).policy
+    on_one_machine = seconds * gpus / cluster_gpus
+    if policy.name == "a-srpt":
+        return float(policy.beta * on_one_machine)
+    if policy.name == "alpha-points":
+        return float(policy.alpha * on_one_machine)
+    return seconds if policy.name == "delayed-spt" else 0.0
