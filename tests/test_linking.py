@@ -144,3 +144,39 @@ def test_linked_code_is_kept_and_found_by_other_processes(tmp_path: Path) -> Non
     # Python calls what was only linked before: machine code of it is made, from linked code of what it calls.
     assert call("twice_third") == [2.0 / 3 + 2.0 / 3, {"third": 1, "twice_third": 0, "entry": 0}]
     assert call("twice_third") == [2.0 / 3 + 2.0 / 3, {"third": 0, "twice_third": 1, "entry": 0}]
+
+
+MIXED = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import numba
+for _ in range(int(sys.argv[3])):  # numba numbers what it compiles: other numbers than those of other processes
+    numba.njit(lambda x: x)(1.0)
+import linked_chain as chain
+from optsched.compiled import without_interpreting
+with without_interpreting():
+    print(json.dumps(getattr(chain, sys.argv[2])(2.0)))
+"""
+
+
+def test_what_two_processes_have_kept_under_other_names_is_not_linked_together(tmp_path: Path) -> None:
+    source = Path(__file__).read_text(encoding="utf-8")
+    chain = source[source.index("@njit\ndef third") : source.index("@pytest.fixture")]
+    more = "@njit\ndef another(x):\n    return third(x)\n"
+    (tmp_path / "linked_chain.py").write_text(
+        f"from optsched.compiled import njit\n\n\n{chain}{more}", encoding="utf-8"
+    )
+
+    def call(name: str, numbers: int) -> Any:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", MIXED, str(tmp_path), name, str(numbers)]
+        return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+
+    assert call("entry", 0) == 2.0
+    forgotten = [file for file in (tmp_path / "cache").rglob("*") if ".third-" in file.name or ".entry-" in file.name]
+    assert forgotten
+    for file in forgotten:
+        file.unlink()
+    assert call("another", 7) == 2.0 / 3  # third is kept anew, under another number
+    assert call("entry", 0) == 2.0  # twice_third, which is kept, calls third by its old one
+    assert call("entry", 3) == 2.0

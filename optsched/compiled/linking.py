@@ -8,6 +8,8 @@ computes are the same, bit for bit. ``tests/benchmarks/test_first_run.py`` measu
 
 Made of what numba lets a compiler extend: a pass in place of its lowering, a library of its own, a cache of its own. A
 linked function is kept on disk as the intermediate code of itself alone, and with it the names of those that it calls.
+These names have a number that differs by process: where two processes have compiled at once, and what is on disk does not
+fit together, it is compiled anew (and `optsched.compiled.kept_code` keeps the code of another version of this file apart).
 """
 
 from __future__ import annotations
@@ -48,10 +50,11 @@ class Linked:
 class _Library(JITCodeLibrary):  # type: ignore[misc]
     """Intermediate code of a function; ``linked``: of it alone, else with all that it reaches, optimised.
 
-    ``owner``: the function and the types of its arguments, of linked code.
+    ``owner``: the function and the types of its arguments, ``symbol``: its name in the code of its callers; of linked code.
     """
 
     linked = False
+    symbol = ""
     owner: tuple[Any, tuple[Any, ...]] = (None, ())
 
     def finalize(self) -> None:
@@ -120,6 +123,7 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
         super().run_pass(state)
         if linked:
             library.finalize()
+            library.symbol = state.cr.fndesc.mangled_name
             _make_known(state.targetctx, entry := Linked(), state.cr.fndesc, library)
             state["cr"] = state.cr._replace(cfunc=entry)
         else:
@@ -181,19 +185,23 @@ class _LinkedImplementation(CompileResultCacheImpl):  # type: ignore[misc]
         """What is written."""
         library, description = cres.library, cres.fndesc
         description.typemap = description.calltypes = None  # as numba does: these may not be writable
-        callees = [(*_name(each.owner[0]), each.owner[1]) for each in library._linking_libraries]
+        callees = [(*_name(each.owner[0]), each.owner[1], each.symbol) for each in library._linking_libraries]
         code = library._final_module.as_bitcode()
         return library.name, code, callees, description, cres.environment, cres.signature, cres.reload_init
 
     def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
-        """What was written, and all that it calls."""
+        """What was written, and all that it calls; None where that was compiled by another process, under other names."""
         name, code, callees, description, environment, signature, reload_init = payload
+        found = [_find(module, called).linked(types) for module, called, types, _ in callees]
+        if any(each.symbol != symbol for each, (*_, symbol) in zip(found, callees, strict=True)):
+            return None
         for function in reload_init:
             function()
         library = _Library(target_context.codegen(), name)
         library.linked, library._final_module = True, llvm.parse_bitcode(code)
         library.owner = (current.function, tuple(signature.args))
-        library._linking_libraries = [_find(module, function).linked(types) for module, function, types in callees]
+        library._linking_libraries = found
+        library.symbol = description.mangled_name
         library._finalized = True
         return compile_result(
             typing_context=target_context.typing_context,
