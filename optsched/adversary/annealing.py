@@ -21,10 +21,14 @@ Ranked = tuple[float, Candidate]
 
 @dataclass
 class Found:
-    """The best candidates of a search, each with its ratio, the best one first, and how many were tried."""
+    """The best candidates of a search, each with its ratio, the best one first, and how many were tried.
+
+    ``proved``: with up to so many jobs no candidate of the space is worse than the best one here; 0: nobody has proved that.
+    """
 
     elites: list[Ranked] = field(default_factory=list)
     tries: int = 0
+    proved: int = 0
 
     def offer(self, ratio: float, candidate: Candidate) -> bool:
         """Take it in; is it the best so far?"""

@@ -9,10 +9,10 @@ from typing import Any
 
 from optsched.adversary.confirmation import Confirmed, confirmed
 from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.method import METHODS, Advance, Budget
 from optsched.adversary.resemblance import Resemblance, resemblance
-from optsched.adversary.search import Advance, search
-from optsched.adversary.shrinking import TOLERANCE, shrunk
-from optsched.adversary.space import space_of
+from optsched.adversary.shrinking import shrunk
+from optsched.adversary.space import SearchSpace, space_of
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification, specify
@@ -25,13 +25,19 @@ SECONDS = 60.0  # budget where none is given
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack found. ``searched``: the largest ratio that the search met, before shrinking; ``tries`` it took."""
+    """What an attack found. ``searched``: the largest ratio that the search met, before shrinking; ``tries`` it took.
+
+    ``proved``: no instance of the ``space`` with up to so many jobs has a larger ratio; 0: nobody has proved that.
+    """
 
     confirmed: Confirmed
     against: str
     searched: float
     tries: int
     resembles: Resemblance | None
+    method: str
+    space: SearchSpace
+    proved: int
 
     @property
     def instance(self) -> Instance:
@@ -70,6 +76,9 @@ class Attack:
             "other": float(best.other),
             "searched": self.searched,
             "tries": self.tries,
+            "method": self.method,
+            "space": self.space.text,
+            "proved_jobs": self.proved,
             "resembles": None
             if near is None
             else {"family": near.member, "distance": near.distance, "ratio": near.ratio},
@@ -90,7 +99,8 @@ def attack(
     tries: int | None = None,
     seed: int = 0,
     workers: int | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
+    method: str = "search",
     progress: Advance | None = None,
 ) -> Attack:
     """Find an instance on which ``policy`` is far from the optimum, or from another policy.
@@ -105,7 +115,9 @@ def attack(
     seconds, tries : the budget: time, or simulated instances (then the result depends on ``seed`` only); None: 60 seconds,
         where the other is None, too.
     workers : processes; None: one a processor.
-    tolerance : so much of the ratio may be lost for a smaller instance.
+    tolerance : so much of the ratio may be lost for a smaller instance; None: 1 %, and nothing where the worst is proved.
+    method : ``"search"``, or ``"milp"``, which proves that there is no worse instance of the space; for policies that are a
+        queue order, on one machine.
     progress : called with (tries done, all tries, or 0 where nobody knows).
 
     Returns
@@ -127,35 +139,39 @@ def attack(
     chosen, goal = specify(policy), get_objective(objective).name
     rival = None if isinstance(against, str) and against == OPTIMUM else specify(against)
     _check_budget(seconds, tries, workers, tolerance)
-    kind = space_of(chosen.policy, space, jobs=jobs, gpus=gpus, weights=get_objective(goal).weighted)
+    way = METHODS.get(method)
+    sizes = {**way.usual, **{key: value for key, value in (("jobs", jobs), ("gpus", gpus)) if value is not None}}
+    kind = space_of(chosen.policy, space, weights=get_objective(goal).weighted, **sizes)
     evaluation = Evaluation(kind, chosen, rival, goal)
     limit = SECONDS if seconds is None and tries is None else seconds
-    found = search(
-        evaluation,
-        seed=seed,
-        tries=tries,
-        seconds=float("inf") if limit is None else limit,
-        workers=workers or _processors(),
-        progress=progress,
-    )
+    budget = Budget(float("inf") if limit is None else limit, tries, seed, workers or _processors())
+    found = way.run(evaluation, budget, progress)
     if not found.elites or found.elites[0][0] <= 0:
         raise OptschedError(f"no instance with a ratio was found in {found.tries} tries")
     searched, worst = found.elites[0]
-    small = shrunk(evaluation, worst, tolerance)
+    small = shrunk(evaluation, worst, way.tolerance if tolerance is None else tolerance)
     best = confirmed(evaluation, small, _name(chosen.text))
     return Attack(
-        best, OPTIMUM if rival is None else rival.text, searched, found.tries, resemblance(best.instance, goal)
+        best,
+        OPTIMUM if rival is None else rival.text,
+        searched,
+        found.tries,
+        resemblance(best.instance, goal),
+        method,
+        kind,
+        found.proved,
     )
 
 
-def _check_budget(seconds: float | None, tries: int | None, workers: int | None, tolerance: float) -> None:
+def _check_budget(seconds: float | None, tries: int | None, workers: int | None, tolerance: float | None) -> None:
     if seconds is not None:
         check_legal(0 < seconds < float("inf"), "budget", seconds, "seconds > 0")
     if tries is not None:
         check_legal(tries >= 1, "tries", tries, "an integer >= 1")
     if workers is not None and workers < 1:
         raise InputError("not legal", field="workers", value=workers, legal="an integer >= 1")
-    check_legal(0 <= tolerance < 1, "tolerance", tolerance, "a number from 0 to below 1")
+    if tolerance is not None:
+        check_legal(0 <= tolerance < 1, "tolerance", tolerance, "a number from 0 to below 1")
 
 
 def _name(policy: str) -> str:

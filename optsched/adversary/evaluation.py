@@ -38,6 +38,10 @@ class Evaluation:
             self._known[candidate] = self._measured(candidate)
         return self._known[candidate]
 
+    def value(self, candidate: Candidate) -> float:
+        """That of the policy's run; nan where a job never finished."""
+        return self._run(self.space.instance(candidate), self.policy, candidate).value(self.objective)
+
     def fresh(self) -> Evaluation:
         """The same without what it remembers: for another process."""
         return Evaluation(self.space, self.policy, self.against, self.objective)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 
@@ -79,6 +79,16 @@ class SearchSpace(ABC):
     def witness(self, instance: Instance, objective: str) -> Fraction | None:
         """The value, in fractions, of a schedule that the referee accepts, where `proved` proves nothing; or None."""
         return None
+
+    @property
+    def text(self) -> str:
+        """How it is written, ``NAME:key=value,...``, without what every space of the name has."""
+        name = next(name for name, kind in SPACES.items() if kind is type(self))
+        values = {
+            each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
+        }
+        told = ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
+        return f"{name}:{told}" if told else name
 
     def specification(self, policy: Specification, candidate: Candidate) -> Specification:
         """The policy to run: the one that is attacked, or what the shared numbers make of it."""

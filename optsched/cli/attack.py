@@ -48,6 +48,14 @@ def attack(
         int | None,
         typer.Option("--tries", metavar="N", help="instances to try; then the result depends on the seed only"),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="search, or milp: proves the worst one; for queue orders, on one machine. See: optsched list methods",
+        ),
+    ] = "search",
     seed: Seed = 0,
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")
@@ -78,6 +86,7 @@ def attack(
             tries=tries,
             seed=seed,
             workers=workers,
+            method=method,
             progress=shown.step(f"attacking {policy}"),
         )
     if file is not None:

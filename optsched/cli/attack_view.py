@@ -48,5 +48,16 @@ def _lines(found: Attack) -> list[str]:
         )
     if found.resembles is not None:
         lines.append(f"it {found.resembles.text}")
-    lines.append(f"found in {found.tries:,} tries; before it was made small: {significant(found.searched, 6, 'down')}")
-    return lines
+    if found.method == "search":
+        searched = significant(found.searched, 6, "down")
+        return [*lines, f"found in {found.tries:,} tries; before it was made small: {searched}"]
+    return [*lines, *_proof(found)]
+
+
+def _proof(found: Attack) -> list[str]:
+    where, solved = f"no instance of {found.space.text}", f"{found.tries:,} mixed-integer programs"
+    if found.proved == found.space.jobs:
+        return [f"{where} is worse: proved by HiGHS, {solved}"]
+    if found.proved == 0:
+        return [f"{solved}: the budget ended before anything was proved"]
+    return [f"{where} with at most {found.proved} jobs is worse: proved by HiGHS, {solved}, when the budget ended"]

@@ -152,6 +152,12 @@ def _spaces() -> list[tuple[str, str]]:
     return _with_defaults(SPACES)
 
 
+def _methods() -> list[tuple[str, str]]:
+    from optsched.adversary.method import METHODS
+
+    return [(name, method.summary) for name, method in METHODS.items()]
+
+
 def _studies() -> list[tuple[str, str]]:
     from optsched.studies.study import STUDIES
 
@@ -173,6 +179,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "recipes": _recipes,
     "dialects": _dialects,
     "spaces": _spaces,
+    "methods": _methods,
     "studies": _studies,
 }
 
@@ -191,6 +198,7 @@ SUMMARIES = {
     "recipes": "generators of instances, for generate",
     "dialects": "traces that are read as they are, for a SOURCE DIALECT:PATH",
     "spaces": "kinds of instances among which attack looks for bad ones",
+    "methods": "ways in which attack looks for the worst one",
     "studies": "experiments that can be run again, for reproduce",
 }
 

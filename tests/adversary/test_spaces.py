@@ -38,6 +38,13 @@ def test_a_kind_for_policies_that_there_is_not_is_told() -> None:
         space_of(specify("goodput").policy)
 
 
+def test_a_kind_is_written_as_it_is_read() -> None:
+    policy = specify("sjf").policy
+    for text in ("whole-jobs", "whole-jobs:jobs=3,weights=false,longest=9"):
+        assert space_of(policy, text).text == text
+    assert space_of(policy, "", gpus=1).text == "whole-jobs:gpus=1"
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_two_transfers_in_closed_form(seed: int) -> None:
     space = space_of(specify("adadual").policy, jobs=2)

@@ -32,6 +32,18 @@ def test_json_says_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["instance"]["format"] == "optsched-instance/1"
 
 
+def test_a_proof_says_of_what(capsys: pytest.CaptureFixture[str]) -> None:
+    range_of = ("--jobs", "2", "--space", "whole-jobs:longest=3,latest=3")
+    assert call("attack", "sjf", "--method", "milp", *range_of, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["proved_jobs"], found["method"]) == (2, "milp")
+    assert found["space"] == "whole-jobs:jobs=2,gpus=1,weights=false,longest=3,latest=3"
+    assert call("attack", "sjf", "--method", "milp", *range_of) == 0
+    assert "latest=3 is worse: proved by HiGHS" in " ".join(capsys.readouterr().out.split())
+    assert call("attack", "sjf", "--method", "milp", "--budget", "0.0001") == 0
+    assert "the budget ended before anything was proved" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_policy_of_one_s_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,42 @@
+"""`AttackMethod`: a way to look for the worst instance of a space; a new one is one file in ``adversary/methods``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from optsched.adversary.annealing import Found
+from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.shrinking import TOLERANCE
+from optsched.registry import Registry
+
+Advance = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to look: ``seconds``, or so many ``tries`` (None: any number), in ``workers`` processes, from a ``seed``."""
+
+    seconds: float
+    tries: int | None = None
+    seed: int = 0
+    workers: int = 1
+
+
+@dataclass(frozen=True)
+class AttackMethod:
+    """``run(evaluation, budget, progress)`` finds bad candidates.
+
+    ``progress`` is called with (done, all; 0 where nobody knows how many there will be). ``usual``: sizes of a space where
+    nobody says them. ``tolerance``: so much of the ratio may be lost for a smaller instance, unless somebody says how much.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[Evaluation, Budget, Advance | None], Found]
+    usual: Mapping[str, int] = field(default_factory=dict)
+    tolerance: float = TOLERANCE
+
+
+METHODS: Registry[AttackMethod] = Registry("method of attack", package="optsched.adversary.methods")
+add_method = METHODS.maker(AttackMethod, lambda method: method.name)

@@ -1,0 +1,1 @@
+"""Ways to look for the worst instance, one a file."""

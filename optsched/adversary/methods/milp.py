@@ -1,0 +1,116 @@
+"""``milp``: the worst instance of a queue order on one machine, by mixed-integer programs that prove that it is.
+
+Dinkelbach's method: for the largest ratio a / b that is known, a program (`optsched.models.worst_for_an_order`) finds a
+larger one or proves that there is none. Programs with few jobs come first; their ratio is where the larger ones begin.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.adversary.annealing import Found
+from optsched.adversary.candidate import Candidate
+from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.method import Advance, Budget, add_method
+from optsched.adversary.queue_ranks import queue_ranks
+from optsched.adversary.spaces.whole_jobs import SUMS, WholeJobs
+from optsched.errors import InputError, SimulationError
+from optsched.models.worst_for_an_order import QueueOrder, build, rows
+from optsched.problem.objectives import get_objective
+from optsched.solvers.compile_model import compile
+from optsched.solvers.session import FEASIBILITY, Session
+
+FEWEST = 2  # jobs of the first program: one job alone has one schedule
+# switches of rows with a large constant must be off where they are off
+STRICT = dict.fromkeys(("mip_feasibility_tolerance", "primal_feasibility_tolerance"), FEASIBILITY)
+
+
+class Answer(NamedTuple):
+    """``ratio``: a larger one, the instance with these jobs shows it; None: there is none, if ``proved``."""
+
+    proved: bool
+    ratio: Fraction | None = None
+    value: int = 0
+    jobs: tuple[tuple[int, int, int], ...] = ()
+
+
+class RatioProgram:
+    """The program of one number of jobs, live; `above` asks it about a ratio."""
+
+    def __init__(self, order: QueueOrder) -> None:
+        self.order, self.model = order, build(order)
+        self._program = compile(self.model)
+        self._session = Session(self._program, options=STRICT)
+        place = {id(variable): column for column, variable in enumerate(self._program.columns)}
+        self._two = np.array([place[id(self.model.value)], place[id(self.model.best)]])
+
+    def above(self, ratio: Fraction, seconds: float) -> Answer:
+        """Has an instance a larger ratio than this one? Neither a yes nor a proof of a no where ``seconds`` do not do."""
+        self._session.set_cost(np.array([ratio.denominator, -ratio.numerator], dtype=np.float64), self._two)
+        outcome = self._session.solve(time_limit=seconds, objective_step=1)
+        if outcome.bound is not None and outcome.bound <= 0:
+            return Answer(proved=True)
+        if outcome.x is None:
+            return Answer(proved=False)
+        self._program.load(outcome.x)
+        value, best = (round(total.value) for total in (self.model.value, self.model.best))
+        larger = Fraction(value, best)
+        return Answer(True, larger, value, rows(self.model, self.order)) if larger > ratio else Answer(proved=False)
+
+
+def run(evaluation: Evaluation, budget: Budget, progress: Advance | None) -> Found:
+    """The worst candidates of 2, 3, ... jobs; ``proved``: the number of jobs up to which there is no worse one."""
+    space, goal = _served(evaluation, budget), get_objective(evaluation.objective)
+    ranks = queue_ranks(evaluation.policy, space)
+    found, ratio, deadline = Found(), Fraction(1), time.monotonic() + budget.seconds
+    found.offer(1.0, Candidate(((1, 1, 0, 1),) * FEWEST))  # equal jobs: every order is the best
+    for jobs in range(FEWEST, space.jobs + 1):
+        program = RatioProgram(QueueOrder(jobs, ranks, goal.weighted, goal.completion_form is not None))
+        while (answer := program.above(ratio, max(0.0, deadline - time.monotonic()))).ratio is not None:
+            ratio = answer.ratio
+            found.offer(float(ratio), _agreed(evaluation, answer))
+            found.tries += 1
+            if progress is not None:
+                progress(found.tries, 0)
+        found.tries += 1
+        if not answer.proved:
+            break
+        found.proved = jobs
+    return found
+
+
+def _served(evaluation: Evaluation, budget: Budget) -> WholeJobs:
+    """The space, where the method is for it."""
+    space = evaluation.space
+    if type(space) is not WholeJobs or space.gpus != 1:
+        raise InputError("the method is for one machine", field="space", value=space.text, legal="whole-jobs on 1 GPU")
+    if evaluation.objective not in SUMS:
+        raise InputError("not with milp", field="objective", value=evaluation.objective, legal=" or ".join(SUMS))
+    if evaluation.against is not None:
+        raise InputError("not with milp", field="against", value=evaluation.against.text, legal="opt")
+    if budget.tries is not None:
+        raise InputError("not with milp", field="tries", value=budget.tries, legal="a budget in seconds")
+    return space
+
+
+def _agreed(evaluation: Evaluation, answer: Answer) -> Candidate:
+    """The candidate, which the engine runs to the value that the program says."""
+    candidate = Candidate(tuple((*job, 1) for job in answer.jobs))
+    value = evaluation.value(candidate)
+    if value != answer.value:
+        run = f"{evaluation.policy.text} costs {value:.12g} on {answer.jobs}"
+        raise SimulationError(f"{run}, by its order it would be {answer.value}")
+    return candidate
+
+
+add_method(
+    "milp",
+    "mixed-integer programs, for queue orders without preemption on one machine: the worst instance of a range, proved",
+    run,
+    {"gpus": 1},
+    0.0,
+)
