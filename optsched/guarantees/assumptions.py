@@ -37,6 +37,12 @@ def known_durations(instance: Instance) -> str | None:
     return "the time of some jobs depends on their placement" if np.isnan(instance.duration).any() else None
 
 
+def speed_by_type(instance: Instance) -> str | None:
+    """The time of a job on one GPU depends on the GPU's type only."""
+    more = instance.at_task_level or instance.elastic or bool(instance.jobs_at("profiles").size)
+    return "the speed of some jobs depends on more than the type of their GPU" if more else None
+
+
 def own_network(instance: Instance) -> str | None:
     """No job's time depends on who else sends over the network."""
     return "jobs contend for the network" if communicating(instance).any() else None

@@ -38,6 +38,10 @@ def _nothing_more(policy: Any, run: Run) -> list[str]:
     return []
 
 
+def _no_bound(policy: Any, run: Run) -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class TightFamily:
     """Instances on which a guarantee is reached: nobody can prove a smaller ratio.
@@ -67,6 +71,7 @@ class Guarantee:
     assumptions : ``(policy, placement, instance)`` -> what is broken, in words; empty: the theorem applies.
     ratio : ``(policy, run)`` -> the factor for this run, finite; a fraction where it is exact.
     audit : ``(policy, run)`` -> per-job inequalities of the proof that do not hold, each naming its job.
+    proves : ``(policy, run)`` -> a lower bound on the optimum that the run itself carries, exact; None: it carries none.
     schedule_class : the class of schedules whose optimum is meant: ``gang`` (the best schedule may preempt),
         ``gang-nonpreemptive``, or ``forking`` (the best schedule may also run a job in several copies at once).
     """
@@ -84,6 +89,7 @@ class Guarantee:
     ratio: Callable[[Any, Run], Fraction | float]
     tight: TightFamily
     audit: Callable[[Any, Run], list[str]] = _nothing_more
+    proves: Callable[[Any, Run], Fraction | None] = _no_bound
     schedule_class: str = "gang"
 
     def is_about(self, policy: Any) -> bool:

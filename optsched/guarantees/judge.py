@@ -69,7 +69,8 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgemen
     if not math.isfinite(ratio):
         raise ValueError(f"the guarantee {theorem.id!r} gives the ratio {ratio} for a run of {run.policy}")
     findings = list(theorem.audit(policy, run))
-    lower = proven.lower(theorem.objective, theorem.schedule_class)
+    known = proven.lower(theorem.objective, theorem.schedule_class), theorem.proves(policy, run)
+    lower = max((each for each in known if each is not None), default=None)
     value: Fraction | None = None
     holds: bool | None = None
     if run.unfinished:

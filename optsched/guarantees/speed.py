@@ -14,7 +14,7 @@ from typing import Any
 
 from optsched.bounds.certificate import rounded_down
 from optsched.errors import InputError, check_legal
-from optsched.guarantees.assumptions import broken, known_durations, no_restart_cost, parallel_machines_over_time
+from optsched.guarantees.assumptions import broken, no_restart_cost, parallel_machines_over_time
 from optsched.guarantees.guarantee import ROUNDING
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.proven import Proven, refereed
@@ -24,24 +24,37 @@ from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
 
 
 def faster(instance: Instance, speed: Fraction) -> Instance:
-    """The same jobs on machines ``speed`` times as fast: durations divided by it, to the nearest float. No optimum stated.
+    """The same jobs on machines ``speed`` times as fast: durations and iterations divided by it, to the nearest float.
 
-    Raises `InputError` for a speed that is not positive, or jobs without a duration.
+    No optimum is stated. Raises `InputError` for a speed that is not positive, and for jobs with tasks.
     """
     check_legal(speed > 0, "speed", speed, "a number > 0")
-    check_legal(known_durations(instance) is None, "duration", "unknown", "a duration of every job")
-    jobs = [dataclasses.replace(job, duration=float(Fraction(job.duration or 0) / speed)) for job in instance.jobs]
-    return Instance(jobs, instance.cluster, f"{instance.name}-{speed}", instance.objective)
+    instance.require_whole_jobs("a faster machine")
+
+    def less(amount: float | None) -> float | None:
+        return None if amount is None else float(Fraction(amount) / speed)
+
+    jobs = [
+        dataclasses.replace(job, duration=less(job.duration), iterations=less(job.iterations)) for job in instance.jobs
+    ]
+    return instance.replace(jobs=jobs, name=f"{instance.name}-{speed}")
+
+
+def _no_bound(instance: Instance, run: Run, speed: Fraction) -> None:
+    return None
 
 
 @dataclass(frozen=True)
 class SpeedTheorem:
     """On machines ``speed`` times as fast the value is at most ``ratio`` of the speed times the optimum at speed 1.
 
-    Everything else is as in `optsched.guarantees.guarantee.Guarantee`; ``speed``: of an instance, the least that will do.
+    Everything else is as in `optsched.guarantees.guarantee.Guarantee`; ``speed``: of an instance, the least that will do;
+    ``proves``: ``(instance, run, speed)`` -> a lower bound on the optimum of ``instance`` at speed 1 that the run on the
+    faster machines carries, by the proof at least its value / ``ratio``.
     """
 
     id: str
@@ -56,6 +69,7 @@ class SpeedTheorem:
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
     speed: Callable[[Instance], Fraction]
     ratio: Callable[[Fraction], Fraction]
+    proves: Callable[[Instance, Run, Fraction], Fraction | None] = _no_bound
 
     def judge(self, policy: str | Specification, instance: Instance, speed: Fraction | None = None) -> Judgement:
         """Hold it against a run of ``policy`` at ``speed`` (None: the least): holds, violated or open, as for a guarantee.
@@ -72,15 +86,20 @@ class SpeedTheorem:
         )
         if lacks:
             raise InputError(f"{self.id} does not apply", field="policy", value=chosen.text, legal="; ".join(lacks))
-        value = simulate(faster(instance, at), chosen).value(self.objective)
-        factor, proven = self.ratio(at), Proven(instance, [refereed(instance, chosen)])
-        lower, upper = (prove(self.objective, "gang") for prove in (proven.lower, proven.upper))
+        run, proven = simulate(faster(instance, at), chosen), Proven(instance, [refereed(instance, chosen)])
+        value, factor = run.value(self.objective), self.ratio(at)
+        certified, own = proven.lower(self.objective, "gang"), self.proves(instance, run, at)
+        upper = proven.upper(self.objective, "gang")
+        lower = max((each for each in (certified, own) if each is not None), default=None)
         least_optimum = Fraction(value) / (factor * (1 + Fraction(ROUNDING)))  # that the theorem allows
-        violated = upper is not None and least_optimum > upper
-        holds = False if violated else True if lower is not None and least_optimum <= lower else None
+        found = []
+        if upper is not None and least_optimum > upper:
+            found.append(f"{self.objective} is {value:.12g} at speed {at}")
+        if own is not None and least_optimum > own:
+            found.append(f"the run proves only {float(own):.12g}, not {float(least_optimum):.12g}")
+        holds = False if found else True if lower is not None and least_optimum <= lower else None
         bound = None if lower is None else rounded_down(lower)
-        found = (f"{self.objective} is {value:.12g} at speed {at}",) if violated else ()
-        return Judgement(self.id, self.objective, float(factor), value, bound, holds, chosen.text, found)
+        return Judgement(self.id, self.objective, float(factor), value, bound, holds, chosen.text, tuple(found))
 
 
 SPEED_THEOREMS: Registry[SpeedTheorem] = Registry("speed theorem", package="optsched.guarantees")

@@ -1,0 +1,161 @@
+"""Anand, Garg and Kumar 2012: immediate dispatch on unrelated machines, by a dual solution that every run leaves behind.
+
+**Theorem** R | r_j, pmtn: on machines s > 1 times as fast immediate dispatch has sum w_j (C_j - r_j) <= (s + 1) / (s - 1)
+OPT, even against migration: 1 + 2 / eps for s = 1 + eps. Proof: let W_i(t) be the weight of the jobs that are bound to
+machine i and not done at t, and Q_j what j adds when it is bound. Machines serve by density, weight / seconds left, and who
+runs only grows denser; so a job that comes later changes nothing in the order of the others, and ALG = sum_j Q_j =
+sum_i int W_i. In the program of `optsched.guarantees.flow_dual` with theta = 1 / (s + 1) take beta_i = W_i / (s + 1) and
+alpha_j = s Q_j / (s + 1), whose value is (s - 1) / (s + 1) ALG. It is feasible if for all i and t >= r_j
+
+    s Q_ij <= p_ij W_i(t) + w_j (s (t - r_j) + p_ij),   s Q_ij = w_j (V + p_ij) + p_ij U,
+
+Q_ij >= Q_j being what j would add on i, V the work that denser jobs have left there at r_j, U the weight of the others.
+Until t at most s (t - r_j) work of these is done. If that is less than V, what is left of V is denser than j, so that the
+weight of its jobs is w_j / p_ij times it or more. Otherwise what is beyond V was spent on less dense jobs: those that it has
+finished weigh at most w_j / p_ij times it. Both ways W_i(t) >= U + w_j (V - s (t - r_j)) / p_ij; jobs to come only add.
+
+The bound of a run is found without Q: the best alpha for beta_i = lambda W_i, theta and lambda tried around those of the
+proof. So it is no less than the theorem says, and one at speed 1, too, where the theorem promises nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optsched.check.referee import schedule_value
+from optsched.guarantees.assumptions import broken, no_restart_cost, one_gpu_jobs, own_network, speed_by_type
+from optsched.guarantees.flow_dual import FlowDual, StepFunction, best_dual
+from optsched.guarantees.guarantee import TightFamily, guarantee
+from optsched.guarantees.speed import speed_theorem
+from optsched.guarantees.unrelated_machines import UnrelatedMachines
+from optsched.problem.instance import Instance
+from optsched.simulation.placing import Placement
+from optsched.simulation.run import Run
+
+OBJECTIVE = "total_weighted_flow_time"
+LEAST_SPEED = Fraction(9, 8)  # any above 1 would do; the factor grows without limit towards 1
+STEPS = (0.25, 0.125, 0.0625, 0.03125)  # by which theta and lambda are changed
+
+
+def waiting_weight(run: Run) -> tuple[StepFunction, ...]:
+    """W_i(t) of every GPU: the weight of the jobs that were bound to it and are not done; counted from the first arrival."""
+    run = run.relative
+    slot = np.asarray(run.notes["dispatch_slot"]).astype(np.int64)
+    release, done, weight = run.instance.arrival, run.schedule.completion, run.instance.weight
+    return tuple(
+        _steps(release[mine], done[mine], weight[mine])
+        for mine in (np.flatnonzero(slot == i) for i in range(run.instance.cluster.gpus))
+    )
+
+
+def _steps(begin: np.ndarray, end: np.ndarray, height: np.ndarray) -> StepFunction:
+    time, place = np.unique(np.concatenate([begin, end]), return_inverse=True)
+    change = np.zeros(time.size)
+    np.add.at(change, place.reshape(-1), np.concatenate([height, -height]))
+    value = np.maximum(np.cumsum(change), 0.0)
+    value[-1:] = 0.0
+    return StepFunction(time, value)
+
+
+def dual_of(run: Run, speed: Fraction = Fraction(1), instance: Instance | None = None) -> FlowDual:
+    """The dual solution of a run of immediate dispatch on machines ``speed`` times as fast as those of ``instance``.
+
+    Its value is a lower bound on the optimum of ``instance`` (None: that of the run), at least (s - 1) / (s + 1) times the
+    value of the run. O(n^2) for each of some twenty choices of theta and lambda.
+    """
+    machines, waiting = UnrelatedMachines.of(instance or run.instance), waiting_weight(run)
+
+    def dual(theta: float, factor: float) -> FlowDual:
+        return best_dual(machines, [steps.times(factor) for steps in waiting], theta)
+
+    shown = float(1 / (speed + 1))
+    tried = {point: dual(*point) for point in ((shown, shown), (1.0, 0.0))}
+    point, best = max(tried.items(), key=lambda each: each[1].value)
+    for step in STEPS:
+        for theta, factor in _around(point, step):
+            if (theta, factor) not in tried:
+                tried[theta, factor] = found = dual(theta, factor)
+                if found.value > best.value:
+                    point, best = (theta, factor), found
+    return best
+
+
+def _around(point: tuple[float, float], step: float) -> Sequence[tuple[float, float]]:
+    theta, factor = point
+    near = [(theta - step, factor), (theta + step, factor), (theta, factor - step), (theta, factor + step)]
+    return [(min(max(t, 0.0), 1.0), max(f, 0.0)) for t, f in near]
+
+
+_last: list[tuple[Run, Fraction]] = []  # of the run that was judged last: its bound is asked for more than once
+
+
+def _proves(policy: Any, run: Run) -> Fraction | None:
+    if run.unfinished:
+        return None
+    if not _last or _last[0][0] is not run.relative:
+        _last[:] = [(run.relative, dual_of(run).value)]
+    return _last[0][1]
+
+
+def _ratio(policy: Any, run: Run) -> Fraction | float:
+    bound, run = _proves(policy, run), run.relative
+    if not run.instance.n:
+        return Fraction(1)
+    return schedule_value(run.instance, run.schedule, OBJECTIVE) / bound if bound else math.inf
+
+
+def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+    return broken(one_gpu_jobs(instance), no_restart_cost(policy), speed_by_type(instance), own_network(instance))
+
+
+def _proves_at_speed(instance: Instance, run: Run, speed: Fraction) -> Fraction:
+    return dual_of(run, speed, instance).value
+
+
+DUAL_FITTING = guarantee(
+    id="dual-fitting",
+    statement="R | r_j, pmtn | sum w_j F_j: immediate dispatch <= (ALG / D) OPT, D the value of its run's dual solution",
+    notation="R | r_j, pmtn, online-r_j | sum w_j (C_j - r_j)",
+    knowledge="clairvoyant",
+    source="the method of Anand, Garg and Kumar 2012; optsched for runs at speed 1",
+    status="proved",
+    proof=(
+        "Of any schedule, (1 - theta) times how late the work of j is done on average and theta times how long j runs are "
+        "together no more than its flow time. That is a linear program; alpha and beta >= 0 with alpha_j <= p_ij beta_i(t) "
+        "+ w_j ((1 - theta) (t - r_j) + theta p_ij) are a solution of its dual, of value D = sum alpha_j - sum int beta_i. "
+        "For beta_i the weight that waits at machine i, times a constant, the best alpha is a minimum over the events of "
+        "the run."
+    ),
+    objective=OBJECTIVE,
+    policies=("immediate-dispatch",),
+    assumptions=_assumptions,
+    ratio=_ratio,
+    proves=_proves,
+    tight=TightFamily("none: the factor is that of the run. No constant is possible without more speed", exact=False),
+)
+
+FASTER_DISPATCH = speed_theorem(
+    id="dual-fitting-faster",
+    statement="R | r_j, pmtn | sum w_j F_j: immediate dispatch on machines s = 1 + eps times as fast <= (1 + 2 / eps) OPT",
+    notation="R | r_j, pmtn, online-r_j | sum w_j (C_j - r_j)",
+    knowledge="clairvoyant",
+    source="Anand, Garg and Kumar 2012 (O(1 / eps)), from recollection; the constant is optsched's",
+    status="proved",
+    proof=(
+        "By dual fitting: beta_i(t) = W_i(t) / (s + 1), the weight that waits at machine i, alpha_j = s Q_j / (s + 1), what "
+        "j added when it was bound, theta = 1 / (s + 1). Both sums are ALG, so the value is (s - 1) / (s + 1) ALG. Feasible:"
+        " what j would add on i is w_j times what denser jobs have left and p_ij times the weight of the others; of both "
+        "machine i, until t, can take away no more than s w_j (t - r_j) / p_ij in weight."
+    ),
+    objective=OBJECTIVE,
+    policies=("immediate-dispatch",),
+    assumptions=_assumptions,
+    speed=lambda instance: LEAST_SPEED,
+    ratio=lambda speed: (speed + 1) / (speed - 1),
+    proves=_proves_at_speed,
+)

@@ -1,0 +1,121 @@
+"""Immediate dispatch on unrelated machines: every job goes at once to where it adds least, there the densest runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from optsched.policies import POLICIES
+from optsched.policies.slot_queues import Slot, sites
+from optsched.policies.ties import leading_of
+from optsched.problem.arrays import Floats
+from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View
+
+
+@POLICIES.register("immediate-dispatch")
+@dataclass
+class ImmediateDispatch:
+    """Immediate dispatch: on arrival a job is bound to the GPU on which it adds least to sum w_j (C_j - r_j); preemptive.
+
+    Every GPU serves its jobs by the largest density, weight / time left there. So a job of weight w that takes p adds
+    w (p + what denser ones have left) + p (the weight of the others). Ties by arrival, by node, by GPU. A gang is bound to
+    GPUs of one node if one is large enough, else of one type, and runs when no denser job holds any of them.
+    ``restart``: seconds of overhead at every resumption.
+
+    **Problem** R | r_j, pmtn, online-r_j | sum w_j (C_j - r_j); here also with gangs. **Knowledge** clairvoyant.
+
+    **Guarantee** one-GPU jobs, restart = 0, on GPUs 1 + eps times as fast: 1 + 2 / eps (`optsched.guarantees.dual_fitting`);
+    at any speed every run proves a ratio of its own by its dual solution. None for gangs. **Tight family** none known;
+    without more speed nothing constant is possible. **Complexity** O(n + G) an arrival, O(n) any other event, n jobs active.
+    **Reference** Chadha, Garg, Kumar and Muralidhara, STOC 2009; Anand, Garg and Kumar, SODA 2012, for dual fitting.
+    """
+
+    restart: float = 0.0
+
+    name: ClassVar[str] = "immediate-dispatch"
+    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    uses: ClassVar[tuple[str, ...]] = ("nodes",)
+
+    _queue: dict[Slot, list[int]] = field(init=False, repr=False)  # active jobs by density, densest first
+    _slots: dict[int, tuple[Slot, ...]] = field(init=False, repr=False)  # of every job that has come
+    _seconds: dict[int, float] = field(init=False, repr=False)  # a unit of work takes there
+    _left: dict[int, float] = field(
+        init=False, repr=False
+    )  # seconds left of active jobs, as of the last arrival or stop
+    _order: list[int] = field(init=False, repr=False)  # active jobs by density, which only arrivals can change
+
+    def begin(self, view: View) -> None:
+        """Nobody has been dispatched."""
+        self._queue = {(node, gpu): [] for node, free in enumerate(view.free.tolist()) for gpu in range(free)}
+        self._slots, self._seconds, self._left, self._order = {}, {}, {}, []
+
+    def notes(self) -> dict[str, Floats]:
+        """For audits: ``dispatch_slot``, the first GPU of every job, counted over all nodes."""
+        number = {slot: float(k) for k, slot in enumerate(self._queue)}
+        return {"dispatch_slot": np.array([number[self._slots[j][0]] for j in sorted(self._slots)])}
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        """Bind who has come; on every GPU the densest of its jobs runs."""
+        for job in view.finished:
+            del self._left[job]
+            self._order.remove(job)
+            for slot in self._slots[job]:
+                self._queue[slot].remove(job)
+        if view.arrived:
+            for job in view.running:
+                self._left[job] = view.remaining(job) * self._seconds[job]
+            for job in sorted(view.arrived, key=lambda j: (view.arrival(j), j)):
+                self._dispatch(view, job)
+            self._order = self._by_density(view, list(self._left))
+        yield from self._serve(view)
+
+    def _serve(self, view: View) -> Iterator[Decision]:
+        taken, chosen = set[Slot](), list[int]()
+        for job in self._order:
+            if taken.isdisjoint(self._slots[job]):
+                taken.update(self._slots[job])
+                chosen.append(job)
+        running = set(view.running)
+        for job in sorted(running.difference(chosen)):
+            self._left[job] = view.remaining(job) * self._seconds[job]
+            yield Stop(job)
+        for job in chosen:
+            if job not in running:
+                nodes, counts = np.unique([node for node, _ in self._slots[job]], return_counts=True)
+                yield Start(job, on=tuple(zip(nodes.tolist(), counts.tolist(), strict=True)))
+
+    def _dispatch(self, view: View, job: int) -> None:
+        """Bind it to the site on which it adds least, all its GPUs added up."""
+        choices = []
+        for site in sites(view, job, self._queue):
+            seconds = view.remaining(job) / view.speeds.rate(job, {node for node, _ in site})
+            added = {slot: leading_of(self._added(view, job, slot, seconds)) for slot in site}
+            slots = tuple(sorted(site, key=lambda slot: (added[slot], slot))[: view.gpus(job)])
+            choices.append((leading_of(sum(added[slot] for slot in slots)), slots))
+        _, self._slots[job] = min(choices)
+        self._seconds[job] = 1.0 / view.speeds.rate(job, {node for node, _ in self._slots[job]})
+        self._left[job] = view.remaining(job) * self._seconds[job]
+        for slot in self._slots[job]:
+            self._queue[slot] = self._by_density(view, [*self._queue[slot], job])
+
+    def _added(self, view: View, job: int, slot: Slot, seconds: float) -> float:
+        """What it adds to the weighted flow time of one GPU, if nobody comes after it."""
+        weight, density = view.weight(job), leading_of(view.weight(job) / (seconds * view.gpus(job)))
+        ahead, behind = 0.0, 0.0
+        for other in self._queue[slot]:
+            if self._density(view, other) >= density:
+                ahead += self._left[other]
+            else:
+                behind += view.weight(other)
+        return weight * (ahead + seconds) + seconds * behind
+
+    def _by_density(self, view: View, jobs: list[int]) -> list[int]:
+        return sorted(jobs, key=lambda job: (-self._density(view, job), view.arrival(job), job))
+
+    def _density(self, view: View, job: int) -> float:
+        """Weight / GPU-seconds left, rounded: of equals rounding must not choose."""
+        left = self._left[job] * view.gpus(job)
+        return leading_of(view.weight(job) / left) if left > 0 else float("inf")

@@ -1,0 +1,73 @@
+"""For policies that bind every job to its GPUs when it arrives: where it may go, who is first there, and until when."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from optsched.problem.cluster import Places
+from optsched.simulation.policy import View
+
+Slot = tuple[int, int]  # (node, one of its GPUs): which one in truth is the engine's choice
+
+
+def sites(view: View, job: int, slots: Iterable[Slot]) -> list[list[Slot]]:
+    """Choices for a gang, each large enough: GPUs of one node; if no node is, of one type; or of all."""
+    suits, gang, kind = view.eligible(job), view.gpus(job), view.speeds.node_type
+    legal = [slot for slot in slots if suits[slot[0]]]
+
+    def runs(part: list[Slot]) -> bool:
+        return view.speeds.rate(job, {node for node, _ in part}) > 0
+
+    keys: tuple[Callable[[Slot], int], ...] = (lambda s: s[0], lambda s: int(kind[s[0]]), lambda s: 0)
+    for key in keys:
+        parts: dict[int, list[Slot]] = {}
+        for slot in legal:
+            parts.setdefault(key(slot), []).append(slot)
+        large = [part for part in parts.values() if len(part) >= gang and runs(part)]
+        if large:
+            return large
+    return []
+
+
+class SlotQueues:
+    """First come, first served on every GPU; a gang starts when it is the first in all of its queues.
+
+    ``ready``: when the work bound so far is done. O(g_j) a job.
+    """
+
+    def __init__(self, view: View) -> None:
+        slots = [(node, gpu) for node, free in enumerate(view.free.tolist()) for gpu in range(free)]
+        self.ready: dict[Slot, float] = dict.fromkeys(slots, 0.0)
+        self._queue: dict[Slot, deque[int]] = {slot: deque() for slot in slots}
+        self._slots: dict[int, tuple[Slot, ...]] = {}  # of every job that is not finished
+        self._first: dict[int, int] = {}  # in how many of its queues a job is the first
+
+    def bind(self, job: int, slots: Iterable[Slot], end: float) -> bool:
+        """Bind ``job`` to ``slots``, which are busy until ``end`` then; is it the first in all of them?"""
+        self._slots[job], self._first[job] = tuple(slots), 0
+        for slot in self._slots[job]:
+            self.ready[slot] = end
+            self._queue[slot].append(job)
+            self._first[job] += self._queue[slot][0] == job
+        return self._first[job] == len(self._slots[job])
+
+    def leave(self, job: int) -> list[int]:
+        """A finished job leaves its queues; whose turn that makes it."""
+        turn = []
+        for slot in self._slots.pop(job):
+            queue = self._queue[slot]
+            queue.popleft()
+            if queue:
+                self._first[queue[0]] += 1
+                if self._first[queue[0]] == len(self._slots[queue[0]]):
+                    turn.append(queue[0])
+        del self._first[job]
+        return turn
+
+    def places(self, job: int) -> Places:
+        """(node, GPUs there) of a job that is not finished."""
+        nodes, counts = np.unique([node for node, _ in self._slots[job]], return_counts=True)
+        return tuple(zip(nodes.tolist(), counts.tolist(), strict=True))

@@ -1,0 +1,23 @@
+"""Unrelated machines: one GPU each, on which every job has a rate of its own."""
+
+from __future__ import annotations
+
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
+
+WORK = 12  # units, of which the seconds are divisors
+Row = tuple[int, int, tuple[int, ...]]  # arrival, weight, seconds by machine; 0: not for it
+
+
+def unrelated(rows: list[Row], objective: str) -> Instance:
+    """The instance of these jobs, at least one."""
+    machines = len(rows[0][2])
+    rates = {
+        (f"{j}", f"m{i}", 1): Throughput(WORK / p if p else 0.0)
+        for j, (_, _, seconds) in enumerate(rows)
+        for i, p in enumerate(seconds)
+    }
+    jobs = [Job(f"{j}", arrival=r, iterations=WORK, profile=f"{j}", weight=w) for j, (r, w, _) in enumerate(rows)]
+    cluster = Cluster(tuple(NodeGroup(1, gpu=f"m{i}") for i in range(machines)))
+    return Instance(jobs, cluster, objective=objective, throughputs=Throughputs(rates))
