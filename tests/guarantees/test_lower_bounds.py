@@ -14,6 +14,7 @@ from optsched.policies.specification import specify, whole_job_policies
 ONE_MACHINE = [
     name for name in whole_job_policies() if name not in ("gavel", "hadar", "hadar-commit", "hadar-e", "yarn-cs")
 ]
+PREEMPTIVE = ("srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias", "immediate-dispatch")
 SIZE = {"online-completion": 12, "online-flow": 12, "unknown-lengths": 5}
 
 
@@ -40,7 +41,7 @@ def test_no_policy_of_its_kind_is_better(name: str) -> None:
         except InputError:
             chosen = specify(policy).policy
             knows = chosen.knowledge != bound.knowledge and bound.knowledge == "non-clairvoyant"
-            assert knows or policy in ("srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias")
+            assert knows or policy in PREEMPTIVE
     assert {"fifo"} <= set(found)
     assert min(found.values()) >= bound.ratio(SIZE[name]), found
 
