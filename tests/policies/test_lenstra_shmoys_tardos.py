@@ -1,0 +1,114 @@
+"""LST rounding: against every assignment, and the prices of every run against the optimum they prove."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optsched as osd
+from optsched.check.referee import check_schedule, schedule_value
+from optsched.errors import InputError
+from optsched.guarantees.judge import judge
+from optsched.guarantees.lenstra_shmoys_tardos import LENSTRA_SHMOYS_TARDOS, least_makespan
+from optsched.guarantees.proven import Proven
+from optsched.guarantees.unrelated_machines import UnrelatedMachines
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import specify
+from optsched.problem.instance import Instance, Job
+from optsched.solvers.assignment_rounding import rounded_assignment
+from policies.unrelated import unrelated
+
+MAKESPAN = "makespan"
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[tuple[int, ...]]:
+    m = draw(st.integers(1, 3))
+    seconds = st.tuples(*[st.sampled_from([0, 1, 2, 3, 4, 6, 12])] * m).filter(any)
+    return draw(st.lists(seconds, min_size=1, max_size=6))
+
+
+def at_once(table: list[tuple[int, ...]]) -> Instance:
+    return unrelated([(0, 1, seconds) for seconds in table], MAKESPAN)
+
+
+def shortest(table: list[tuple[int, ...]], busy: tuple[int, ...] = ()) -> int:
+    """By trying every assignment."""
+    begin, found = busy or (0,) * len(table[0]), []
+    for choice in product(*[[i for i, p in enumerate(seconds) if p] for seconds in table]):
+        load = list(begin)
+        for seconds, i in zip(table, choice, strict=True):
+            load[i] += seconds[i]
+        found.append(max(load))
+    return min(found)
+
+
+@settings(max_examples=25)
+@given(tables())
+def test_it_is_within_twice_what_its_prices_prove_and_these_are_no_more_than_the_optimum(
+    table: list[tuple[int, ...]],
+) -> None:
+    instance, spec = at_once(table), specify("lenstra-shmoys-tardos")
+    run = simulate(instance, spec)
+    assert check_schedule(instance, run.schedule) == []
+    assert LENSTRA_SHMOYS_TARDOS.applies(spec.policy, spec.placement, instance)
+    value, bound = schedule_value(instance, run.schedule, MAKESPAN), LENSTRA_SHMOYS_TARDOS.proves(spec.policy, run)
+    assert bound is not None
+    assert bound <= shortest(table) <= value * (1 + Fraction(1, 10**9))
+    assert value <= 2 * bound * (1 + Fraction(1, 10**9))
+    assert LENSTRA_SHMOYS_TARDOS.audit(spec.policy, run) == []
+    assert judge(LENSTRA_SHMOYS_TARDOS, spec.policy, run, Proven(instance, [run])).holds is True
+
+
+@settings(max_examples=20)
+@given(tables(), st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)))
+def test_machines_that_are_busy_at_first(table: list[tuple[int, ...]], late: tuple[int, int, int]) -> None:
+    busy = late[: len(table[0])]
+    seconds = np.array([[float(p or np.inf) for p in row] for row in table]).T
+    found = rounded_assignment(seconds, np.array(busy, dtype=float))
+    load = np.array(busy, dtype=float)
+    np.add.at(load, found.machine, seconds[found.machine, np.arange(len(table))])
+    assert load.max() <= max(max(busy), 2 * shortest(table, busy)) + 1e-9
+
+
+@settings(max_examples=20)
+@given(tables(), st.lists(st.fractions(0, 5), min_size=3, max_size=3), st.integers(0, 12))
+def test_any_prices_and_any_limit_prove_something_true(
+    table: list[tuple[int, ...]], prices: list[Fraction], limit: int
+) -> None:
+    machines = UnrelatedMachines.of(at_once(table))
+    assert least_makespan(machines, prices[: len(table[0])], Fraction(limit)) <= shortest(table)
+
+
+def test_parts_of_jobs_are_matched_with_machines() -> None:
+    # three equal jobs on two machines: the vertex halves one of them
+    table = [(4, 4)] * 3
+    run = simulate(at_once(table), "lenstra-shmoys-tardos")
+    assert run.value(MAKESPAN) == 8 == shortest(table)
+    assert LENSTRA_SHMOYS_TARDOS.proves(specify("lenstra-shmoys-tardos").policy, run) == pytest.approx(6)
+
+
+def test_a_run_that_lies_about_its_machines_is_found_out() -> None:
+    run, policy = simulate(at_once([(1, 1)] * 6), "lenstra-shmoys-tardos"), specify("lenstra-shmoys-tardos").policy
+    slow = simulate(Instance([Job(f"{j}", duration=1) for j in range(6)], "1x1", objective=MAKESPAN), "fifo")
+    forged = dataclasses.replace(slow, notes=run.notes)
+    assert LENSTRA_SHMOYS_TARDOS.audit(policy, run) == []
+    widened = dataclasses.replace(forged, notes={**run.notes, "assignment_prices": np.array([0.0])})
+    assert LENSTRA_SHMOYS_TARDOS.audit(policy, widened)
+
+
+def test_a_job_that_no_machine_may_run_is_refused() -> None:
+    with pytest.raises(InputError, match="job 1"):
+        rounded_assignment(np.array([[1.0, np.inf], [2.0, np.inf]]), np.zeros(2))
+
+
+def test_it_is_a_policy_like_any_other() -> None:
+    for name in ("rigid-12-1", "all-four"):
+        run = osd.simulate(name, "lenstra-shmoys-tardos")
+        assert check_schedule(run.instance, run.schedule) == []
