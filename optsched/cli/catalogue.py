@@ -62,7 +62,8 @@ def _models() -> list[tuple[str, str]]:
         for name, f in FORMULATIONS.items()
     }
     others = {
-        name: f"{method.statement or _own_line(method)}; exact, class {method.schedule_class}"
+        name: f"{method.statement or _own_line(method)}; {'exact' if method.exact else 'schedule'}, class "
+        f"{method.schedule_class}"
         for name, method in METHODS.items()
         if name not in rows
     }

@@ -38,5 +38,7 @@ ALPHA_POINTS = guarantee(
     policies=("alpha-points",),
     assumptions=_assumptions,
     ratio=_ratio,
-    tight=TightFamily("not known to be tight; with alpha drawn at random 1.6853 in expectation", exact=False),
+    tight=TightFamily(
+        "not known to be tight; drawn at random (random-alpha-points) 1.6853 in expectation", exact=False
+    ),
 )

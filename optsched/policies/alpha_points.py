@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.alpha_schedule import AlphaSchedule
-from optsched.simulation.instant import last_of_instant
-from optsched.simulation.policy import Decision, Knowledge, Start, View, Wake
+from optsched.policies.alpha_schedule import AlphaQueue
+from optsched.simulation.policy import Decision, Knowledge, View
 
 
 @POLICIES.register("alpha-points")
@@ -37,24 +35,18 @@ class AlphaPoints:
     name: ClassVar[str] = "alpha-points"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
 
-    _machine: AlphaSchedule = field(init=False, repr=False)
-    _queue: deque[int] = field(init=False, repr=False)
+    _queue: AlphaQueue = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_legal(0 < self.alpha <= 1, "alpha-points: alpha", self.alpha, "a number in (0, 1]")
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._machine, self._queue = AlphaSchedule(self.alpha), deque()
+        self._queue = AlphaQueue()
 
     def decide(self, view: View) -> Iterator[Decision]:
-        """Serve preemptive WSPT until now, and start what its alpha points allow."""
-        self._queue.extend(self._machine.advance(last_of_instant(view.now)))
-        for job in view.arrived:
-            work = view.duration(job) * view.gpus(job) / view.cluster_gpus
-            self._machine.release(job, view.now, work, view.weight(job))
-        while self._queue and view.fits(self._queue[0]):
-            yield Start(self._queue.popleft())
-        point = self._machine.next_event()
-        if view.now < point < math.inf:
-            yield Wake(point)
+        """Start whose alpha points have come."""
+        yield from self._queue.decide(view, self._alpha_of)
+
+    def _alpha_of(self, job: int) -> float:
+        return self.alpha

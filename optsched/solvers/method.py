@@ -40,7 +40,7 @@ class Method:
     """One way to solve. ``applies(state)`` is None, or one sentence why not; ``run(state)`` brings the bounds together.
 
     ``schedule_class``: over which schedules it minimises; a state has the class of the method that was asked for.
-    ``statement``: one line for people; "": the first line of its module.
+    ``statement``: one line for people; "": the first line of its module. ``exact``: can it prove the optimum?
     """
 
     name: str
@@ -48,6 +48,7 @@ class Method:
     run: Callable[[SolveState], MethodReport]
     schedule_class: str = EXCLUSIVE
     statement: str = ""
+    exact: bool = True
 
 
 METHODS: Registry[Method] = Registry("model", package="optsched.solvers.methods")
