@@ -28,7 +28,7 @@ from optsched.check import verify_certificate as alone
 from optsched.problem.instance import Cluster, Instance, Job
 
 FILE = Path(alone.__file__)
-KINDS = sorted({kind for kinds in alone.KINDS.values() for kind in kinds} - {"lp-dual"})
+KINDS = sorted({kind for kinds in alone.KINDS["gang"].values() for kind in kinds} - {"lp-dual"})
 CLASSES = ("gang", "gang-nonpreemptive")
 
 
@@ -270,7 +270,8 @@ def check_touched(seed: int, count: int) -> int:
             verdict, seen = code(doc, instance), seen + 1
             refused += verdict != 0
             if verdict == 0:  # what proves nothing was touched, or other data prove the same: optsched says so, too
-                assert doc["value"] == certificate.to_json()["value"]
+                less = doc["kind"] == "lp-dual" and Fraction(doc["value"]) < certificate.value  # which is true, too
+                assert doc["value"] == certificate.to_json()["value"] or less
                 moved = doc.get("epoch", 0) != certificate.to_json().get(
                     "epoch", 0
                 )  # any moment before the first arrival

@@ -1,0 +1,233 @@
+"""Random instances of every class that verifiers without optsched know, all their certificates, and their best schedules.
+
+Optima are looked for by exhaustion, at most five jobs a time: with gangs on whichever GPUs (`best_placed`), and by the
+searches of other tests where GPUs are shared or jobs have tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import placed_brute_force
+from bounds.cases import OBJECTIVES
+from bounds.shared_cases import best_at_events, rich
+from bounds.task_cases import task_instance
+from bounds.task_optimum import TaskOptimum
+from bounds.typed_cases import Speed, typed_instance
+
+from optsched.bounds import BOUNDS, Certificate
+from optsched.bounds.certificate import classes_of
+from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
+from optsched.check.verify_on_clusters import KINDS
+from optsched.errors import RowErrors
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention
+from optsched.problem.instance import Instance, Job
+from optsched.problem.objectives import get_objective
+from optsched.problem.profile import Profile, Stage
+
+ROUNDING = 1 + Fraction(1, 10**9)  # seconds are float64 products of work and pace; searches in floats add them up
+Way = tuple[tuple[int, ...], Fraction]  # GPUs of every node, seconds
+
+
+# --- instances ------------------------------------------------------------------------------------------------------------
+
+
+def typed(rng: np.random.Generator) -> Instance:
+    """Rates by GPU type, some of them 0; durations."""
+    return typed_instance(rng, most=int(rng.choice([2, 3, 3, 4])), widest=3)
+
+
+def staged(rng: np.random.Generator) -> Instance:
+    """Graphs of stages on nodes of different bandwidths, durations, memory and types."""
+    while True:
+        try:
+            return _staged(rng)
+        except RowErrors:  # a gang that finds no room
+            continue
+
+
+def _staged(rng: np.random.Generator) -> Instance:
+    groups = []
+    for gpu in rng.permutation(["V100", "K80", "v100"])[: rng.integers(1, 4)]:
+        size, share = int(rng.integers(1, 4)), float(rng.choice([0.5, 1.0, 3.0, 10.0]))
+        inside, memory = share * float(rng.choice([1.0, 1.5, 20.0])), [None, 8.0, 4.5][rng.integers(3)]
+        groups.append(NodeGroup(size, 1, str(gpu), memory, share * size, inside))
+    total, profiles = sum(group.gpus for group in groups), {}
+    for name in ("one", "two", "three"):
+        count = int(rng.integers(1, 4))
+        stages = tuple(
+            Stage(int(rng.integers(1, 3)), *_seconds(rng, 2), *_bytes(rng, 2), name=str(rng.choice(["", "s"])))
+            for _ in range(count)
+        )
+        order = rng.permutation(count).tolist()
+        pairs = [(order[s], order[u]) for s in range(count) for u in range(s + 1, count) if rng.random() < 0.6]
+        edges = [(s, u) if rng.random() < 0.5 else (s, u, *_bytes(rng, 1)) for s, u in pairs]
+        few = [None, 1, 2, 5][rng.integers(4)]
+        profiles[name] = Profile.of_stages(stages, None if rng.random() < 0.4 else edges, few)
+    jobs = []
+    for j in range(int(rng.integers(1, 4))):
+        name = str(rng.choice([name for name in profiles if profiles[name].gpus <= total] or ["none"]))
+        work = {"duration": float(rng.integers(1, 9)), "gpus": int(rng.integers(1, total + 1))}
+        if name != "none" and rng.random() < 0.8:
+            work = {"iterations": float(rng.integers(1, 6)), "gpus": profiles[name].gpus}
+        jobs.append(Job(f"j{j}", profile=None if "duration" in work else name, **_dates(rng), **work))
+    contention = Contention(1.0, 0.5) if rng.random() < 0.3 else None
+    return Instance(jobs, Cluster(tuple(groups)), profiles=profiles, contention=contention)
+
+
+def _seconds(rng: np.random.Generator, count: int) -> list[float]:
+    return [float(x) for x in rng.choice([0.1, 0.5, 1.0, 3.0], count)]
+
+
+def _bytes(rng: np.random.Generator, count: int) -> list[float]:
+    return [float(x) for x in rng.choice([0.0, 1.0, 7.0, 30.0], count)]
+
+
+def _dates(rng: np.random.Generator) -> dict[str, float | None]:
+    return {
+        "arrival": float(rng.choice([0, 0, 0.5, 3])),
+        "weight": float(rng.integers(0, 4)),
+        "due": [None, float(rng.integers(1, 15))][rng.integers(2)],
+        "gpu_memory": [None, 2.0, 6.0][rng.integers(3)],
+    }
+
+
+def shared(rng: np.random.Generator) -> Instance:
+    """Kinds of jobs that slow each other down, or never meet; memory; durations or rates by GPU type."""
+    while True:
+        instance = rich(rng, most=3)
+        if not instance.scalings:
+            return instance
+
+
+def with_tasks(rng: np.random.Generator) -> Instance:
+    """Few GPUs, fewer the more jobs there are, so that all schedules can be gone through; also measured contention."""
+    while True:
+        instance = task_instance(rng, most=3, iterations=2, measured=bool(rng.random() < 0.2))
+        if instance.cluster.gpus + instance.n <= 4:
+            return instance
+
+
+FAMILIES = {"typed": typed, "staged": staged, "shared": shared, "tasks": with_tasks}
+
+
+def drawn(family: str, rng: np.random.Generator) -> Instance:
+    """An instance of a family, on a log's clock or from 0 on."""
+    instance, clock = FAMILIES[family](rng), float(rng.choice([0.0, 0.0, 1.7e9]))
+    if not clock:
+        return instance
+    later = [
+        replace(job, arrival=job.arrival + clock, due=None if job.due is None else job.due + clock)
+        for job in instance.jobs
+    ]
+    return instance.replace(jobs=later)
+
+
+# --- certificates ---------------------------------------------------------------------------------------------------------
+
+
+def random_prices(rng: np.random.Generator, instance: Instance) -> Prices:
+    """Prices of cells of time that nobody optimised."""
+    rows = []
+    for own in (False, True)[: int(rng.integers(1, 3))]:
+        width = rng.integers(0, 3, instance.n) if own else instance.gpus
+        rows.append(PriceRow(width, rng.integers(0, 9, int(rng.integers(1, 12)))))
+    origin = Fraction(float(instance.arrival.min())) - Fraction(int(rng.integers(0, 2)), 3)
+    return Prices("any", origin, Fraction(int(rng.integers(1, 5)), 4), int(rng.integers(1, 5)), tuple(rows))
+
+
+def certificates(
+    rng: np.random.Generator, instance: Instance, objectives: tuple[str, ...] = tuple(OBJECTIVES)
+) -> Iterator[Certificate]:
+    """Every bound of an instance that is known without optsched, of all its classes; times count from its epoch."""
+    local = instance.relative
+    for schedule_class, objective in product(classes_of(instance), objectives):
+        for kind in KINDS.get(schedule_class, {}).get(objective, ()):
+            if kind == "lp-dual":
+                if local.due[np.isfinite(local.due)].min(initial=0.0) >= 0:
+                    yield price_certificate(local, objective, schedule_class, random_prices(rng, local))
+                continue
+            certificate = BOUNDS.get(kind).build(local, objective, schedule_class)
+            if certificate is not None:
+                yield certificate
+
+
+# --- the best schedules ---------------------------------------------------------------------------------------------------
+
+
+class Optima:
+    """The best schedules of one instance, each looked for once; times count from its epoch."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self._known = instance.relative, dict[tuple[str, str], Fraction]()
+
+    def least(self, objective: str, schedule_class: str) -> Fraction:
+        """The value of the best schedule found of the class: never below its optimum."""
+        searched = schedule_class if schedule_class.endswith("-sharing") else "gang"
+        key = objective, searched
+        if key not in self._known:
+            if searched == "task-sharing":
+                self._known[key] = TaskOptimum(self.instance, objective).value
+            elif searched == "gpu-sharing":
+                self._known[key] = Fraction(best_at_events(self.instance, objective))
+            else:
+                self._known[key] = best_placed(self.instance, objective)
+        return self._known[key]
+
+
+def ways(instance: Instance, j: int) -> list[Way]:
+    """Every (GPUs a node, seconds) in which job j can run."""
+    if instance.profiles:
+        return placed_brute_force.ways(instance, j)
+    room, suits, gang = instance.cluster.node_gpus.tolist(), instance.eligible(j), int(instance.gpus[j])
+    speed, found = Speed(instance), list[Way]()
+    for counts in product(*(range(min(gang, size) + 1 if ok else 1) for size, ok in zip(room, suits, strict=True))):
+        nodes = tuple(v for v, count in enumerate(counts) for _ in range(count))
+        pace = speed.pace(j, nodes) if sum(counts) == gang else None
+        if pace is not None:
+            found.append((counts, pace * Fraction(float(instance.work[j]))))
+    return found
+
+
+def best_placed(instance: Instance, objective: str) -> Fraction:
+    """The best schedule without preemption: all orders, all ways to run, each as early as it fits; cut at the best."""
+    goal, room = get_objective(objective), instance.cluster.node_gpus.tolist()
+    release = [Fraction(r) for r in instance.arrival.tolist()]
+    own = [sorted(ways(instance, j), key=lambda way: way[1]) for j in range(instance.n)]
+
+    def cost(j: int, end: Fraction) -> Fraction:
+        weight, due = Fraction(float(instance.weight[j])), float(instance.due[j])
+        return Fraction(goal.term(end, release[j], weight, due if due == float("inf") else Fraction(due)))
+
+    def both(a: Fraction, b: Fraction) -> Fraction:
+        return max(a, b) if goal.maximum else a + b
+
+    def earliest(j: int, way: Way, placed: list[tuple[Fraction, Fraction, tuple[int, ...]]]) -> Fraction:
+        for start in sorted({release[j], *(end for _, end, _ in placed if end > release[j])}):
+            moments = [start, *(s for s, _, _ in placed if start < s < start + way[1])]
+            beside = [[held for s, e, held in placed if s <= moment < e] for moment in moments]
+            if all(way[0][v] + sum(held[v] for held in some) <= room[v] for some in beside for v in range(len(room))):
+                return start
+        raise AssertionError("after the last end every job fits")
+
+    least, best = [cost(j, release[j] + own[j][0][1]) for j in range(instance.n)], list[Fraction]()
+
+    def search(left: frozenset[int], placed: list[tuple[Fraction, Fraction, tuple[int, ...]]], paid: Fraction) -> None:
+        if not left:
+            best[:] = [min([*best, paid])]
+        for j, way in ((k, way) for k in sorted(left) for way in own[k]):
+            start = earliest(j, way, placed)
+            end, total = start + way[1], both(paid, cost(j, start + way[1]))
+            rest = total
+            for k in left - {j}:
+                rest = both(rest, least[k])
+            if not best or rest < best[0]:
+                search(left - {j}, [*placed, (start, end, way[0])], total)
+
+    search(frozenset(range(instance.n)), [], Fraction(0))
+    return best[0]

@@ -1,0 +1,232 @@
+"""The verifiers that need nothing of optsched, for speeds by type and placement, copies, shared GPUs and tasks."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bounds.cases import OBJECTIVES
+from bounds.tampering import Document
+
+from check.certified_cases import FAMILIES, ROUNDING, Optima, certificates, drawn
+from check.test_verify_certificate import put, touched
+from optsched.bounds import BOUNDS, Certificate
+from optsched.check import verify_on_clusters as alone
+from optsched.errors import OptschedError
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.profile import Profile, Stage
+
+FOLDER = Path(alone.__file__).parent
+FILES = ("verify_certificate.py", "verify_on_clusters.py", "verify_stage_graphs.py", "verify_tasks.py")
+
+
+def code(doc: Document, instance: Document) -> int:
+    """The exit code for a certificate's document."""
+    if doc["format"] != "optsched-certificate/1":
+        return 2
+    try:
+        alone.verify(doc, instance)
+    except SystemExit as end:
+        return int(str(end.code))
+    return 0
+
+
+def holds_for_optsched(doc: Document, instance: Instance) -> bool:
+    try:
+        Certificate.of_document(doc, "c.json").verify(instance)
+    except OptschedError:
+        return False
+    return True
+
+
+def written(document: Document) -> Document:
+    return dict(json.loads(json.dumps(document)))
+
+
+# --- four files that stand alone ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_they_import_the_standard_library_and_each_other(name: str) -> None:
+    for node in ast.walk(ast.parse((FOLDER / name).read_text())):
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        for each in names:
+            known = each.removeprefix("optsched.check.").split(".")[0]
+            assert known in sys.stdlib_module_names or f"{known}.py" in FILES or each == "optsched.check"
+
+
+def test_they_run_where_there_is_no_optsched(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    instance = drawn("staged", rng)
+    certificate = next(certificates(rng, instance, ("total_weighted_flow_time",))).on_clock(instance)
+    for name in FILES:
+        shutil.copy(FOLDER / name, tmp_path)
+    instance.save(tmp_path / "i.json")
+    certificate.save(tmp_path / "c.json")
+    (tmp_path / "d.json").write_text(json.dumps({**certificate.to_json(), "value": "100000000/1"}))
+    for file, wanted in (("c.json", 0), ("d.json", 1), ("none.json", 2)):
+        command = [sys.executable, "-S", "-E", "verify_on_clusters.py", file, "i.json"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, (done.stdout + done.stderr).count("\n")) == (wanted, 1), done.stderr
+
+
+# --- what holds, and what somebody touched --------------------------------------------------------------------------------
+
+
+def check_bounds(family: str, seed: int, count: int) -> Counter[str]:
+    """``count`` bounds or some more of a family, and as many files touched somewhere; how many of every class there were.
+
+    Both verifiers accept each bound, and it is not above the best schedule. A larger claim is refused; what is done to
+    the file they judge alike.
+    """
+    rng, seen = np.random.default_rng(seed), Counter[str]()
+    while seen.total() < count:
+        instance = drawn(family, rng)
+        known, optima = written(instance.to_json()), Optima(instance)
+        two = tuple(str(name) for name in rng.choice(OBJECTIVES, 2, replace=False))
+        for local in certificates(rng, instance, two):
+            certificate = local.on_clock(instance)
+            doc = written(certificate.to_json())
+            seen[local.schedule_class] += 1
+            assert code(doc, known) == 0, (doc, known)
+            certificate.verify(instance)
+            best = optima.least(local.objective, local.schedule_class)
+            assert local.value <= (best * ROUNDING if best > 0 else best), (doc, known)
+            assert code({**doc, "value": str(certificate.value + Fraction(1, 10**30))}, known) == 1
+            check_touched(doc, instance, known, rng)
+    return seen
+
+
+def check_touched(doc: Document, instance: Instance, known: Document, rng: np.random.Generator) -> None:
+    """Both verifiers say the same of a file that is touched; but any moment before the first arrival may be the epoch."""
+    other = written({**doc, "data": touched(doc["data"], rng)} if rng.random() < 0.7 else touched(doc, rng))
+    if other.get("epoch", 0) == doc.get("epoch", 0):
+        assert (code(other, known) == 0) == holds_for_optsched(other, instance), (other, known)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bounds_of_small_instances_are_accepted_and_below_the_optimum(family: str) -> None:
+    seen = check_bounds(family, seed=1, count=24)
+    assert seen.keys() >= {"typed": {"forking"}, "shared": {"gpu-sharing"}, "tasks": {"task-sharing"}}.get(
+        family, set()
+    )
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("seed", range(2, 6))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ten_thousand_bounds(family: str, seed: int) -> None:
+    assert check_bounds(family, seed, 625).total() >= 625
+
+
+# --- other instances ------------------------------------------------------------------------------------------------------
+
+
+def halved(instance: Instance) -> Instance:
+    """The same jobs with half as much to do."""
+    if instance.tasks:
+        halves = [(name, each, each.forward / 2, each.backward / 2) for name, each in instance.tasks.items()]
+        return instance.replace(tasks={name: replace(x, forward=f, backward=b) for name, x, f, b in halves})
+    jobs = []
+    for job in instance.jobs:
+        name = "iterations" if job.duration is None else "duration"
+        jobs.append(replace(job, **{name: getattr(job, name) / 2}))
+    return instance.replace(jobs=jobs)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_another_instance_and_an_easier_one_under_a_forged_digest(family: str) -> None:
+    rng, refused = np.random.default_rng(3), 0
+    for _ in range(2):
+        instance = drawn(family, rng)
+        easier, rng_of_both = halved(instance), np.random.default_rng(4)
+        optima, known = Optima(easier), written(easier.to_json())
+        for local in certificates(rng_of_both, instance, ("total_weighted_flow_time", "makespan")):
+            doc = written(local.on_clock(instance).to_json())
+            assert code(doc, known) == 1
+            forged = {**doc, "instance": easier.digest}
+            verdict = code(forged, known)
+            refused += verdict
+            assert (verdict == 0) == holds_for_optsched(forged, easier)
+            best = optima.least(local.objective, local.schedule_class)
+            assert verdict != 0 or local.value <= best * ROUNDING
+    assert refused >= 10
+
+
+def test_partners_that_slow_each_other_down_less_refute_charges() -> None:
+    physics = Interference(2.0, ("a", "b"), ((1.25, 1.3), (1.75, 2.0)))
+    jobs = [Job(f"j{k}", k / 4, 1 + k % 2, 1.0 + k % 5, model="ab"[k % 2], gpu_memory=5.0) for k in range(6)]
+    instance = Instance(
+        jobs, Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 8.0))), interference=physics
+    )
+    certificate = BOUNDS.get("shared-srpt").build(instance, "total_flow_time", "gpu-sharing")
+    assert certificate is not None
+    assert code(written(certificate.to_json()), instance.to_json()) == 0
+    faster = instance.replace(interference=Interference(2.0, ("a", "b"), ((1.25, 1.0), (1.0, 2.0))))
+    roomier = instance.replace(cluster=Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 12.0))))
+    for other in (faster, roomier):
+        full = {name: [alone.UNIT] * len(row) for name, row in certificate.data["charges"].items()}
+        doc = {**certificate.to_json(), "instance": other.digest, "data": {**certificate.data, "charges": full}}
+        assert code(written(doc), other.to_json()) == 1
+
+
+def staged() -> tuple[Document, Document]:
+    """A certificate and its instance: two stages on three nodes."""
+    profile = Profile.of_stages([Stage(2, 0.5, 1.0, 7.0, 3.0), Stage(1, 1.0, 0.25)])
+    jobs = [Job(f"j{k}", k, 3, iterations=4, profile="p") for k in range(3)]
+    cluster = Cluster((NodeGroup(2, 3, "V100", None, 4.0, 8.0),))
+    instance = Instance(jobs, cluster, profiles={"p": profile})
+    certificate = BOUNDS.get("srpt").build(instance, "total_flow_time", "gang")
+    assert certificate is not None
+    return written(certificate.to_json()), written(instance.to_json())
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        put("profiles", "p", "edges", value=[[0, 1], [1, 0]]),
+        put("profiles", "p", "edges", value=[[0, 7]]),
+        put("profiles", "p", "edges", value=[[0, 1, -3]]),
+        put("profiles", "p", "stages", value=[]),
+        put("profiles", "p", "stages", 0, "replicas", value=2.0),
+        put("profiles", "p", "stages", 0, "forward", value="1"),
+        put("profiles", "p", "stages", 0, "replicas", value=3),
+        put("profiles", "p", "stages", value=[{"replicas": 1, "forward": 1, "backward": 1}] * 1000),
+        put("profiles", value=[]),
+        put("profiles", value={"p": None}),
+        put("cluster", "nodes", 0, "intra_bandwidth", value=None),
+        put("cluster", "nodes", 0, "nic_bandwidth", value=1000.0),
+        put("jobs", 1, "id", value="j0"),
+        put("jobs", 1, "id", value=["j0"]),
+        put("jobs", 1, "profile", value="q"),
+        put("jobs", 1, "gpu_types", value=7),
+        put("throughputs", value={"p": [{"gpu": 3, "gpus": 1, "together": 1}]}),
+        put("throughputs", value=7),
+        put("interference", value={"ratio": "2"}),
+        put("interference", value={"kinds": ["a"], "ratios": []}),
+        put("contention", value={"seconds_per_byte": -1}),
+        put("tasks", value={"p": {}}),
+        put("scalings", value={}),
+    ],
+)
+def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(
+    touch: Callable[[Document], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    doc, instance = staged()
+    assert code(doc, instance) == 0
+    touch(instance)
+    assert code(doc, instance) in (1, 2)
+    assert capsys.readouterr().err.count("\n") == 1
