@@ -13,6 +13,7 @@ from optsched.adversary.candidate import Candidate, Quantity, Row
 from optsched.adversary.space import SearchSpace
 
 Move = Callable[[Candidate, SearchSpace, random.Random], Candidate]
+DIVISORS = 1.2, 6.0  # of coarsening
 
 
 def moved(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
@@ -76,6 +77,18 @@ def scale(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candi
     rows = list(candidate.jobs)
     for k in chosen:
         rows[k] = _with(rows[k], c, rows[k][c] * 2 if twice else rows[k][c] // 2, space.quantities)
+    return candidate._replace(jobs=tuple(rows))
+
+
+def coarsen(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
+    """All times divided by one number, which need not be an integer, and rounded: what is nearly regular becomes so."""
+    timed = [c for c, each in enumerate(space.quantities) if each.work or each.origin]
+    divisor = rng.uniform(*DIVISORS)
+    rows = list(candidate.jobs)
+    for k, row in enumerate(rows):
+        for c in timed:
+            row = _with(row, c, round(row[c] / divisor), space.quantities)
+        rows[k] = row
     return candidate._replace(jobs=tuple(rows))
 
 
@@ -194,5 +207,5 @@ def _share(row: Row, c: int, size: int, quantities: Sequence[Quantity]) -> Row:
 
 
 MOVES: tuple[Move, ...] = (
-    step, step, redraw, scale, align, meet, tie, repeat, insert, remove, swap, split, merge, change_shared,
+    step, step, redraw, scale, coarsen, align, meet, tie, repeat, insert, remove, swap, split, merge, change_shared,
 )  # fmt: skip

@@ -41,7 +41,8 @@ class JobColumns:
 
     def floats(self, column: str, missing: float) -> Floats:
         """A column of numbers, f64[n], with ``missing`` where it says nothing."""
-        array = self._needs[column].fill_null(missing).to_numpy().astype(np.float64)
+        array = self._needs[column].to_numpy().astype(np.float64)
+        array[np.isnan(array)] = missing  # what is null; a number that is none is not legal
         array.flags.writeable = False
         return array
 

@@ -69,7 +69,7 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
             raise InputError("wrong type of column", file=file, field=name, legal=str(dtype)) from None
         if dtype == pl.Float64:
             column = column.set(column == 0, 0.0)  # one zero only: -0.0 and 0 are the same time
-        columns.append(column.fill_null(_DEFAULTS[name]) if name in _DEFAULTS else column)
+        columns.append(column.fill_null(_DEFAULTS[name]) if name in _DEFAULTS and column.null_count() else column)
     return pl.DataFrame(columns)
 
 

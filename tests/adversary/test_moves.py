@@ -6,8 +6,10 @@ import random
 
 import pytest
 
-from optsched.adversary.moves import MOVES, crossed, moved
+from optsched.adversary.candidate import Candidate
+from optsched.adversary.moves import MOVES, coarsen, crossed, moved
 from optsched.adversary.space import SPACES, SearchSpace
+from optsched.adversary.spaces.whole_jobs import WholeJobs
 
 KINDS = SPACES.names()
 
@@ -51,3 +53,11 @@ def test_every_candidate_makes_an_instance(space: SearchSpace) -> None:
     for _ in range(10):
         candidate = space.drawn(rng)
         assert space.instance(candidate).n == len(candidate.jobs)
+
+
+def test_coarsening_makes_what_is_nearly_regular_regular() -> None:
+    """Numbers near multiples of 4.4: the family on which LPT is worst on three machines."""
+    near = Candidate(tuple((length, 1, 0, 1) for length in (13, 13, 21, 13, 22, 17, 18)))
+    rng = random.Random(1)
+    found = [coarsen(near, WholeJobs(gpus=3), rng) for _ in range(40)]
+    assert [3, 3, 5, 3, 5, 4, 4] in [[job[0] for job in each.jobs] for each in found]
