@@ -24,8 +24,12 @@ from optsched.guarantees.speed import faster
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
+from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
 from policies.unrelated import Row, unrelated
+
+MORE = 1 + Fraction(1, 10**9)
 
 
 @st.composite
@@ -81,7 +85,7 @@ def test_with_more_speed_every_run_proves_the_factor_of_the_theorem(rows: list[R
     dual = dual_of(run, speed, instance)
     bound = prove(UnrelatedMachines.of(instance), dual)  # every constraint, in fractions
     value = schedule_value(run.instance, run.schedule, OBJECTIVE)
-    assert value <= FASTER_DISPATCH.ratio(speed) * bound * (1 + Fraction(1, 10**9))
+    assert value <= FASTER_DISPATCH.ratio(speed) * bound * MORE
     found = FASTER_DISPATCH.judge("immediate-dispatch", instance, speed)
     assert found.holds is True
     assert found.bound is not None
@@ -194,3 +198,23 @@ def test_it_is_a_policy_like_any_other() -> None:
     for name in ("rigid-12-1", "all-four"):
         run = osd.simulate(name, "immediate-dispatch")
         assert check_schedule(run.instance, run.schedule) == []
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("seed", range(40))
+def test_more_jobs_with_real_times_on_more_machines(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(2, 6)), 60
+    rates = {(f"{j}", f"m{i}", 1): Throughput(float(rng.random() * 9)) for j in range(n) for i in range(m)}
+    jobs = [
+        Job(f"{j}", arrival=float(r), iterations=float(w), profile=f"{j}", weight=float(v))
+        for j, (r, w, v) in enumerate(zip(rng.random(n) * n, rng.exponential(9, n), rng.random(n), strict=True))
+    ]
+    cluster = Cluster(tuple(NodeGroup(1, gpu=f"m{i}") for i in range(m)))
+    instance = Instance(jobs, cluster, objective=OBJECTIVE, throughputs=Throughputs(rates)).relative
+    for speed in (Fraction(9, 8), Fraction(2), Fraction(7, 2)):
+        run = simulate(faster(instance, speed), "immediate-dispatch")
+        dual = dual_of(run, speed, instance)
+        bound = prove(UnrelatedMachines.of(instance), dual) if seed < 4 else dual.value
+        assert schedule_value(run.instance, run.schedule, OBJECTIVE) <= FASTER_DISPATCH.ratio(speed) * bound * MORE
+        assert bound <= simulate(instance, "immediate-dispatch").value(OBJECTIVE)

@@ -112,3 +112,24 @@ def test_it_is_a_policy_like_any_other() -> None:
     for name in ("rigid-12-1", "all-four"):
         run = osd.simulate(name, "lenstra-shmoys-tardos")
         assert check_schedule(run.instance, run.schedule) == []
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("seed", range(60))
+def test_many_tables(seed: int) -> None:
+    rng, policy = np.random.default_rng(seed), specify("lenstra-shmoys-tardos").policy
+    for m, n in ((2, 7), (3, 7), (4, 6)):
+        table = [tuple(row) for row in rng.choice([1, 2, 3, 4, 6, 12], (n, m)).tolist()]
+        run = simulate(at_once(table), "lenstra-shmoys-tardos")
+        bound = LENSTRA_SHMOYS_TARDOS.proves(policy, run)
+        assert bound is not None
+        assert bound <= shortest(table) <= 2 * bound * (1 + Fraction(1, 10**9))
+        assert LENSTRA_SHMOYS_TARDOS.audit(policy, run) == []
+    seconds = rng.random((8, 80)) * 10.0 ** rng.integers(-6, 7)
+    seconds[rng.random(seconds.shape) < 0.3] = np.inf
+    seconds[0] = np.where(np.isfinite(seconds).any(axis=0), seconds[0], 1.0)
+    found = rounded_assignment(seconds, np.zeros(8))
+    load = np.bincount(found.machine, weights=seconds[found.machine, np.arange(80)], minlength=8)
+    machines = UnrelatedMachines(np.zeros(80), np.ones(80), np.ones(80), 1 / seconds)
+    least = least_makespan(machines, [Fraction(y) for y in found.price.tolist()], Fraction(found.limit * (1 + 2**-40)))
+    assert float(load.max()) <= 2 * float(least) * (1 + 1e-9)

@@ -155,3 +155,17 @@ def test_the_constants_of_the_proof(common: bool) -> None:
 def test_what_is_not_legal_is_refused() -> None:
     with pytest.raises(InputError, match="seed"):
         specify("random-alpha-points:seed=-1")
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("seed", range(50))
+def test_many_expectations(seed: int, common: bool) -> None:
+    rng, factor = np.random.default_rng(seed), float(FACTOR_COMMON if common else FACTOR_APART)
+    for n in (3, 4, 5, 6, 40):
+        rows = rng.integers((0, 1, 0), (int(rng.choice([3, 4 * n])), 15, 9), (n, 3)).tolist()
+        instance = one_machine([(r, p, w) for r, p, w in rows])
+        least = float(program_of(instance).value(instance.weight.tolist()))
+        limit = expected_limit(instance, common)
+        assert limit <= factor * least * (1 + 1e-9)
+        assert n > 6 or expectation(instance, common) <= limit * (1 + 1e-9)
