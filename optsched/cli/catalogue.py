@@ -87,12 +87,14 @@ def _bounds() -> list[tuple[str, str]]:
 
 
 def _guarantees() -> list[tuple[str, str]]:
-    from optsched.guarantees import GUARANTEES
+    from optsched.guarantees import GUARANTEES, Guarantee
+    from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
 
-    return [
-        (name, f"{g.statement} ({g.source}); policies: {', '.join(g.policies)}; on {g.objective}")
-        for name, g in GUARANTEES.items()
-    ]
+    every: list[Guarantee | SpeedTheorem] = [theorem for _, theorem in GUARANTEES.items()]
+    every += [theorem for _, theorem in SPEED_THEOREMS.items()]
+    return sorted(
+        (g.id, f"{g.statement} ({g.source}); policies: {', '.join(g.policies)}; on {g.objective}") for g in every
+    )
 
 
 def _families() -> list[tuple[str, str]]:
@@ -271,8 +273,12 @@ def _recipe_entry(name: str) -> Entry:
 
 def _guarantee_entry(name: str) -> Entry:
     from optsched.guarantees import GUARANTEES
-    from optsched.guarantees.told import facts_of
+    from optsched.guarantees.speed import SPEED_THEOREMS
+    from optsched.guarantees.told import facts_of, facts_of_speed
 
+    if name in SPEED_THEOREMS:
+        faster = SPEED_THEOREMS.get(name)
+        return Entry(name, faster.statement, about=faster.proof, facts=facts_of_speed(faster))
     theorem = GUARANTEES.get(name)
     return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
 

@@ -7,7 +7,7 @@ import inspect
 from optsched.guarantees.family import FAMILIES, Family
 from optsched.guarantees.guarantee import GUARANTEES, Guarantee
 from optsched.guarantees.lower_bound import LOWER_BOUNDS
-from optsched.guarantees.speed import SPEED_THEOREMS
+from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
 
 STATUS = {
     "proved": "proved here",
@@ -36,6 +36,19 @@ def facts_of(theorem: Guarantee) -> tuple[tuple[str, str], ...]:
         ("source", theorem.source),
         ("tight", theorem.tight.text),
         *([] if family is None else [(_reached(theorem), try_of(family))]),
+    )
+
+
+def facts_of_speed(theorem: SpeedTheorem) -> tuple[tuple[str, str], ...]:
+    """The same of a theorem on faster machines."""
+    return (
+        ("problem", theorem.notation),
+        ("objective", theorem.objective),
+        ("against", "the best schedule on machines of speed 1, which may preempt"),
+        ("policies", ", ".join(theorem.policies)),
+        ("knowledge", theorem.knowledge),
+        ("status", STATUS[theorem.status]),
+        ("source", theorem.source),
     )
 
 

@@ -97,6 +97,8 @@ def test_a_theorem_tells_its_problem_its_proof_and_where_it_is_tight(out: Any) -
     (entry,) = json.loads(out("list", "guarantees", "lpt", "--json")[1])["guarantees"]
     assert entry["facts"]["policies"] == "list"
     assert entry["about"].startswith("Take a counterexample")
+    (faster,) = json.loads(out("list", "guarantees", "srpt-faster", "--json")[1])["guarantees"]
+    assert faster["facts"]["against"] == "the best schedule on machines of speed 1, which may preempt"
 
 
 def test_an_unknown_name_of_a_kind_is_told_with_near_matches(command: Any) -> None:
