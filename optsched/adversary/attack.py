@@ -16,6 +16,7 @@ from optsched.adversary.space import SearchSpace, space_of
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification, specify
+from optsched.problem.html import html_of
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import DEFAULT, get_objective
 
@@ -60,6 +61,9 @@ class Attack:
         return (
             f"Attack({self.policy!r}: {self.ratio:.6g} times the {self.confirmed.objective} of the {to}, {jobs} jobs)"
         )
+
+    def _repr_html_(self) -> str:
+        return html_of("attack", self)
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``attack --json``."""

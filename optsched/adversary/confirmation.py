@@ -27,7 +27,7 @@ class Confirmed:
     """``value`` of the policy's run; ``other``: what it is divided by.
 
     ``ratio_to``: ``optimum`` where that was proved, ``schedule`` where a schedule reaches ``other``, or the other policy's
-    name. ``most``: the ratio to the verified bound, None where there is none, or none is asked for.
+    name. ``most``: the ratio to the verified bound, None where there is none, or none is asked for. ``rival``: that policy.
     """
 
     instance: Instance
@@ -38,6 +38,7 @@ class Confirmed:
     ratio_to: str
     most: float | None
     judged: tuple[Judgement, ...]
+    rival: Specification | None = None
 
     @property
     def exact(self) -> Fraction:
@@ -62,9 +63,9 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str) -> Confir
     run = refereed(instance, policy)
     value = schedule_value(instance, run.schedule, objective)
     if evaluation.against is not None:
-        rival = refereed(instance, space.specification(evaluation.against, candidate))
-        other = schedule_value(instance, rival.schedule, objective)
-        return Confirmed(instance, policy, objective, value, _there(other), evaluation.against.text, None, ())
+        rival = space.specification(evaluation.against, candidate)
+        other = _there(schedule_value(instance, refereed(instance, rival).schedule, objective))
+        return Confirmed(instance, policy, objective, value, other, evaluation.against.text, None, (), rival)
     instance = space.proved(instance, objective)
     run = refereed(instance, policy)
     proven = Proven(instance, [run, *_rivals(instance, run)])

@@ -61,6 +61,10 @@ def attack(
         int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")
     ] = None,
     file: Annotated[Path | None, output("FILE", "a file for the instance (.json, .parquet)")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="a page with the jobs, the schedules and the proof"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Search for the instance on which a policy is worst; shrink it; prove its ratio.
@@ -68,11 +72,13 @@ def attack(
     optsched attack list --objective makespan --gpus 3 -o worst.json
     """
     from optsched.adversary.attack import attack as search
-    from optsched.problem.files import check_writable
+    from optsched.problem.files import check_writable, write_atomic
     from optsched.progress import bars
 
     if file is not None:
         check_writable(file, "an instance")
+    if report is not None:
+        check_writable(report, "a report", (".html",))
     shield_processes()
     with bars() as shown:
         found = search(
@@ -91,11 +97,16 @@ def attack(
         )
     if file is not None:
         found.instance.save(file)
+    if report is not None:
+        from optsched.report.attack_page import attack_page
+
+        write_atomic(report, attack_page(found))
     if as_json:
         print_json(found.to_json())
         return
     from optsched.cli.attack_view import attack_view
 
     show(attack_view(found))
-    if file is not None:
-        write(f"wrote {file}\n")
+    for written in (file, report):
+        if written is not None:
+            write(f"wrote {written}\n")

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.problem.html import VIEWS, number
 from optsched.problem.schedule import Schedule
+from optsched.report.attack_words import columns, facts, headline
 
 if TYPE_CHECKING:
+    from optsched.adversary.attack import Attack
     from optsched.bounds import Certificate
     from optsched.problem.instance import Instance
     from optsched.report.comparison import Report
@@ -104,6 +106,19 @@ def report_view(report: Report) -> str:
         for line in report.lines
     ]
     return _head("Report", report.instance.name, [f"{report.instance.n:,} jobs"]) + _rows(names, rows)
+
+
+@VIEWS.register("attack")
+def attack_view(found: Attack) -> str:
+    """The ratio, the jobs, and what is known of them."""
+    names = ["id", *columns(found)]
+    table = _rows(names, found.instance.table.select(names).rows())
+    said = "".join(f"<li>{html.escape(fact)}</li>" for fact in facts(found))
+    return (
+        _head("Attack", found.instance.name, [headline(found), f"cluster {found.instance.cluster.spec}"])
+        + table
+        + f"<ul>{said}</ul>"
+    )
 
 
 def picture(schedule: Schedule) -> str:

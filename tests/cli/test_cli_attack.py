@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -42,6 +43,32 @@ def test_a_proof_says_of_what(capsys: pytest.CaptureFixture[str]) -> None:
     assert "latest=3 is worse: proved by HiGHS" in " ".join(capsys.readouterr().out.split())
     assert call("attack", "sjf", "--method", "milp", "--budget", "0.0001") == 0
     assert "the budget ended before anything was proved" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_report_shows_both_schedules_and_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "attack.html"
+    assert call("attack", "list", *ASKED, "--tries", "60", "--report", page) == 0
+    assert f"wrote {page}" in capsys.readouterr().out.replace("\n", "")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert text.count("<img ") == 2
+    assert "<h2>an optimal schedule</h2>" in text
+    assert "optsched ratio worst-list.json -p list --objective makespan" in text
+    file = tmp_path / "worst-list.json"
+    file.write_text(html.unescape(text[text.index("<pre>") + 5 : text.index("</pre>")]), encoding="utf-8")
+    assert osd.simulate(osd.load(file), "list").value() > osd.solve(osd.load(file)).value
+    assert "<script" not in text
+    assert call("attack", "list", *ASKED, "--tries", "1", "--report", tmp_path / "attack.pdf") == 2
+    assert ".html" in one_line(capsys)
+
+
+def test_a_report_on_two_policies(tmp_path: Path) -> None:
+    page = tmp_path / "attack.html"
+    asked = ("--against", "sjf", "--gpus", "1", "--jobs", "3", "--tries", "30", "--workers", "1")
+    assert call("attack", "fifo", *asked, "--report", page) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<h2>fifo</h2>" in text
+    assert "<h2>sjf</h2>" in text
 
 
 def test_a_policy_of_one_s_own(

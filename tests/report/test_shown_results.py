@@ -29,6 +29,7 @@ def results() -> dict[str, Any]:
         "Solution": osd.solve(name),
         "Certificate": osd.bound("cluster-week"),
         "Schedule": osd.simulate(name, "srtf").schedule,
+        "Attack": osd.attack("fifo", against="sjf", gpus=1, jobs=3, tries=20, workers=1),
         "Report": osd.evaluate(name, ["fifo", "srtf", "sjf", "wspt", "tiresias:threshold=20"]),
     }
 
