@@ -23,8 +23,8 @@ APART, COMMON = 0.8999, 0.85106  # the largest alpha, of jobs that draw for them
 class RandomAlphaPoints:
     """Random alpha points, not preemptive: ``alpha-points`` with a part alpha_j drawn for every job.
 
-    Each has the density e^alpha / (e^delta - 1) on [0, delta], delta = 0.8999. The one of job j is the j-th draw of a
-    generator seeded with ``seed``. With ``common`` there is one draw for all jobs, delta = 0.85106.
+    Each has the density e^alpha / (e^delta - 1) on [0, delta], delta = 0.8999. The k-th job that comes has
+    the k-th draw of a generator seeded with ``seed``. With ``common`` there is one draw for all jobs, delta = 0.85106.
 
     **Problem** P | r_j, size_j, online-r_j | sum w_j C_j. **Knowledge** clairvoyant.
 
@@ -43,7 +43,7 @@ class RandomAlphaPoints:
 
     _queue: AlphaQueue = field(init=False, repr=False)
     _random: np.random.Generator = field(init=False, repr=False)
-    _drawn: list[float] = field(init=False, repr=False)  # alpha of the first jobs
+    _drawn: dict[int, float] = field(init=False, repr=False)  # alpha of those that have come, in their order
 
     def __post_init__(self) -> None:
         check_legal(self.seed >= 0, "random-alpha-points: seed", self.seed, "an integer >= 0")
@@ -55,20 +55,19 @@ class RandomAlphaPoints:
 
     def begin(self, view: View) -> None:
         """Forget the last run and its draws."""
-        self._queue, self._random, self._drawn = AlphaQueue(), np.random.Generator(np.random.PCG64(self.seed)), []
+        self._queue, self._random, self._drawn = AlphaQueue(), np.random.Generator(np.random.PCG64(self.seed)), {}
 
     def notes(self) -> dict[str, Floats]:
         """For audits: ``alpha`` of every job."""
-        return {"alpha": np.array(self._drawn)}
+        return {"alpha": np.array([self._drawn[job] for job in sorted(self._drawn)])}
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Start whose alpha points have come."""
         yield from self._queue.decide(view, self._alpha_of)
 
     def _alpha_of(self, job: int) -> float:
-        while len(self._drawn) <= job:
-            again = self.common and self._drawn
-            self._drawn.append(self._drawn[0] if again else self._draw())
+        again = self.common and self._drawn
+        self._drawn[job] = next(iter(self._drawn.values())) if again else self._draw()
         return self._drawn[job]
 
     def _draw(self) -> float:
