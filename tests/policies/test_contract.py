@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulation.instances import MIXED, random_instance
+from simulation.instances import random_instance
 
 import optsched.policies
-from optsched.check.referee import check_schedule
+from optsched.contract.check import CHECKS
+from optsched.contract.checks.knowledge import unknown_jobs
+from optsched.contract.levels import WHOLE
+from optsched.contract.subject import Subject
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import names_nodes, specify, whole_job_policies
-from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.policy import Knowledge, KnownJobs, Use, uses_of
 from optsched.simulation.run import Run
@@ -44,61 +46,59 @@ TELLING = {
 }
 # A policy that forks keeps this contract with one copy of a job (see its own tests). Such a policy, like some others, names
 # its nodes itself.
-WHOLE = whole_job_policies()  # policies of the task level: tests/policies/test_task_contract.py
-FORKING = [name for name in WHOLE if Use.COPIES in uses_of(POLICIES.get(name))]
+WHOLE_JOBS = whole_job_policies()  # policies of the task level: tests/policies/test_task_contract.py
+FORKING = [name for name in WHOLE_JOBS if Use.COPIES in uses_of(POLICIES.get(name))]
 POLICY_SPECS = [
     spec
-    for name in WHOLE
+    for name in WHOLE_JOBS
     for spec in dict.fromkeys([*([] if name in FORKING else [name]), name + TELLING.get(name, "")])
 ]
-PAIRS = [
-    f"{policy}{placement}"
-    for policy in POLICY_SPECS
-    for placement in ([""] if names_nodes(specify(policy).policy) else [f"+{name}" for name in PLACEMENTS.names()])
-]
-SHIFT = 1024  # a multiple of every round above
 
 
-def real_instance(seed: int, cluster: Cluster | str, jobs: int = 40) -> Instance:
-    """Crowded, with arrivals and durations that are no integers, and no two alike."""
-    rng = np.random.default_rng([seed, 11])
-    base = random_instance(seed, cluster, jobs)
-    made = [
-        dataclasses.replace(job, arrival=float(rng.random() * 30), duration=float(rng.random() * 9 + 0.5))
-        for job in base.jobs
-    ]
-    return Instance(made, base.cluster, base.name)
+def pairs(policies: list[str], placements: list[str]) -> list[tuple[str, bool]]:
+    """Every policy with every placement, and whether it is of the default tests: there, placements take turns."""
+    found, turn = [], 0
+    for policy in policies:
+        if names_nodes(specify(policy).policy):
+            found.append((policy, True))
+            continue
+        found += [(f"{policy}+{name}", k == turn % len(placements)) for k, name in enumerate(placements)]
+        turn += 1
+    return found
+
+
+def also_long(found: list[tuple[str, bool]]) -> list[Any]:
+    """The pairs as parameters: those that are not of the default tests are for the study."""
+    return [spec if default else pytest.param(spec, marks=pytest.mark.study) for spec, default in found]
+
+
+MADE = pairs(POLICY_SPECS, PLACEMENTS.names())
+PAIRS = also_long(MADE)
+DEFAULT_PAIRS = [spec for spec, default in MADE if default]
+
+
+@cache
+def subject(spec: str) -> Subject:
+    """A pair under examination: what it does on `WHOLE.instances` is run once, and compared with again and again."""
+    return Subject(spec)
 
 
 def run(instance: Instance, spec: str) -> Run:
     return simulate(instance, spec)
 
 
-@cache
-def instances() -> tuple[Instance, ...]:
-    """Small ones with ties, larger ones without, homogeneous and mixed."""
-    return (
-        random_instance(1, "2x4"),
-        random_instance(800, MIXED, jobs=30),
-        real_instance(801, "4x2"),
-        real_instance(802, MIXED),
-    )
-
-
-@cache
 def base(spec: str) -> tuple[Run, ...]:
-    """What a pair does on `instances`: run once, and compared with again and again."""
-    return tuple(run(instance, spec) for instance in instances())
+    return subject(spec).base
 
 
-@cache
-def base_rows(spec: str) -> tuple[list[tuple[Any, ...]], ...]:
-    return tuple(map(rows, base(spec)))
+def instances() -> tuple[Instance, ...]:
+    return WHOLE.instances()
 
 
-def rows(made: Run) -> list[tuple[Any, ...]]:
-    """Every segment with its GPUs, sorted."""
-    return sorted((s.job, s.start, s.end, s.work, tuple(sorted(s.gpus))) for s in made.schedule.segments())
+def broken(name: str, spec: str) -> list[str]:
+    """What a check of the contract finds."""
+    assert not CHECKS.get(name).exempt(subject(spec))
+    return [each.message for each in CHECKS.get(name).find(subject(spec))]
 
 
 def problems(made: Run) -> list[str]:
@@ -132,20 +132,25 @@ def problems(made: Run) -> list[str]:
     return found
 
 
+def test_the_default_tests_know_every_policy_and_every_placement() -> None:
+    named = {part for spec in DEFAULT_PAIRS for part in spec.split("+")}
+    assert named >= {*POLICY_SPECS, *PLACEMENTS.names()}
+
+
 # -- schedules ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("check", ["complete", "deterministic", "feasible"])
 @pytest.mark.parametrize("spec", PAIRS)
-def test_every_job_is_done_in_a_legal_schedule_and_two_runs_are_the_same_bit_for_bit(spec: str) -> None:
-    for instance, made in zip(instances(), base(spec), strict=True):
-        again = run(instance, spec)
-        assert made.unfinished == []
+def test_every_job_is_done_in_a_legal_schedule_and_two_runs_are_the_same(spec: str, check: str) -> None:
+    assert broken(check, spec) == []
+
+
+@pytest.mark.parametrize("spec", PAIRS)
+def test_a_checker_that_shares_nothing_with_the_referee_agrees(spec: str) -> None:
+    for made in base(spec):
         assert problems(made) == []
-        assert check_schedule(instance, made.schedule, preemptive=made.schedule_class == "gang") == []
         assert made.schedule.policy == made.policy == spec
-        for name in ("job", "start", "end", "work", "gpu_offset", "gpu_node", "gpu_index"):
-            assert np.array_equal(getattr(made.schedule, name), getattr(again.schedule, name)), name
-        assert (made.events, made.preemptions) == (again.events, again.preemptions)
 
 
 @pytest.mark.parametrize("spec", PAIRS)
@@ -161,9 +166,9 @@ def test_only_a_preemptive_policy_preempts_and_counts_how_often(spec: str) -> No
 
 def test_policies_that_may_stop_jobs_do_so_somewhere() -> None:
     """The instances are crowded enough for that: what is said of preemption above is said of something."""
-    stopped = {spec.partition(":")[0].partition("+")[0] for spec in PAIRS if sum(r.preemptions for r in base(spec))}
+    found = (spec for spec in DEFAULT_PAIRS if sum(made.preemptions for made in base(spec)))
     preemptive = {"srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias", "hadar", "hadar-commit", "gavel"}
-    assert stopped >= preemptive | {"immediate-dispatch"}
+    assert {spec.partition(":")[0].partition("+")[0] for spec in found} >= preemptive | {"immediate-dispatch"}
 
 
 @pytest.mark.parametrize("spec", PAIRS)
@@ -181,37 +186,18 @@ def test_work_and_gpus_are_conserved_at_every_instant(spec: str) -> None:
 # -- invariances ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("check", ["clock", "names"])
 @pytest.mark.parametrize("spec", PAIRS)
-def test_a_later_clock_shifts_the_schedule_and_changes_nothing_else(spec: str) -> None:
-    for instance, before in zip(instances()[:2], base_rows(spec), strict=False):  # integers: exact
-        later = [
-            dataclasses.replace(job, arrival=job.arrival + SHIFT, due=None if job.due is None else job.due + SHIFT)
-            for job in instance.jobs
-        ]
-        shifted = [(j, start + SHIFT, end + SHIFT, work, gpus) for j, start, end, work, gpus in before]
-        assert rows(run(Instance(later, instance.cluster), spec)) == shifted
-
-
-@pytest.mark.parametrize("spec", PAIRS)
-def test_names_of_jobs_users_and_models_do_not_matter(spec: str) -> None:
-    for instance, before in zip(instances(), base_rows(spec), strict=True):
-        renamed = [
-            dataclasses.replace(job, id=f"{97 * j % 101}-{j}", user=f"u{j}", group="g", model="m")
-            for j, job in enumerate(instance.jobs)
-        ]
-        assert rows(run(Instance(renamed, instance.cluster), spec)) == before
+def test_neither_clock_nor_names_matter(spec: str, check: str) -> None:
+    assert broken(check, spec) == []
 
 
 # a round makes ties of arrivals that are none; random draws depend on the order of starts; a list is an order
 @pytest.mark.parametrize(
-    "spec", [s for s in PAIRS if not s.startswith("list") and "random" not in s and "round" not in s]
+    "spec", also_long([(s, d) for s, d in MADE if not s.startswith("list") and "random" not in s and "round" not in s])
 )
 def test_the_order_of_jobs_in_the_file_matters_only_for_ties(spec: str) -> None:
-    instance = real_instance(803, "4x2", jobs=25)  # no two alike
-    order = np.random.default_rng(5).permutation(instance.n)
-    jobs = instance.jobs
-    mixed = run(Instance([jobs[j] for j in order], instance.cluster), spec)
-    assert mixed.schedule.completion.tolist() == run(instance, spec).schedule.completion[order].tolist()
+    assert [each.message for each in CHECKS.get("order").find(subject(spec))] == []  # also in rounds that are longer
 
 
 def has_seconds(spec: str) -> bool:
@@ -222,56 +208,16 @@ def has_seconds(spec: str) -> bool:
 
 @pytest.mark.parametrize("spec", [spec for spec in POLICY_SPECS if not has_seconds(spec)])
 def test_a_clock_that_ticks_eight_times_as_fast_changes_nothing_but_the_unit(spec: str) -> None:
-    instance = real_instance(804, "2x4", jobs=25)
-    faster = [
-        dataclasses.replace(
-            job, arrival=job.arrival * 8, duration=(job.duration or 0) * 8, due=None if job.due is None else job.due * 8
-        )
-        for job in instance.jobs
-    ]
-    eightfold = run(Instance(faster, instance.cluster), spec).schedule.completion / 8
-    assert eightfold.tolist() == run(instance, spec).schedule.completion.tolist()
+    # also for those that wake themselves, which the public check lets off: ours wake at times that scale
+    assert [each.message for each in CHECKS.get("unit").find(subject(spec))] == []
+
+
+@pytest.mark.parametrize("spec", [spec for spec in POLICY_SPECS if has_seconds(spec)])
+def test_who_has_seconds_of_his_own_is_not_asked_about_the_unit(spec: str) -> None:
+    assert CHECKS.get("unit").exempt(subject(spec))
 
 
 # -- knowledge ------------------------------------------------------------------------------------------------------------
-
-
-def prefix(made: Run, time: float) -> list[tuple[Any, ...]]:
-    """What happened before ``time``: who ran on which nodes from when, and until when if it ended before.
-
-    GPUs of a node get their names after the run, in which knowledge plays no part.
-    """
-    return sorted(
-        (s.job, s.start, float(min(s.end, time)), sorted(node for node, _ in s.gpus))
-        for s in made.schedule.segments()
-        if s.start < time
-    )
-
-
-def told_at_arrival(spec: str) -> bool:
-    """Does the policy know durations at arrival, itself or by an oracle?"""
-    policy: Any = specify(spec).policy
-    if policy.knowledge is Knowledge.PREDICTED:
-        return bool(getattr(policy.make_predictor(), "oracle", False))
-    return bool(policy.knowledge is Knowledge.CLAIRVOYANT)
-
-
-def unknown_jobs(made: Run) -> tuple[list[int], float]:
-    """Jobs whose numbers could not be known when a third is complete, and that time."""
-    now = float(np.sort(made.schedule.completion)[made.instance.n // 3])
-    since = made.instance.arrival if told_at_arrival(made.policy) else made.schedule.completion
-    return np.flatnonzero(since > now).tolist(), now
-
-
-def with_other_secrets(made: Run, jobs: list[int]) -> Instance:
-    """Other durations for ``jobs``; where a policy knows durations at arrival, everything else is other too."""
-    changes: dict[str, Any] = {"weight": 7, "gpus": 1, "due": 3} if told_at_arrival(made.policy) else {}
-    changed = [
-        dataclasses.replace(job, duration=(job.duration or 0) + 7 + j % 3, **changes) if j in jobs else job
-        for j, job in enumerate(made.instance.jobs)
-    ]
-    return Instance(changed, made.instance.cluster)
-
 
 LEARNING = [
     "a-srpt:predictor=group-mean",
@@ -280,22 +226,14 @@ LEARNING = [
 ]
 
 
-SECRETIVE = [
-    f"{policy}{placement}"
-    for policy in POLICY_SPECS + LEARNING
-    for placement in ([""] if names_nodes(specify(policy).policy) else ["+first-fit", "+consolidated", "+random"])
-]
+SECRETIVE = also_long(pairs(POLICY_SPECS + LEARNING, ["first-fit", "consolidated", "random"]))
 
 
 @pytest.mark.parametrize("spec", SECRETIVE)
 def test_decisions_do_not_depend_on_what_cannot_be_known(spec: str) -> None:
-    changed = 0
-    for seed in (821, 836, 887, 928):  # where many jobs arrive late, so that clairvoyants do not know them either
-        made = run(random_instance(seed, "2x4", jobs=25), spec)
-        jobs, until = unknown_jobs(made)
-        other = run(with_other_secrets(made, jobs), spec)
-        changed += len(jobs)
-        assert prefix(made, until) == prefix(other, until)
+    examined = subject(spec)
+    assert broken("knowledge", spec) == []
+    changed = sum(len(unknown_jobs(examined, examined.secret_run(seed))[0]) for seed in WHOLE.seeds)
     # a round longer than the whole instance decides once, and nothing is unknown any more
     assert changed > 5 or getattr(specify(spec).policy, "round", 0) > 100
 
@@ -333,13 +271,10 @@ def test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_na
             setattr(policy, field.name, None)
 
 
-@pytest.mark.parametrize("spec", [s for s in POLICY_SPECS + LEARNING if not hasattr(specify(s).policy, "order")])
-def test_a_policy_with_a_memory_forgets_it_between_two_runs(spec: str) -> None:
-    chosen = specify(spec)
-    first, second = instances()[0], instances()[2]
-    runs = [simulate(each, chosen) for each in (first, second, first)]
-    assert rows(runs[0]) == rows(runs[2]) == rows(run(first, spec))
-    assert rows(runs[1]) == rows(run(second, spec))
+@pytest.mark.parametrize("check", ["memory", "pickles", "parameters"])
+@pytest.mark.parametrize("spec", POLICY_SPECS + LEARNING)
+def test_a_policy_forgets_goes_to_other_processes_and_says_what_it_is(spec: str, check: str) -> None:
+    assert broken(check, spec) == []
 
 
 @pytest.mark.parametrize("section", ["Problem", "Knowledge", "Guarantee", "Complexity"])
@@ -369,7 +304,7 @@ def test_one_policy_a_file(file: Path) -> None:
 @pytest.mark.parametrize("cluster", ["1x1", "64x1"])
 def test_a_single_job_runs_at_once_alone(cluster: str) -> None:
     instance = Instance([Job("a", arrival=8, duration=3)], cluster)
-    for spec in PAIRS:
+    for spec, _ in MADE:
         assert run(instance, spec).schedule.completion.tolist() == [
             11 + delay_alone(spec, 3, 1, instance.cluster.gpus)
         ], spec
