@@ -35,32 +35,32 @@ class Setf:
     knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
 
     _until: dict[int, float] = field(init=False, repr=False)  # when the turn of a running job ends
+    _ran: dict[int, float] = field(init=False, repr=False)  # for how long a job that waits had run when it was stopped
 
     def __post_init__(self) -> None:
         check_legal(0 < self.quantum < float("inf"), "setf: quantum", self.quantum, "a finite number of seconds > 0")
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._until = {}
+        self._until, self._ran = {}, {}
 
     def decide(self, view: View) -> Iterator[Decision]:
         """End the turns that are over, if somebody waits who has had no more; then start by elapsed time."""
-        now = view.now
-        least = min((_elapsed(view, job) for job in view.waiting), default=None)
+        now, ran = view.now, self._ran
+        least = min((ran.get(job, 0.0) for job in view.waiting), default=None)
         if least is None:
             return
         for job in [job for job in view.running if self._until[job] <= last_of_instant(now)]:
-            if least <= _elapsed(view, job):
+            elapsed = float(leading_of(view.attained(job) / view.gpus(job)))
+            if least <= elapsed:
+                ran[job] = elapsed
                 yield Stop(job)
             else:
                 self._until[job] = now + self.quantum
-        for job in sorted(view.waiting, key=lambda job: _elapsed(view, job)):
+        for job in sorted(view.waiting, key=lambda job: ran.get(job, 0.0)):
             if view.fits(job):
                 self._until[job] = now + self.quantum
                 yield Start(job)
         if view.waiting:
             yield Wake(min((self._until[job] for job in view.running), default=now + self.quantum))
 
-
-def _elapsed(view: View, job: int) -> float:
-    return float(leading_of(view.attained(job) / view.gpus(job)))
