@@ -42,6 +42,7 @@ def test_list_scheduling_on_two_machines() -> None:
     assert osd.simulate(found.instance, "list").value("makespan") / found.ratio == osd.solve(found.instance).value
 
 
+@pytest.mark.study
 def test_greedy_spt_on_one_machine() -> None:
     found = attacked("sjf", "total_completion_time", "", gpus=1, tries=150)
     assert found.ratio >= 1.9
@@ -49,6 +50,7 @@ def test_greedy_spt_on_one_machine() -> None:
     assert found.instance.n <= 8
 
 
+@pytest.mark.study
 def test_smith_s_rule_on_two_machines() -> None:
     found = attacked("wspt", "total_weighted_completion_time", tries=300)
     assert found.ratio >= 1.15

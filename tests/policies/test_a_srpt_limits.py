@@ -48,7 +48,7 @@ def test_with_gangs_of_at_most_half_the_cluster_the_same_jobs_are_harmless() -> 
     assert run.value("total_completion_time") < 3 * lower_bound(wider)
 
 
-@pytest.mark.parametrize(("n", "ratio"), [(10, 11.3), (20, 20.9)])
+@pytest.mark.parametrize(("n", "ratio"), [(10, 11.3), pytest.param(20, 20.9, marks=pytest.mark.study)])
 def test_backfilling_without_reservations_starves_wide_jobs(n: int, ratio: float) -> None:
     family = starvation_family(n)
     assert check_schedule(family.instance, family.better, preemptive=False, value=family.reference) == []

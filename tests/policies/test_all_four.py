@@ -59,7 +59,7 @@ def own_policy(*replaced: str) -> Any:
     """The policy that the README shows, a part of its text perhaps ``replaced`` by another."""
     (block,) = (text for text in re.findall(r"```python\n(.*?)```", README.read_text(), re.S) if "class Packed" in text)
     names: dict[str, Any] = {}
-    text = block.partition("\ntable =")[0]
+    text = block.partition("\nfor row in ")[0]
     exec(text.replace(*replaced) if replaced else text, names)
     return names["Packed"]()
 
