@@ -12,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # CI machines are shared and slow: no deadlines. By default derandomised, so that a failure is the same failure tomorrow;
-# `make study` explores: every time other examples, and what reproduces a failure is printed.
+# `make study` explores: twice as many, every time others, and what reproduces a failure is printed.
 settings.register_profile(
-    "optsched", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "optsched", deadline=None, max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("explore", settings.get_profile("optsched"), derandomize=False, print_blob=True)
+settings.register_profile(
+    "explore", settings.get_profile("optsched"), max_examples=60, derandomize=False, print_blob=True
+)
 settings.load_profile("optsched")
 
 

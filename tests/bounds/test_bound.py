@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from brute_force import optimum, preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ def test_never_above_schedules_that_preempt_at_half_seconds(instance: Instance, 
     assert all(certificate.value <= best for certificate in certificates(instance, objective))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(instances(most=5), st.sampled_from(OBJECTIVES))
 def test_both_roads_agree_and_stay_below_the_optimum(instance: Instance, objective: str) -> None:
     best = optimum(instance, objective)
@@ -169,16 +170,17 @@ def test_types_and_memory_only_forbid_schedules() -> None:
     assert bound(bound_to, "total_flow_time").kind == "priced-time"
 
 
-def test_margins_of_the_reference_sheet() -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(150, marks=pytest.mark.study)])
+def test_margins_of_the_reference_sheet(count: int) -> None:
     """Section 4.4 of the A-SRPT sheet on 4,000 instances: OPT / bound on average LB1 1.64, LB2 1.13, LB3 1.19, best 1.06.
 
-    Here 150 instances of its generator: plain bounds (G GPUs, no thresholds), recomputed in this test, then ours. The
-    tolerance is three standard errors of the mean of 150.
+    Here some instances of its generator: plain bounds (G GPUs, no thresholds), recomputed in this test, then ours. The
+    tolerance is three standard errors of the mean.
     """
     rng = np.random.default_rng(44)
     objective = "total_completion_time"
     best_of_three, ours, improved = [], [], []
-    for _ in range(150):
+    for _ in range(count):
         instance = section_4_4(rng)
         value = optimum(instance, objective)
         release, gpus, duration = instance.arrival.tolist(), instance.gpus.tolist(), instance.duration.tolist()
@@ -193,8 +195,8 @@ def test_margins_of_the_reference_sheet() -> None:
         assert max(values) >= max(lb1, lb2, lb3)
         ours.append(float(value / max(values)))
         improved.append(float(value / bound(instance, objective).value))
-    error = 3 * float(np.std(best_of_three)) / 150**0.5
-    assert error < 0.03
+    error = 3 * float(np.std(best_of_three)) / count**0.5
+    assert error < 0.4 / count**0.5
     assert abs(np.mean(best_of_three) - 1.06) < error
     assert max(best_of_three) <= 1.55
     # thresholds, tight capacities and mixtures

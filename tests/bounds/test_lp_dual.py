@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,7 +89,7 @@ def sampled_minimum(instance: Instance, objective: str, prices: Prices, j: int) 
 
 
 @given(cases(), st.sampled_from(SUMS))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_jobs_minimum_is_never_above_what_a_run_costs(case: tuple[Instance, Prices], objective: str) -> None:
     instance, prices = case
     certificate = price_certificate(instance, objective, "gang-nonpreemptive", prices)

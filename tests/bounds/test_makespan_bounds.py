@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 from brute_force import preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 
 from bounds.cases import instance_of, instances, many
@@ -17,7 +18,7 @@ from optsched.problem.instance import Instance
 volume, critical_job = (BOUNDS.get(kind).build for kind in ("volume", "critical-job"))
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(instances(most=4, kind="short", gpus=1))
 def test_volume_is_the_makespan_of_one_machine(instance: Instance) -> None:
     certificate = volume(instance, "makespan", "gang")

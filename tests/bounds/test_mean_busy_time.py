@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -31,7 +32,7 @@ def test_row_6_of_the_ratios() -> None:
     assert build(instance, "total_completion_time", "gang").data["held_up_bits"] is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(instances(most=5, kind="integer", gpus=1))
 def test_least_mean_busy_times_as_an_assignment_problem(instance: Instance) -> None:
     # units of work to unit slots; the cost of a unit is weight / p_j x the middle of the slot

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -260,7 +261,7 @@ def test_smaller_sub_batches_slow_partners_down() -> None:
     assert charge(12.0) == [[np.round(1 / max(1 + 9 / 12, 2 * 9 / 10), 6)]]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 10**6), st.integers(1, 8))
 def test_rounded_charges_keep_every_inequality(seed: int, classes: int) -> None:
     rng = np.random.default_rng(seed)

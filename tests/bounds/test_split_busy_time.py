@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ KIND = "split-busy-time"
 build = BOUNDS.get(KIND).build
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(instances(most=4), st.sampled_from(SUMS), st.data())
 def test_any_multipliers_give_a_bound(instance: Instance, objective: str, data: st.DataObject) -> None:
     # not those that the ascent happens to choose: the theorem itself
@@ -55,7 +56,7 @@ def test_any_multipliers_give_a_bound(instance: Instance, objective: str, data: 
             assert error.value.rule == "dual-feasibility"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(instances(most=5, kind="integer"), st.sampled_from(SUMS[:4]))
 def test_at_least_both_extremes(instance: Instance, objective: str) -> None:
     best = build(instance, objective, "gang")

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from brute_force import preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 
 from bounds.cases import instance_of, instances, section_4_4, srpt_in_fractions
@@ -25,7 +26,7 @@ def value(instance: Instance, objective: str) -> Fraction:
     return certificate.value
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(instances(most=4, kind="short", gpus=1))
 def test_on_one_machine_it_is_the_preemptive_optimum(instance: Instance) -> None:
     # RATIOS.md, row 6
@@ -73,7 +74,7 @@ def test_weights_above_the_levels_still_count() -> None:
     assert value(instance, "total_weighted_completion_time") <= sum(weights)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(instances(most=6))
 def test_against_fractions_without_a_grid(instance: Instance) -> None:
     total = instance.cluster.gpus

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from brute_force import preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 
 from bounds.cases import instance_of, instances, many
@@ -38,7 +39,7 @@ def test_weights_in_layers() -> None:
     assert certificate.value == (2 + 3) + 2 * 1
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(instances(most=4, kind="short", gpus=1))
 def test_never_above_the_preemptive_optimum(instance: Instance) -> None:
     certificate = build(instance, OBJECTIVE, "gang")

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,7 +58,7 @@ def same_on(instance: Instance, kinds: tuple[str, ...] = tuple(CASES)) -> int:
     return done
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(instances(most=7))
 def test_words_and_integers_agree(instance: Instance) -> None:
     if instance.n:
@@ -88,7 +89,7 @@ def test_many_jobs_of_which_many_wait(jobs: int, ticks: float, bits: int | None)
 magnitudes = st.sampled_from([0.0, 5e-324, 1e-300, 1e-20, 2.0**-53, 0.1, 1.0, 3.0, 2.0**53 + 2, 1e16, 1e18, 1e25])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(
         st.tuples(magnitudes, st.integers(1, 4), magnitudes, st.sampled_from([0.0, 1.0, 1e-9, 3e15])),
@@ -108,7 +109,7 @@ def test_numbers_that_do_not_fit_are_left_to_integers(rows: list[tuple[float, in
 anything = st.floats(-1e300, 1e300) | st.floats(-1.0, 1.0) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-308, 0.1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(anything, anything), max_size=30))
 def test_sums_of_floats_are_exact(pairs: list[tuple[float, float]]) -> None:
     a, b = (np.array([pair[i] for pair in pairs], dtype=np.float64) for i in (0, 1))
@@ -117,7 +118,7 @@ def test_sums_of_floats_are_exact(pairs: list[tuple[float, float]]) -> None:
     assert float_dot(a, b) == sum(products, Fraction(0))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2**62 - 1), st.integers(0, 2**62 - 1)), max_size=20))
 def test_sums_of_ticks_are_exact(pairs: list[tuple[int, int]]) -> None:
     a, b = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
@@ -129,7 +130,7 @@ quotient = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(quotient, min_size=1, max_size=9), st.integers(0, 2**31))
 def test_quotients_are_exact(rows: list[tuple[int, int]], more: int) -> None:
     work = np.array([w for w, _ in rows], dtype=np.int64)
@@ -152,7 +153,7 @@ def test_sums_of_the_largest_blocks_do_not_overflow() -> None:
     assert float_sum(np.full(1 << 20, largest)) == whole * (1 << 20)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(1, 6), st.integers(1, 6), st.sampled_from([1, 2**50, 2**51 + 1])), min_size=1, max_size=20

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,7 +156,7 @@ def test_random_valid_schedules_are_accepted(case: tuple[Instance, list[Segment]
     assert check_schedule(instance, Schedule.from_segments(instance, segments)) == []
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(valid_schedules(), st.booleans(), st.booleans(), st.data())
 def test_one_change_is_judged_as_the_slow_referee_judges_it(
     case: tuple[Instance, list[Segment]], preemptive: bool, forking: bool, data: st.DataObject

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulation.one_by_one import OneByOne
@@ -47,7 +48,7 @@ DEFECTS = {  # and the rule that finds each of them
 
 
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_right_runs_pass(seed: int, choices: int) -> None:
     instance = random_shared_instance(seed)
     schedule = SharedWorld(instance, choices).schedule()

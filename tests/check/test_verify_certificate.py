@@ -19,6 +19,7 @@ from bounds.tampering import Document, Touch, each_kind
 from bounds.test_lp_dual import cases
 from bounds.test_tampered import CASES, ROWS, TAMPERINGS, certified, prices
 from brute_force import optimum, preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -290,7 +291,7 @@ def test_touched_anywhere_ten_thousand_times(seed: int) -> None:
 
 
 @given(cases(), st.sampled_from(OBJECTIVES[:-1]), st.sampled_from(CLASSES), st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_prices_are_judged_as_optsched_judges_them(
     case: tuple[Instance, Prices], objective: str, schedule_class: str, data: st.DataObject
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from brute_force import optimum, preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ def at_once(p: list[int], m: int) -> Instance:
     return Instance([Job(f"{j}", duration=length) for j, length in enumerate(p)], f"1x{m}", objective="makespan")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(lengths, st.integers(1, 4), st.sampled_from(["list", "list:by=shortest", "fifo", "sjf", "wspt"]))
 def test_list_scheduling(p: list[int], m: int, text: str) -> None:
     instance, spec = at_once(p, m), specify(text)
@@ -40,7 +41,7 @@ def test_list_scheduling(p: list[int], m: int, text: str) -> None:
     )  # its proof uses only volume and p_max
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(lengths, st.integers(1, 4))
 def test_longest_first(p: list[int], m: int) -> None:
     instance, spec = at_once(p, m), specify("list:by=longest")
@@ -52,7 +53,7 @@ def test_longest_first(p: list[int], m: int) -> None:
     assert judge(LPT, spec.policy, run, Proven(instance, [run])).holds is not False
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=4))
 def test_srpt_is_optimal_on_one_machine(rows: list[tuple[int, int]]) -> None:
     instance = Instance([Job(f"{j}", arrival=r, duration=p) for j, (r, p) in enumerate(rows)], "1x1")
@@ -67,7 +68,7 @@ def test_srpt_is_optimal_on_one_machine(rows: list[tuple[int, int]]) -> None:
 times = st.floats(0, 1e6, allow_nan=False).map(abs)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(times, st.floats(0.01, 1e5)), min_size=1, max_size=12))
 def test_srpt_holds_up_to_rounding_with_real_times(rows: list[tuple[float, float]]) -> None:
     instance = Instance([Job(f"{j}", arrival=r, duration=p) for j, (r, p) in enumerate(rows)], "1x1")

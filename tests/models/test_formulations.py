@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 import pytest
 from brute_force import optimum as best_of_all_orders
 from enumeration import TinyJob
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_instances import instance_of, tiny_jobs
@@ -89,7 +90,7 @@ def test_all_are_found() -> None:
         assert formulation.exact == (formulation.schedule is not None) == (formulation.warm_start is not None)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=cases(), objective=st.sampled_from(REGULAR))
 def test_optimum_and_bound_against_enumeration(solve: Solve, case: Any, objective: str) -> None:
     jobs, cluster = case
@@ -114,7 +115,7 @@ def test_optimum_and_bound_against_enumeration(solve: Solve, case: Any, objectiv
     assert applied >= 2
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases(), objective=st.sampled_from(REGULAR), data=st.data())
 def test_warm_start_is_a_full_feasible_solution(case: Any, objective: str, data: st.DataObject) -> None:
     jobs, cluster = case

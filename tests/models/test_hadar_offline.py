@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from loaded_optimum import loaded_optimum
 from round_brute_force import best_utility, tiny_problems
@@ -70,7 +71,7 @@ def worth(problem: RoundProblem, held: np.ndarray) -> Fraction:
     return total
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(problem=tiny_problems())
 def test_milp_is_the_enumerated_program_is_everything_tried(problem: RoundProblem) -> None:
     tried = best_utility(problem)

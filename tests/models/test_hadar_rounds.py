@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from round_brute_force import best_utility, every_schedule, tiny_problems
 
@@ -39,7 +40,7 @@ def plain(**changes: object) -> RoundProblem:
     return RoundProblem(**(fields | changes))  # type: ignore[arg-type]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(problem=tiny_problems())
 def test_enumeration_is_every_schedule_without_a_superfluous_round(problem: RoundProblem) -> None:
     for j in range(problem.n):
@@ -55,7 +56,7 @@ def test_enumeration_is_every_schedule_without_a_superfluous_round(problem: Roun
         assert set(found) == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(problem=tiny_problems())
 def test_the_best_packing_is_the_best_of_everything(problem: RoundProblem) -> None:
     assert packing_optimum(problem.packing())[0] == pytest.approx(float(best_utility(problem)), abs=1e-9)
@@ -69,7 +70,7 @@ def test_one_type_at_a_time_is_a_restriction(problem: RoundProblem) -> None:
     assert single <= packing_optimum(problem.packing())[0] + 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(problem=tiny_problems())
 def test_gangs_are_whole(problem: RoundProblem) -> None:
     a_round = problem.machines * problem.types

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from enumeration import TinyJob, earliest_start, value
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_instances import instance_of, tiny_jobs
@@ -43,7 +44,7 @@ def active_schedules(jobs: list[TinyJob], total: int) -> Any:
         yield starts
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(jobs=tiny_jobs(most=5, gpus=4, latest=20), total=st.integers(4, 5), objective=st.sampled_from(REGULAR))
 def test_some_optimum_starts_in_the_windows(jobs: list[TinyJob], total: int, objective: str) -> None:
     release, duration, gpus = arrays(jobs)
@@ -79,7 +80,7 @@ def test_one_wide_gang_blocks_only_once() -> None:
     assert last.tolist() == [10 + 30 // 8, *[10 + 100 // 8] * 4]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(jobs=tiny_jobs(most=4, gpus=3), objective=st.sampled_from(REGULAR), data=st.data())
 def test_no_schedule_as_good_as_its_value_is_later(jobs: list[TinyJob], objective: str, data: Any) -> None:
     instance = instance_of(jobs, "1x3")
@@ -102,7 +103,7 @@ def test_what_a_value_says() -> None:
     assert latest_completions(instance, "makespan", 6.0).tolist() == [6.0] * 3
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(jobs=tiny_jobs(most=6, gpus=3), data=st.data())
 def test_a_left_shift_moves_jobs_only_left_until_nothing_moves(jobs: list[TinyJob], data: Any) -> None:
     release, duration, gpus = arrays(jobs)

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from speeds.random_profiles import clusters, exact_alpha, placements, profiles
@@ -27,7 +28,7 @@ def cluster(nodes: int, gpus: int) -> Cluster:
 
 
 @given(clusters(), st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_every_vector_once_with_the_best_of_all_mappings(where: Cluster, data: st.DataObject) -> None:
     profile = data.draw(profiles(gpus=min(5, where.gpus), stages=min(3, where.gpus)))
     job = Job("a", gpus=profile.gpus, iterations=3, profile="p")

@@ -10,6 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 from enumeration import TinyJob, placed_optimum, srpt
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_arrays import disjunctive as raw_disjunctive
@@ -44,7 +45,7 @@ def optimum(objective: str, jobs: list[TinyJob]) -> float:
     return float(placed_optimum(objective, jobs, [1], [[(1,)]] * len(jobs)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     jobs=real_jobs,
     objective=st.sampled_from(["total_weighted_flow_time", "total_weighted_tardiness", "makespan", "total_flow_time"]),
@@ -73,7 +74,7 @@ def test_three_formulations_agree(solve: Solve, jobs: list[TinyJob]) -> None:
     assert np.ptp(values) <= BIG
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(jobs=tiny_jobs(most=6, latest=15))
 def test_positional_relaxation_is_between_srpt_and_the_optimum(solve: Solve, jobs: list[TinyJob]) -> None:
     instance = instance_of(jobs, "1x1")
@@ -84,7 +85,7 @@ def test_positional_relaxation_is_between_srpt_and_the_optimum(solve: Solve, job
     assert relaxed <= solve(positional.build(instance, "total_completion_time")) + EXACT
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(jobs=tiny_jobs(most=5, latest=15))
 def test_disjunctive_rows_are_no_weaker_than_with_one_big_number(solve: Solve, jobs: list[TinyJob]) -> None:
     objective = "total_weighted_flow_time"

@@ -9,6 +9,7 @@ from typing import Any
 import pyomo.environ as pyo
 import pytest
 from enumeration import TinyJob, placed_optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_instances import instance_of, tiny_jobs
@@ -32,7 +33,7 @@ def ways(instance: Instance, placement: str) -> list[list[tuple[int, ...]]]:
     return [[tuple(dict(q).get(v, 0) for v in nodes) for q in modes[k]] for k in instance.job_class.tolist()]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     jobs=tiny_jobs(most=3, gpus=3, latest=6),
     spec=st.sampled_from(["2x2", "1x2+1x1", "1x3+1x1", "3x1"]),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from brute_force import preemptive_optimum
 from enumeration import TinyJob, mean_busy_times, srpt
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_arrays import mean_busy_time
@@ -40,7 +41,7 @@ def test_golden_values(solve: Solve) -> None:
     assert solve(build_slots(TWO, "total_flow_time")) == pytest.approx(5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(jobs=tiny_jobs(most=5, gpus=4), total=st.sampled_from([1, 2, 3, 4]), weighted=st.booleans())
 def test_lp_is_the_formula_in_fractions(solve: Solve, jobs: list[TinyJob], total: int, weighted: bool) -> None:
     jobs = [job._replace(gpus=min(job.gpus, total)) for job in jobs]
@@ -56,7 +57,7 @@ def test_lp_is_the_formula_in_fractions(solve: Solve, jobs: list[TinyJob], total
         assert formula <= sum(srpt(machine))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(jobs=tiny_jobs(most=5))
 def test_lp_against_raw_arrays(solve: Solve, jobs: list[TinyJob]) -> None:
     # the raw program has every slot up to max r + sum p, and no busy periods
@@ -66,7 +67,7 @@ def test_lp_against_raw_arrays(solve: Solve, jobs: list[TinyJob]) -> None:
     assert solve(build(instance, "total_weighted_completion_time")) == pytest.approx(raw, abs=EXACT)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(jobs=tiny_jobs(most=4, gpus=2, latest=8), total=st.sampled_from([1, 2]))
 def test_milp_is_srpt(solve: Solve, jobs: list[TinyJob], total: int) -> None:
     jobs = [job._replace(gpus=min(job.gpus, total)) for job in jobs]

@@ -12,6 +12,7 @@ import pyomo.core.base.constraint as pyomo_constraint
 import pyomo.environ as pyo
 import pytest
 from enumeration import TinyJob
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
@@ -33,7 +34,7 @@ def dense(model: pyo.ConcreteModel) -> tuple[Any, Any, Any, Any]:
     return form.A.toarray()[:, order], np.asarray(form.rhs), form.c.toarray()[0, order], form.c_offset[0]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(jobs=tiny_jobs(most=4, gpus=3), machines=st.booleans(), tight=st.integers(0, 6))
 def test_the_same_matrix_as_raw_arrays(jobs: list[TinyJob], machines: bool, tight: int) -> None:
     if machines:

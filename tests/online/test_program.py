@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -51,7 +52,7 @@ def optimum(cost: list[int], arrivals: list[Arrival]) -> float:
 
 
 @given(streams())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_feasible_in_fractions_within_the_guarantee_and_around_the_optimum(
     stream: tuple[list[int], list[Arrival]],
 ) -> None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ def test_wide_jobs_may_starve_when_others_skip_them() -> None:
     assert simulate(instance, "fifo:skip=true").schedule.completion[-1] == 52  # after the last of them
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(gangs)
 def test_skipping_is_within_twice_the_best_makespan_when_all_is_there_at_0(rows: list[tuple[int, int]]) -> None:
     instance = Instance([Job(str(j), gpus=g, duration=d) for j, (g, d) in enumerate(rows)], "1x4")

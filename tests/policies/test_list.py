@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def test_what_is_not_an_order_or_a_job_is_one_line() -> None:
         simulate(Instance(JOBS, "1x3"), ListScheduling(jobs=("a", "z")))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(lengths, st.integers(2, 3))
 def test_grahams_bounds_on_identical_machines(rows: list[int], m: int) -> None:
     instance = Instance([Job(str(j), duration=d) for j, d in enumerate(rows)], f"{m}x1")
@@ -75,7 +76,7 @@ def test_grahams_family_is_tight(m: int) -> None:
     assert simulate(instance, "list:by=longest").value("makespan") == m
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5)), min_size=1, max_size=5))
 def test_rigid_gangs_are_within_twice_the_best_makespan(rows: list[tuple[int, int]]) -> None:
     instance = Instance([Job(str(j), gpus=g, duration=d) for j, (g, d) in enumerate(rows)], "1x4")

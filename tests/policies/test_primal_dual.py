@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -117,7 +118,7 @@ def test_a_run_with_naive_prices_proves_something_too() -> None:
     assert float(online.proof().upper) >= lp_value(packing) * (1 - SLACK)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 2**32 - 1))
 def test_the_theorem_holds_on_drawn_instances(seed: int) -> None:
     check_theorem(random_packing(np.random.default_rng(seed)))

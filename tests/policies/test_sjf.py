@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 3))
 def test_spt_is_optimal_on_identical_machines(rows: list[int], m: int) -> None:
     instance = Instance([Job(str(j), duration=d) for j, d in enumerate(rows)], f"{m}x1")

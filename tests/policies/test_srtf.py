@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from brute_force import preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 5)), min_size=1, max_size=5))
 def test_it_is_optimal_on_one_machine(rows: list[tuple[int, int]]) -> None:
     instance = Instance([Job(str(j), arrival=r, duration=d) for j, (r, d) in enumerate(rows)], "1x1")

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from policies.tiresias_ticks import Rules, TickJob
 ARTIFACT = "tiresias:round=60,restart=30,first=true,requeue=true+most-free"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     rows=st.lists(st.tuples(st.integers(0, 60), st.integers(1, 6), st.integers(1, 90)), min_size=1, max_size=14),
     threshold=st.sampled_from([24, 60, 1000]),

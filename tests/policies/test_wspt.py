@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from optsched.problem.instance import Instance, Job
 weighted = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5)), min_size=1, max_size=6)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(weighted)
 def test_smiths_rule_is_optimal_on_one_machine(rows: list[tuple[int, int]]) -> None:
     instance = Instance([Job(str(j), duration=d, weight=w) for j, (d, w) in enumerate(rows)], "1x1")
@@ -22,7 +23,7 @@ def test_smiths_rule_is_optimal_on_one_machine(rows: list[tuple[int, int]]) -> N
     assert simulate(instance, "wspt").value(objective) == optimum(instance, objective)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(weighted, st.integers(2, 3))
 def test_on_identical_machines_it_is_within_the_bound_of_kawaguchi_and_kyan(
     rows: list[tuple[int, int]], m: int

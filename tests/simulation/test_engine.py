@@ -145,7 +145,9 @@ def test_no_jobs_and_one_job(spec: str, placement: str) -> None:
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS.names())
-@pytest.mark.parametrize("spec", ["fifo", "srtf", "tiresias:threshold=100"])
+@pytest.mark.parametrize(
+    "spec", [*(pytest.param(spec, marks=pytest.mark.study) for spec in ("fifo", "tiresias:threshold=100")), "srtf"]
+)
 def test_ten_thousand_gpus(spec: str, placement: str) -> None:
     rng = np.random.default_rng(5)
     jobs = [

@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,7 +77,7 @@ def test_the_best_of_all_orders_is_the_optimum(instance: Instance, objective: st
 
 
 @given(rigid_instances(most=6), st.sampled_from(OBJECTIVES))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_best_list_schedule_is_no_worse_than_any_order_and_finds_tiny_optima(
     instance: Instance, objective: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from solvers.rigid_instances import SUMS, rigid_instances
 
 
 @given(rigid_instances(most=4, scales=(1, 2, 3)), st.sampled_from(SUMS), st.sampled_from((30, 100, 100_000)))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_lp_bounds_hold_on_exact_and_on_coarse_grids(instance: Instance, objective: str, nonzeros: int) -> None:
     certificate = lp_bound(instance, objective, nonzeros=nonzeros)
     if certificate is None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def holds(instance: Instance, solution: Solution) -> bool:
 
 
 @given(rigid_instances(most=5), st.sampled_from(OBJECTIVES))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_tiny_instances_are_solved_to_optimality(instance: Instance, objective: str) -> None:
     solution = solve(instance, objective)
     assert holds(instance, solution)
@@ -56,7 +57,7 @@ def test_tiny_instances_are_solved_to_optimality(instance: Instance, objective: 
 
 
 @given(rigid_instances(most=4), st.sampled_from(OBJECTIVES), st.sampled_from(sorted({*model_names()} - {"cp-sat"})))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_model_proves_the_optimum_or_bounds_it(instance: Instance, objective: str, model: str) -> None:
     task = SolveState(instance, get_objective(objective))
     task.search(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from placed_brute_force import placed_optimum
@@ -50,7 +51,7 @@ def test_two_methods_agree(instance: Instance, objective: str) -> None:
 
 @pytest.mark.study
 @given(placed_instances(least=3, most=5), st.sampled_from(OBJECTIVES))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_two_methods_agree_on_many(instance: Instance, objective: str) -> None:
     values = {solve(instance, objective, model=model).value_exact for model in ("mode-branching", "gang-modes")}
     assert len(values) == 1

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def test_a_wide_gang_does_not_run_in_part_beside_a_small_one() -> None:
 
 
 @given(rigid_instances(most=5), st.sampled_from(SUMS), st.integers(0, 3))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_thinning_from_a_bad_incumbent_loses_no_better_schedule(instance: Instance, objective: str, order: int) -> None:
     goal, best = get_objective(objective), optimum(instance, objective)
     incumbent = list_schedule(instance, np.roll(np.arange(instance.n), order))

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -41,7 +42,7 @@ def is_a_schedule(problem: TransferProblem, found: float, start: np.ndarray) -> 
 # --- two transfers -----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.tuples(bytes_, bytes_), st.tuples(seconds, seconds), st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0]))
 def test_the_closed_form_is_the_search_in_fractions(size: tuple, release: tuple, eta: float) -> None:
     problem = TransferProblem(release, size, Contention(1.0, eta))

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def test_the_constants_of_the_published_code() -> None:
     assert pace(Contention(1.0, -0.5), 4) == 2.5  # measured fits may be below zero
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(some_sizes, positive, penalties)
 def test_drain_is_the_simulation(sizes: list[Fraction], b: Fraction, eta: Fraction) -> None:
     ends = drain(sizes, b, eta)
@@ -69,7 +70,7 @@ def test_drain_keeps_the_order_and_ties() -> None:
 # --- start now, or at the next completion? ----------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(positive, min_size=1, max_size=4), positive, positive, penalties)
 def test_the_myopic_gain_is_the_difference_of_two_simulations(
     running: list[Fraction], new: Fraction, b: Fraction, eta: Fraction

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def test_a_gang_accumulates_gradients_where_its_batch_is_more_than_a_gpu_takes()
     assert on(instance, (0, 2)) == 3 * (0.5 + 3 * 0.125) + 0.25
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     seed=st.sampled_from(sorted(CASES)),
     sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6),

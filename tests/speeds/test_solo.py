@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from bounds.typed_cases import typed_instance
+from examples import examples
 from hypothesis import assume, given, settings
 from simulation.elastic_instances import elastic_instance
 
@@ -82,7 +83,7 @@ def test_a_bound_that_no_placement_reaches_is_not_the_solo_time() -> None:
     assert simulate(instance, "fifo").metrics["max_ftf"] == 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(profile=profiles(gpus=4), cluster=clusters())
 def test_at_stage_profiles_it_is_the_best_of_all_mappings(profile: Profile, cluster: Cluster) -> None:
     assume(profile.gpus <= cluster.gpus)

@@ -47,7 +47,11 @@ def test_the_recipe_makes_the_instance_again(name: str) -> None:
     assert instance.objective in (entry.objective, None)
 
 
-@pytest.mark.parametrize("name", PROVED)
+SOME = 4  # every fourth by default; the small version of the ratio baseline holds every policy against every optimum
+FEW_OR_ALL = [name if k % SOME == 0 else pytest.param(name, marks=pytest.mark.study) for k, name in enumerate(PROVED)]
+
+
+@pytest.mark.parametrize("name", FEW_OR_ALL)
 def test_certificate_below_optimum_below_every_policy(name: str) -> None:
     entry, instance = of(name)
     assert instance.optimum is not None

@@ -6,6 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ LESS = 1 - 1e-9
 
 
 @given(cases(replicas=16))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_plain_greedy_is_the_sheets_replica_by_replica(case: Case) -> None:
     found, _ = map_job(case.profile, case.network, case.free, "plain")
     assert case.counts(found) == case.counts(greedy_by_replicas(case))
@@ -46,7 +47,7 @@ def test_multi_seed_is_the_best_of_every_first_replica(case: Case) -> None:
 
 
 @given(cases(mixed=True), st.sampled_from(sorted(VARIANTS)), st.integers(0, 3))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_every_replica_has_a_free_gpu_and_alpha_is_between_its_bounds(case: Case, variant: str, seed: int) -> None:
     found, alpha = map_job(case.profile, case.network, case.free, variant, seed)
     assert case.legal(found)
@@ -56,7 +57,7 @@ def test_every_replica_has_a_free_gpu_and_alpha_is_between_its_bounds(case: Case
 
 
 @given(cases(replicas=10, servers=4, mixed=True), st.sampled_from(["local-search", "stage-moves"]))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_no_move_and_no_swap_of_replicas_improves_what_local_search_found(case: Case, variant: str) -> None:
     found, alpha = map_job(case.profile, case.network, case.free, variant)
     start = "plain" if variant == "local-search" else "multi-seed"

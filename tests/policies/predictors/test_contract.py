@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def test_it_is_a_predictor_that_reads_its_own_name(text: str) -> None:
     assert again == made
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(instance=workloads(), text=st.sampled_from(TEXTS))
 def test_every_prediction_is_a_positive_number_and_the_same_every_time(instance: Instance, text: str) -> None:
     made = predictor(text)
@@ -97,7 +98,7 @@ class Recorder:
         self.inner.observe(job, now, length)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(instance=workloads(), wait=st.sampled_from([0.0, 2.5, 30.0]))
 def test_replay_tells_exactly_the_runs_that_have_completed(instance: Instance, wait: float) -> None:
     recorder = Recorder(predictor("global-mean"))
