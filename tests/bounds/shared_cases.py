@@ -132,9 +132,24 @@ class Site:
         spans = int(len({self.node[g] for g in gpus}) > 1)
         beside = self.residents(running)
         worst = max([1.0, *(self.slow(j, k) for g in gpus for k in beside[g] if k != j)])
-        by_type = j in self.instance.jobs_at("throughputs")
-        pace = 1.0 / self.speeds.rate(j, {self.node[g] for g in gpus}) if by_type else self.pace[j]
+        pace = self.pace[j]
+        if j in self.instance.jobs_at("throughputs"):
+            pace = 1.0 / self.speeds.rate(j, {self.node[g] for g in gpus})
+        elif j in self.instance.jobs_at("scalings"):
+            pace = self.scaled_pace(j, spans)
         return Fraction(pace) * Fraction(float(self.rates.stretch[j, option, spans])) * Fraction(worst)
+
+    def scaled_pace(self, j: int, spans: int) -> float:
+        """Seconds of an iteration with the fewest sub-steps, from the definition of a scaling profile without overlap."""
+        job, profiles = self.instance.jobs[j], self.instance.scalings
+        assert profiles is not None
+        assert job.profile is not None
+        assert job.batch_size is not None
+        scaling = profiles[job.profile]
+        together = 0.0 if job.gpus == 1 else scaling.across if spans else scaling.within
+        steps = int(self.rates.steps[j, 0])
+        local = -(-job.batch_size // (job.gpus * steps))
+        return steps * (scaling.compute + scaling.per_sample * local) + together
 
     def starts(self, j: int, running: dict[int, Placed]) -> Iterator[Placed]:
         """All ways to start j beside those that run; GPUs with the same residents and alike nodes are one."""
