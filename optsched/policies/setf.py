@@ -63,4 +63,3 @@ class Setf:
                 yield Start(job)
         if view.waiting:
             yield Wake(min((self._until[job] for job in view.running), default=now + self.quantum))
-
