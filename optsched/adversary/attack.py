@@ -21,7 +21,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import DEFAULT, get_objective
 
 OPTIMUM = "opt"
-SECONDS = 60.0  # budget where none is given
+SECONDS = 45.0  # budget where none is given: with what comes before and after, a minute
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def attack(
     objective : its name.
     space : the kind of instances, ``NAME[:key=value,...]`` (``optsched list spaces``); "": the one for the policy.
     jobs, gpus : the most jobs, and the GPUs of the cluster; None: what the space has.
-    seconds, tries : the budget: time, or simulated instances (then the result depends on ``seed`` only); None: 60 seconds,
+    seconds, tries : the budget: time, or simulated instances (then the result depends on ``seed`` only); None: 45 seconds,
         where the other is None, too.
     workers : processes; None: one a processor.
     tolerance : so much of the ratio may be lost for a smaller instance; None: 1 %, and nothing where the worst is proved.

@@ -42,7 +42,7 @@ def attack(
         int | None, typer.Option("--gpus", metavar="G", help="of the cluster; default: those of the space")
     ] = None,
     budget: Annotated[
-        float | None, typer.Option("--budget", metavar="SECONDS", help="default: 60, unless there are --tries")
+        float | None, typer.Option("--budget", metavar="SECONDS", help="default: 45, unless there are --tries")
     ] = None,
     tries: Annotated[
         int | None,

@@ -106,6 +106,23 @@ def test_the_attack_is_proved_and_small() -> None:
     assert sorted(found.instance.duration.tolist()) == [1, 1, 6]
 
 
+@pytest.mark.study
+@pytest.mark.parametrize(("n", "longest"), [(3, 12), (4, 24), (5, 24)])
+def test_greedy_spt_is_worst_where_unit_jobs_come_just_after_a_long_one(n: int, longest: int) -> None:
+    """n - 1 unit jobs arrive as one of the largest length p has started: no instance of the range is worse."""
+    found = osd.attack(
+        "sjf",
+        objective="total_completion_time",
+        jobs=n,
+        method="milp",
+        space=f"whole-jobs:longest={longest}",
+        seconds=600,
+    )
+    value = n * longest + n * (n - 1) // 2
+    best = n * (n + 1) // 2 - 1 + n + longest
+    assert (found.confirmed.exact, found.proved) == (Fraction(value, best), n)
+
+
 def test_a_policy_without_bad_instances() -> None:
     objective, space = "total_weighted_completion_time", "whole-jobs:longest=3,arrivals=false"
     found = osd.attack("wspt", objective=objective, space=space, jobs=3, method="milp")

@@ -18,7 +18,7 @@ TIMES = 1.3
 def test_a_search_beats_as_many_random_instances(policy: str) -> None:
     chosen = specify(policy)
     evaluation = Evaluation(space_of(chosen.policy, weights=False), chosen, None, "total_flow_time")
-    found, drawn = search(evaluation.fresh(), tries=800), random_search(evaluation.fresh(), tries=800)
+    found, drawn = search(evaluation.fresh(), tries=1200), random_search(evaluation.fresh(), tries=1200)
     assert found.tries == drawn.tries
     assert found.elites[0][0] >= TIMES * drawn.elites[0][0]
 
@@ -26,7 +26,7 @@ def test_a_search_beats_as_many_random_instances(policy: str) -> None:
 @pytest.mark.study
 def test_unrestricted_backfilling_grows_with_the_number_of_jobs() -> None:
     ratios = [
-        osd.attack("a-srpt:backfill=unrestricted", space="whole-jobs:latest=40", jobs=n, tries=800, workers=1).ratio
+        osd.attack("a-srpt:backfill=unrestricted", space="whole-jobs:latest=40", jobs=n, tries=2400, workers=1).ratio
         for n in (4, 7, 10)
     ]
     assert ratios[0] * 1.1 < ratios[1] < ratios[2] / 1.1
