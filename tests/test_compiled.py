@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import optsched as osd
 import optsched.compiled.function as compiled
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
+from optsched.policies.ties import leading_of
 from optsched.simulation import engine, iterations
 
 HERE = Path(__file__).parent
@@ -93,6 +95,16 @@ def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, caps
     said = capsys.readouterr().err
     assert f"optsched: compiling {__name__}.total, once for this machine" in said
     assert f"optsched: compiled {__name__}.total in " in said
+
+
+def test_functions_travel_by_name_where_they_have_one() -> None:
+    """In another process a copy would not be the function that others call there, and would be compiled again."""
+    named = leading_of
+    assert len(pickle.dumps(named)) < 200
+    assert pickle.loads(pickle.dumps(named)) is named
+    inner = njit(lambda x: x + 1)
+    with without_interpreting():
+        assert pickle.loads(pickle.dumps(inner))(2) == 3
 
 
 def test_a_small_function_is_compiled_sooner_than_one_that_calls_much(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from optsched.compiled.kept_code import folder_of, is_kept, kept_in
-from optsched.compiled.linking import Linked, LinkedCache, Linking, current
+from optsched.compiled.linking import Linked, LinkedCache, Linking, current, named
 
 # CPU seconds that a function may run interpreted before it is compiled: about what that costs, from nothing and from disk,
 # where it and what it calls have that many bytes of code and more; in proportion to them where they have less.
@@ -234,6 +234,15 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         if found is not None and isinstance(found.entry_point, Linked):
             self.compile(sig)
         return super().get_compile_result(sig)
+
+    def __reduce__(self) -> Any:
+        """By its name where that finds it: a copy in another process would not be the one that is called there.
+
+        numba's own copies are made by numba's own compiler, and what they call is compiled once more.
+        """
+        name = self.py_func.__module__, self.py_func.__qualname__
+        known = name[0] != "__main__" and named(*name) is self  # what a script defines is there in no other process
+        return (named, name) if known else super().__reduce__()
 
     def linked(self, arguments: tuple[Any, ...]) -> Any:
         """The library with its code for arguments of these types, as compiled code calls it."""

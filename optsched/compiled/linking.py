@@ -26,7 +26,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 
-__all__ = ["Linked", "LinkedCache", "Linking", "current"]
+__all__ = ["Linked", "LinkedCache", "Linking", "current", "named"]
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how numba begins the name of a variable that holds a function's environment
 PREFIX = "linked-"  # of a file with code that is only linked
@@ -160,7 +160,8 @@ def _name(function: Any) -> tuple[str, str]:
     return function.py_func.__module__, function.py_func.__qualname__
 
 
-def _find(module: str, qualname: str) -> Any:
+def named(module: str, qualname: str) -> Any:
+    """What a module has under a name; None where it has nothing."""
     found: Any = import_module(module)
     for name in qualname.split("."):
         found = getattr(found, name, None)
@@ -177,7 +178,7 @@ class _LinkedImplementation(CompileResultCacheImpl):  # type: ignore[misc]
     def check_cachable(self, cres: Any) -> bool:
         """As numba's, and can what it calls be found again by name?"""
         owners = [library.owner[0] for library in cres.library._linking_libraries]
-        if any(_find(*_name(each)) is not each for each in owners):
+        if any(named(*_name(each)) is not each for each in owners):
             return False
         return bool(super().check_cachable(cres))
 
@@ -192,7 +193,7 @@ class _LinkedImplementation(CompileResultCacheImpl):  # type: ignore[misc]
     def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
         """What was written, and all that it calls; None where that was compiled by another process, under other names."""
         name, code, callees, description, environment, signature, reload_init = payload
-        found = [_find(module, called).linked(types) for module, called, types, _ in callees]
+        found = [named(module, called).linked(types) for module, called, types, _ in callees]
         if any(each.symbol != symbol for each, (*_, symbol) in zip(found, callees, strict=True)):
             return None
         for function in reload_init:
