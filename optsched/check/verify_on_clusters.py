@@ -3,17 +3,18 @@
     python verify_on_clusters.py CERTIFICATE INSTANCE
 
 Copy the files verify_*.py (Python 3.11 or newer, the standard library alone). verify_certificate.py tells the theorems and
-the exit codes; this one reads more of an instance, and knows more machines of U units for which those theorems hold.
+the exit codes; these read more of an instance, and know more machines of U units for which those theorems hold.
 
 **Seconds** that a job takes at least: its duration; iterations at the best rate of a table by GPU type (together on a node,
-or spread over several) or of a graph of stages (verify_stage_graphs.py), on the types that suit it and its memory.
+or spread over several), of a graph of stages (verify_stage_graphs.py) or of a scaling profile (verify_scalings.py).
 **Classes**: gang, gang-nonpreemptive; forking: copies on all GPUs of its types at once, whose work adds up; gpu-sharing: two
-jobs on a GPU, each slowed down by the other; task-sharing: iterations of tasks that take turns (verify_tasks.py).
-**Machines**: typed: a unit of work that takes a gang of n GPUs a seconds costs n a times their price, the least that suits;
+jobs on a GPU, each slowed down by the other (verify_sharing.py); task-sharing: iterations of tasks that take turns
+(verify_tasks.py); elastic: any number of GPUs, any batch.
+**Machines**: typed, elastic: a unit of work that takes n GPUs a seconds costs n a times their price, the least that suits;
 U: what all GPUs cost a second. shared: of n only a part, its charge, such that c_a / xi_ab + c_b / xi_ba <= 1 for any two
 classes of jobs that fit on a GPU together. task, link: compute on all GPUs, or bytes on all network interfaces.
 **makespan**: a moment plus the work that is left then, at prices of GPUs and of jobs' own time, over all that these pay.
-**Not known here**: elastic jobs and scaling profiles, prices over time, total_utility; `optsched verify` judges these.
+**Not known here**: measured steps of scalings, prices over time, total_utility; `optsched verify` judges these.
 """
 
 from __future__ import annotations
@@ -22,36 +23,55 @@ import json
 import math
 import sys
 from fractions import Fraction
-from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
     from optsched.check import verify_certificate, verify_tasks
     from optsched.check.verify_certificate import EXPONENT, GANGS, MOST_STEPS, Case, Data, need, ratio, read, the
+    from optsched.check.verify_scalings import ScalingProfile, with_memory
+    from optsched.check.verify_sharing import Partners, whole
     from optsched.check.verify_stage_graphs import graph_of, least_iteration
     from optsched.check.verify_tasks import TASKS, below, served_by, written
 else:  # copied
     import verify_certificate
     import verify_tasks
     from verify_certificate import EXPONENT, GANGS, MOST_STEPS, Case, Data, need, ratio, read, the
+    from verify_scalings import ScalingProfile, with_memory
+    from verify_sharing import Partners, whole
     from verify_stage_graphs import graph_of, least_iteration
     from verify_tasks import TASKS, below, served_by, written
 
-UNIT, ROOM = 1 << 30, 1 + Fraction(1, 1 << 29)  # of charges; memory that counts as enough: a little more than there is
-MOST_KINDS, MOST_CLASSES, LARGEST_PRICE = 1000, 100, (1 << 64) - 1
+LARGEST_PRICE, MOST_GPUS = (1 << 64) - 1, 4096  # the latter of elastic jobs
 ROW = {"gpu", "gpus", "together", "spread", "measured"}
 Menu = list[tuple[str, Fraction, Fraction]]  # GPU type, seconds a unit of work, GPUs paid for
 
 
-def whole(values: Any, most: int) -> bool:
-    """Are these integers from 0 to ``most``?"""
-    return all(type(x) is int and 0 <= x <= most for x in values)
+def epoch_of(arrivals: list[float], due: list[float]) -> float:
+    """The moment from which optsched counts: the first arrival, or one before it, where that costs no digit of a time."""
+    first = min(arrivals, default=0.0)
+    span = max([first, *arrivals, *due]) - min([first, *due])
+    grid = 2.0 ** math.ceil(math.log2(span)) if span else 1.0
+    for moment in (first, math.floor(first / grid) * grid):
+        if all(Fraction(x - moment) == Fraction(x) - Fraction(moment) for x in (*arrivals, *due)):
+            return moment
+    return 0.0
 
 
 class OnCluster(Case):
     """A case with speeds by GPU type or placement, partners on GPUs, copies or tasks. `suits`: the node groups of a job."""
 
-    parts = Case.parts | {"throughputs", "profiles", "tasks", "interference", "contention"}
+    parts = Case.parts | {"throughputs", "profiles", "scalings", "tasks", "interference", "contention"}
+
+    def __init__(self, document: Data, kind: str, objective: str, schedule_class: str, epoch: Fraction) -> None:
+        self.scalings = {name: ScalingProfile(given) for name, given in (document.get("scalings") or {}).items()}
+        jobs, nodes = [], document["cluster"]["nodes"]
+        for job in document["jobs"] if self.scalings else ():
+            scaling = self.scalings.get(job.get("profile")) if job.get("duration") is None else None
+            need(scaling is None or the(int, job, "batch_size", 2, None, 1), "no batch")
+            jobs.append(job if scaling is None else with_memory({"gpus": 1, **job}, scaling, nodes))
+        super().__init__({**document, "jobs": jobs or document["jobs"]}, kind, objective, schedule_class, epoch)
+        legal = epoch in (0, epoch_of(self.column["arrival"], [x for x in self.column["due"] if x == x]))
+        need(legal, "its times count from another moment")
 
     def seconds(self) -> list[Fraction]:
         """The least of the class; the digest learns of tables, graphs, tasks, interference and contention."""
@@ -77,8 +97,18 @@ class OnCluster(Case):
             return self.needs.length
         self.read_table(self.document.get("throughputs") or {})
         self.read_graphs(self.document.get("profiles") or {})
-        self.read_partners(self.document.get("interference"))
-        if self.graphs and contention:
+        self.scaled = [None if name is None else self.scalings.get(name) for name in self.by_profile]
+        legal = class_ != "elastic" or (any(self.scaled) and self.total <= MOST_GPUS)
+        need(legal, "no elastic jobs, or very many GPUs", 2)
+        if any(self.scaled):
+            self.learn([[name, self.scalings[name].document] for name in self.used if name in self.scalings])
+            self.learn([job.get("batch_size") for job in self.jobs])
+        partners = self.document.get("interference")
+        need(partners or class_ != "gpu-sharing", "no two jobs of this instance share a GPU")
+        if partners:
+            self.partners = Partners(self.jobs, partners)
+            self.learn(self.partners.stated)
+        if (self.graphs or any(self.scaled)) and contention:
             self.digest.update(b"contention")
             self.learn(link)
         self.name_of = [self.types[node["gpu"].casefold()] for node in self.nodes]
@@ -126,10 +156,19 @@ class OnCluster(Case):
         """(what the job may do on every type that suits it, the seconds that it takes at least)."""
         name, gang, pace = self.by_profile[j], self.gpus[j], dict[str, float]()
         several, flat = sum(node["count"] for node in self.nodes) > 1, max(self.largest.values()) == 1
+        scaling, batch = self.scaled[j], self.jobs[j].get("batch_size")
+        sizes = sorted((node["gpus"], node["count"]) for node in (self.nodes[g] for g in self.suits[j]))[::-1]
+        times = []  # of a gang at a scaling profile: on one node, if one holds it, and over several, if there are
+        if scaling is not None:
+            m, steps, _ = scaling.options(batch, gang, self.memory[j])[0]
+            reach = [False] * (sizes[0][0] >= gang) + [True] * (gang > 1 and sum(count for _, count in sizes) > 1)
+            times = [scaling.seconds(m, steps, gang, spans) for spans in reach]
         for g in self.suits[j]:
             kind, rates = self.types[self.nodes[g]["gpu"].casefold()], (1.0, 1.0)
             if name in self.graphs:
                 rates = (1.0 / self.graphs[name],) * 2
+            elif scaling is not None:
+                rates = 1.0 / min((times if flat else times[:1]) or times), 1.0 / min(times[-1:])
             elif name is not None:
                 rates = self.table.get((name, kind.casefold(), gang), (0.0, 0.0))
             if min(rates) > 0:  # in nodes of one GPU nobody knows who sits beside whom
@@ -142,14 +181,19 @@ class OnCluster(Case):
         if self.schedule_class == "forking":  # a copy takes a part of all GPUs of its type, and copies add up
             menu = [(t, a * gang / self.count[t], Fraction(self.count[t])) for t, a in exact]
             return menu, below(Fraction(work) / sum(1 / a for _, a, _ in menu))
-        least = work * self.graphs.get(name, min(pace.values()))
+        if self.schedule_class == "elastic" and scaling is not None:
+            nodes = tuple(gpus for gpus, count in sizes for _ in range(count))
+            rates_of = [(r, Fraction(x)) for r, x in scaling.rates(batch, gang, self.memory[j], nodes).items() if x > 0]
+            menu = [(t, 1 / rate, Fraction(r)) for t in pace for r, rate in rates_of]
+            return menu, below(Fraction(work) / max(rate for _, rate in rates_of))
+        least = work * (min(times) if times else self.graphs.get(name, min(pace.values())))
         return [(t, a, Fraction(gang)) for t, a in exact], Fraction(least)
 
     # --- machines ----------------------------------------------------------------------------------------------------
 
     def machine(self, data: Data) -> tuple[list[int], list[int], Fraction, Fraction, Data]:
         """By prices of GPU types, by a resource that tasks take, or by a threshold."""
-        priced = self.kind.startswith(("typed-", "shared-"))
+        priced = self.kind.startswith(("typed-", "shared-", "elastic-"))
         if not priced and self.schedule_class != "task-sharing":
             return super().machine(data)
         scale = Fraction(2) ** the(int, data, "grid_exponent", least=-EXPONENT, most=EXPONENT)
@@ -168,67 +212,31 @@ class OnCluster(Case):
 
     def prices(self, data: Data) -> tuple[int, Data]:
         """(what all GPUs cost a second, what files state) at the prices of the data and, of shared GPUs, its charges."""
+        need("threshold" not in data, "elastic jobs without prices, as files were once: use optsched verify", 2)
         self.price, stated = the(dict, data, "prices"), {"prices": data["prices"]}
         legal = self.price.keys() == self.count.keys() and whole(self.price.values(), LARGEST_PRICE)
         need(legal, "the prices must be integers >= 0, one for every GPU type")
         if self.kind.startswith("shared-"):
-            stated |= self.charge(the(list, data, "classes"), the(dict, data, "charges"))
+            stated |= self.charge(data)
         return sum(self.price[name] * count for name, count in self.count.items()), stated
+
+    def charge(self, data: Data) -> Data:
+        """Let gangs pay charges: of a GPU that two jobs share no more than it costs."""
+        columns = zip(self.scaled, self.jobs, self.gpus, self.memory, strict=True)
+        needs = [
+            {(Fraction(x), Fraction(1))} if each is None else each.stretches(job["batch_size"], gang, x)
+            for each, job, gang, x in columns
+        ]
+        rooms = [node.get("gpu_memory", math.inf) for node in self.nodes]
+        parts, stated = self.partners.charges(data, needs, self.runs, list(zip(self.name_of, rooms, strict=True)))
+        need(stated["charges"].keys() == self.count.keys(), "there must be charges for every GPU type")
+        self.options = [[(t, a, n * part[t]) for t, a, n in m] for m, part in zip(self.options, parts, strict=True)]
+        return stated
 
     def unit(self, j: int, own: int = 0) -> Fraction:
         """The least that a unit of work costs, with a price of the job's own time."""
         costs: list[Fraction] = [a * (own + n * self.price[t]) for t, a, n in self.options[j]]
         return min(costs)
-
-    # --- shared GPUs -------------------------------------------------------------------------------------------------
-
-    def read_partners(self, given: Data | None) -> None:
-        """How many times as long an iteration takes beside another job on a GPU, by their kinds; inf: never there."""
-        need(given or self.schedule_class != "gpu-sharing", "no two jobs of this instance share a GPU")
-        if not given:
-            return
-        row = {name: k for k, name in enumerate(given.get("kinds", []))}
-        usual, rows = the(float, given, "ratio", 2, 2.0, 1), given.get("ratios", [])
-        labels = [
-            (name, job.get("model")) for name, job in zip((j.get("profile") for j in self.jobs), self.jobs, strict=True)
-        ]
-        self.kinds = [next((name for name in both if name in row), None) for both in labels]
-        known = list(dict.fromkeys(self.kinds))
-        need(len(known) <= MOST_KINDS, "too many kinds of jobs", 2)
-
-        def slower(one: Any, other: Any) -> float:
-            found = usual if None in (one, other) else rows[row[one]][row[other]]
-            return math.inf if found is None else the(float, {"ratio": found}, "ratio", 2, None, 1)
-
-        both = [[(slower(a, b), slower(b, a)) for b in known] for a in known]
-        table = [[math.inf if math.inf in pair else pair[0] for pair in pairs] for pairs in both]
-        self.slower = {(a, b): table[i][k] for i, a in enumerate(known) for k, b in enumerate(known)}
-        self.learn([usual, self.kinds, table])
-
-    def charge(self, class_of: list[int], charges: Data) -> Data:
-        """Let gangs pay the charges of their classes: no two jobs that fit on a GPU together pay more than all of it."""
-        size = len(next(iter(charges.values()), ()))
-        legal = charges.keys() == self.count.keys() and len(class_of) == len(self.jobs) and whole(class_of, size - 1)
-        legal = legal and all(type(row) is list and len(row) == size and whole(row, UNIT) for row in charges.values())
-        need(legal, "classes must be one for every job, and charges from 0 to 2^30, one for every class and GPU type")
-        jobs: dict[int, list[int]] = {}
-        for j, c in enumerate(class_of):
-            jobs.setdefault(c, []).append(j)
-        need(len(jobs) <= max(MOST_CLASSES, len(set(self.kinds))), "too many classes to try all pairs")
-        need(all(len({self.kinds[j] for j in some}) == 1 for some in jobs.values()), "a class mixes kinds of jobs")
-        groups = {c: set().union(*(self.runs[j] for j in some)) for c, some in jobs.items()}
-        memory = {c: Fraction(min(self.memory[j] for j in some)) for c, some in jobs.items()}
-        for a, b in combinations_with_replacement(sorted(jobs), 2):
-            one, other = (self.kinds[jobs[c][0]] for c in (a, b))
-            x, y, several = self.slower[one, other], self.slower[other, one], a != b or len(jobs[a]) > 1
-            for g in groups[a] & groups[b] if several and x < math.inf else ():
-                row, room = charges[self.name_of[g]], self.nodes[g].get("gpu_memory", math.inf)
-                fits = (memory[a] + memory[b]) / ROOM <= room
-                paid = row[a] / Fraction(x) + row[b] / Fraction(y)
-                need(not fits or paid <= UNIT, f"the classes {a} and {b} pay more than all of a GPU that they share")
-        for j, c in enumerate(class_of):
-            self.options[j] = [(t, a, n * Fraction(charges[t][c], UNIT)) for t, a, n in self.options[j]]
-        return {"classes": class_of, "charges": charges}
 
 
 # --- theorems ----------------------------------------------------------------------------------------------------------
@@ -271,6 +279,8 @@ RIGID = served_by({"critical-job": alone}, {}, {}, {"release-plus-duration": alo
 KINDS = dict.fromkeys(("gang", "gang-nonpreemptive"), either(GANGS, priced("typed")))
 KINDS["forking"] = either(served_by(*[{"forking-alone": alone}] * 4), priced("typed"))
 KINDS |= {"gpu-sharing": either(RIGID, priced("shared")), "task-sharing": TASKS}
+KINDS["elastic"] = either(served_by(*[{"elastic-alone": alone}] * 4), priced("elastic"))
+KINDS["elastic"]["makespan"]["elastic-volume"] = verify_certificate.volume
 
 
 def verify(certificate: Data, instance: Data) -> str:

@@ -1,7 +1,7 @@
 """Random instances of every class that verifiers without optsched know, all their certificates, and their best schedules.
 
-Optima are looked for by exhaustion, at most five jobs a time: with gangs on whichever GPUs (`best_placed`), and by the
-searches of other tests where GPUs are shared or jobs have tasks.
+Best schedules are looked for by exhaustion, of at most six jobs: where their place counts by `best_placed`, else by the
+searches of other tests.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from bounds.shared_cases import best_at_events, rich
 from bounds.task_cases import task_instance
 from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import Speed, typed_instance
+from brute_force import optimum
+from simulation.elastic_instances import elastic_instance
 
 from optsched.bounds import BOUNDS, Certificate
-from optsched.bounds.certificate import classes_of
+from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
 from optsched.check.verify_on_clusters import KINDS
 from optsched.errors import RowErrors
@@ -29,12 +31,27 @@ from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
+from optsched.speeds.goodput import Goodputs
 
 ROUNDING = 1 + Fraction(1, 10**9)  # seconds are float64 products of work and pace; searches in floats add them up
 Way = tuple[tuple[int, ...], Fraction]  # GPUs of every node, seconds
 
 
 # --- instances ------------------------------------------------------------------------------------------------------------
+
+
+def rigid(rng: np.random.Generator) -> Instance:
+    """Up to six jobs: one machine or gangs, integers, eighths or floats that fit no grid, on a log's clock or from 0."""
+    total, n = int(rng.choice([1, 2, 3, 4, 8])), int(rng.integers(1, 7))
+    widest, scale = int(rng.choice([1, max(1, total // 2), total])), float(rng.choice([1.0, 0.125, 0.1, 1 / 3]))
+    clock = float(rng.choice([0.0, 0.0, 1.7e9, 1e9 + 0.3]))
+    jobs = []
+    for j in range(n):
+        arrival, length = clock + scale * float(rng.integers(0, 13)), scale * float(rng.integers(1, 9))
+        due = None if rng.random() < 0.3 else arrival + scale * float(rng.integers(-5, 20))
+        weight = float(rng.choice([1.0, 1.0, 0.0, 2.0, 1 / 3]))
+        jobs.append(Job(f"j{j}", arrival, int(rng.integers(1, widest + 1)), length, weight=weight, due=due))
+    return Instance(jobs, Cluster.machines(total))
 
 
 def typed(rng: np.random.Generator) -> Instance:
@@ -98,11 +115,16 @@ def _dates(rng: np.random.Generator) -> dict[str, float | None]:
 
 
 def shared(rng: np.random.Generator) -> Instance:
-    """Kinds of jobs that slow each other down, or never meet; memory; durations or rates by GPU type."""
-    while True:
-        instance = rich(rng, most=3)
-        if not instance.scalings:
-            return instance
+    """Kinds of jobs that slow each other down, or never meet; memory; durations, rates by GPU type, or sub-batches."""
+    return rich(rng, most=3)
+
+
+def scaled(rng: np.random.Generator) -> Instance:
+    """Jobs on any number of three or four GPUs, and some that are rigid."""
+    cluster, seed = str(rng.choice(["1x3", "2x2", "1x2+1x1", "3x1"])), int(rng.integers(10**6))
+    instance = elastic_instance(seed, int(rng.integers(1, 4)), cluster=cluster, memory=bool(rng.random() < 0.5))
+    jobs = [replace(job, due=[None, float(rng.integers(1, 60))][rng.integers(2)]) for job in instance.jobs]
+    return instance.replace(jobs=jobs)
 
 
 def with_tasks(rng: np.random.Generator) -> Instance:
@@ -113,13 +135,20 @@ def with_tasks(rng: np.random.Generator) -> Instance:
             return instance
 
 
-FAMILIES = {"typed": typed, "staged": staged, "shared": shared, "tasks": with_tasks}
+FAMILIES = {
+    "rigid": rigid,
+    "typed": typed,
+    "staged": staged,
+    "shared": shared,
+    "tasks": with_tasks,
+    "scaled": scaled,
+}
 
 
 def drawn(family: str, rng: np.random.Generator) -> Instance:
     """An instance of a family, on a log's clock or from 0 on."""
     instance, clock = FAMILIES[family](rng), float(rng.choice([0.0, 0.0, 1.7e9]))
-    if not clock:
+    if not clock or instance.epoch:
         return instance
     later = [
         replace(job, arrival=job.arrival + clock, due=None if job.due is None else job.due + clock)
@@ -168,37 +197,49 @@ class Optima:
 
     def least(self, objective: str, schedule_class: str) -> Fraction:
         """The value of the best schedule found of the class: never below its optimum."""
-        searched = schedule_class if schedule_class.endswith("-sharing") else "gang"
+        searched = "gang" if schedule_class in EXCLUSIVE_CLASSES else schedule_class
         key = objective, searched
         if key not in self._known:
             if searched == "task-sharing":
                 self._known[key] = TaskOptimum(self.instance, objective).value
             elif searched == "gpu-sharing":
                 self._known[key] = Fraction(best_at_events(self.instance, objective))
+            elif searched == "gang" and self.instance.unrestricted and not self.instance.profiled.any():
+                self._known[key] = optimum(self.instance, objective)
             else:
-                self._known[key] = best_placed(self.instance, objective)
+                self._known[key] = best_placed(self.instance, objective, elastic=searched == "elastic")
         return self._known[key]
 
 
-def ways(instance: Instance, j: int) -> list[Way]:
-    """Every (GPUs a node, seconds) in which job j can run."""
+def ways(instance: Instance, j: int, *, elastic: bool) -> list[Way]:
+    """Every (GPUs a node, seconds) in which job j can run; ``elastic``: on any number of GPUs from its start to its end."""
     if instance.profiles:
         return placed_brute_force.ways(instance, j)
-    room, suits, gang = instance.cluster.node_gpus.tolist(), instance.eligible(j), int(instance.gpus[j])
-    speed, found = Speed(instance), list[Way]()
-    for counts in product(*(range(min(gang, size) + 1 if ok else 1) for size, ok in zip(room, suits, strict=True))):
-        nodes = tuple(v for v, count in enumerate(counts) for _ in range(count))
-        pace = speed.pace(j, nodes) if sum(counts) == gang else None
-        if pace is not None:
-            found.append((counts, pace * Fraction(float(instance.work[j]))))
+    room, suits = instance.cluster.node_gpus.tolist(), instance.eligible(j)
+    found, work = list[Way](), Fraction(float(instance.work[j]))
+    goodput = Goodputs(instance).of(j) if elastic else None
+    for counts in product(*(range(size + 1 if ok else 1) for size, ok in zip(room, suits, strict=True))):
+        if goodput is not None:
+            rate = goodput.rate([count for count in counts if count]) if any(counts) else 0.0
+            found += [(counts, work / Fraction(rate))] if rate > 0 else []
+        elif sum(counts) == instance.gpus[j]:
+            pace = _pace(instance, j, tuple(v for v, count in enumerate(counts) for _ in range(count)))
+            found += [(counts, work * pace)] if pace is not None else []
     return found
 
 
-def best_placed(instance: Instance, objective: str) -> Fraction:
+def _pace(instance: Instance, j: int, nodes: tuple[int, ...]) -> Fraction | None:
+    # seconds of a unit of work of a gang; None: it may not run there
+    if j in instance.jobs_at("scalings"):
+        return Fraction(instance.speeds_of(j).pace(j, nodes))
+    return Speed(instance).pace(j, nodes)
+
+
+def best_placed(instance: Instance, objective: str, *, elastic: bool = False) -> Fraction:
     """The best schedule without preemption: all orders, all ways to run, each as early as it fits; cut at the best."""
     goal, room = get_objective(objective), instance.cluster.node_gpus.tolist()
     release = [Fraction(r) for r in instance.arrival.tolist()]
-    own = [sorted(ways(instance, j), key=lambda way: way[1]) for j in range(instance.n)]
+    own = [sorted(ways(instance, j, elastic=elastic), key=lambda way: way[1]) for j in range(instance.n)]
 
     def cost(j: int, end: Fraction) -> Fraction:
         weight, due = Fraction(float(instance.weight[j])), float(instance.due[j])

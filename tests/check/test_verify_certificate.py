@@ -23,10 +23,11 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from check.certified_cases import random_prices, rigid
 from optsched.bounds import BOUNDS, Certificate, CertificateError
-from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
+from optsched.bounds.lp_dual import Prices, price_certificate
 from optsched.check import verify_certificate as alone
-from optsched.problem.instance import Cluster, Instance, Job
+from optsched.problem.instance import Instance, Job
 
 FILE = Path(alone.__file__)
 KINDS = sorted({kind for kinds in alone.KINDS["gang"].values() for kind in kinds} - {"lp-dual"})
@@ -103,32 +104,9 @@ def test_as_a_module_of_optsched(tmp_path: Path) -> None:
 # --- what holds -----------------------------------------------------------------------------------------------------------
 
 
-def drawn(rng: np.random.Generator) -> Instance:
-    """Up to six jobs: one machine or gangs, integers, eighths or floats that fit no grid, on a log's clock or from 0."""
-    total, n = int(rng.choice([1, 2, 3, 4, 8])), int(rng.integers(1, 7))
-    widest, scale = int(rng.choice([1, max(1, total // 2), total])), float(rng.choice([1.0, 0.125, 0.1, 1 / 3]))
-    clock = float(rng.choice([0.0, 0.0, 1.7e9, 1e9 + 0.3]))
-    jobs = []
-    for j in range(n):
-        arrival, length = clock + scale * float(rng.integers(0, 13)), scale * float(rng.integers(1, 9))
-        due = None if rng.random() < 0.3 else arrival + scale * float(rng.integers(-5, 20))
-        weight = float(rng.choice([1.0, 1.0, 0.0, 2.0, 1 / 3]))
-        jobs.append(Job(f"j{j}", arrival, int(rng.integers(1, widest + 1)), length, weight=weight, due=due))
-    return Instance(jobs, Cluster.machines(total))
-
-
-def random_prices(rng: np.random.Generator, instance: Instance) -> Prices:
-    rows = []
-    for own in (False, True)[: int(rng.integers(1, 3))]:
-        width = rng.integers(0, 3, instance.n) if own else instance.gpus
-        rows.append(PriceRow(width, rng.integers(0, 9, int(rng.integers(1, 12)))))
-    origin = Fraction(float(instance.arrival.min())) - Fraction(int(rng.integers(0, 2)), 3)
-    return Prices("any", origin, Fraction(int(rng.integers(1, 5)), 4), int(rng.integers(1, 5)), tuple(rows))
-
-
 def certificates(rng: np.random.Generator) -> Iterator[tuple[Certificate, Instance]]:
     """Every bound of an instance that is drawn: all kinds for all objectives and both classes."""
-    instance = drawn(rng)
+    instance = rigid(rng)
     for kind in KINDS:
         for objective in BOUNDS.get(kind).objectives:
             schedule_class = CLASSES[int(rng.integers(0, 2))]

@@ -22,6 +22,7 @@ from check.certified_cases import FAMILIES, ROUNDING, Optima, certificates, draw
 from check.test_verify_certificate import put, touched
 from optsched.bounds import BOUNDS, Certificate
 from optsched.check import verify_on_clusters as alone
+from optsched.check.verify_sharing import UNIT
 from optsched.errors import OptschedError
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
@@ -29,7 +30,9 @@ from optsched.problem.interference import Interference
 from optsched.problem.profile import Profile, Stage
 
 FOLDER = Path(alone.__file__).parent
-FILES = ("verify_certificate.py", "verify_on_clusters.py", "verify_stage_graphs.py", "verify_tasks.py")
+FILES = sorted(path.name for path in FOLDER.glob("verify_*.py"))
+CLASSES = {"rigid": "gang", "staged": "gang", "typed": "forking", "shared": "gpu-sharing"}
+CLASSES |= {"tasks": "task-sharing", "scaled": "elastic"}
 
 
 def code(doc: Document, instance: Document) -> int:
@@ -55,12 +58,14 @@ def written(document: Document) -> Document:
     return dict(json.loads(json.dumps(document)))
 
 
-# --- four files that stand alone ------------------------------------------------------------------------------------------
+# --- files that stand alone -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_they_import_the_standard_library_and_each_other(name: str) -> None:
-    for node in ast.walk(ast.parse((FOLDER / name).read_text())):
+def test_they_are_short_and_import_the_standard_library_and_each_other(name: str) -> None:
+    text = (FOLDER / name).read_text()
+    assert len(text.splitlines()) < 300
+    for node in ast.walk(ast.parse(text)):
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
         names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
         for each in names:
@@ -96,8 +101,7 @@ def check_bounds(family: str, seed: int, count: int) -> Counter[str]:
     while seen.total() < count:
         instance = drawn(family, rng)
         known, optima = written(instance.to_json()), Optima(instance)
-        two = tuple(str(name) for name in rng.choice(OBJECTIVES, 2, replace=False))
-        for local in certificates(rng, instance, two):
+        for local in certificates(rng, instance, (str(rng.choice(OBJECTIVES)),)):
             certificate = local.on_clock(instance)
             doc = written(certificate.to_json())
             seen[local.schedule_class] += 1
@@ -111,25 +115,22 @@ def check_bounds(family: str, seed: int, count: int) -> Counter[str]:
 
 
 def check_touched(doc: Document, instance: Instance, known: Document, rng: np.random.Generator) -> None:
-    """Both verifiers say the same of a file that is touched; but any moment before the first arrival may be the epoch."""
+    """Both verifiers say the same of a file that is touched."""
     other = written({**doc, "data": touched(doc["data"], rng)} if rng.random() < 0.7 else touched(doc, rng))
-    if other.get("epoch", 0) == doc.get("epoch", 0):
-        assert (code(other, known) == 0) == holds_for_optsched(other, instance), (other, known)
+    assert (code(other, known) == 0) == holds_for_optsched(other, instance), (other, known)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bounds_of_small_instances_are_accepted_and_below_the_optimum(family: str) -> None:
     seen = check_bounds(family, seed=1, count=24)
-    assert seen.keys() >= {"typed": {"forking"}, "shared": {"gpu-sharing"}, "tasks": {"task-sharing"}}.get(
-        family, set()
-    )
+    assert CLASSES[family] in seen
 
 
 @pytest.mark.study
 @pytest.mark.parametrize("seed", range(2, 6))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_ten_thousand_bounds(family: str, seed: int) -> None:
-    assert check_bounds(family, seed, 625).total() >= 625
+    assert check_bounds(family, seed, 420).total() >= 420
 
 
 # --- other instances ------------------------------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ def test_partners_that_slow_each_other_down_less_refute_charges() -> None:
     faster = instance.replace(interference=Interference(2.0, ("a", "b"), ((1.25, 1.0), (1.0, 2.0))))
     roomier = instance.replace(cluster=Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 12.0))))
     for other in (faster, roomier):
-        full = {name: [alone.UNIT] * len(row) for name, row in certificate.data["charges"].items()}
+        full = {name: [UNIT] * len(row) for name, row in certificate.data["charges"].items()}
         doc = {**certificate.to_json(), "instance": other.digest, "data": {**certificate.data, "charges": full}}
         assert code(written(doc), other.to_json()) == 1
 
@@ -219,7 +220,9 @@ def staged() -> tuple[Document, Document]:
         put("interference", value={"kinds": ["a"], "ratios": []}),
         put("contention", value={"seconds_per_byte": -1}),
         put("tasks", value={"p": {}}),
-        put("scalings", value={}),
+        put("scalings", value={"p": {}}),
+        put("scalings", value={"p": {"compute": 1, "per_sample": 1, "measured": {}}}),
+        put("scalings", value=7),
     ],
 )
 def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(

@@ -1,0 +1,95 @@
+"""Jobs that share GPUs, for verifiers without optsched: how much they slow each other down, and what they pay.
+
+Beside verify_on_clusters.py. At most two jobs are on a GPU, where their memory fits; one of kind a beside one of kind b
+takes xi_ab times as long there, and the slowest GPU of a gang rules. Jobs are put into classes of one kind each, which pay
+charges 0 <= c <= 1 of a GPU of a type for their whole speed, such that
+
+    c_a / (xi_ab s_a) + c_b / (xi_ba s_b) <= 1
+
+for any two jobs that can be on a GPU together, with sub-batches that take s times as long: none is paid more than it costs.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from fractions import Fraction
+from itertools import accumulate, combinations_with_replacement
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from optsched.check.verify_certificate import Data, need, the
+else:  # copied
+    from verify_certificate import Data, need, the
+
+UNIT, ROOM = 1 << 30, 1 + Fraction(1, 1 << 29)  # of charges; memory that counts as enough: a little more than there is
+MOST_KINDS, MOST_CLASSES = 1000, 100
+Needs = set[tuple[Fraction, Fraction]]  # memory, stretch
+
+
+def whole(values: Any, most: int) -> bool:
+    """Are these integers from 0 to ``most``?"""
+    return all(type(x) is int and 0 <= x <= most for x in values)
+
+
+class Partners:
+    """The kinds of jobs, and xi of one beside another, inf: never there. `stated`: what the digest has of it."""
+
+    def __init__(self, jobs: list[Data], given: Data) -> None:
+        row = {name: k for k, name in enumerate(given.get("kinds") or [])}
+        usual, rows = the(float, given, "ratio", 2, 2.0, 1), given.get("ratios") or []
+        labels = [(job.get("profile"), job.get("model")) for job in jobs]
+        self.kinds = [next((name for name in both if name in row), None) for both in labels]
+        known = list(dict.fromkeys(self.kinds))
+        need(len(known) <= MOST_KINDS, "too many kinds of jobs", 2)
+
+        def slower(one: Any, other: Any) -> float:
+            found = usual if None in (one, other) else rows[row[one]][row[other]]
+            return math.inf if found is None else float(the(float, {"ratio": found}, "ratio", 2, None, 1))
+
+        both = [[(slower(a, b), slower(b, a)) for b in known] for a in known]
+        table = [[math.inf if math.inf in pair else pair[0] for pair in pairs] for pairs in both]
+        self.slower = {(a, b): table[i][k] for i, a in enumerate(known) for k, b in enumerate(known)}
+        self.stated = [usual, self.kinds, table]
+
+    def charges(
+        self, data: Data, needs: list[Needs], runs: list[list[int]], groups: list[tuple[str, float]]
+    ) -> tuple[list[dict[str, Fraction]], Data]:
+        """(the charge of every job by GPU type, what files state), after all pairs of classes were tried.
+
+        ``runs``: the node groups on which a job runs; ``groups``: their types, and the memory of a GPU.
+        """
+        class_of, charges = the(list, data, "classes"), the(dict, data, "charges")
+        size = max((len(row) for row in charges.values()), default=0)
+        legal = len(class_of) == len(needs) and whole(class_of, size - 1)
+        legal = legal and all(type(row) is list and len(row) == size and whole(row, UNIT) for row in charges.values())
+        need(legal, "classes must be one for every job, and charges from 0 to 2^30, one for every class and GPU type")
+        jobs: dict[int, list[int]] = {}
+        for j, c in enumerate(class_of):
+            jobs.setdefault(c, []).append(j)
+        need(len(jobs) <= max(MOST_CLASSES, len(set(self.kinds))), "too many classes to try all pairs")
+        need(all(len({self.kinds[j] for j in some}) == 1 for some in jobs.values()), "a class mixes kinds of jobs")
+        where = {c: set[int]().union(*(runs[j] for j in some)) for c, some in jobs.items()}
+        needed = {c: sorted(set[Any]().union(*(needs[j] for j in some))) for c, some in jobs.items()}
+        for a, b in combinations_with_replacement(sorted(jobs), 2):
+            one, other = (self.kinds[jobs[c][0]] for c in (a, b))
+            x, y, several = self.slower[one, other], self.slower[other, one], a != b or len(jobs[a]) > 1
+            rooms: dict[str, float] = {}  # the largest of every type where both may be
+            for name, room in (groups[g] for g in where[a] & where[b]) if several and x < math.inf else ():
+                rooms[name] = max(room, rooms.get(name, 0.0))
+            for name, room in rooms.items():
+                paid = charges[name][a] / Fraction(x), charges[name][b] / Fraction(y)
+                legal = most_paid(needed[a], needed[b], room, paid) <= UNIT
+                need(legal, f"the classes {a} and {b} pay more than all of a GPU that they share")
+        parts = [{name: Fraction(row[c], UNIT) for name, row in charges.items()} for c in class_of]
+        return parts, {"classes": class_of, "charges": charges}
+
+
+def most_paid(one: list[Any], other: list[Any], room: float, paid: tuple[Fraction, Fraction]) -> Fraction:
+    """What two jobs pay at most, with sub-batches that fit in a GPU together; ``paid``: each with its largest."""
+    memory, least = [x for x, _ in other], list(accumulate((s for _, s in other), min))
+    found = Fraction(0)
+    for x, s in one:
+        fit = len(other) if room == math.inf else bisect_right(memory, Fraction(room) * ROOM - x)
+        found = max(found, paid[0] / s + paid[1] / least[fit - 1] if fit else found)
+    return found
