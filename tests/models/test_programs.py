@@ -79,14 +79,20 @@ def test_every_formulation_of_schedules_is_made(name: str) -> None:
 
 
 def test_every_file_that_names_a_formulation_has_registered_it() -> None:
-    """But for those of Gavel that need what no instance has: entities, pairs, levels reached."""
+    """But for those that need what no instance has: entities, pairs, levels reached (Gavel's), an order of a queue."""
     named = {
         line.split('"')[1]
         for path in MODELS.glob("*.py")
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith("NAME = ")
     }
-    lacking = {"gavel-hierarchical", "gavel-space-sharing", "gavel-water-filling", "makespan-modes"}
+    lacking = {
+        "gavel-hierarchical",
+        "gavel-space-sharing",
+        "gavel-water-filling",
+        "makespan-modes",
+        "worst-for-an-order",
+    }
     assert named - lacking <= set(PROGRAMS.names()) | set(FORMULATIONS.names())
     assert len(named) > 12
 

