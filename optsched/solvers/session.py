@@ -126,6 +126,15 @@ def _power_of_two(cost: Floats) -> float:
     return math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
 
 
+class _Silent(highspy.Highs):
+    """A HiGHS that never writes. Its constructor sets the callbacks, and from 1.16 on this logs a banner to stdout: before
+    anyone could set an option, and in the middle of what a command prints as JSON."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802  highspy's name
+        self.silent()
+        super().enableCallbacks()
+
+
 class Session:
     """One ``highspy.Highs`` with one `LinearProgram` in it.
 
@@ -147,7 +156,7 @@ class Session:
     ) -> None:
         self.program = program
         self.is_mip = program.is_mip and not relax
-        self.highs = highspy.Highs()
+        self.highs = _Silent()
         self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=0.0)
         self.set_options(**dict(options or {}))
         self._scale = _power_of_two(program.c)

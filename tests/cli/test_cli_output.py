@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
 import sys
@@ -46,6 +47,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, small: Path) 
     assert (err, code) == ("", 0)
     out, err, code = shell(f"{PROGRAM} {arguments.format(small=small)} | head -1")
     assert (len(out.splitlines()), err, code) == (1, "", 0)
+
+
+def test_a_solver_adds_nothing_to_what_a_process_writes() -> None:
+    # HiGHS writes past Python's stdout, so only a process of its own shows it; 1.16 logs a banner when it is made
+    out, err, code = shell(f"{PROGRAM} solve rigid-06-1 --model rigid-time-indexed --json")
+    assert (json.loads(out)["status"], err, code) == ("optimal", "", 0)
 
 
 def test_a_closed_stdout_is_one_line_and_exit_2() -> None:
