@@ -350,7 +350,7 @@ def _takes_idle(s: State, site: Site, b: Neighbours, j: int) -> bool:
 @sharing_rule
 def best_sharing(s: Any, site: Any, j: Any) -> int:
     """See the module; the rule that `optsched.simulation.sharing_rule` describes."""
-    b, n = site.neighbours, s.jobs[j].gpus
+    b, n = site.company.neighbours, s.jobs[j].gpus
     last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
     if s.numbers[CONSOLIDATED] != 0.0:
         if not _look(s, site, b, j, last):

@@ -22,7 +22,7 @@ from optsched.problem.arrays import Floats
 from optsched.simulation.executions import start
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.kernel import apply_events, next_time, standing
-from optsched.simulation.ordered import ALONE, PLACE_TYPE, SITE_TYPES, STATE_TYPE
+from optsched.simulation.ordered import PLACE_TYPE, SITE_TYPES, STATE_TYPE
 from optsched.simulation.records import ASKED, FINISHED_RUN, NEEDS_ROOM
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State
 from optsched.speeds.speed_tables import is_timed, pace
@@ -72,8 +72,8 @@ def compiled_decisions(
 ) -> dict[int, tuple[Callable[..., int], Callable[..., float]]]:
     """``decide`` and the loop around it for memory of this type, by kind of site (`optsched.simulation.ordered`)."""
     found = {}
-    for kind in ALONE:
-        signature = types.float64(PLACE_TYPE, STATE_TYPE, SITE_TYPES[kind], memory)
+    for kind, site in enumerate(SITE_TYPES):
+        signature = types.float64(PLACE_TYPE, STATE_TYPE, site, memory)
         # decide is given as a value: what the loop calls by name would be compiled once more with it
         run = types.int64(types.FunctionType(signature), *signature.args, types.int64)
         found[kind] = (njit(run, **KERNEL)(_run), njit(signature, **KERNEL)(decide))

@@ -20,7 +20,7 @@ from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.forked_run import ForkedRun, nodes_lost
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
-from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, rule_loop, site_kind
+from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule, site_kind
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Use, uses_of
 from optsched.simulation.policy_hooks import PolicyHooks
@@ -167,7 +167,7 @@ def _legal_rule(order: Order, name: str) -> Order:
 def _run_order(
     state: State, site: Site, order: Order, placement: Placement, name: str, progress: Advance | None
 ) -> State:
-    loop = ordered_loop(site) if order.rule is None else rule_loop(site)
+    loop = ordered_loop(site) if order.rule is None else run_rule
     while True:
         if order.rule is None:
             status = loop(placement.place, state, site, slice_of(loop, SLICE))
@@ -225,7 +225,9 @@ def _run_python(
     progress: Advance | None,
 ) -> State:
     policy, instance = hooks.policy, hooks.instance
-    beside = None if site.neighbours is None else Neighbourhood(state, site.neighbours, instance)
+    beside = None
+    if site.company is not None and site.company.neighbours.gpus.size:
+        beside = Neighbourhood(state, site.company.neighbours, instance)
     engine = EntryPoints(state, site)
     knows_rates = bool(getattr(policy, "knows_rates", True))
     view = EngineView(engine, placement, instance, knowledge, hooks.predicted, beside, knows_rates=knows_rates)

@@ -92,36 +92,36 @@ def _begin(s: State, site: Site, j: int, x: int, entries: int, option: int, work
     run.paid = w.now + (w.restart if job.ran > 0 else w.first_start)
     job.mark = w.now
     job.ran += 1
-    _take(s, site, site.neighbours, site.interfaces, j, x, entries, given)
+    _take(s, site, site.company, j, x, entries, given)
 
 
 @njit(**INNER)
-def _take(s: State, site: Site, neighbours: Any, interfaces: Any, j: int, x: int, entries: int, given: float) -> None:
+def _take(s: State, site: Site, company: Any, j: int, x: int, entries: int, given: float) -> None:
     # The GPUs chosen, and how fast it runs there.
     run = s.executions[x]
     # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
     timed = is_timed(site.tables, j)
-    if neighbours is None:
+    if company is None or company.neighbours.gpus.size == 0:
         take_counted(s, j, x, entries)
         apart = 0
     else:
-        apart = take_named(s, neighbours, j, x)
+        apart = take_named(s, company.neighbours, j, x)
     if given > 0.0:
         run.pace = given
     else:
         run.pace = 1.0 if timed else pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
-    if neighbours is not None:
-        run.pace *= neighbours.stretch[j, run.option, apart]
-    if interfaces is not None:
-        gang = s.jobs[j].gpus
-        enter(interfaces, site.communication, x, j, gang, run.option, run.pace, s.out[POOL], s.out[COUNT])
-    run.slow = slowdown(s, neighbours, interfaces, x)
-    settle_others(s, neighbours, interfaces, x)
+    if company is not None and company.neighbours.gpus.size > 0:
+        run.pace *= company.neighbours.stretch[j, run.option, apart]
+    if company is not None and company.interfaces.senders.size > 0:
+        gang, option = s.jobs[j].gpus, run.option
+        enter(company.interfaces, company.communication, x, j, gang, option, run.pace, s.out[POOL], s.out[COUNT])
+    run.slow = slowdown(s, company, x)
+    settle_others(s, company, x)
     set_finish(s, x)
 
 
 @njit(**INNER)
-def _release(s: State, neighbours: Any, interfaces: Any, x: int, work: float) -> None:
+def _release(s: State, company: Any, x: int, work: float) -> None:
     # End a segment: log it, and give its GPUs back.
     w, run, at = s.world[0], s.executions[x], x * s.world[0].width
     j, job = run.job, s.jobs[run.job]
@@ -135,13 +135,13 @@ def _release(s: State, neighbours: Any, interfaces: Any, x: int, work: float) ->
         w.logged += run.entries
         w.segments += 1
         w.fruitless = 0 if work > 0.0 else w.fruitless + 1
-    if neighbours is None:
+    if company is None or company.neighbours.gpus.size == 0:
         give_counted(s, j, x)
     else:
-        give_named(s, neighbours, j, x)
-    if interfaces is not None:
-        leave(interfaces, x)
-    settle_others(s, neighbours, interfaces, x)
+        give_named(s, company.neighbours, j, x)
+    if company is not None and company.interfaces.senders.size > 0:
+        leave(company.interfaces, x)
+    settle_others(s, company, x)
     job.attained += service(s, j) * (w.now - job.mark)
     job.mark = w.now
     if job.copies == 1:
@@ -188,7 +188,7 @@ def complete(s: State, site: Site, j: int) -> None:
         _complete_copies(s, site, j)
         return
     w.now = max(w.now, s.executions[job.execution].finish)
-    _release(s, site.neighbours, site.interfaces, job.execution, job.left)
+    _release(s, site.company, job.execution, job.left)
     _finish(s, j)
 
 
@@ -210,7 +210,7 @@ def _complete_copies(s: State, site: Site, j: int) -> None:
         x, this = run.other, x
         if run.finish <= w.last:
             w.now = max(w.now, run.finish)
-            _release(s, site.neighbours, site.interfaces, this, run.target)
+            _release(s, site.company, this, run.target)
             job.left -= run.target
     if job.copies > 0:
         set_change(s, j)
@@ -237,7 +237,7 @@ def stop(s: State, site: Site, j: int) -> None:
             w.stops += 1
             if w.copies == 0:
                 remember(s, j, x)
-        _release(s, site.neighbours, site.interfaces, x, work)
+        _release(s, site.company, x, work)
         job.left -= work
         job.origin += job.slope * work
     job.key = shortened(job.origin) if w.fading != 0 else job.origin

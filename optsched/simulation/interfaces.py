@@ -51,6 +51,16 @@ def new_interfaces(instance: Instance, tables: CommunicationTables, executions: 
     )
 
 
+NO_INTERFACES = Interfaces(
+    senders=np.zeros(0, dtype=SENDER),
+    nodes=np.zeros((0, 0), dtype=np.int64),
+    interfaces=np.zeros(0, dtype=INTERFACE),
+    seats=np.zeros(0, dtype=SEAT),
+    room=np.zeros((2, 0)),
+    step=np.zeros(1),
+)
+
+
 @njit(**KERNEL)
 def enter(
     n: Any, tables: Any, x: int, job: int, gpus: int, option: int, own_pace: float, pool: Any, count: Any

@@ -25,7 +25,6 @@ import numpy as np
 from optsched.compiled import njit, types
 from optsched.heap import INNER, KERNEL, before, insert, lower, remove
 from optsched.problem.cluster import Cluster, NodeGroup
-from optsched.problem.contention import ETHERNET_10G
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.executions import start, stop
@@ -47,25 +46,20 @@ def _types() -> list[Any]:
         [Job("a", gpus=2, iterations=1, profile="p")], Cluster((links,)), profiles={"p": profile}, interference=1.0
     )
     order, none, sharing = Order(key=alone.arrival), Placement("none", lambda *_: 0), Sharing(sharing_rates(alone))
-    found: list[Any] = []
-    for instance in (alone, alone.replace(contention=ETHERNET_10G)):
-        for each in (None, sharing):
-            state, site = new_state(instance, order, none, sharing=each)
-            found.append(numba.typeof(site))
-    return [numba.typeof(state), *found]
+    state, apart = new_state(alone, order, none)
+    _, beside = new_state(alone, order, none, sharing=sharing)
+    return [numba.typeof(each) for each in (state, apart, beside)]
 
 
 PLACE_TYPE = types.FunctionType(SIGNATURE)
-STATE_TYPE, *SITE_TYPES = _types()
-# Kinds of sites, positions in SITE_TYPES: jobs have their GPUs alone, or beside others; with the network alone, or not.
-ALONE, BESIDE = (0, 2), (1, 3)
-RULE_SIGNATURE = types.int64(STATE_TYPE, SITE_TYPES[BESIDE[0]], types.int64)
+STATE_TYPE, *SITE_TYPES = _types()  # of sites: jobs have GPUs and network alone; or they may meet others
+RULE_SIGNATURE = types.int64(STATE_TYPE, SITE_TYPES[1], types.int64)
 RULE_TYPE = types.FunctionType(RULE_SIGNATURE)
 
 
 def site_kind(site: Site) -> int:
     """The position of the type of ``site`` in `SITE_TYPES`."""
-    return (site.neighbours is not None) + 2 * (site.interfaces is not None)
+    return int(site.company is not None)
 
 
 @njit(**INNER)
@@ -260,16 +254,17 @@ def _run_ordered(place: Any, s: State, site: Site, events: int) -> int:
             _decide(place, s, site)
 
 
-def _run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int:
+@njit(types.int64(RULE_TYPE, STATE_TYPE, SITE_TYPES[1], types.int64, types.boolean), **KERNEL)
+def run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int:
+    """The same as `ordered_loop` where a rule chooses; ``strict``: the first that waits blocks."""
     pause = s.world[0].events + events
-    shown = Site(site.eligible, site.random, site.tables, site.neighbours, None, None)  # rules have one type
     while True:
         status = _next_decision(s, site, pause)
         if status != ASKED:
             return status
         for i in range(s.world[0].queued):
             j = s.heap[i].number
-            option = rule(s, shown, j)
+            option = rule(s, site, j)
             if option >= 0:
                 start(s, site, j, 0, option)
             elif strict:
@@ -277,15 +272,7 @@ def _run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int
         forget_started(s)
 
 
-def _of_sites(function: Any, kinds: tuple[int, int], before: list[Any], after: list[Any]) -> dict[int, Any]:
-    # Compiled for these kinds of sites, each when it is first needed.
-    return {
-        kind: njit(types.int64(*before, STATE_TYPE, SITE_TYPES[kind], *after), **KERNEL)(function) for kind in kinds
-    }
-
-
-_ORDERED = _of_sites(_run_ordered, ALONE, [PLACE_TYPE], [types.int64])
-_RULE = _of_sites(_run_rule, BESIDE, [RULE_TYPE], [types.int64, types.boolean])
+_ORDERED = [njit(types.int64(PLACE_TYPE, STATE_TYPE, site, types.int64), **KERNEL)(_run_ordered) for site in SITE_TYPES]
 run_ordered = _ORDERED[0]
 
 
@@ -295,8 +282,3 @@ def ordered_loop(site: Site) -> Any:
     `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
     """
     return _ORDERED[site_kind(site)]
-
-
-def rule_loop(site: Site) -> Any:
-    """``run(rule, state, site, events, strict)``: the same where a rule chooses; ``strict``: the first that waits blocks."""
-    return _RULE[site_kind(site)]

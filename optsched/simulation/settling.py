@@ -25,13 +25,13 @@ def set_finish(s: State, x: int) -> None:
 
 
 @njit(**INNER)
-def slowdown(s: State, neighbours: Any, interfaces: Any, x: int) -> float:
+def slowdown(s: State, company: Any, x: int) -> float:
     """How many times as long a unit of work takes execution ``x`` beside all others as alone."""
     slow = 1.0
-    if neighbours is not None:
-        slow = _slowest(s, neighbours, x)
-    if interfaces is not None:
-        slow *= slowed_by_network(interfaces, x)
+    if company is not None and company.neighbours.gpus.size > 0:
+        slow = _slowest(s, company.neighbours, x)
+    if company is not None and company.interfaces.senders.size > 0:
+        slow *= slowed_by_network(company.interfaces, x)
     return slow
 
 
@@ -48,42 +48,43 @@ def _slowest(s: State, neighbours: Any, x: int) -> float:
 
 
 @njit(**INNER)
-def settle_others(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+def settle_others(s: State, company: Any, x: int) -> None:
     """Whoever feels that execution ``x`` has come, or gone."""
-    if neighbours is not None:
-        _settle_neighbours(s, neighbours, interfaces, x)
-    if interfaces is not None:
-        _settle_on_interfaces(s, neighbours, interfaces, x)
+    if company is not None and company.neighbours.gpus.size > 0:
+        _settle_neighbours(s, company, x)
+    if company is not None and company.interfaces.senders.size > 0:
+        _settle_on_interfaces(s, company, x)
 
 
 @njit(**KERNEL)
-def _settle_neighbours(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+def _settle_neighbours(s: State, company: Any, x: int) -> None:
     j, at = s.executions[x].job, x * s.world[0].width
     for i in range(s.executions[x].entries):
-        gpu = neighbours.gpus[s.parts[at + i].pool]
+        gpu = company.neighbours.gpus[s.parts[at + i].pool]
         other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
         if other >= 0 and other != j:
-            _settle(s, neighbours, interfaces, s.jobs[other].execution)
+            _settle(s, company, s.jobs[other].execution)
 
 
 @njit(**KERNEL)
-def _settle_on_interfaces(s: State, neighbours: Any, interfaces: Any, x: int) -> None:
+def _settle_on_interfaces(s: State, company: Any, x: int) -> None:
+    interfaces = company.interfaces
     if interfaces.senders[x].share == 0.0:
         return
     for k in range(interfaces.senders[x].nodes):
         here = interfaces.interfaces[interfaces.nodes[x, k]]
         for i in range(here.first, here.first + here.senders):
             if interfaces.seats[i].execution != x:
-                _settle(s, neighbours, interfaces, interfaces.seats[i].execution)
+                _settle(s, company, interfaces.seats[i].execution)
 
 
 @njit(**KERNEL)
-def _settle(s: State, neighbours: Any, interfaces: Any, y: int) -> None:
+def _settle(s: State, company: Any, y: int) -> None:
     # Work up to date at the old speed, completion at the new one.
     w, run = s.world[0], s.executions[y]
     if run.finish <= w.last:
         return  # it ends at this instant
-    slow = slowdown(s, neighbours, interfaces, y)
+    slow = slowdown(s, company, y)
     if slow != run.slow:
         if w.now > run.paid:
             run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * run.slow))

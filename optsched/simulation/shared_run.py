@@ -15,7 +15,7 @@ from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.simulation.metrics import sharing_metrics
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import Run, check_conservation, logged
-from optsched.simulation.state import Neighbours, Site, State
+from optsched.simulation.state import Company, Site, State
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 from optsched.speeds.interference_sources import unmeasured_note
 
@@ -60,7 +60,7 @@ def shared_result(
     **told: Any,
 ) -> SharedRun:
     """The run of a finished state, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
-    gpus = cast(Neighbours, site.neighbours).gpus
+    gpus = cast(Company, site.company).neighbours.gpus
     if gpus["jobs"].any() or (gpus["one"] >= 0).any() or (gpus["other"] >= 0).any():
         raise SimulationError("GPUs are still held after the last event")
     schedule = _schedule(state, instance, rates, name)

@@ -14,7 +14,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.clocks import new_clocks
 from optsched.simulation.instant import shortened_keys
-from optsched.simulation.interfaces import Interfaces, new_interfaces
+from optsched.simulation.interfaces import NO_INTERFACES, Interfaces, new_interfaces
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Order, Use
 from optsched.simulation.records import (
@@ -66,9 +66,15 @@ class Site(NamedTuple):
     eligible: npt.NDArray[np.bool_]  # bool[kinds of jobs, P]
     random: npt.NDArray[np.uint64]  # of the placement
     tables: SpeedTables
-    neighbours: Neighbours | None
-    interfaces: Interfaces | None  # where jobs contend for the network, with what their communication is
-    communication: CommunicationTables | None
+    company: Company | None  # None: every job has its GPUs and the network alone
+
+
+class Company(NamedTuple):
+    """Whom jobs may meet. Without any GPU, or any sender, where they meet nobody on GPUs, or on the network."""
+
+    neighbours: Neighbours
+    interfaces: Interfaces
+    communication: CommunicationTables  # what they do on the interfaces
 
 
 class Neighbours(NamedTuple):
@@ -171,15 +177,30 @@ def new_state(
         out=np.zeros((3, width), dtype=np.int64),
         numbers=np.array(order.thresholds if sharing is None else sharing.numbers, dtype=np.float64),
     )
+    tables = speed_tables(instance, node)
     site = Site(
         eligible=np.ascontiguousarray(eligible),
         random=placement.random_state(),
-        tables=speed_tables(instance, node),
-        neighbours=None if sharing is None else _neighbours(instance, sharing.rates),
-        interfaces=None if shares is None else new_interfaces(instance, shares, at_once, 1 if sharing is None else 2),
-        communication=shares,
+        tables=tables,
+        company=_company(instance, tables, None if sharing is None else sharing.rates, shares, at_once),
     )
     return state, site
+
+
+def _company(
+    instance: Instance,
+    tables: SpeedTables,
+    rates: SharingRates | None,
+    shares: CommunicationTables | None,
+    at_once: int,
+) -> Company | None:
+    if rates is None and shares is None:
+        return None
+    return Company(
+        _NO_NEIGHBOURS if rates is None else _neighbours(instance, rates),
+        NO_INTERFACES if shares is None else new_interfaces(instance, shares, at_once, 1 if rates is None else 2),
+        CommunicationTables(np.zeros((0, 0)), tables, np.zeros(2)) if shares is None else shares,
+    )
 
 
 def _jobs(instance: Instance, order: Order) -> Any:
@@ -241,6 +262,17 @@ def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:
         np.ascontiguousarray(rates.stretch),
         np.ascontiguousarray(rates.xi),
     )
+
+
+_NO_NEIGHBOURS = Neighbours(
+    gpus=np.zeros(0, dtype=GPU),
+    nodes=np.zeros(0, dtype=NODE),
+    sharers=np.zeros(0, dtype=SHARER),
+    candidates=np.zeros(0, dtype=CANDIDATE),
+    memory=np.zeros((0, 0)),
+    stretch=np.zeros((0, 0, 0)),
+    slowdown=np.zeros((0, 0)),
+)
 
 
 def log_room(gpus: int) -> int:

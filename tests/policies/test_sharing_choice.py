@@ -21,8 +21,8 @@ def test_nodes_are_in_order_whatever_the_order_was(nodes: int) -> None:
     state, site = new_state(
         instance, Order(np.zeros(1)), PLACEMENTS.get("count")(), sharing=Sharing(sharing_rates(instance))
     )
-    beside = site.neighbours
-    assert beside is not None
+    assert site.company is not None
+    beside = site.company.neighbours
     beside.nodes["order"] = rng.permutation(nodes)
     for n, consolidated in ((1, False), (3, True), (9, True), (5, False), (1, True)):  # each starts from the last one
         idle, jobs = rng.integers(0, 9, nodes), rng.integers(0, 4, nodes)
