@@ -195,6 +195,9 @@ class Decisions:
         rate = self._view.goodputs.rate(j, tuple(on))
         if rate <= 0 or len({node for node, _ in on}) < len(on):
             raise self._wrong(f"job {self._instance.ids[j]!r} cannot run on {on} (legal: GPUs of every node once)")
+        share = self._view.goodputs.share(j, tuple(on))
+        if share is not None:
+            self._engine.on_network(j, 1.0 / rate, share)
         self._engine.state.jobs["gpus"][j] = sum(count for _, count in on)
         self._engine.start_part(j, entries, math.inf, 1.0 / rate)
 

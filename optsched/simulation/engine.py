@@ -116,7 +116,9 @@ def _of_its_kind(run: Run, policy: Any, uses: frozenset[Use]) -> Run:
     parts = {field.name: getattr(run, field.name) for field in fields(run)}
     if Use.WIDTHS in uses:
         elastic = run.instance.elastic
-        return ElasticRun(**{**parts, "preemptive": True}, restart=float(policy.restart), elastic=elastic)
+        return ElasticRun(
+            **{**parts, "preemptive": True}, restart=float(getattr(policy, "restart", 0.0)), elastic=elastic
+        )
     if Use.COPIES in uses:
         length, overhead = (float(getattr(policy, name, 0.0)) for name in ("round", "first_start"))
         copies = _copies(policy, run.instance)

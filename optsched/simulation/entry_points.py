@@ -6,6 +6,7 @@ are known here, so the machine code is called directly. Arguments must have exac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -147,6 +148,13 @@ class EntryPoints:
         _entry(_START_PART[self._site])(self.state, self.site, job, entries, work, given)
         if waits:
             self.lists.started(job)
+
+    def on_network(self, job: int, pace: float, share: float) -> None:
+        """Where jobs contend: the next start of ``job`` runs at this pace alone, this share of its time on the network."""
+        company = self.site.company
+        if company is not None and company.interfaces.senders.size:
+            latency = float(company.communication.numbers[0])
+            company.communication.computing[job] = pace * (1.0 - share) - latency if share > 0.0 else math.inf
 
     def planned(self, job: int) -> float:
         """Units of work that the copies of a running job are to do since they began."""

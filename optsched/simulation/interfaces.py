@@ -36,14 +36,16 @@ class Interfaces(NamedTuple):
     step: Floats  # f64[1]: s of the formula
 
 
-def new_interfaces(instance: Instance, tables: CommunicationTables, executions: int, jobs_a_gpu: int) -> Interfaces:
-    """Nobody is there yet. At most ``executions`` at once, so many ``jobs_a_gpu``."""
+def new_interfaces(
+    instance: Instance, tables: CommunicationTables, executions: int, parts: int, jobs_a_gpu: int
+) -> Interfaces:
+    """Nobody is there yet. At most ``executions`` at once, of so many ``parts`` of gangs, so many ``jobs_a_gpu``."""
     places = jobs_a_gpu * instance.cluster.node_gpus
     interfaces = np.zeros(places.size, dtype=INTERFACE)
     interfaces["first"][1:] = np.cumsum(places)[:-1]
     return Interfaces(
         senders=np.zeros(executions, dtype=SENDER),
-        nodes=np.zeros((executions, min(int(instance.gpus.max()), places.size)), dtype=np.int64),
+        nodes=np.zeros((executions, min(parts, places.size)), dtype=np.int64),
         interfaces=interfaces,
         seats=np.zeros(int(places.sum()), dtype=SEAT),
         room=np.zeros((2, int(places.max()))),

@@ -162,7 +162,7 @@ def new_state(
     capacity = log_room(total) + n
     w.logged = at_once * width
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
-    contended = Use.WIDTHS not in uses and communicating(instance).any()
+    contended = communicating(instance, elastic=Use.WIDTHS in uses).any()
     shares = communication_tables(instance) if contended else None
     state = State(
         world=world,
@@ -182,7 +182,7 @@ def new_state(
         eligible=np.ascontiguousarray(eligible),
         random=placement.random_state(),
         tables=tables,
-        company=_company(instance, tables, None if sharing is None else sharing.rates, shares, at_once),
+        company=_company(instance, tables, None if sharing is None else sharing.rates, shares, (at_once, width)),
     )
     return state, site
 
@@ -192,13 +192,13 @@ def _company(
     tables: SpeedTables,
     rates: SharingRates | None,
     shares: CommunicationTables | None,
-    at_once: int,
+    room: tuple[int, int],
 ) -> Company | None:
     if rates is None and shares is None:
         return None
     return Company(
         _NO_NEIGHBOURS if rates is None else _neighbours(instance, rates),
-        NO_INTERFACES if shares is None else new_interfaces(instance, shares, at_once, 1 if rates is None else 2),
+        NO_INTERFACES if shares is None else new_interfaces(instance, shares, *room, 1 if rates is None else 2),
         CommunicationTables(np.zeros((0, 0)), tables, np.zeros(2)) if shares is None else shares,
     )
 

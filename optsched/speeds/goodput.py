@@ -12,6 +12,10 @@ over the batches b of the table and b_j itself, each replica with a sample at le
 is. With b = b_j and r = g_j this is 1 / pace, the speed of the rigid job. In the terms of Pollux, rate = throughput times
 statistical efficiency, up to a constant of the job; the efficiency is the table's, whatever the progress of the training.
 
+With such a batch it is on the network for the share p = (T - C - a) / T of its time over several nodes, C the seconds of an
+iteration without communication and a the latency: what `optsched.speeds.interface_sharing` needs where jobs contend. The
+batch stays the one that is best alone.
+
 **Who is elastic**: jobs at a scaling profile. Where it states no iterations, or none for b_j (outside of its rows: nothing
 says what another batch is worth), a job keeps its batch and is elastic in r alone. All other jobs are rigid.
 
@@ -32,6 +36,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.speeds.duration import paces
 from optsched.speeds.measured_scaling import measured_table, placement_id, seconds_of
+from optsched.speeds.scaling import computing_seconds
 from optsched.speeds.segment_paces import segment_paces
 
 Counts = tuple[int, ...]  # replicas on every node used, in order of the nodes
@@ -91,6 +96,12 @@ class Steps:
             self._known[key] = seconds_of(found, self.scaling, size, steps, sum(counts), len(counts) > 1)
         return self._known[key]
 
+    def share(self, batch: int, counts: Counts, latency: float) -> float:
+        """p of such an iteration: which part of it communication takes that contends, between 0 and 1."""
+        whole = self.seconds(batch, counts)
+        computing = computing_seconds(self.scaling, *split(self.scaling, batch, sum(counts), self.memory))
+        return max(0.0, whole - computing - latency) / whole if len(counts) > 1 else 0.0
+
     def least(self, batch: int, replicas: int, sizes: Counts) -> float:
         """No placement of so many replicas on nodes of these sizes (falling) is faster; inf where there is none."""
         key = batch, replicas, sizes
@@ -142,6 +153,11 @@ class JobGoodput:
         """v alone."""
         return self.best(counts)[0]
 
+    def share(self, counts: Sequence[int], latency: float) -> float:
+        """p with the best batch there; 0 where it cannot run."""
+        batch = self.best(counts)[1]
+        return self._steps.share(batch, tuple(counts), latency) if batch else 0.0
+
     def limit(self, replicas: int, sizes: Counts) -> float:
         """No placement of so many replicas on nodes of these sizes is faster; 0 where it cannot run."""
         return self._fastest(replicas, lambda b: self._steps.least(b, replicas, sizes))[0]
@@ -191,6 +207,13 @@ class Goodputs:
             pace = float(segment_paces(self._instance, np.array([job]), np.array([0, nodes.size]), nodes)[0])
             self._rigid[placed] = 1.0 / pace if np.isfinite(pace) and pace > 0 else 0.0
         return self._rigid[placed]
+
+    def share(self, job: int, on: Places) -> float | None:
+        """p_j there, of an elastic job: the part of its time that it is on the network; None of a rigid one."""
+        goodput, contention = self._of[job], self._instance.contention
+        if goodput is None or contention is None:
+            return None
+        return goodput.share([count for _, count in sorted(on)], contention.latency)
 
     def table(self, job: int) -> Floats:
         """v_j with r GPUs on one node [r, 0] and over several [r, 1], f64[G + 1, 2]; 0 where its nodes do not offer that.

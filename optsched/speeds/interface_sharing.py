@@ -50,9 +50,10 @@ SETTLED = 1e-15  # relative
 # --- the formula, to be read ------------------------------------------------------------------------------------------
 
 
-def communicating(instance: Instance) -> Bools:
+def communicating(instance: Instance, *, elastic: bool = False) -> Bools:
     """Which jobs may have communication that contends at the job level, bool[n]: none without a `Contention`.
 
+    ``elastic``: who can may have other gangs than its own, also where that is one GPU.
     `InputError` where contention is a table of measured ratios, which only the task level knows.
     """
     if instance.contention is None or instance.cluster.node_count == 1:
@@ -61,6 +62,8 @@ def communicating(instance: Instance) -> Bools:
     for speeds in instance.speeds:
         if not speeds.communicates:
             found[speeds.jobs] = False
+        elif elastic and speeds.elastic:
+            found[speeds.jobs] = True
     if instance.contention.measured and found.any():
         raise InputError(
             "whole jobs contend by the linear model, not by measured ratios",

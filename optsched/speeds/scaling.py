@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from optsched.problem.scaling import Scaling
 
 
@@ -11,6 +13,12 @@ def network_seconds(scaling: Scaling, replicas: int, spans: bool) -> float:
         return 0.0
     first, growth = (scaling.across, scaling.across_growth) if spans else (scaling.within, scaling.within_growth)
     return first + growth * max(replicas - 2, 0)
+
+
+def computing_seconds(scaling: Scaling, size: int, steps: int) -> float:
+    """s C(m): an iteration of ``steps`` sub-steps without communication; inf where a measured scaling has none to say it."""
+    once = scaling.compute + scaling.per_sample * size
+    return steps * once if once > 0 else math.inf
 
 
 def iteration_seconds(scaling: Scaling, size: int, steps: int, replicas: int, spans: bool) -> float:

@@ -109,8 +109,11 @@ def test_fifteen_lines_preempt_share_and_choose_types() -> None:
 def test_contention_slows_jobs_that_span_nodes(policy: str) -> None:
     quiet = instance().replace(contention=None)
     found = simulate(quiet, own_policy() if policy == "packed" else policy)
-    if found.schedule_class in ("forking", "elastic"):  # copies are on one node each; elastic runs know of none
+    if found.schedule_class == "forking":  # copies are on one node each
         assert found.value(OBJECTIVE) == run(policy).value(OBJECTIVE)
+        return
+    if found.schedule_class == "elastic":  # gangs that are sized anew every round: slower, yet perhaps another order
+        assert found.value(OBJECTIVE) != run(policy).value(OBJECTIVE)
         return
     assert found.value(OBJECTIVE) < run(policy).value(OBJECTIVE)
     forged = dataclasses.replace(found.schedule, instance=instance())

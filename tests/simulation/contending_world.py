@@ -159,9 +159,26 @@ def _met(share: list[float], step: float) -> list[float]:
     return [sum(busy(p, high) for i, p in enumerate(share) if i != j) for j in range(len(share))]
 
 
-def worth(instance: Instance, schedule: Schedule) -> tuple[list[float], list[float]]:
+class ElasticWorld(World):
+    """The same where a job at a scaling profile has any gang, each replica its part of the job's own batch."""
+
+    def _alone(self, who: Present) -> tuple[float, float]:
+        made, j, replicas = self.instance, who.job, len(who.gpus)
+        name = made.table["profile"][j]
+        if name not in made.scalings:
+            return super()._alone(who)
+        scaling, spans = made.scalings[name], len(set(who.nodes)) > 1
+        splits = scaling.sub_batches(made.table["batch_size"][j], replicas)
+        sub = next((each for each in splits if each.memory <= made.gpu_memory[j]), splits[0])
+        pace = iteration_seconds(scaling, sub.size, sub.steps, replicas, spans)
+        still = sub.steps * (scaling.compute + scaling.per_sample * sub.size)
+        assert made.contention is not None
+        return pace, max(0.0, pace - still - made.contention.latency) / pace if spans else 0.0
+
+
+def worth(instance: Instance, schedule: Schedule, of_worlds: type[World] = World) -> tuple[list[float], list[float]]:
     """(work, work that the stay is worth) of every segment, from who else is there at each moment."""
-    world, rows = World(instance), list(schedule.segments())
+    world, rows = of_worlds(instance), list(schedule.segments())
     steps = schedule.steps.tolist() if isinstance(schedule, SharedSchedule) else None
     of = []
     for k, row in enumerate(rows):

@@ -29,7 +29,7 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.speeds.goodput import JobGoodput, Steps
 from optsched.speeds.scaled_kind import ScaledKind
-from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.scaling import computing_seconds, iteration_seconds
 
 
 class MeasuredStepsDocument(Document):
@@ -162,10 +162,7 @@ class ScalingSpeeds(JobSpeeds):
         return math.inf if chosen is None else self._computing(job, chosen)
 
     def _computing(self, job: int, chosen: SubBatch) -> float:
-        # s C(m): an iteration without communication, by the formula; inf where a measured scaling has none to say it
-        scaling = self.given[self._alike[job][0]]
-        once = scaling.compute + scaling.per_sample * chosen.size
-        return chosen.steps * once if once > 0 else math.inf
+        return computing_seconds(self.given[self._alike[job][0]], chosen.size, chosen.steps)
 
     def compiled(self) -> tuple[TypePaces, PlacementPaces]:
         kinds = list(dict.fromkeys(self._kinds.values()))
