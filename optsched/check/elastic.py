@@ -5,7 +5,8 @@ The rules are those of `optsched.check.feasibility`, but for two:
 =========== ==========================================================================================================
 gang        a segment of an elastic job holds GPUs on which it can run at all: at least one, at most a sample of its
             largest batch each; other jobs hold their own gang. A job is in one place at a time
-rate        a segment does no more iterations (of the job's own batch) than its length allows with the best batch there
+rate        a segment does no more iterations (of the job's own batch) than its length allows with the best batch there;
+            beside others on its network interfaces, where jobs contend, with that batch's share of communication
 =========== ==========================================================================================================
 
 An elastic job is one at a scaling profile. How fast it can be on a placement is worked out here anew, batch by batch, apart
@@ -26,22 +27,28 @@ from optsched.problem.scaling import Scaling
 from optsched.speeds.measured_scaling import measured_seconds
 from optsched.speeds.scaling import iteration_seconds
 
+ALIKE = 1e-9  # relative: which of two batches is the better one, nobody can tell
+
 
 def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violations:
     """Apply every rule but ``value`` to a schedule of the class ``elastic``."""
     widths = np.diff(context.document.offset)
     elastic = np.isin(context.document.job, context.instance.jobs_at("scalings"))
+    shares: dict[int, float] = {}
     for s in np.flatnonzero(elastic).tolist():
         nodes = context.node[context.document.offset[s] : context.document.offset[s + 1]]
-        context.pace[s] = _pace(context.instance, int(context.document.job[s]), nodes.tolist())
+        context.pace[s], shares[s] = _pace(context.instance, int(context.document.job[s]), nodes.tolist())
     context.gang[elastic] = np.where(np.isfinite(context.pace), widths, context.gang)[elastic]
-    return judge(context, preemptive=preemptive, elastic=True)
+    return judge(context, preemptive=preemptive, resized=shares)
 
 
-def _pace(instance: Instance, job: int, nodes: list[int]) -> float:
-    """The fewest seconds that an iteration with the job's own batch, or what is worth as much, takes there; nan: none."""
+def _pace(instance: Instance, job: int, nodes: list[int]) -> tuple[float, float]:
+    """The fewest seconds that an iteration with the job's own batch, or what is worth as much, takes there; nan: none.
+
+    And its share of communication that contends; of batches that only rounding tells apart the least.
+    """
     if not nodes:
-        return math.nan
+        return math.nan, 0.0
     row = instance.table.row(job, named=True)
     scaling, own, memory = instance.scalings[row["profile"]], row["batch_size"], float(instance.gpu_memory[job])
     held = Counter(nodes)
@@ -52,16 +59,19 @@ def _pace(instance: Instance, job: int, nodes: list[int]) -> float:
     choices = {own: 1.0}
     if needed is not None:
         choices.update({batch: count / needed for batch, count in table.items() if batch != own})
-    least = math.nan
+    latency = 0.0 if instance.contention is None else instance.contention.latency
+    found: list[tuple[float, float]] = []
     for batch, count in choices.items():
         if replicas > batch and not (batch == own and replicas == row["gpus"]):
             continue
         chain = scaling.sub_batches(batch, replicas)
         fits = [each for each in chain if not scaling.knows_memory or each.memory <= memory]
         first = (fits or list(chain))[0]
-        seconds = count * _seconds(scaling, first.size, first.steps, counts)
-        least = seconds if not seconds >= least else least
-    return least
+        whole = _seconds(scaling, first.size, first.steps, counts)
+        still = first.steps * (scaling.compute + scaling.per_sample * first.size) or math.inf
+        found.append((count * whole, max(0.0, whole - still - latency) / whole if len(counts) > 1 else 0.0))
+    least = min((seconds for seconds, _ in found), default=math.nan)
+    return least, min((share for seconds, share in found if seconds <= least * (1 + ALIKE)), default=0.0)
 
 
 def _seconds(scaling: Scaling, size: int, steps: int, counts: list[int]) -> float:

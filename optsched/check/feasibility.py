@@ -70,18 +70,19 @@ __all__ = [
 ]
 
 
-def judge(context: CheckContext, *, preemptive: bool, forking: bool = False, elastic: bool = False) -> Violations:
+def judge(
+    context: CheckContext, *, preemptive: bool, forking: bool = False, resized: Mapping[int, float] | None = None
+) -> Violations:
     """Apply every rule but ``value``.
 
-    ``preemptive``: may a job be stopped and resumed? ``forking``: may it run in several copies at once? ``elastic``: does it
-    have other gangs? Neither forking nor elastic schedules know of contention for the network, whatever the instance says:
-    nothing says yet how fast copies, or resized gangs, are beside others.
+    ``preemptive``: may a job be stopped and resumed? ``forking``: may it run in several copies at once? ``resized``: of
+    the segments of elastic jobs, in which they may have other gangs, the share of communication that contends.
     """
     found = Violations()
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
         judge_gangs(context, found)
         judge_exclusive(context, found)
-        rate(context, found, contention=not elastic)
+        rate(context, found, resized)
         if not forking:
             one_place(context, found)
         if not preemptive:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +22,18 @@ Ints = npt.NDArray[np.int64]
 Slow = list[tuple[float, float]]  # (from this moment on, so many times as long), by time
 
 
-def slow_on_interfaces(context: CheckContext, pace: Floats, steps: Ints | None = None) -> dict[int, Slow]:
+def slow_on_interfaces(
+    context: CheckContext, pace: Floats, steps: Ints | None = None, resized: Mapping[int, float] | None = None
+) -> dict[int, Slow]:
     """How many times as long a unit of work takes the segments that ever meet others; the rest is never slowed.
 
     ``pace`` f64[S] seconds of a unit alone with ``steps`` i64[S] (None: those of the largest sub-batch of the job).
+    ``resized``: shares of communication of the segments whose gang is not that of their job; then jobs may have others.
     O(segments on an interface) for every start and end.
     """
-    if not communicating(context.instance).any():
+    if not communicating(context.instance, elastic=resized is not None).any():
         return {}
-    shares, of = CommunicationShares(context.instance), _shares(context, pace, steps)
+    shares, of = CommunicationShares(context.instance), _shares(context, pace, steps, resized or {})
     changes: dict[int, list[tuple[float, int, float]]] = defaultdict(list)
     for node, segments in _by_node(context, of):
         for moment, present in _presence(context, segments):
@@ -47,21 +50,23 @@ def worth_beside(end: float, slow: Slow) -> float:
     return math.fsum((times[k + 1] - times[k]) / each for k, (_, each) in enumerate(slow))
 
 
-def _shares(context: CheckContext, pace: Floats, steps: Ints | None) -> dict[int, float]:
+def _shares(context: CheckContext, pace: Floats, steps: Ints | None, resized: Mapping[int, float]) -> dict[int, float]:
     """p of the segments that communicate: those of a gang at work, wherever it is legal."""
     document, shares = context.document, CommunicationShares(context.instance)
     known: dict[tuple[int, tuple[int, ...], int], float] = {}
     found: dict[int, float] = {}
     for s in np.flatnonzero(context.sound & context.placed & (document.end > document.start)).tolist():
+        if s in resized:
+            found[s] = resized[s]
+            continue
         nodes = tuple(context.node[document.offset[s] : document.offset[s + 1]].tolist())
         j = int(document.job[s])
         largest = context.instance.sub_batches(j)[:1]
         key = j, nodes, int(steps[s]) if steps is not None else largest[0].steps if largest else 1
         if key not in known:
             known[key] = shares.share(key[0], nodes, float(pace[s]), key[2])
-        if known[key] > 0:
-            found[s] = known[key]
-    return found
+        found[s] = known[key]
+    return {s: share for s, share in found.items() if share > 0}
 
 
 def _by_node(context: CheckContext, segments: dict[int, float]) -> Iterator[tuple[int, list[int]]]:

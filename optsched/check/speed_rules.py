@@ -8,7 +8,7 @@ and no stay. Where jobs contend for the network a stay is worth less beside othe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -29,14 +29,13 @@ from optsched.check.tolerance import (
 from optsched.problem.arrays import Floats, Ints
 
 
-def rate(context: CheckContext, found: Violations, *, contention: bool = True) -> None:
-    """The rule rate where a segment has its GPUs alone; ``contention``: and shares the network, where jobs contend."""
+def rate(context: CheckContext, found: Violations, resized: Mapping[int, float] | None = None) -> None:
+    """The rule rate where a segment has its GPUs alone; ``resized``: see `optsched.check.interfaces`."""
     backwards(context, found)
     document = context.document
     worth = document.end - document.start
-    if contention:
-        for s, slow in slow_on_interfaces(context, context.pace).items():
-            worth[s] = worth_beside(float(document.end[s]), slow)
+    for s, slow in slow_on_interfaces(context, context.pace, resized=resized).items():
+        worth[s] = worth_beside(float(document.end[s]), slow)
     within_worth(context, found, context.pace, worth, lambda s: _pace_in_words(context, s, worth[s]))
 
 

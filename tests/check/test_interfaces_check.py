@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simulation.contending_world import random_contending_instance, worth
+from simulation.contending_world import ElasticWorld, random_contending_instance, worth
+from simulation.test_elastic import Dice, run_elastic
 from simulation.test_interfaces import POLICIES, Packed
 
 from optsched.check.referee import check_file, check_schedule
@@ -90,3 +91,21 @@ def test_less_work_is_legal() -> None:
         later = dataclasses.replace(schedule, start=2 * schedule.start, end=2 * schedule.end)
         assert rules(later) == set()
         assert np.isfinite(later.end).all()
+
+
+@FEW_OR_ALL
+def test_resized_jobs_are_accepted_beside_others_and_refused_where_they_forget_them(seeds: range) -> None:
+    refused = 0
+    for seed in seeds:
+        made = random_contending_instance(seed)
+        beside, alone = (
+            run_elastic(each, Dice(seed, round=1.0, restart=0.0)).schedule
+            for each in (made, made.replace(contention=None))
+        )
+        assert {each.rule for each in check_schedule(made, beside, elastic=True)} == set()
+        forged = dataclasses.replace(alone, instance=made)
+        work, done = worth(made, forged, ElasticWorld)
+        slowed = any(x > y * (1 + 1e-7) for x, y in zip(work, done, strict=True))
+        assert {each.rule for each in check_schedule(made, forged, elastic=True)} == ({"rate"} if slowed else set())
+        refused += slowed
+    assert refused > len(seeds) // 2
