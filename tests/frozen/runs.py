@@ -8,8 +8,9 @@ its task log; of a bound it is the exact value, with the kind in clear. A combin
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -121,11 +122,14 @@ def digests_of_runs(name: str, policy: str) -> str:
     return " ".join(found)
 
 
-def bounds_of(name: str) -> Iterator[tuple[str, str]]:
-    """(objective and class, kind and value) of every best bound of an instance."""
+def bounds_of(name: str, known: Mapping[str, str] = MappingProxyType({})) -> Iterator[tuple[str, str]]:
+    """(objective and class, kind and value) of every best bound of an instance; of known ones what is known."""
     instance = frozen_instance(name)
     for objective in OBJECTIVES.names():
         for schedule_class in SCHEDULE_CLASSES:
+            if f"{objective} {schedule_class}" in known:
+                yield f"{objective} {schedule_class}", known[f"{objective} {schedule_class}"]
+                continue
             try:
                 low = optsched.bound(instance, objective, schedule_class)
             except InputError:
