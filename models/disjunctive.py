@@ -3,14 +3,14 @@
 Sets: jobs j = 1..n; pairs i < j whose order is open; ordered pairs (i, j) in which i must come first.
 Data: r_j release, p_j duration, d_j due date (seconds after the first release; any real numbers); w_j weight;
 l_j latest start (below).
-Variables: r_j <= start[j] <= l_j; before[i, j] = 1 if i precedes j; tardy[j] >= 0 (finite due dates); makespan.
+Variables: r_j <= start[j] <= l_j; before[i, j] = 1 if i precedes j; tardy[j] >= 0 (finite due dates); largest.
 
-    min  sum_j w_j (start[j] + p_j)  or  sum_j w_j tardy[j]  or  makespan                                  (0)
+    min  sum_j w_j (start[j] + p_j)  or  sum_j w_j tardy[j]  or  largest                                   (0)
     s.t. start[i] + p_i <= start[j] + (l_i + p_i - r_j) (1 - before[i, j])      every open pair            (1)  first
          start[j] + p_j <= start[i] + (l_j + p_j - r_i) before[i, j]            every open pair            (2)  second
          start[i] + p_i <= start[j]                                             every ordered pair         (3)  fixed
          tardy[j] >= start[j] + p_j - d_j                                       every finite due date      (4)  due
-         makespan >= start[j] + p_j                                             every job                  (5)  finish
+         largest >= start[j] + p_j, for the largest flow time less r_j          every job                  (5)  finish
 
 Latest starts: run the jobs of an optimal schedule in its order, each as early as it can. After the last release R
 the machine is never idle while work is left, so all is done by R + sum p and l_j = R + sum_{i != j} p_i; a horizon
@@ -40,7 +40,7 @@ from optsched.models.formulation import REGULAR, add_formulation, require
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import get_objective
+from optsched.problem.objectives import Objective, get_objective
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
@@ -114,7 +114,7 @@ def build(
     model.start = pyo.Var(range(instance.n), bounds=dict(enumerate(bounds)))
     _order(model, windows, relax)
     if get_objective(objective).maximum:
-        _makespan(model, windows)
+        _maximum(model, windows, get_objective(objective))
     elif objective == "total_weighted_tardiness":
         _tardiness(model, windows, instance.weight)
     else:
@@ -168,15 +168,17 @@ def _tardiness(model: Any, windows: Windows, weight: Floats) -> None:
     )
 
 
-def _makespan(model: Any, windows: Windows) -> None:
-    # no machine does the work released from some time on before that time
-    order = np.argsort(-windows.release, kind="stable")
-    least = float(np.max(windows.release[order] + np.cumsum(windows.duration[order])))
-    model.makespan = pyo.Var(bounds=(least, None))
-    jobs, p = range(windows.release.size), windows.duration.tolist()
+def _maximum(model: Any, windows: Windows, goal: Objective) -> None:
+    # no order is better than that of the releases, for the makespan and the largest flow time
+    order = np.argsort(windows.release, kind="stable")
+    release, p = windows.release[order], windows.duration[order]
+    end = starts_in_order(np.arange(order.size), release, p) + p
+    model.largest = pyo.Var(bounds=(float(np.max(goal.term(end, release, 1, np.inf))), None))
+    model.goal, jobs = goal, range(windows.release.size)
+    paid = goal.term(windows.duration, windows.release, 1, np.inf).tolist()
     # (5)
-    model.finish = pyo.Constraint(jobs, expr={j: model.start[j] - model.makespan <= -p[j] for j in jobs})
-    model.objective = pyo.Objective(expr=windows.origin + model.makespan)
+    model.finish = pyo.Constraint(jobs, expr={j: model.start[j] - model.largest <= -paid[j] for j in jobs})
+    model.objective = pyo.Objective(expr=goal.term(windows.origin, windows.origin, 1, np.inf) + model.largest)
 
 
 def schedule(model: Any, instance: Instance) -> Schedule:
@@ -209,8 +211,9 @@ def warm_start(model: Any, given: Schedule) -> None:
     if model.component("tardy") is not None:
         for j, variable in model.tardy.items():
             variable.set_value(max(0.0, float(end[j] - windows.due[j])), skip_validation=True)
-    if model.component("makespan") is not None:
-        model.makespan.set_value(float(end.max()), skip_validation=True)
+    if model.component("largest") is not None:
+        paid = model.goal.term(end, windows.release, 1, np.inf)
+        model.largest.set_value(float(paid.max()), skip_validation=True)
 
 
 add_formulation(

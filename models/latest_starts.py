@@ -69,7 +69,8 @@ def latest_completions(instance: Instance, objective: str, value: float) -> Floa
     goal = get_objective(objective)
     earliest = instance.arrival + seconds_alone(instance)
     if goal.maximum:
-        return np.full(instance.n, value)
+        begin = -goal.term(np.zeros(instance.n), instance.arrival, instance.weight, instance.due)
+        return np.asarray(value + begin + np.where(begin > 0, _ROUNDING * (value + begin), 0.0))
     least = goal.term(earliest, instance.arrival, instance.weight, instance.due)
     total = float(np.sum(least))
     spare = max(value - total, 0.0) + _ROUNDING * (abs(value) + abs(total))

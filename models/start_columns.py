@@ -21,7 +21,7 @@ from optsched.models.left_shift import in_sequence
 from optsched.models.time_grid import TimeGrid
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import get_objective
+from optsched.problem.objectives import Objective, get_objective
 
 T = TypeVar("T")
 
@@ -135,9 +135,9 @@ class StartBlocks:
     counted: bool = False
 
     def size(self, instance: Instance, objective: str) -> int:
-        """Nonzeros: a start stands in ``once``, in a row a slot and pool that it uses, and for the makespan in one more."""
+        """Nonzeros: a start stands in ``once``, in a row a slot and pool that it uses, and for a maximum in one more."""
         windows = self._latest_ends(instance) - self.slots - self.grid.release[self.job] + 1
-        rows = self.slots * np.count_nonzero(self.held, axis=1) + (2 if objective == "makespan" else 1)
+        rows = self.slots * np.count_nonzero(self.held, axis=1) + (2 if get_objective(objective).maximum else 1)
         return int(np.sum(windows.astype(np.float64) * rows))
 
     def columns(self, instance: Instance, objective: str, horizon: float | Floats | None) -> tuple[StartColumns, Ints]:
@@ -146,12 +146,14 @@ class StartBlocks:
         Raises `InfeasibleError` when a job cannot complete by the horizon in any way.
         """
         release, latest_end = self.grid.release, self._latest_ends(instance)
-        if get_objective(objective).maximum:
-            # no optimal schedule is longer than a list schedule, whatever the ways: every job in its fastest ones in turn
+        goal = get_objective(objective)
+        if goal.maximum:
+            # no optimal schedule is worse than a list schedule, whatever the ways: every job in its fastest ones in turn
             chosen = self._fastest_in_turn()
             order = np.lexsort((-self.slots[chosen], release))
             start = in_sequence(order, release, self.slots[chosen], self.held[chosen], self.capacity)
-            latest_end = np.minimum(latest_end, int((start + self.slots[chosen]).max()))
+            worst = largest(goal, start + self.slots[chosen], release).max()
+            latest_end = np.minimum(latest_end, worst - largest(goal, np.zeros_like(release), release)[self.job])
         if horizon is not None:
             allowed = np.broadcast_to(np.asarray(horizon, dtype=np.float64), release.shape)[self.job]
             limited = np.isfinite(allowed)
@@ -183,9 +185,16 @@ class StartBlocks:
         return fastest[first + every % count]
 
 
-def least_makespan(grid: TimeGrid, gpus: Ints, capacity: int) -> int:
-    """A lower bound on the makespan in slots: work released from some time on, and every job alone."""
-    order = np.argsort(-grid.release, kind="stable")
-    work = np.cumsum((gpus * grid.duration)[order])
-    volume = grid.release[order] - (-work // capacity)
-    return int(max(volume.max(), (grid.release + grid.duration).max()))
+def largest(goal: Objective, end: Ints, release: Ints) -> Ints:
+    """What jobs pay for an objective that is a maximum, in slots: their end, or less their release."""
+    return np.asarray(goal.term(end, release, 1, np.inf))
+
+
+def least_maximum(goal: Objective, grid: TimeGrid, gpus: Ints, capacity: int) -> int:
+    """A lower bound on a maximum in slots: work released in some slots, and every job alone."""
+    order = np.argsort(grid.release, kind="stable")
+    release, work = grid.release[order], (gpus * grid.duration)[order]
+    before = np.cumsum(work) - work
+    busy = before + work + np.maximum.accumulate(release * capacity - before)  # first come, first served by all GPUs
+    together = largest(goal, -(-busy // capacity), release)
+    return int(max(together.max(), largest(goal, grid.release + grid.duration, grid.release).max()))

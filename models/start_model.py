@@ -10,8 +10,9 @@ Variables: start[b, t] = 1 if the job of block b starts at slot t in that way, f
 
 cost(j, t) is what j pays when it completes at t: w_j C_j, w_j (C_j - r_j) or w_j max(C_j - d_j, 0); what it pays when it
 runs its fastest way from its release is taken out as a constant, which changes nothing because of (1). For the makespan:
-min M with sum (t + p_b) start[b, t] <= M (``finish``) and M at least the volume bound. A slot is crowded if the jobs that
-can be in process hold more than c_v GPUs together; rows of the others are redundant and left out.
+min M with sum (t + p_b) start[b, t] <= M (``finish``), for the largest flow time t + p_b - r_j in place of t + p_b, and M at
+least what first come, first served gives with all GPUs as one machine. A slot is crowded if the jobs that can be in process
+hold more than c_v GPUs together; rows of the others are redundant and left out.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused, terms
-from optsched.models.start_columns import StartBlocks, StartColumns, least_makespan
+from optsched.models.start_columns import StartBlocks, StartColumns, largest, least_maximum
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import get_objective
+from optsched.problem.objectives import Objective, get_objective
 
 
 @collector_paused
@@ -69,19 +70,27 @@ def start_model(
 
 
 def _minimise(model: Any, columns: StartColumns, instance: Instance, objective: str, start: Sequence[Any]) -> None:
-    """Add the objective; for the makespan also its variable (in slots) and its rows ``finish``."""
-    if not get_objective(objective).maximum:
+    """Add the objective; for a maximum also its variable (in slots) and its rows ``finish``."""
+    goal, grid = get_objective(objective), columns.grid
+    if not goal.maximum:
         cost, constant = columns.costs(instance, objective)
         body = LinearExpression(constant=constant, linear_coefs=cost.tolist(), linear_vars=start)
         model.objective = pyo.Objective(expr=body)
         return
-    least = least_makespan(columns.grid, instance.gpus, instance.cluster.gpus)
-    model.makespan = pyo.Var(bounds=(least, None))
-    ends, late = terms(columns.end, start), {}
-    for j in np.flatnonzero(_latest_end(columns) > least).tolist():
-        late[j] = LinearExpression([*columns.of_job(ends, j), MonomialTermExpression((-1, model.makespan))]) <= 0
+    least = least_maximum(goal, grid, instance.gpus, instance.cluster.gpus)
+    model.largest = pyo.Var(bounds=(least, None))
+    paid, late = terms(_paid(columns, goal), start), {}
+    for j in np.flatnonzero(largest(goal, _latest_end(columns), grid.release) > least).tolist():
+        late[j] = LinearExpression([*columns.of_job(paid, j), MonomialTermExpression((-1, model.largest))]) <= 0
     model.finish = pyo.Constraint(list(late), expr=late)
-    model.objective = pyo.Objective(expr=columns.grid.origin + float(columns.grid.unit) * model.makespan)
+    model.goal = goal
+    origin = goal.term(grid.origin, grid.origin, 1, np.inf)
+    model.objective = pyo.Objective(expr=origin + float(grid.unit) * model.largest)
+
+
+def _paid(columns: StartColumns, goal: Objective) -> Ints:
+    """What the job of every column pays by it, in slots, of a maximum."""
+    return largest(goal, columns.end, columns.grid.release[columns.job[columns.block]])
 
 
 def _latest_end(columns: StartColumns) -> Ints:
@@ -112,5 +121,5 @@ def choose(model: Any, block: Ints, slot: Ints) -> None:
     value[column] = 1.0
     for variable, x in zip(model.start.values(), value.tolist(), strict=True):
         variable.set_value(x, skip_validation=True)
-    if model.component("makespan") is not None:
-        model.makespan.set_value(int(columns.end[column].max()))
+    if model.component("largest") is not None:
+        model.largest.set_value(int(_paid(columns, model.goal)[column].max()))

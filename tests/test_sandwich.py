@@ -26,6 +26,7 @@ OBJECTIVES = (
     "total_flow_time",
     "total_weighted_flow_time",
     "makespan",
+    "max_flow_time",
     "total_weighted_tardiness",
 )
 

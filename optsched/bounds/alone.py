@@ -1,12 +1,12 @@
 """No job completes before its release plus what it takes alone: the bound of the schedule in which nobody waits.
 
-**Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the unweighted forms, C_max, and from above
-max sum w_j N_j / (C_j - r_j), N_j the work (iterations, or seconds); every class of schedules.
+**Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the unweighted forms, C_max, max (C_j - r_j), and
+from above max sum w_j N_j / (C_j - r_j), N_j the work (iterations, or seconds); every class of schedules.
 **Bound**: with e_j the fewest seconds that the class allows from j's release to its completion (its gang's on the best
 placement, also where a partner on its GPUs slows it down; of copies on all GPUs at once; of an elastic job at its best
 rate; the path of a job with tasks): ``sum w_j max(0, r_j + e_j - c_j)`` with c_j = 0, r_j or the due date, exact in the
-float64 data; ``max (r_j + e_j)``, with the job that is last; ``sum w_j N_j / e_j``, terms rounded up to multiples of
-2**-100.
+float64 data; ``max (r_j + e_j)`` or ``max e_j``, with the job that has it; ``sum w_j N_j / e_j``, terms rounded up to
+multiples of 2**-100.
 **Proof**: C_j >= r_j + e_j, every term of a cost is nondecreasing in C_j, and that of utility falls.
 **Guarantee** none: with many jobs at once the optimum is any number of times larger. **Complexity** O(n).
 """
@@ -20,29 +20,32 @@ import numpy as np
 
 from optsched.bounds.certificate import Certificate, CertificateError, Proof
 from optsched.bounds.relaxation import Relaxed, Theorem, theorem
-from optsched.bounds.sum_costs import MAKESPAN, SUMS, UTILITY, two_sum
+from optsched.bounds.sum_costs import LARGEST_FLOW, MAKESPAN, SUMS, UTILITY, two_sum
 from optsched.bounds.verifier import Twin
 from optsched.bounds.word_verifier import in_words_or_integers, word_times
+from optsched.problem.arrays import Floats
 from optsched.problem.objectives import GAIN_BITS
 from optsched.speeds.duration import seconds_alone
 
+MAXIMA = (MAKESPAN, LARGEST_FLOW)
+
 
 def build(relaxed: Relaxed, objective: str) -> Proof:
-    """Data: the flow constant, for flow-time objectives; the last job's id (None without jobs), for the makespan."""
-    if objective == MAKESPAN:
-        return _last(relaxed)
+    """Data: the flow constant, for flow-time objectives; the last job's id (None without jobs), for a maximum."""
+    if objective in MAXIMA:
+        return _last(relaxed, relaxed.instance.arrival if objective == MAKESPAN else np.zeros(relaxed.instance.n))
     if objective == UTILITY:
         return _gained(relaxed), {}
     costs = relaxed.costs(objective)
     return costs.alone(costs.weight), costs.data()
 
 
-def _last(relaxed: Relaxed) -> tuple[Fraction, dict[str, Any]]:
+def _last(relaxed: Relaxed, begin: Floats) -> tuple[Fraction, dict[str, Any]]:
     instance = relaxed.instance
     if not instance.n:
         return Fraction(0), {"job": None}
     # rounding is monotone: the largest sum is among those whose rounded sum is largest, and there the error decides
-    end, error = two_sum(instance.arrival, relaxed.alone)
+    end, error = two_sum(begin, relaxed.alone)
     last = np.flatnonzero(end == end.max())
     critical = int(last[np.argmax(error[last])])
     return Fraction(float(end[critical])) + Fraction(float(error[critical])), {"job": instance.ids[critical]}
@@ -57,9 +60,9 @@ def _gained(relaxed: Relaxed) -> Fraction:
 def verify(twin: Twin, certificate: Certificate) -> Proof:
     """Add the terms again: as integers over one common denominator or, of very many jobs, in machine words.
 
-    Of the makespan one job is proof enough; whichever is named, its own end must be the value.
+    Of a maximum one job is proof enough; whichever is named, its own end must be the value.
     """
-    if certificate.objective == MAKESPAN:
+    if certificate.objective in MAXIMA:
         return _proved_end(twin, certificate)
     if certificate.objective == UTILITY:
         return _proved_gain(twin), {}
@@ -84,7 +87,8 @@ def _proved_end(twin: Twin, certificate: Certificate) -> Proof:
         raise CertificateError("value", f"data.job must be the id of a job, not {str(job)[:80]!r}")
     j = instance.index[job]
     seconds = seconds_alone(instance) if twin.seconds is None else twin.seconds
-    return Fraction(float(instance.arrival[j])) + Fraction(float(seconds[j])), {"job": job}
+    begin = Fraction(float(instance.arrival[j]) if certificate.objective == MAKESPAN else 0)
+    return begin + Fraction(float(seconds[j])), {"job": job}
 
 
 def _proved_gain(twin: Twin) -> Fraction:
@@ -97,4 +101,4 @@ def _proved_gain(twin: Twin) -> Fraction:
     return Fraction(units, 1 << GAIN_BITS)
 
 
-theorem(Theorem("alone", (*SUMS, MAKESPAN, UTILITY), "every C_j >= r_j + seconds alone", build, verify))
+theorem(Theorem("alone", (*SUMS, *MAXIMA, UTILITY), "every C_j >= r_j + seconds alone", build, verify))

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from optsched.bounds.certificate import GANG_CLASSES, SHARED_CLASSES
 from optsched.bounds.gang_verifier import FILL_LIMIT, GangTwin
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
-from optsched.bounds.sum_costs import MAKESPAN, SUMS, UTILITY
+from optsched.bounds.sum_costs import LARGEST_FLOW, MAKESPAN, SUMS, UTILITY
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
@@ -153,6 +153,7 @@ relaxation(
             "mean-busy-time": "mean-busy-time",
             "busy-time": "split-busy-time",
             "volume": "volume",
+            "first-come": "first-come",
             "alone": {},
         },
     )
@@ -165,7 +166,11 @@ relaxation(
         twin=GangTwin,
         text="gangs, also where they share GPUs",
         names={
-            "alone": {"release-plus-duration": SUMS, "critical-job": (MAKESPAN,), "utility-alone": (UTILITY,)},
+            "alone": {
+                "release-plus-duration": SUMS,
+                "critical-job": (MAKESPAN, LARGEST_FLOW),
+                "utility-alone": (UTILITY,),
+            },
         },
         only=("alone",),
     )

@@ -77,14 +77,14 @@ def verify(twin: Twin, certificate: Certificate) -> Proof:
     for level, below in zip(levels, [Fraction(0), *levels], strict=False):
         jobs = [j for j in times.with_weight(level) if machine.work[j] > 0]
         done = srpt((machine.release[j], machine.work[j]) for j in jobs)
-        dues = sorted(_due(times, machine, j) for j in jobs)
+        dues = sorted(due_tick(times, machine, j) for j in jobs)
         late = sum(max(0, end - due) for end, due in zip(done, dues, strict=True))
         never = sum(times.alone(j) for j in jobs)
         value += (level - below) * (late * machine.tick - Fraction(never, times.per_second))
     return value, {**machine.data(), "levels": [ratio_text(level) for level in levels]}
 
 
-def _due(times: Times, machine: Machine, j: int) -> int:
+def due_tick(times: Times, machine: Machine, j: int) -> int:
     """The due date of a job in ticks, rounded up to the grid; less its tail, rounded up to a float64."""
     due = Fraction(times.counted[j] or 0, times.per_second)
     if machine.tail is not None:

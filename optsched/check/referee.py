@@ -55,8 +55,10 @@ _TERMS: dict[str, tuple[Callable[[int, int, int], int], bool]] = {
     "total_flow_time": (lambda c, r, d: c - r, False),
     "total_weighted_flow_time": (lambda c, r, d: c - r, True),
     "makespan": (lambda c, r, d: c, False),
+    "max_flow_time": (lambda c, r, d: c - r, False),
     "total_weighted_tardiness": (lambda c, r, d: max(c - d, 0), True),
 }
+MAXIMA = ("makespan", "max_flow_time")
 UTILITY = "total_utility"  # the one that is maximised: sum w_j N_j / (C_j - r_j), N_j the work
 UTILITY_UNIT = 2**100  # its terms are rounded down to multiples of 1 / this
 
@@ -292,7 +294,7 @@ def _value(context: CheckContext, objective: str) -> Fraction:
     (c, r, d), unit = _in_common_unit(completion, instance.arrival, due)
     terms = map(term, c, r, d)
     if not weighted:
-        return Fraction(max(terms) if objective == "makespan" else sum(terms), unit)
+        return Fraction(max(terms) if objective in MAXIMA else sum(terms), unit)
     (w,), weight_unit = _in_common_unit(instance.weight)
     return Fraction(sum(map(int.__mul__, w, terms)), unit * weight_unit)
 

@@ -6,15 +6,15 @@ Copy this one file (Python 3.11 or newer). It shares no code with what finds the
 fractions. Exit code 0: that is what the file says; 1: it is not; 2: it cannot be judged here.
 
 **Problem**: jobs with releases r_j, durations p_j, weights w_j, due dates d_j, each on g_j of G GPUs at once, preemptive or
-not (classes gang, gang-nonpreemptive); sum w_j max(C_j - c_j, 0) with c_j = 0, r_j or d_j, or C_max.
+not (classes gang, gang-nonpreemptive); C_max; max (C_j - r_j); sum w_j max(C_j - c_j, 0), c_j = 0, r_j or d_j.
 **Theorems** (proofs: optsched/bounds): release-plus-duration, critical-job: C_j >= r_j + p_j. On one machine of capacity U
 a job is an amount u_j p_j of work: u_j = 0 for gangs below a threshold e, U for those above G - e, else g_j; U: the most
-GPUs that these fill; times are rounded down to a grid. volume: what is released at t or later is done after t. (srpt-)
-due-dates, srpt: SRPT has the earliest k-th completion for every k; weights are cut into levels. (mean-, split-) busy-time:
-C_j >= M_j + p_j / 2, and preemptive WSPT has the least sum of u_j M_j over mean busy times M_j for any 0 <= u_j <= w_j.
-lp-dual: prices on cells of time; what each job costs and pays at least, less what GPUs earn.
+GPUs that these fill; times are rounded down. volume: what comes at t or later is done after t. first-come: no order has a
+smaller largest flow time. (srpt-)due-dates, srpt: SRPT has the earliest k-th completion for every k; weights are cut into
+levels. (mean-, split-)busy-time: C_j >= M_j + p_j / 2, and preemptive WSPT has the least sum of u_j M_j over mean busy
+times M_j for any 0 <= u_j <= w_j. lp-dual: prices on cells of time; what jobs cost and pay at least, less what GPUs earn.
 **Limits** for files that nobody vouches for: 16 MiB, 100,000 jobs, 10^7 steps of prices, numbers of some 1000 bits. **Not
-known here**: speeds by GPU type or placement, shared GPUs, tasks: copy verify_on_clusters.py, too, or use optsched verify.
+known here**: speeds by type or placement, shared GPUs, tasks: copy verify_on_clusters.py, too, or use optsched verify.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import re
 import struct
 import sys
 from fractions import Fraction
-from operator import mul
+from operator import mul, sub
 from typing import Any
 
 MOST_BYTES, MOST_JOBS, MOST_STEPS, MOST_ROWS, MOST_LEVELS = 1 << 24, 100_000, 10**7, 1000, 16
@@ -160,8 +160,8 @@ def served(chosen: list[int], release: list[int], work: list[int], rank: Any = N
 
 
 def alone(case: Case, data: Data) -> tuple[Fraction, Data]:
-    """Nobody ever waits; of the makespan the one job that is named."""
-    if case.objective != "makespan":
+    """Nobody ever waits; of a maximum the one job that is named."""
+    if "total" in case.objective:
         return case.least, case.stated
     named = [end for name, end in zip(case.ids, case.alone, strict=True) if name == data.get("job")]
     need(named or not case.ids, "there is no such job")
@@ -169,10 +169,11 @@ def alone(case: Case, data: Data) -> tuple[Fraction, Data]:
 
 
 def volume(case: Case, data: Data) -> tuple[Fraction, Data]:
-    """The end of the last busy period, which is the latest release date plus the work still to come."""
-    release, work, _, second, stated = case.machine(data)
-    pieces = served([j for j, amount in enumerate(work) if amount], release, work)
-    return max([0, *release, *(end for _, end, _ in pieces.values())]) / second, stated
+    """The end of the last busy period or, of flow times, how long after r_j one ends where the least r_j is served first."""
+    release, work, step, second, stated = case.machine(data)
+    dues = [math.ceil(c / step * second) * step for c in case.moment]
+    pieces = served([j for j, amount in enumerate(work) if amount], release, work, dues)
+    return max([0, *map(sub, release, dues), *(end - dues[j] for j, (_, end, _) in pieces.items())]) / second, stated
 
 
 def srpt(case: Case, data: Data) -> tuple[Fraction, Data]:
@@ -269,13 +270,13 @@ def cheapest(rate: list[int], size: int, slope: Fraction, times: tuple[Fraction,
 BOTH = {"release-plus-duration": alone, "split-busy-time": busy, "lp-dual": prices}
 GANGS = {f"total_{name}_time": {"srpt": srpt, "mean-busy-time": busy, **BOTH} for name in ("completion", "flow")}
 GANGS |= {name.replace("total", "total_weighted"): kinds for name, kinds in GANGS.items()}
-GANGS["makespan"] = {"critical-job": alone, "volume": volume}
+GANGS["makespan"], GANGS["max_flow_time"] = ({"critical-job": alone, x: volume} for x in ("volume", "first-come"))
 GANGS["total_weighted_tardiness"] = {"srpt-due-dates": srpt, **BOTH}
 KINDS = {"gang": GANGS, "gang-nonpreemptive": GANGS}  # theorems by class, objective and kind
 
 
 def verify(certificate: Data, instance: Data, case: type[Case] = Case, kinds: Data = KINDS) -> str:
-    """What is proved, in one line; ends the program when it does not follow."""
+    """What is proved, on the log's own clock, in one line; ends the program when it does not follow."""
     names = [the(str, certificate, name, 2) for name in ("instance", "kind", "objective", "class")]
     (digest, kind, objective, schedule_class), data = names, the(dict, certificate, "data", 2)
     known = any(kind in theorems for theorems in kinds.get(schedule_class, {}).values())
@@ -285,8 +286,7 @@ def verify(certificate: Data, instance: Data, case: type[Case] = Case, kinds: Da
     proof = case(instance, kind, objective, schedule_class, epoch)
     need(digest == proof.digest.hexdigest(), "the certificate is of another instance")
     value, proved = kinds[schedule_class][objective][kind](proof, data)
-    if objective == "makespan" or "completion" in objective:  # put back on the log's own clock
-        value += epoch * (sum(proof.weight) if "completion" in objective else bool(proof.ids))
+    value += epoch * (sum(proof.weight) if "completion" in objective else objective == "makespan" and bool(proof.ids))
     legal = claimed == value or (claimed < value and kind == "lp-dual")
     need(legal, f"it claims {'more' if claimed > value else 'less'} than its data prove")
     wrong = [n for n in {*proved, *data} if json.dumps(data.get(n, "absent")) != json.dumps(proved.get(n, "absent"))]

@@ -267,7 +267,8 @@ alone, busy, srpt = verify_certificate.alone, verify_certificate.busy, verify_ce
 def priced(name: str) -> Data:
     """The theorems for machines by prices."""
     flow, late = {f"{name}-srpt": srpt}, {f"{name}-due-dates": srpt}
-    return served_by({f"{name}-makespan": makespan}, flow, late, {f"{name}-busy-time": busy})
+    end, wait = {f"{name}-makespan": makespan}, {f"{name}-first-come": verify_certificate.volume}
+    return served_by(end, wait, flow, late, {f"{name}-busy-time": busy})
 
 
 def either(one: Data, other: Data) -> Data:
@@ -275,11 +276,11 @@ def either(one: Data, other: Data) -> Data:
     return {name: {**one[name], **other[name]} for name in one}
 
 
-RIGID = served_by({"critical-job": alone}, {}, {}, {"release-plus-duration": alone})
+RIGID = served_by({"critical-job": alone}, {"critical-job": alone}, {}, {}, {"release-plus-duration": alone})
 KINDS = dict.fromkeys(("gang", "gang-nonpreemptive"), either(GANGS, priced("typed")))
-KINDS["forking"] = either(served_by(*[{"forking-alone": alone}] * 4), priced("typed"))
+KINDS["forking"] = either(served_by(*[{"forking-alone": alone}] * 5), priced("typed"))
 KINDS |= {"gpu-sharing": either(RIGID, priced("shared")), "task-sharing": TASKS}
-KINDS["elastic"] = either(served_by(*[{"elastic-alone": alone}] * 4), priced("elastic"))
+KINDS["elastic"] = either(served_by(*[{"elastic-alone": alone}] * 5), priced("elastic"))
 KINDS["elastic"]["makespan"]["elastic-volume"] = verify_certificate.volume
 
 

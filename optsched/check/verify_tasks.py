@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from optsched.check.verify_certificate import GANGS, WIDEST, Case, Data, alone, busy, need, ratio, srpt, the
+    from optsched.check.verify_certificate import GANGS, WIDEST, Case, Data, alone, busy, need, ratio, srpt, the, volume
 else:  # copied
-    from verify_certificate import GANGS, WIDEST, Case, Data, alone, busy, need, ratio, srpt, the
+    from verify_certificate import GANGS, WIDEST, Case, Data, alone, busy, need, ratio, srpt, the, volume
 
 PART = (
     "resource",
@@ -151,19 +151,24 @@ def volume_from(case: Any, data: Data) -> tuple[Fraction, Data]:
     return value, {"resource": name, "release": written(first), "tail": written(last)}
 
 
-def served_by(end: Data, flow: Data, late: Data, every: Data) -> Data:
-    """Theorems by objective: of the makespan, of completion and flow times, of tardiness, of all these sums."""
-    sums = {
-        name: {**(late if name == "total_weighted_tardiness" else flow), **every}
-        for name in GANGS
-        if name != "makespan"
-    }
-    return {"makespan": end, **sums}
+def first_come(case: Any, data: Data) -> tuple[Fraction, Data]:
+    """Flow times where the least release less tail is served first."""
+    case.machine(data)
+    case.moment = [-below(tail - r) for tail, r in zip(case.tail, case.release, strict=True)]
+    return volume(case, data)
+
+
+def served_by(end: Data, wait: Data, flow: Data, late: Data, every: Data) -> Data:
+    """Theorems by objective: the makespan, the largest flow time, completion and flow times, tardiness, all these sums."""
+    sums = [name for name in GANGS if name.startswith("total")]
+    by_sum = {name: {**(late if name == "total_weighted_tardiness" else flow), **every} for name in sums}
+    return {"makespan": end, "max_flow_time": wait, **by_sum}
 
 
 SIDES = dict.fromkeys(("task-busy-time", "link-busy-time", "split-task-busy-time"), side_by_side)
 TASKS = served_by(
     {"task-path": alone, "task-volume": volume_from},
+    {"task-path": alone, "task-first-come": first_come, "link-first-come": first_come},
     {"task-srpt": with_tails, "link-srpt": with_tails},
     {"task-due-dates": with_tails, "link-due-dates": with_tails},
     {"task-path": alone, **SIDES},

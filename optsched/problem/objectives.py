@@ -26,7 +26,7 @@ DEFAULT = "total_flow_time"
 
 @dataclass(frozen=True)
 class Objective:
-    """A sum (or the maximum) over jobs of ``term(C_j, r_j, w_j, d_j)``.
+    """A sum (or the maximum) over jobs of ``term(C_j, r_j, w_j, d_j)``; a maximum is over C_j less a constant of the job.
 
     ``completion_form`` names the completion-time objective that a flow-time objective differs from by the constant
     ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere. ``clocked``: completion times stand alone in it, so that its
@@ -146,6 +146,7 @@ for _objective in (
         completion_form="total_weighted_completion_time",
     ),
     Objective("makespan", "C_max", lambda c, r, w, d: c, maximum=True, clocked=True),
+    Objective("max_flow_time", "F_max", lambda c, r, w, d: c - r, maximum=True),
     Objective("total_weighted_tardiness", "sum w_j max(C_j - d_j, 0)", _tardiness, weighted=True),
     Utility("total_utility", "max sum w_j N_j / (C_j - r_j)", _no_term, weighted=True),
 ):

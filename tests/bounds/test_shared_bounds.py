@@ -31,7 +31,14 @@ from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
 
 FLOW = "total_flow_time"
-NAMED = ("critical-job", "release-plus-duration", "shared-busy-time", "shared-makespan", "shared-srpt")
+NAMED = (
+    "critical-job",
+    "shared-first-come",
+    "release-plus-duration",
+    "shared-busy-time",
+    "shared-makespan",
+    "shared-srpt",
+)
 ROUNDING = 1 + Fraction(1, 10**9)  # searches and engines add up floats
 
 

@@ -39,6 +39,7 @@ from optsched.problem.instance import Instance, Job
 SUMS = ("task-srpt", "task-path", "task-busy-time", "link-srpt", "link-busy-time", "split-task-busy-time")
 OTHERS = {"task-volume": "makespan", "task-due-dates": "total_weighted_tardiness"}
 OTHERS["link-due-dates"] = OTHERS["task-due-dates"]
+OTHERS |= {"task-first-come": "max_flow_time", "link-first-come": "max_flow_time"}
 NAMES = (*SUMS, *OTHERS)
 ROUNDING = 1 + Fraction(1, 10**9)  # the engine adds up floats
 

@@ -24,10 +24,10 @@ class TinyJob(NamedTuple):
 
 
 def cost(objective: str, job: TinyJob, completion: Number) -> Number:
-    """What one job pays; for the makespan its completion time."""
+    """What one job pays; of a maximum what is compared."""
     if objective in ("total_completion_time", "makespan"):
         return completion
-    if objective == "total_flow_time":
+    if objective in ("total_flow_time", "max_flow_time"):
         return completion - job.release
     if objective == "total_weighted_completion_time":
         return job.weight * completion
@@ -40,7 +40,7 @@ def cost(objective: str, job: TinyJob, completion: Number) -> Number:
 def value(objective: str, jobs: Sequence[TinyJob], completions: Sequence[Number]) -> Number:
     """The objective of completion times: the sum of what the jobs pay, or the latest of them."""
     paid = [cost(objective, job, c) for job, c in zip(jobs, completions, strict=True)]
-    return max(paid) if objective == "makespan" else sum(paid)
+    return max(paid) if objective in ("makespan", "max_flow_time") else sum(paid)
 
 
 def placed_optimum(

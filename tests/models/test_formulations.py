@@ -41,6 +41,7 @@ REGULAR = (
     "total_weighted_flow_time",
     "total_weighted_tardiness",
     "makespan",
+    "max_flow_time",
 )
 CLUSTERS = ("1x1", "3x1", "1x4", "2x2")
 # Values are integers. HiGHS lets a binary be 1e-6 off, which a big M multiplies (up to 60, weights up to 5, four jobs).
@@ -129,7 +130,14 @@ def test_warm_start_is_a_full_feasible_solution(case: Any, objective: str, data:
         model = formulation.build(instance, objective)
         assert formulation.warm_start is not None
         assert formulation.schedule is not None
-        formulation.warm_start(model, given_schedule)
+        try:
+            formulation.warm_start(model, given_schedule)
+        except (
+            InputError
+        ):  # on the nodes where its jobs stand it may be worse than the list schedule that is the horizon
+            assert get_objective(objective).maximum
+            assert name in ("rigid-placed", "gang-modes")
+            continue
         assert violations(model) == [], name
         schedule = formulation.schedule(model, instance)
         assert check_schedule(instance, schedule, preemptive=False) == []

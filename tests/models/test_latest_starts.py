@@ -25,6 +25,7 @@ REGULAR = (
     "total_weighted_completion_time",
     "total_weighted_tardiness",
     "makespan",
+    "max_flow_time",
 )
 
 

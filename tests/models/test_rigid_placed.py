@@ -23,7 +23,7 @@ from optsched.problem.schedule import Schedule
 
 Solve = Callable[[Any], float]
 EXACT = 1e-6
-OBJECTIVES = ("total_weighted_completion_time", "total_weighted_tardiness", "makespan", "total_flow_time")
+OBJECTIVES = ("total_weighted_completion_time", "total_weighted_tardiness", "makespan", "max_flow_time")
 
 
 def ways(instance: Instance, placement: str) -> list[list[tuple[int, ...]]]:

@@ -13,9 +13,10 @@ from tiny_instances import instance_of, tiny_jobs
 
 from optsched.errors import InfeasibleError
 from optsched.models import rigid_time_indexed
-from optsched.models.start_columns import StartBlocks, StartColumns, least_makespan
+from optsched.models.start_columns import StartBlocks, StartColumns, least_maximum
 from optsched.models.time_grid import TimeGrid, time_grid
 from optsched.problem.instance import Instance, Job
+from optsched.problem.objectives import get_objective
 
 
 @st.composite
@@ -84,16 +85,18 @@ def test_costs_and_constant_add_up_to_the_objective(
 
 
 @given(tiny_jobs(most=4, gpus=3))
-def test_the_volume_bound_is_no_more_than_the_makespan(jobs: list[TinyJob]) -> None:
+def test_the_volume_bounds_are_no_more_than_the_maxima(jobs: list[TinyJob]) -> None:
     grid = time_grid(instance_of(jobs, "1x3"))
-    least = least_makespan(grid, np.array([job.gpus for job in jobs]), 3)
-    best = placed_optimum("makespan", jobs, [3], [[(job.gpus,)] for job in jobs])
-    assert grid.origin + least * grid.unit <= best
+    for name, origin in (("makespan", grid.origin), ("max_flow_time", 0)):
+        least = least_maximum(get_objective(name), grid, np.array([job.gpus for job in jobs]), 3)
+        best = placed_optimum(name, jobs, [3], [[(job.gpus,)] for job in jobs])
+        assert origin + least * grid.unit <= best
 
 
-def test_the_volume_bound_is_the_makespan_of_one_machine() -> None:
+def test_the_volume_bounds_are_the_maxima_of_one_machine() -> None:
     grid = time_grid(Instance([Job("a", 0, 1, 2), Job("b", 10, 1, 3), Job("c", 11, 1, 3)], "1x1"))
-    assert least_makespan(grid, np.ones(3, dtype=np.int64), 1) == 16
+    assert least_maximum(get_objective("makespan"), grid, np.ones(3, dtype=np.int64), 1) == 16
+    assert least_maximum(get_objective("max_flow_time"), grid, np.ones(3, dtype=np.int64), 1) == 5
 
 
 def test_windows_end_with_the_list_schedule_for_the_makespan_and_with_the_horizon() -> None:
@@ -106,6 +109,9 @@ def test_windows_end_with_the_list_schedule_for_the_makespan_and_with_the_horizo
     # unit 4 s: three jobs on two machines end at 2 units
     assert last(None) == [1, 1, 1]
     assert last(np.array([4.0, 9.0, np.inf])) == [0, 1, 1]
+    later = Instance([Job("a", 0, 1, 4), Job("b", 8, 1, 4), Job("c", 8, 1, 4), Job("d", 8, 1, 4)], "1x2")
+    # nobody pays more than 2 units, whenever it comes
+    assert rigid_time_indexed.blocks(later).columns(later, "max_flow_time", None)[0].last.tolist() == [1, 3, 3, 3]
     with pytest.raises(InfeasibleError, match="'a'"):
         last(3.5)
 

@@ -21,6 +21,7 @@ DEFINITION = {
     "total_flow_time": lambda rows: sum(c - r for c, r, w, d in rows),
     "total_weighted_flow_time": lambda rows: sum(w * (c - r) for c, r, w, d in rows),
     "makespan": lambda rows: max((c for c, r, w, d in rows), default=0),
+    "max_flow_time": lambda rows: max((c - r for c, r, w, d in rows), default=0),
     "total_weighted_tardiness": lambda rows: sum(w * max(c - d, 0) for c, r, w, d in rows if d is not None),
 }
 Rows = list[tuple[int, int, int, int | None]]
@@ -78,13 +79,13 @@ def test_flow_time_is_completion_time_less_a_constant(name: str, rows: Rows) -> 
     assert objective.value(completion, arrival, weight, due) == form.value(completion, arrival, weight, due) - constant
 
 
-def test_only_flow_objectives_have_a_completion_form_and_only_makespan_is_a_maximum() -> None:
+def test_only_flow_objectives_have_a_completion_form_and_two_are_maxima() -> None:
     forms = {name: objective.completion_form for name, objective in OBJECTIVES.items() if objective.completion_form}
     assert forms == {
         "total_flow_time": "total_completion_time",
         "total_weighted_flow_time": "total_weighted_completion_time",
     }
-    assert [name for name, objective in OBJECTIVES.items() if objective.maximum] == ["makespan"]
+    assert [name for name, objective in OBJECTIVES.items() if objective.maximum] == ["makespan", "max_flow_time"]
 
 
 def test_names_may_be_written_with_hyphens_and_unknown_ones_are_one_line() -> None:

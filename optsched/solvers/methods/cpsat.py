@@ -49,15 +49,13 @@ def _problem(state: SolveState) -> dict[str, Any]:
     """The instance in integers: times in slots, costs in steps."""
     grid, step = there(state.grid), there(state.step)
     horizon = int(grid.release.max() + grid.duration.sum())
-    slope, kink, base = [], [], []
+    slope, kink, base = [], [], []  # base: of a maximum; of a sum it is a constant
     for cost in state.costs:
         # slope (origin + unit C - kink) / step: the slope in steps a slot, the kink in steps
         slope.append(_integer(cost.slope * grid.unit / step))
         shift = cost.slope * (cost.kink - Fraction(grid.origin)) / step
         kink.append(_integer(shift))
-        base.append(cost.base / step)
-    if state.goal.maximum and any(base):
-        raise AssertionError("a maximum of costs with constants is no objective of this house")
+        base.append(_integer(cost.base / step) if state.goal.maximum else 0)
     return {
         "release": grid.release.tolist(),
         "duration": grid.duration.tolist(),
@@ -65,9 +63,10 @@ def _problem(state: SolveState) -> dict[str, Any]:
         "capacity": state.instance.cluster.gpus,
         "slope": slope,
         "kink": kink,
+        "base": base,
         "maximum": state.goal.maximum,
         "horizon": horizon,
-        "largest": max((max(0, s * horizon - k) for s, k in zip(slope, kink, strict=True)), default=0),
+        "largest": max((b + max(0, s * horizon - k) for s, k, b in zip(slope, kink, base, strict=True)), default=0),
         "hint": grid.slots(starts_of(there(state.schedule))).tolist(),
         "time_limit": state.left,
     }

@@ -12,15 +12,14 @@ from typing import Any
 
 
 def build(problem: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """The CP-SAT model: an interval a job, a cumulative resource, costs ``max(0, slope C - kink)``."""
+    """The CP-SAT model: an interval a job, a cumulative resource, costs ``base + max(0, slope C - kink)``."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
     horizon = problem["horizon"]
     starts, intervals, terms = [], [], []
-    for release, duration, slope, kink in zip(
-        problem["release"], problem["duration"], problem["slope"], problem["kink"], strict=True
-    ):
+    columns = (problem[name] for name in ("release", "duration", "slope", "kink", "base"))
+    for release, duration, slope, kink, base in zip(*columns, strict=True):
         start = model.new_int_var(release, horizon - duration, "")
         starts.append(start)
         intervals.append(model.new_fixed_size_interval_var(start, duration, ""))
@@ -28,14 +27,14 @@ def build(problem: dict[str, Any]) -> tuple[Any, list[Any]]:
             continue
         rise = slope * (start + duration) - kink
         if slope * (release + duration) >= kink:
-            terms.append(rise)
+            terms.append(rise + base)
             continue
         cost = model.new_int_var(0, max(0, slope * horizon - kink), "")
         model.add(cost >= rise)
-        terms.append(cost)
+        terms.append(cost + base)
     model.add_cumulative(intervals, problem["gpus"], problem["capacity"])
     if problem["maximum"]:
-        worst = model.new_int_var(0, problem["largest"], "")
+        worst = model.new_int_var(min((0, *problem["base"])), problem["largest"], "")
         for term in terms:
             model.add(worst >= term)
         model.minimize(worst)
