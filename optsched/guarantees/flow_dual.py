@@ -28,9 +28,8 @@ from optsched.errors import InputError, check_legal
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.problem.arrays import Floats, Ints
 
-ROUNDINGS = (
-    16 * 2.0**-53
-)  # relative, rounded up: a quotient, three products, a difference, two sums, and their constants
+# relative, rounded up: a quotient, three products, a difference, two sums, and their constants
+ROUNDINGS = 16 * 2.0**-53
 AT_ONCE = 4_000_000  # terms in memory
 
 

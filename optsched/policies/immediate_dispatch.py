@@ -42,9 +42,7 @@ class ImmediateDispatch:
     _queue: dict[Slot, list[int]] = field(init=False, repr=False)  # active jobs by density, densest first
     _slots: dict[int, tuple[Slot, ...]] = field(init=False, repr=False)  # of every job that has come
     _seconds: dict[int, float] = field(init=False, repr=False)  # a unit of work takes there
-    _left: dict[int, float] = field(
-        init=False, repr=False
-    )  # seconds left of active jobs, as of the last arrival or stop
+    _left: dict[int, float] = field(init=False, repr=False)  # seconds of active jobs, as of the last arrival or stop
     _order: list[int] = field(init=False, repr=False)  # active jobs by density, which only arrivals can change
 
     def begin(self, view: View) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from check.certified_cases import random_prices, rigid
-from optsched.bounds import BOUNDS, Certificate, CertificateError
+from check.verdicts import exit_code, holds_for_optsched
+from optsched.bounds import BOUNDS, Certificate
 from optsched.bounds.lp_dual import Prices, price_certificate
 from optsched.check import verify_certificate as alone
 from optsched.problem.instance import Instance, Job
@@ -34,24 +36,7 @@ KINDS = sorted({kind for kinds in alone.KINDS["gang"].values() for kind in kinds
 CLASSES = ("gang", "gang-nonpreemptive")
 
 
-def code(doc: Document, instance: Instance | Document) -> int:
-    """The exit code for a certificate's document."""
-    known = instance.to_json() if isinstance(instance, Instance) else instance
-    if doc["format"] != "optsched-certificate/1":
-        return 2
-    try:
-        alone.verify(json.loads(json.dumps(doc)), json.loads(json.dumps(known)))
-    except SystemExit as end:
-        return int(str(end.code))
-    return 0
-
-
-def holds_for_optsched(doc: Document, instance: Instance) -> bool:
-    try:
-        Certificate.of_document(doc, "c.json").verify(instance)
-    except CertificateError:
-        return False
-    return True
+code = partial(exit_code, alone)
 
 
 # --- one file that stands alone -------------------------------------------------------------------------------------------

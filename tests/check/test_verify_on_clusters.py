@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,10 @@ from bounds.tampering import Document
 
 from check.certified_cases import FAMILIES, ROUNDING, Optima, certificates, drawn
 from check.test_verify_certificate import put, touched
-from optsched.bounds import BOUNDS, Certificate
+from check.verdicts import exit_code, holds_for_optsched, written
+from optsched.bounds import BOUNDS
 from optsched.check import verify_on_clusters as alone
 from optsched.check.verify_sharing import UNIT
-from optsched.errors import OptschedError
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
@@ -35,27 +36,7 @@ CLASSES = {"rigid": "gang", "staged": "gang", "typed": "forking", "shared": "gpu
 CLASSES |= {"tasks": "task-sharing", "scaled": "elastic"}
 
 
-def code(doc: Document, instance: Document) -> int:
-    """The exit code for a certificate's document."""
-    if doc["format"] != "optsched-certificate/1":
-        return 2
-    try:
-        alone.verify(doc, instance)
-    except SystemExit as end:
-        return int(str(end.code))
-    return 0
-
-
-def holds_for_optsched(doc: Document, instance: Instance) -> bool:
-    try:
-        Certificate.of_document(doc, "c.json").verify(instance)
-    except OptschedError:
-        return False
-    return True
-
-
-def written(document: Document) -> Document:
-    return dict(json.loads(json.dumps(document)))
+code = partial(exit_code, alone)
 
 
 # --- files that stand alone -----------------------------------------------------------------------------------------------
