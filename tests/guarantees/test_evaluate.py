@@ -33,7 +33,7 @@ def test_worst_and_mean_by_hand() -> None:
     assert {each.to_json()["ratio_to"] for each in fifo.measured} == {"optimum"}
     of_fifo = fifo.guarantee()
     assert of_fifo is not None  # on another objective than its ratios
-    assert (of_fifo["id"], of_fifo["objective"], of_fifo["kept"]) == ("fifo-flow", "total_flow_time", 7)
+    assert (of_fifo["id"], of_fifo["objective"], of_fifo["kept"]) == ("fifo-flow", "max_flow_time", 7)
     assert srtf.guarantee() == {
         "id": "srpt-one-machine",
         "objective": "total_completion_time",

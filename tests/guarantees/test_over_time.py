@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -11,12 +10,12 @@ from brute_force import optimum, preemptive_optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optsched.bounds.best_bound import bound
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.a_srpt import virtual_srpt
 from optsched.guarantees.family import FAMILIES, family_member
-from optsched.guarantees.fifo_flow import least_largest_flow
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
 from optsched.guarantees.srpt_order import srpt_order
@@ -93,22 +92,21 @@ def test_elapsed_time_decides_when_a_turn_is_over() -> None:
 @given(released, st.integers(1, 3))
 def test_first_come_first_served(rows: list[tuple[int, int]], m: int) -> None:
     instance = one_gpu_jobs(first_at_zero(rows), f"1x{m}")
-    kept("fifo-flow", "fifo", instance, preemptive_optimum(instance, "total_flow_time"))
-    largest = (simulate(instance, "fifo").schedule.completion - instance.arrival).max()
-    best = least_largest_flow_time(instance)
-    assert least_largest_flow(instance) <= best
-    assert largest <= (3 - Fraction(2, m)) * best
+    best, proved = preemptive_optimum(instance, "max_flow_time"), bound(instance, "max_flow_time").value
+    kept("fifo-flow", "fifo", instance, best)
+    kept("fifo-total-flow", "fifo", instance, preemptive_optimum(instance, "total_flow_time"))
+    assert proved <= best
     if m == 1:
-        assert largest == best == least_largest_flow(instance)
+        assert simulate(instance, "fifo").value("max_flow_time") == best == proved
 
 
-def least_largest_flow_time(instance: Instance) -> int:
-    """The least max (C_j - r_j) of schedules that preempt at whole seconds: with r_j + F as due dates nobody is late."""
-    for flow in range(1, 100):
-        jobs = [dataclasses.replace(job, due=job.arrival + flow, weight=1) for job in instance.jobs]
-        if preemptive_optimum(Instance(jobs, instance.cluster), "total_weighted_tardiness") == 0:
-            return flow
-    raise AssertionError("longer than all jobs together")
+@pytest.mark.parametrize(("bursts", "m"), [(0, 2), (3, 2), (2, 3), (1, 4)])
+def test_bursts_make_first_come_first_served_lag(bursts: int, m: int) -> None:
+    member = family_member(f"lagging-bursts:bursts={bursts},m={m}")
+    instance, longest = member.instance, m ** (bursts + 1)
+    served = {text: simulate(instance, text).value("max_flow_time") for text in ("fifo", "list:by=longest")}
+    assert (served["list:by=longest"], bound(instance, "max_flow_time").value) == (longest, longest)
+    assert Fraction(served["fifo"]) == member.ratio * longest
 
 
 @settings(max_examples=15)
@@ -161,6 +159,8 @@ PRINTED = {
     "greedy-start:n=100": "17.0",
     "greedy-start:n=1000": "20.5",
     "overtaking:n=100": "1.980",
+    "lagging-bursts:bursts=6": "1.9922",
+    "lagging-bursts:bursts=3,m=3": "2.1358",
     "convoy:n=10": "3.83",
     "convoy:n=100": "33.8",
     "convoy:n=1000": "333.8",
