@@ -88,12 +88,15 @@ def _bounds() -> list[tuple[str, str]]:
 
 def _guarantees() -> list[tuple[str, str]]:
     from optsched.guarantees import GUARANTEES, Guarantee
+    from optsched.guarantees.method_theorem import METHOD_THEOREMS
     from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
 
     every: list[Guarantee | SpeedTheorem] = [theorem for _, theorem in GUARANTEES.items()]
     every += [theorem for _, theorem in SPEED_THEOREMS.items()]
+    about = [(g.id, f"{g.statement} ({g.source}); policies: {', '.join(g.policies)}; on {g.objective}") for g in every]
+    methods = [t for _, t in METHOD_THEOREMS.items()]
     return sorted(
-        (g.id, f"{g.statement} ({g.source}); policies: {', '.join(g.policies)}; on {g.objective}") for g in every
+        about + [(t.id, f"{t.statement} ({t.source}); method: {t.method}; on {t.objective}") for t in methods]
     )
 
 
@@ -273,12 +276,13 @@ def _recipe_entry(name: str) -> Entry:
 
 def _guarantee_entry(name: str) -> Entry:
     from optsched.guarantees import GUARANTEES
+    from optsched.guarantees.method_theorem import METHOD_THEOREMS
     from optsched.guarantees.speed import SPEED_THEOREMS
-    from optsched.guarantees.told import facts_of, facts_of_speed
+    from optsched.guarantees.told import facts_of, facts_of_another
 
-    if name in SPEED_THEOREMS:
-        faster = SPEED_THEOREMS.get(name)
-        return Entry(name, faster.statement, about=faster.proof, facts=facts_of_speed(faster))
+    if name in SPEED_THEOREMS or name in METHOD_THEOREMS:
+        other = SPEED_THEOREMS.get(name) if name in SPEED_THEOREMS else METHOD_THEOREMS.get(name)
+        return Entry(name, other.statement, about=other.proof, facts=facts_of_another(other))
     theorem = GUARANTEES.get(name)
     return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
 

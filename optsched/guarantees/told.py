@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from optsched.guarantees.family import FAMILIES, Family
 from optsched.guarantees.guarantee import GUARANTEES, Guarantee
 from optsched.guarantees.lower_bound import LOWER_BOUNDS
+from optsched.guarantees.method_theorem import METHOD_THEOREMS, MethodTheorem
 from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
+from optsched.registry import Registry
 
 STATUS = {
     "proved": "proved here",
@@ -39,13 +42,17 @@ def facts_of(theorem: Guarantee) -> tuple[tuple[str, str], ...]:
     )
 
 
-def facts_of_speed(theorem: SpeedTheorem) -> tuple[tuple[str, str], ...]:
-    """The same of a theorem on faster machines."""
+def facts_of_another(theorem: SpeedTheorem | MethodTheorem) -> tuple[tuple[str, str], ...]:
+    """The same of a theorem on faster machines, or on a method of `solve`."""
+    policies = (("policies", ", ".join(theorem.policies)),) if isinstance(theorem, SpeedTheorem) else ()
+    method = (("method", f"optsched solve ... --model {theorem.method}"),) if isinstance(theorem, MethodTheorem) else ()
+    against = AGAINST["gang"] if method else "the best schedule on machines of speed 1, which may preempt"
     return (
         ("problem", theorem.notation),
         ("objective", theorem.objective),
-        ("against", "the best schedule on machines of speed 1, which may preempt"),
-        ("policies", ", ".join(theorem.policies)),
+        ("against", against),
+        *policies,
+        *method,
         ("knowledge", theorem.knowledge),
         ("status", STATUS[theorem.status]),
         ("source", theorem.source),
@@ -79,7 +86,12 @@ def page() -> str:
     for name, family in FAMILIES.items():
         told = " ".join((inspect.getdoc(family.make) or family.summary).replace("``", "`").split())
         parts.append(f"### {name}\n\n{_cell(told)}\n\n```sh\n{try_of(family)}\n```\n")
-    for heading, entries in (("What no online algorithm can do", LOWER_BOUNDS), ("Faster machines", SPEED_THEOREMS)):
+    others: dict[str, Registry[Any]] = {
+        "What no online algorithm can do": LOWER_BOUNDS,
+        "Faster machines": SPEED_THEOREMS,
+        "Methods that know everything in advance": METHOD_THEOREMS,
+    }
+    for heading, entries in others.items():
         parts.append(f"## {heading}\n")
         for name, each in entries.items():
             told = f"{_cell(each.statement)} ({_cell(each.source)}; {STATUS[each.status]})"

@@ -1,0 +1,64 @@
+"""`MethodTheorem`: a theorem about a method of `optsched.solve` that knows everything in advance and is no policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from optsched.bounds.certificate import rounded_down
+from optsched.check.referee import schedule_value
+from optsched.guarantees.guarantee import ROUNDING
+from optsched.guarantees.judge import Judgement
+from optsched.guarantees.proven import Proven
+from optsched.problem.instance import Instance
+from optsched.registry import Registry
+from optsched.solvers.solve import solve
+
+
+@dataclass(frozen=True)
+class MethodTheorem:
+    """What ``method`` finds costs at most ``ratio`` times the optimum of ``objective``, even of schedules that preempt.
+
+    Everything else is as in `optsched.guarantees.guarantee.Guarantee`, of an instance instead of a run: ``proves`` is a
+    lower bound on its optimum, times counted from the first arrival, of which the proof says the same; ``audit`` names the
+    jobs for which an inequality of the proof does not hold.
+    """
+
+    id: str
+    statement: str
+    notation: str
+    source: str
+    status: str
+    proof: str
+    objective: str
+    method: str
+    ratio: Fraction
+    proves: Callable[[Instance], Fraction]
+    audit: Callable[[Instance], list[str]]
+    knowledge: ClassVar[str] = "offline"
+
+    def judge(self, instance: Instance) -> Judgement:
+        """Hold it against what the method finds: holds, violated or open, as for a guarantee.
+
+        Raises `InputError` where the method does not apply.
+        """
+        local = instance.relative
+        found = solve(local, self.objective, model=self.method).schedule
+        if found is None:
+            raise AssertionError("a method that keeps the best of some schedules has one")
+        value, own = schedule_value(local, found, self.objective), self.proves(local)
+        certified = Proven(local).lower(self.objective, "gang")
+        lower = own if certified is None else max(certified, own)
+        findings = self.audit(local)
+        if value > self.ratio * (1 + Fraction(ROUNDING)) * own:
+            findings.append(f"{self.objective} is {float(value):.12g}, more than the proof allows: {float(own):.12g}")
+        holds = False if findings else True if value <= self.ratio * (1 + Fraction(ROUNDING)) * lower else None
+        bound = rounded_down(lower)
+        ratio = float(self.ratio)
+        return Judgement(self.id, self.objective, ratio, float(value), bound, holds, self.method, tuple(findings))
+
+
+METHOD_THEOREMS: Registry[MethodTheorem] = Registry("theorem on a method", package="optsched.guarantees")
+method_theorem = METHOD_THEOREMS.maker(MethodTheorem, lambda theorem: theorem.id)
