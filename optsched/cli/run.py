@@ -246,6 +246,12 @@ def ratio(
         typer.Option("--errors", metavar="E,E,...", help="consistency and robustness at these prediction errors >= 1"),
     ] = None,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="draws of the noise at every error")] = 1,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            "--speed", metavar="S", help="policies run on machines S times as fast (3/2) as those of the optimum"
+        ),
+    ] = None,
     folder: Annotated[
         Path | None, output("DIR", "the table as JSON, and for every policy the instance on which it is worst")
     ] = None,
@@ -257,6 +263,7 @@ def ratio(
     """
     from optsched.guarantees.evaluate import ratios
     from optsched.guarantees.robustness import errors_in, robustness
+    from optsched.guarantees.speed import speed_in
     from optsched.guarantees.suites import drawn
     from optsched.guarantees.suites import suite as suite_of
     from optsched.io.traces.generate import settings
@@ -264,6 +271,9 @@ def ratio(
 
     if setting and seeds is None:
         raise typer.BadParameter("goes with a recipe and --seeds N", param_hint="--set")
+    if speed is not None and errors is not None:
+        raise typer.BadParameter("does not go with --errors", param_hint="--speed")
+    at = None if speed is None else speed_in(speed)
     members = suite_of(suite) if seeds is None else drawn(suite, seeds, **settings(setting or []))
     if folder is not None:
         from optsched.report.report_files import make_folder
@@ -273,7 +283,7 @@ def ratio(
     with bars() as shown:
         step = shown.step("measuring ratios")
         if errors is None:
-            table = ratios(members, list(policy), objective, progress=step)
+            table = ratios(members, list(policy), objective, speed=at, progress=step)
         else:
             levels = errors_in(errors)
             curves = robustness(members, list(policy), objective, errors=levels, draws=draws, progress=step)

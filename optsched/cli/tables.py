@@ -161,6 +161,7 @@ def ratio_view(table: RatioTable) -> Group:
     optima = sum(1 for each in rows if each.bound is not None and each.bound.exact)
     notes = [
         f"{table.suite}: {table.objective or 'each instance on its own objective'}",
+        *([] if table.speed is None else [f"policies on machines {table.speed} times as fast as those of the optimum"]),
         f"ratios to the optimum of the class of the run in {optima} cases, else to a verified bound ({len(rows) - optima})",
     ]
     missing = list(dict.fromkeys(name for policy in table.policies for name in policy.without))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from optsched.errors import InputError
 from optsched.guarantees.judge import Judgement, chosen, judgements, violated
 from optsched.guarantees.proven import BoundShown, Proven, refereed
+from optsched.guarantees.speed import faster, judgements_at
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification, serves, specify
@@ -128,10 +130,13 @@ class PolicyRatios:
 
 @dataclass(frozen=True)
 class RatioTable:
-    """Policies over a suite. ``objective`` is None where every instance was measured on its own and they differ."""
+    """Policies over a suite. ``objective`` is None where every instance was measured on its own and they differ; ``speed``:
+    that of the machines of the policies where it is not that of the optimum.
+    """
 
     suite: str
     policies: tuple[PolicyRatios, ...]
+    speed: Fraction | None = None
 
     @property
     def objective(self) -> str | None:
@@ -156,6 +161,7 @@ class RatioTable:
         return {
             "suite": self.suite,
             "objective": self.objective,
+            **({} if self.speed is None else {"speed": str(self.speed)}),
             "policies": [policy.to_json() for policy in self.policies],
         }
 
@@ -165,6 +171,7 @@ def ratios(
     policies: PolicyLike | list[PolicyLike] | tuple[PolicyLike, ...],
     objective: str | None = None,
     *,
+    speed: Fraction | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> RatioTable:
     """Run policies on every instance of a suite and hold them against what is proven about the optimum.
@@ -176,6 +183,8 @@ def ratios(
     over : a suite, or its name; a folder of instance files; an instance (see `optsched.guarantees.suites.suite`).
     policies : one, or a list of them; in text or as objects.
     objective : default: each instance's own.
+    speed : of the machines on which the policies run (`optsched.guarantees.speed`), with the theorems for it; the optimum
+        is that at speed 1. None: the same machines.
     progress : called with (instances done, all instances).
 
     Raises
@@ -192,7 +201,7 @@ def ratios(
     instances = where.instances()
     for done, (name, instance) in enumerate(instances, 1):
         fitting = [k for k, each in enumerate(specifications) if serves(each.policy, instance)]
-        found = measure(instance, [specifications[k] for k in fitting], objective, name=name)
+        found = measure(instance, [specifications[k] for k in fitting], objective, name=name, speed=speed)
         for k, measured in zip(fitting, found, strict=True):
             rows[k].append(measured)
         if progress is not None:
@@ -201,7 +210,7 @@ def ratios(
     for text, row in zip(texts, rows, strict=True):
         if instances and not row:
             raise for_no_instance(where, text)
-    return RatioTable(where.name, tuple(PolicyRatios(t, tuple(row)) for t, row in zip(texts, rows, strict=True)))
+    return RatioTable(where.name, tuple(PolicyRatios(t, tuple(row)) for t, row in zip(texts, rows, strict=True)), speed)
 
 
 def for_no_instance(where: Suite, policy: str) -> InputError:
@@ -211,12 +220,23 @@ def for_no_instance(where: Suite, policy: str) -> InputError:
 
 
 def measure(
-    instance: Instance, specifications: list[Specification], objective: str | None = None, *, name: str = ""
+    instance: Instance,
+    specifications: list[Specification],
+    objective: str | None = None,
+    *,
+    name: str = "",
+    speed: Fraction | None = None,
 ) -> list[MeasuredRatio]:
     """Every policy on one instance, in order; runs are accepted by the referee and bounds proved again."""
     goal = objective_of(instance, objective).name
     runs = [refereed(instance, specification) for specification in specifications]
     proven = Proven(instance, runs)
+    if speed is not None:
+        fast = [refereed(faster(instance, speed), specification) for specification in specifications]
+        return [
+            measured_run(run, proven, goal, judgements_at(specification, run, proven, speed), name=name)
+            for specification, run in zip(specifications, fast, strict=True)
+        ]
     return [
         measured_run(run, proven, goal, judgements(specification, run, proven), name=name)
         for specification, run in zip(specifications, runs, strict=True)

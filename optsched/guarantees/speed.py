@@ -1,12 +1,13 @@
 """Speed augmentation: a policy on machines that are faster than those of the optimum it is held against.
 
 A faster machine is an instance with shorter jobs (`faster`): the policy runs there, and its value is compared with what is
-proven about the optimum of the instance itself.
+proven about the optimum of the instance itself. ``optsched ratio ... --speed 3/2`` does so over a suite.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,6 @@ from optsched.guarantees.guarantee import ROUNDING
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.proven import Proven, refereed
 from optsched.policies import POLICIES
-from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
@@ -42,6 +42,16 @@ def faster(instance: Instance, speed: Fraction) -> Instance:
         dataclasses.replace(job, duration=less(job.duration), iterations=less(job.iterations)) for job in instance.jobs
     ]
     return instance.replace(jobs=jobs, name=f"{instance.name}-{speed}")
+
+
+def speed_in(text: str) -> Fraction:
+    """The speed written ``3/2`` or ``1.5``; `InputError` for anything else."""
+    written = re.fullmatch(r"[0-9]{1,9}(/[0-9]{1,9}|\.[0-9]{1,9})?", text.strip(), re.ASCII)
+    legal = "a number > 0, e.g. 3/2 or 1.5"
+    check_legal(written is not None and not re.fullmatch(r".*/0+", text.strip()), "speed", text, legal)
+    speed = Fraction(text.strip())
+    check_legal(speed > 0, "speed", text, legal)
+    return speed
 
 
 def _no_bound(instance: Instance, run: Run, speed: Fraction) -> None:
@@ -71,30 +81,39 @@ class SpeedTheorem:
     ratio: Callable[[Fraction], Fraction]
     proves: Callable[[Instance, Run, Fraction], Fraction | None] = _no_bound
 
+    def lacks(self, chosen: Specification, instance: Instance, speed: Fraction) -> tuple[str, ...]:
+        """What is missing for it to be about a policy at a speed on an instance, in words; empty: it applies."""
+        if not any(type(chosen.policy) is POLICIES.get(name) for name in self.policies):
+            return (f"it is about {', '.join(self.policies)}",)
+        least = self.speed(instance)
+        return broken(
+            None if speed >= least else f"it needs a speed of at least {least}",
+            *self.assumptions(chosen.policy, chosen.placement, instance),
+        )
+
     def judge(self, policy: str | Specification, instance: Instance, speed: Fraction | None = None) -> Judgement:
         """Hold it against a run of ``policy`` at ``speed`` (None: the least): holds, violated or open, as for a guarantee.
 
         Raises `InputError` for a policy, an instance or a speed that it is not about.
         """
-        chosen, least = specify(policy), self.speed(instance)
-        at = least if speed is None else speed
-        about = any(type(chosen.policy) is POLICIES.get(name) for name in self.policies)
-        lacks = broken(
-            None if about else f"it is about {', '.join(self.policies)}",
-            None if at >= least else f"it needs a speed of at least {least}",
-            *(self.assumptions(chosen.policy, chosen.placement, instance) if about else ()),
-        )
+        chosen, at = specify(policy), self.speed(instance) if speed is None else speed
+        lacks = self.lacks(chosen, instance, at)
         if lacks:
             raise InputError(f"{self.id} does not apply", field="policy", value=chosen.text, legal="; ".join(lacks))
-        run, proven = simulate(faster(instance, at), chosen), Proven(instance, [refereed(instance, chosen)])
-        value, factor = run.value(self.objective), self.ratio(at)
-        certified, own = proven.lower(self.objective, "gang"), self.proves(instance, run, at)
+        return self.hold(
+            chosen, refereed(faster(instance, at), chosen), Proven(instance, [refereed(instance, chosen)]), at
+        )
+
+    def hold(self, chosen: Specification, run: Run, proven: Proven, speed: Fraction) -> Judgement:
+        """Hold it, where it applies, against a run at ``speed`` and what is proven about the instance at speed 1."""
+        value, factor = run.value(self.objective), self.ratio(speed)
+        certified, own = proven.lower(self.objective, "gang"), self.proves(proven.instance, run, speed)
         upper = proven.upper(self.objective, "gang")
         lower = max((each for each in (certified, own) if each is not None), default=None)
         least_optimum = Fraction(value) / (factor * (1 + Fraction(ROUNDING)))  # that the theorem allows
         found = []
         if upper is not None and least_optimum > upper:
-            found.append(f"{self.objective} is {value:.12g} at speed {at}")
+            found.append(f"{self.objective} is {value:.12g} at speed {speed}")
         if own is not None and least_optimum > own:
             found.append(f"the run proves only {float(own):.12g}, not {float(least_optimum):.12g}")
         holds = False if found else True if lower is not None and least_optimum <= lower else None
@@ -104,6 +123,12 @@ class SpeedTheorem:
 
 SPEED_THEOREMS: Registry[SpeedTheorem] = Registry("speed theorem", package="optsched.guarantees")
 speed_theorem = SPEED_THEOREMS.maker(SpeedTheorem, lambda theorem: theorem.id)
+
+
+def judgements_at(chosen: Specification, run: Run, proven: Proven, speed: Fraction) -> tuple[Judgement, ...]:
+    """Of every theorem that applies, of a run at ``speed``, what it says."""
+    about = (theorem for _, theorem in SPEED_THEOREMS.items() if not theorem.lacks(chosen, proven.instance, speed))
+    return tuple(theorem.hold(chosen, run, proven, speed) for theorem in about)
 
 
 def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:

@@ -27,5 +27,6 @@ def save_ratios(table: RatioTable, suite: Suite, folder: Path, curves: Robustnes
             continue
         path = folder / f"worst-{re.sub(r'[^A-Za-z0-9._=-]+', '-', row.policy).strip('-')}.json"
         instances[row.worst_instance].save(path)
-        lines.append(f"{row.policy}: worst on {row.worst_instance}; again: optsched ratio {path} -p {row.policy}")
+        again = f"optsched ratio {path} -p {row.policy}" + (f" --speed {table.speed}" if table.speed else "")
+        lines.append(f"{row.policy}: worst on {row.worst_instance}; again: {again}")
     return lines

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 from brute_force import preemptive_optimum
@@ -14,6 +17,7 @@ from optsched.check.referee import schedule_value
 from optsched.errors import InputError
 from optsched.guarantees.family import family_member
 from optsched.guarantees.speed import SPEED_THEOREMS, SRPT_FASTER, faster
+from optsched.guarantees.suites import suite
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 
@@ -71,6 +75,49 @@ def test_a_theorem_that_is_too_good_is_found_out() -> None:
     found = wrong.judge("srtf", two)
     assert found.holds is False
     assert found.findings
+
+
+@pytest.mark.parametrize(
+    ("policy", "goal", "speed", "theorem"),
+    [
+        ("srtf", "total_flow_time", "7/4", "srpt-faster"),
+        ("immediate-dispatch", "total_weighted_flow_time", "1.5", "dual-fitting-faster"),
+    ],
+)
+def test_the_command_holds_them_over_a_suite(command: Any, policy: str, goal: str, speed: str, theorem: str) -> None:
+    arguments = ("ratio", "machines", "-p", policy, "--objective", goal, "--speed", speed)
+    code, out, _ = command(*arguments, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert (document["speed"], document["objective"]) == (str(Fraction(speed)), goal)
+    (row,) = document["policies"]
+    assert row["guarantee"]["id"] == theorem
+    assert row["guarantee"]["applies"] == len(row["instances"]) > 5
+    assert row["guarantee"]["violated"] == []
+    for member, instance in suite("machines").instances()[:2]:
+        measured = next(each for each in row["instances"] if each["instance"] == member)
+        judged = SPEED_THEOREMS.get(theorem).judge(policy, instance, Fraction(speed))
+        assert measured["guarantee"] == judged.to_json()
+        assert measured["value"] == simulate(faster(instance, Fraction(speed)), policy).value(goal)
+        assert measured["ratio"] == pytest.approx(measured["value"] / measured["bound"]["value"])
+
+
+def test_the_command_below_the_least_speed_and_with_illegal_ones(command: Any) -> None:
+    slow = command(
+        "ratio", "machines-2-06-1", "-p", "srtf", "--speed", "5/4", "--objective", "total_flow_time", "--json"
+    )
+    assert json.loads(slow[1])["policies"][0]["guarantee"] is None
+    assert "5/4 times as fast" in command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", "1.25")[1]
+    for text in ("0", "1/0", "-1", "1e9", "fast"):
+        code, _, err = command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", text)
+        assert (code, "speed" in err) == (2, True)
+    assert command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", "2", "--errors", "1,2")[0] == 2
+
+
+def test_what_is_kept_says_how_to_run_it_again(command: Any, tmp_path: Path) -> None:
+    code, _, err = command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", "3/2", "-o", str(tmp_path / "kept"))
+    assert code == 0
+    assert "--speed 3/2" in " ".join(err.split())
 
 
 def test_they_say_what_they_are() -> None:
