@@ -16,6 +16,10 @@ finished weigh at most w_j / p_ij times it. Both ways W_i(t) >= U + w_j (V - s (
 
 The bound of a run is found without Q: the best alpha for beta_i = lambda W_i, theta and lambda tried around those of the
 proof. So it is no less than the theorem says, and one at speed 1, too, where the theorem promises nothing.
+
+`divided_evenly`: at speed 1 there is no constant. k jobs of 2 s that both of two machines may run are bound evenly; then
+unit jobs come to one of them alone, one a second, and the k / 2 that were bound there wait for all of these. On the other
+machine all k would have been out of the way.
 """
 
 from __future__ import annotations
@@ -28,12 +32,14 @@ from typing import Any
 import numpy as np
 
 from optsched.check.referee import schedule_value
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import broken, no_restart_cost, one_gpu_jobs, own_network, speed_by_type
+from optsched.guarantees.family import family
 from optsched.guarantees.flow_dual import FlowDual, StepFunction, best_dual
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.speed import speed_theorem
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
-from optsched.problem.instance import Instance
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
@@ -117,6 +123,30 @@ def _proves_at_speed(instance: Instance, run: Run, speed: Fraction) -> Fraction:
     return dual_of(run, speed, instance).value
 
 
+def divided_evenly(k: int = 4) -> Instance:
+    """k jobs of 2 s at 0 for GPUs of type a or b, one of each; from 0 on k^2 (k + 1) unit jobs for a, one a second.
+
+    Each of the first is bound where it adds least, in turn to a and b; those on a wait for all the unit jobs. All on b cost
+    k (k + 1), and then no unit job waits.
+    """
+    check_legal(k >= 2 and k % 2 == 0, "k", k, "an even integer >= 2")
+    jobs = [Job(f"either-{i}", duration=2) for i in range(k)]
+    jobs += [Job(f"a-{i}", arrival=i, duration=1, gpu_types=("a",)) for i in range(k * k * (k + 1))]
+    return Instance(jobs, "1x1:a+1x1:b", f"divided-evenly-{k}", OBJECTIVE)
+
+
+DIVIDED_EVENLY = family(
+    name="divided-evenly",
+    summary="k jobs for two machines, then unit jobs for one of them, one a second",
+    policy="immediate-dispatch",
+    objective=OBJECTIVE,
+    make=divided_evenly,
+    reference=lambda k: Fraction(k * k * (k + 1) + k * (k + 1)),
+    limit="at least (k + 2) (k^2 + k + 1) / (2 (k + 1)^2), about k / 2: no constant",
+    theorem="dual-fitting",
+    sizes=(2, 4, 6),
+)
+
 DUAL_FITTING = guarantee(
     id="dual-fitting",
     statement="R | r_j, pmtn | sum w_j F_j: immediate dispatch <= (ALG / D) OPT, D the value of its run's dual solution",
@@ -136,7 +166,7 @@ DUAL_FITTING = guarantee(
     assumptions=_assumptions,
     ratio=_ratio,
     proves=_proves,
-    tight=TightFamily("none: the factor is that of the run. No constant is possible without more speed", exact=False),
+    tight=TightFamily("the factor is that of the run; at speed 1 it is no constant", DIVIDED_EVENLY, exact=False),
 )
 
 FASTER_DISPATCH = speed_theorem(

@@ -1,4 +1,10 @@
-"""Lenstra, Shmoys and Tardos 1990: twice the optimum on unrelated machines, proved by the prices of a linear program."""
+"""Lenstra, Shmoys and Tardos 1990: twice the optimum on unrelated machines, proved by the prices of a linear program.
+
+`torn_job`: on each of m machines m - 1 jobs of 1 s that take 2 s elsewhere, and one job of m + 1 s on any. The program is
+least in one point only: all at home, since elsewhere they take more of machines that are all full, and 1/m of the long job
+on every machine, which makes them equally full. Whoever gets it whole has m - 1 + m + 1 seconds. But m + 1 are enough: a
+machine for the long job alone, whose own jobs go to the others, one each.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optsched.check.referee import schedule_value
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import (
     all_at_once,
     broken,
@@ -15,9 +22,13 @@ from optsched.guarantees.assumptions import (
     own_network,
     speed_by_type,
 )
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import ROUNDING, TightFamily, guarantee
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
-from optsched.problem.instance import Instance
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
@@ -72,6 +83,37 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return FACTOR
 
 
+@of_a_theorem
+def torn_job(m: int = 4) -> Instance:
+    """m machines; m - 1 jobs at home on each, 1 s there and 2 s elsewhere; a job of m + 1 s on any machine: the optimum.
+
+    The linear program gives every machine a part of the long job, and rounding all of it to one that keeps its own jobs.
+    """
+    check_legal(2 <= m <= 32, "m", m, "an integer in 2..32")
+    machines = [f"m{i}" for i in range(m)]
+    rates = {(f"of-{home}", gpu, 1): Throughput(2.0 if gpu == home else 1.0) for home in machines for gpu in machines}
+    jobs = [Job(f"{home}-{k}", iterations=2, profile=f"of-{home}") for home in machines for k in range(m - 1)]
+    return Instance(
+        [*jobs, Job("long", duration=m + 1)],
+        Cluster(tuple(NodeGroup(1, gpu=gpu) for gpu in machines)),
+        name=f"torn-job-{m}",
+        objective="makespan",
+        throughputs=Throughputs(rates),
+        optimum=stating(m + 1, "makespan", "gang-nonpreemptive", "the long job alone on a machine"),
+    )
+
+
+TORN_JOB = family(
+    name="torn-job",
+    summary="m - 1 jobs at home on each of m machines, and a long job that the linear program gives to all of them in parts",
+    policy="lenstra-shmoys-tardos",
+    objective="makespan",
+    make=torn_job,
+    ratio=lambda m: Fraction(2 * m, m + 1),
+    limit="2 for many machines",
+    theorem="lenstra-shmoys-tardos",
+)
+
 LENSTRA_SHMOYS_TARDOS = guarantee(
     id="lenstra-shmoys-tardos",
     statement="R || C_max: rounding a vertex of the linear program <= 2 OPT",
@@ -92,6 +134,6 @@ LENSTRA_SHMOYS_TARDOS = guarantee(
     ratio=_ratio,
     audit=_audit,
     proves=_proves,
-    tight=TightFamily("2 - 1/m where the vertex is unlucky: m (m - 1) unit jobs and one of length m; no family here"),
+    tight=TightFamily("a long job in equal parts on all machines, which have jobs of their own", TORN_JOB, exact=False),
     schedule_class="gang-nonpreemptive",
 )

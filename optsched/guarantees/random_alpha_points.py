@@ -17,6 +17,11 @@ p_k if mu_k < alpha_j, and j itself (1 + E alpha) p_j. It remains that (1 + E al
 in [0, 1]: left / right is largest, 1.68527 / c, near mu = 0.4835.
 For one alpha for all, delta = 0.85106, what remains is int_mu^delta f(a) (1 + a) da <= c (1 - mu), c = 1.7451.
 
+`late_short_job`: the expectation is that, but for the last digits. A job of length 1 and no weight comes at 0, a short one
+of weight 1 at some time eta < delta. If alpha of the former is at most eta, it is in the way of the latter until 1 + alpha;
+the expected completion is eta + int_0^eta f(a) (1 + a - eta) da = c_1 eta, and eta is possible: 1.68524, with one alpha for
+all 1.74509.
+
 `expected_limit` is sum w_j E B_j of an instance, integrated over every piece of the schedule: what the expected value of a
 run is at most, and often far less than c LP.
 """
@@ -30,16 +35,20 @@ from typing import Any
 
 import numpy as np
 
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import broken, known_durations, one_machine
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.policies.random_alpha_points import APART, COMMON
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats
-from optsched.problem.instance import Instance
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 from optsched.solvers.lp_schedule import LpSchedule
 
+OBJECTIVE = "total_weighted_completion_time"
 FACTOR_APART, FACTOR_COMMON = Fraction(16853, 10000), Fraction(17451, 10000)
 
 
@@ -127,6 +136,27 @@ def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple
     return broken(one_machine(instance), known_durations(instance))
 
 
+@of_a_theorem
+def late_short_job(length: int = 1000) -> Instance:
+    """A job of ``length`` s and weight 0 at 0, one of 1 s when four fifths of it could be done: at best served at once."""
+    check_legal(length >= 5 and length % 5 == 0, "length", length, "a multiple of 5")
+    come = 4 * length // 5
+    jobs = [Job("long", duration=length, weight=0), Job("short", arrival=come, duration=1)]
+    optimum = stating(come + 1, OBJECTIVE, "gang", "the short job at once")
+    return Instance(jobs, "1x1", f"late-short-job-{length}", OBJECTIVE, optimum=optimum)
+
+
+LATE_SHORT_JOB = family(
+    name="late-short-job",
+    summary="a long job of no weight, and a short one that comes before it could be done",
+    policy="random-alpha-points",
+    objective=OBJECTIVE,
+    make=late_short_job,
+    limit="1.68524 in expectation for long jobs, 1.74509 with one alpha for all",
+    theorem="random-alpha-points",
+    sizes=(10, 100, 1000),
+)
+
 RANDOM_ALPHA_POINTS = guarantee(
     id="random-alpha-points",
     statement=(
@@ -144,10 +174,12 @@ RANDOM_ALPHA_POINTS = guarantee(
         "part mu_k (1 + E alpha) P(alpha_j > mu_k) p_k <= c (1 - mu_k) p_k, and j itself (1 + E alpha) p_j: together c (M_j "
         "+ p_j / 2), c = 1.6853."
     ),
-    objective="total_weighted_completion_time",
+    objective=OBJECTIVE,
     policies=("random-alpha-points",),
     assumptions=_assumptions,
     ratio=_ratio,
     audit=_audit,
-    tight=TightFamily("not known to be tight", exact=False),
+    tight=TightFamily(
+        "in expectation, up to the last digit: a short job after a long one", LATE_SHORT_JOB, exact=False
+    ),
 )

@@ -29,7 +29,8 @@ class ImmediateDispatch:
 
     **Guarantee** one-GPU jobs, restart = 0, on GPUs 1 + eps times as fast: 1 + 2 / eps (`optsched.guarantees.dual_fitting`);
     at any speed every run proves a ratio of its own by its dual solution. None for gangs. **Tight family** none known;
-    without more speed nothing constant is possible. **Complexity** O(n + G) an arrival, O(n) any other event, n jobs active.
+    at speed 1 nothing is constant: jobs for two machines, then short ones for one of them (``divided-evenly``).
+    **Complexity** O(n + G) an arrival, O(n) any other event, n jobs active.
     **Reference** Chadha, Garg, Kumar and Muralidhara, STOC 2009; Anand, Garg and Kumar, SODA 2012, for dual fitting.
     """
 
