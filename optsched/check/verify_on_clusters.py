@@ -89,6 +89,7 @@ class OnCluster(Case):
         tasks, contention = (self.document.get(name) or {} for name in ("tasks", "contention"))
         link = verify_tasks.link_of(contention or {"seconds_per_byte": 1.0})
         class_ = self.schedule_class
+        need(not tasks or set(self.by_profile) <= set(tasks), "some jobs have tasks, others have none", 2)
         need((class_ == "task-sharing") == bool(tasks), f"there is no class {class_} of these jobs")
         if tasks:
             self.needs = verify_tasks.TaskNeeds(self, tasks, self.by_profile, self.suits, link)

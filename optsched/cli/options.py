@@ -103,6 +103,9 @@ class Reading:
             help="folder of measured scaling profiles (pollux); default: the built-in ones",
         ),
     ] = None
+    job_level: Annotated[
+        bool, typer.Option("--job-level", help="jobs with tasks as whole jobs, for policies that know no tasks")
+    ] = False
 
     def load(self, source: str) -> Loaded:
         """The instance that ``source`` names, and how many rows were left out."""

@@ -27,6 +27,7 @@ from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
 from optsched.speeds.interference_sources import Asked, with_interference
 from optsched.speeds.interference_sources import interference as interference_of
+from optsched.speeds.job_level import at_job_level
 from optsched.speeds.throughput_table import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
@@ -53,6 +54,7 @@ class LoadRequest:
     strict_throughputs: bool = False
     interference: Asked | None = None
     profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None
+    job_level: bool = False
     say: Callable[[str], None] | None = None
 
 
@@ -94,6 +96,7 @@ def load(
     strict_throughputs: bool = False,
     interference: Asked | None = None,
     profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None,
+    job_level: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> Instance:
     """The instance that ``source`` names.
@@ -114,6 +117,7 @@ def load(
         optimum is then dropped. Default: what the source states.
     profiles : how iterations scale, for a trace of the dialect ``pollux``: a folder of its measurements, or scaling
         profiles by application. Default: the built-in ones.
+    job_level : jobs with tasks become whole jobs (`optsched.at_job_level`), for policies that know nothing of tasks.
     say : hears a line about every rule by which a rate was derived, and about models whose interference nobody measured.
 
     Raises
@@ -134,7 +138,7 @@ def load(
     ('1', '2')
     """
     request = LoadRequest(
-        cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles, say
+        cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles, job_level, say
     )
     return load_counted(source, request).instance
 
@@ -176,6 +180,8 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
         instance = instance.with_cluster(where)
     if request.strict_throughputs:
         _require_measured(instance, text)
+    if request.job_level:
+        instance = at_job_level(instance)
     return Loaded(with_interference(instance, interference, say=say))
 
 

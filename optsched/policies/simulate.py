@@ -66,7 +66,7 @@ def _simulate(instance: Instance, chosen: Specification, progress: Advance | Non
             instance, cast("TaskPolicy", chosen.policy), chosen.placement, name=chosen.text, progress=progress
         )
     if instance.at_task_level:
-        legal = f"a policy of the task level: {', '.join(task_policies())}; or optsched.at_job_level(instance)"
+        legal = f"a policy of the task level: {', '.join(task_policies())}; or --job-level, optsched.at_job_level"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
     whole = cast("Policy | OrderedPolicy", chosen.policy)
     return run_policy(instance, whole, chosen.placement, name=chosen.text, progress=progress)

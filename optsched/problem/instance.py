@@ -66,8 +66,9 @@ class Instance(JobColumns):
         missing (a trace that only names models): such an instance can be converted, and runs once it has its profiles.
     throughputs : iterations/s by job type, GPU type and gang size, for jobs whose ``profile`` is a job type of the table.
         GPU types where it says zero, or nothing, are not for that job. The instance keeps the job types that it uses.
-    tasks : the tasks of an iteration by the name in ``profile``, for jobs that are simulated task by task. Then all jobs
-        of the instance are, ``iterations`` are whole, and GPUs are shared: ``gpu_memory`` says how many jobs one can hold.
+    tasks : the tasks of an iteration by the name in ``profile``, for jobs that are simulated task by task, whose
+        ``iterations`` are whole. Where all jobs have tasks GPUs are shared: ``gpu_memory`` says how many jobs one can hold;
+        beside jobs at other speeds they are whole jobs, as `optsched.at_job_level` makes them.
     contention : what all-reduces on one network interface cost each other; needed where a gang with tasks may span nodes.
         Whole jobs at stage or scaling profiles then slow each other down, too (`optsched.speeds.interface_sharing`).
     scalings : seconds of an iteration by batch, replicas and placement, for jobs with a ``batch_size`` and such a profile.
@@ -104,7 +105,7 @@ class Instance(JobColumns):
         table = normal_table(table_of(jobs), file)
         if interference is not None and not isinstance(interference, Interference):
             interference = Interference(interference)  # says what is legal
-        models = _models(speeds, interference)
+        models = _models(speeds)
         problems = [problem for model in models for problem in model.problems(table, cluster)]
         needs = table
         for model in models if not problems else ():
@@ -262,8 +263,8 @@ class Instance(JobColumns):
 
     @cached_property
     def at_task_level(self) -> bool:
-        """Are the jobs, if there are any, simulated task by task?"""
-        return bool(self.tasks)
+        """Are the jobs, if there are any, simulated task by task? All have tasks then; beside others they are whole jobs."""
+        return bool(self.tasks) and self.jobs_at("tasks").size == self.n
 
     def require_whole_jobs(self, what: str) -> None:
         """`InputError` where jobs have tasks: ``what`` needs jobs that hold their GPUs alone and run at a rate."""
@@ -271,7 +272,7 @@ class Instance(JobColumns):
             raise InputError(
                 f"{what} schedules whole jobs, these have tasks and share GPUs",
                 field="tasks",
-                legal="jobs with durations, stage profiles or throughputs; or optsched.at_job_level(instance)",
+                legal="jobs with durations, stage profiles or throughputs; or --job-level, optsched.at_job_level",
             )
 
     def _of_tasks(self, field: str) -> Floats:
@@ -368,15 +369,13 @@ _PARTS = ("cluster", "name", "objective", "recipe", "optimum", "contention", "in
 _STATE = ("table", "_needs", "models", *_PARTS)
 
 
-def _models(given: Mapping[str, Any], interference: Interference | None) -> tuple[SpeedModel, ...]:
+def _models(given: Mapping[str, Any]) -> tuple[SpeedModel, ...]:
     """One of every registered model of speeds, with what is given of it; no two of them know one name."""
     every = speed_models()
     known = [model.name for model in every if model.document is not None]
     for name in given.keys() - known:
         raise TypeError(f"Instance() got an unexpected keyword argument {name!r}")
     models = tuple(model(given.get(model.name)) for model in every)
-    for model in models:
-        model.stands_beside([other for other in models if other is not model and other.names], interference)
     owner: dict[str, SpeedModel] = {}
     for model in sorted(models, key=lambda model: not model.closed):
         for name in model.names:

@@ -74,9 +74,6 @@ class SpeedModel:
 
     # --- beside jobs -------------------------------------------------------------------------------------------------
 
-    def stands_beside(self, others: Sequence[SpeedModel], has_interference: Any) -> None:
-        """`InputError` where it cannot be in one instance with something else that is given."""
-
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
         """What is not legal of its jobs beyond what holds for all jobs."""
         return []

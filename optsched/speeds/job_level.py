@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from optsched.problem.contention import IterationTasks
+from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.scaling import Scaling
@@ -20,7 +20,8 @@ def at_job_level(instance: Source) -> Instance:
 
     Parameters
     ----------
-    instance : jobs with tasks, or the SOURCE that names them; any other instance comes back as it is.
+    instance : jobs with tasks, or the SOURCE that names them; any other instance comes back as it is: jobs with tasks
+        beside jobs at other speeds are whole jobs anyway.
 
     Raises
     ------
@@ -37,15 +38,15 @@ def at_job_level(instance: Source) -> Instance:
     made = instance_of(instance)
     if not made.at_task_level:
         return made
-    cost = made.contention
-    latency, per_byte = (0.0, 0.0) if cost is None else (cost.latency, cost.seconds_per_byte)
-
-    def speed(tasks: IterationTasks) -> Scaling:
-        across = 0.0 if tasks.message is None else latency + per_byte * tasks.message
-        return Scaling(compute=tasks.compute, per_sample=0.0, across=across)
-
     return made.replace(
         jobs=made.table.with_columns(batch_size=pl.col("gpus")),
         tasks=None,
-        scalings={name: speed(each) for name, each in made.tasks.items()},
+        scalings={name: whole_iterations(each, made.contention) for name, each in made.tasks.items()},
     )
+
+
+def whole_iterations(tasks: IterationTasks, cost: Contention | None) -> Scaling:
+    """The scaling profile of a gang with one sample a worker that does these iterations."""
+    latency, per_byte = (0.0, 0.0) if cost is None else (cost.latency, cost.seconds_per_byte)
+    across = 0.0 if tasks.message is None else latency + per_byte * tasks.message
+    return Scaling(compute=tasks.compute, per_sample=0.0, across=across, most_local=1)

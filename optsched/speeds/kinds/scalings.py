@@ -75,9 +75,13 @@ class ScalingSpeeds(JobSpeeds):
 
     @cached_property
     def _alike(self) -> dict[int, _Alike]:
-        batches = self.instance.table["batch_size"].gather(self.jobs).to_list()
+        batches = self._batches()
         gangs, memory = self.instance.gpus[self.jobs].tolist(), self.instance.gpu_memory[self.jobs].tolist()
         return dict(zip(self.jobs.tolist(), zip(self.names, batches, gangs, memory, strict=True), strict=True))
+
+    def _batches(self) -> list[int]:
+        batches: list[int] = self.instance.table["batch_size"].gather(self.jobs).to_list()
+        return batches
 
     def alike(self, job: int) -> _Alike:
         return self._alike[job]

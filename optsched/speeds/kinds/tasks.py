@@ -1,8 +1,11 @@
-"""Jobs that are simulated task by task: forward and backward on each GPU, then an all-reduce, in every iteration."""
+"""Jobs that are simulated task by task: forward and backward on each GPU, then an all-reduce, in every iteration.
+
+Where other jobs of the instance have no tasks, there is no task level: then all are whole jobs (`WholeIterations`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +18,12 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.contention import IterationTasks
 from optsched.problem.documents import Document, Number
 from optsched.problem.instance import Instance
-from optsched.problem.interference import Interference
 from optsched.problem.job_speeds import JobSpeeds, Nodes
 from optsched.problem.job_table import LONGEST, REPORTED, SHORTEST
-from optsched.problem.speed_model import SPEED_MODELS, NamedModel, SpeedModel
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.registry import near_matches
+from optsched.speeds.job_level import whole_iterations
+from optsched.speeds.kinds.scalings import ScalingSpeeds
 
 MOST_ITERATIONS = 1e12
 
@@ -62,51 +66,57 @@ class TaskSpeeds(JobSpeeds):
         return (self.instance.forward + self.instance.backward)[jobs]
 
 
+class WholeIterations(ScalingSpeeds):
+    """Jobs with tasks beside jobs at other speeds, each on its own GPUs: see `optsched.speeds.job_level.at_job_level`."""
+
+    elastic = False
+
+    def __init__(self, instance: Instance, jobs: Ints, given: Mapping[str, IterationTasks]) -> None:
+        speeds = {name: whole_iterations(each, instance.contention) for name, each in given.items()}
+        super().__init__(instance, jobs, speeds)
+
+    def _batches(self) -> list[int]:
+        gangs: list[int] = self.instance.gpus[self.jobs].tolist()
+        return gangs
+
+
 @SPEED_MODELS.register("tasks")
 class IterationsOfTasks(NamedModel[IterationTasks]):
-    """Given by name. Where there are some, every job of the instance has them, and GPUs are shared."""
+    """Given by name. Where every job of the instance has them, they share GPUs and are simulated task by task."""
 
     formulas = TaskSpeeds
     name, noun, rank = "tasks", "the tasks of an iteration", 3
+    closed = True
     description = "what an iteration is made of, by name, for jobs simulated task by task"
     value, entry = IterationTasks, TasksDocument
 
-    def stands_beside(self, others: Sequence[SpeedModel], interference: Interference | None) -> None:
-        if self.names and interference is not None:
-            legal = "none; contention says what jobs with tasks cost each other"
-            raise InputError(
-                "jobs with tasks take turns on a GPU", field="interference", value=interference.ratio, legal=legal
-            )
-        if self.names and others:
-            legal = "either tasks, or profiles, throughputs and scalings"
-            raise InputError("jobs with tasks and jobs at other speeds do not run together", field="tasks", legal=legal)
+    def speeds(self, instance: Instance, jobs: Ints) -> JobSpeeds:
+        return (TaskSpeeds if instance.at_task_level else WholeIterations)(instance, jobs, self.given)
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-        """A gang takes one GPU a worker, each with room for the job's memory, and a job does whole iterations."""
+        """A job does whole iterations."""
         if not self.names:
             return []
-        rows, known = table.with_row_index("__row"), list(self.names)
-        unknown = pl.col("profile").is_null() | ~pl.col("profile").is_in(known)
+        rows = table.with_row_index("__row").filter(pl.Series(self.applies_to(table)))
         broken = (pl.col("iterations") != pl.col("iterations").floor()) & pl.col("iterations").is_finite()
-        of_time = pl.col("duration").is_not_null()
-        problems = [
-            RowProblem(row + 1, "profile", name, near_matches(str(name), known, kind="profile"), "no tasks")
-            for row, name in rows.filter(unknown & ~of_time).head(REPORTED).select("__row", "profile").iter_rows()
-        ]
-        for field, wrong, legal, message in (
-            ("duration", of_time, "iterations with a profile: jobs beside jobs with tasks have tasks", "not legal"),
-            ("iterations", broken, "a whole number", "not legal"),
-            ("iterations", pl.col("iterations") > MOST_ITERATIONS, f"at most {MOST_ITERATIONS:g}", "too many"),
+        problems = []
+        for wrong, legal, message in (
+            (broken, "a whole number", "not legal"),
+            (pl.col("iterations") > MOST_ITERATIONS, f"at most {MOST_ITERATIONS:g}", "too many"),
         ):
-            found = rows.filter(wrong).head(REPORTED).select("__row", field).iter_rows()
-            problems += [RowProblem(row + 1, field, value, legal, message) for row, value in found]
+            found = rows.filter(wrong).head(REPORTED).select("__row", "iterations").iter_rows()
+            problems += [RowProblem(row + 1, "iterations", value, legal, message) for row, value in found]
         return problems
 
     def check(self, instance: Instance) -> None:
         # Without its cost a transfer has no duration; one node, or gangs of one GPU, transfer nothing.
-        if not self.names or instance.cluster.node_count == 1:
-            return
-        sends = (instance.message > 0) & (instance.gpus > 1)
+        if instance.at_task_level and instance.interference is not None:
+            legal = "none; contention says what jobs with tasks cost each other"
+            value = instance.interference.ratio
+            raise InputError("jobs with tasks take turns on a GPU", field="interference", value=value, legal=legal)
+        sends = np.zeros(instance.n, dtype=bool)
+        for j in instance.jobs_at(self.name).tolist() if instance.cluster.node_count > 1 else ():
+            sends[j] = instance.gpus[j] > 1 and bool(self.given[instance.table["profile"][j]].message)
         if not sends.any():
             return
         if instance.contention is None:
