@@ -48,6 +48,7 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
         "total_completion_time": float(completion.sum() + logged.epoch * completion.size),
         "total_weighted_completion_time": float((weight * completion).sum() + logged.epoch * weight.sum()),
         "total_flow_time": float(jct.sum()),
+        "max_flow_time": float(jct.max(initial=0.0)),
     }
     return {
         "mean_jct": _mean(jct),

@@ -20,6 +20,7 @@ METRICS = {
     "total_completion_time",
     "total_weighted_completion_time",
     "total_flow_time",
+    "max_flow_time",
     "mean_queueing",
     "utilization",
     "max_ftf",

@@ -20,7 +20,7 @@ from .examples import cases, examples
 BINARY = (2.0**-10, 2.0**10)
 DECIMAL = (1e-3, 1e3, 1e6)
 FREE = ("utilization", "max_ftf", "mean_ftf", "finished", "unfinished")
-TIMES = ("mean_jct", "p50_jct", "p95_jct", "p99_jct", "total_flow_time", "mean_queueing")
+TIMES = ("mean_jct", "p50_jct", "p95_jct", "p99_jct", "total_flow_time", "max_flow_time", "mean_queueing")
 
 
 @cache

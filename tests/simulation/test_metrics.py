@@ -87,6 +87,7 @@ def replayed_metrics(schedule: Schedule) -> dict[str, Any]:
         "total_completion_time": sum(completion[j] for j in done),
         "total_weighted_completion_time": sum(int(instance.weight[j]) * completion[j] for j in done),
         "total_flow_time": sum(jct.values()),
+        "max_flow_time": max(jct.values(), default=0),
         "mean_queueing": mean(queueing[j] for j in done),
         "utilization": busy / (total * span) if span else 0,
         "max_ftf": max(ftf.values(), default=0),
