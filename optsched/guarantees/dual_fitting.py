@@ -144,7 +144,7 @@ DIVIDED_EVENLY = family(
     reference=lambda k: Fraction(k * k * (k + 1) + k * (k + 1)),
     limit="at least (k + 2) (k^2 + k + 1) / (2 (k + 1)^2), about k / 2: no constant",
     theorem="dual-fitting",
-    sizes=(2, 4, 6),
+    sizes=(2, 4),
 )
 
 DUAL_FITTING = guarantee(

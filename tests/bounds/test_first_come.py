@@ -24,7 +24,7 @@ GOAL = "max_flow_time"
 first_come, critical_job = (BOUNDS.get(kind).build for kind in ("first-come", "critical-job"))
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 @given(instances(most=4, kind="short", gpus=1))
 def test_it_is_the_optimum_of_one_machine(instance: Instance) -> None:
     certificate = first_come(instance, GOAL, "gang")
@@ -78,7 +78,7 @@ def test_a_late_clock_changes_nothing() -> None:
         assert (low.value, best.value, best.status) == (5, 6, "optimal")
 
 
-@pytest.mark.parametrize("model", ["rigid-time-indexed", "rigid-placed", "cp-sat"])
+@pytest.mark.parametrize("model", ["rigid-time-indexed", "cp-sat"])
 def test_methods_agree(model: str) -> None:
     if model == "cp-sat":
         pytest.importorskip("ortools")

@@ -37,7 +37,7 @@ def test_the_torn_job_fits_where_its_machine_is_cleared(m: int) -> None:
     assert schedule_value(instance, run.schedule, "makespan") == 2 * m
 
 
-@pytest.mark.parametrize("k", [2, 4, 6])
+@pytest.mark.parametrize("k", [2, 4, pytest.param(8, marks=pytest.mark.study)])
 def test_who_is_bound_beside_the_short_jobs_waits_for_all_of_them(k: int) -> None:
     member = family_member(f"divided-evenly:k={k}")
     instance, chosen = member.instance, specify("immediate-dispatch")
