@@ -13,6 +13,7 @@ from fractions import Fraction
 from optsched.check.referee import schedule_value
 from optsched.errors import check_legal
 from optsched.guarantees.family import family
+from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
@@ -133,4 +134,32 @@ STARVATION = family(
     reference=lambda n: starvation_family(n).exact,
     limit="about n: no constant",
     sizes=(4,),
+)
+
+
+@of_a_theorem
+def sold_out(k: int = 4) -> Instance:
+    """Two jobs at once on one GPU, n = 2^k - 1: one of n s and weight 1, one of 1 s and weight n.
+
+    The first is offered a plan when nothing is sold, and buys all seconds up to n; the second gets the one after, where it
+    is worth n / (n + 1). The other way round they are worth n and n / (n + 1), and no schedule has more, since one of them
+    is done last.
+    """
+    check_legal(1 <= k <= 12, "k", k, "an integer in 1..12")
+    n = 2**k - 1
+    jobs = [Job("first", duration=n), Job("second", duration=1, weight=n)]
+    optimum = stating(float(n + Fraction(n, n + 1)), "total_utility", "gang", "the second job first")
+    return Instance(jobs, "1x1", f"sold-out-{n}", "total_utility", optimum=optimum)
+
+
+SOLD_OUT = family(
+    name="sold-out",
+    summary="two jobs on one GPU, n = 2^k - 1: the first to come takes it for n s, the other one is worth n times as much",
+    policy="hadar-commit:round=1",
+    objective="total_utility",
+    make=sold_out,
+    ratio=lambda k: Fraction((2**k - 1) * (2**k + 1), 2 ** (k + 1) - 1),
+    limit="n (n + 2) / (2 n + 1), about n / 2: no constant for jobs as large as a resource",
+    theorem="hadar-commit",
+    sizes=(1, 2, 3, 4, 6),
 )

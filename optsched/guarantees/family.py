@@ -26,7 +26,8 @@ class Family:
     policy, objective : the specification of the policy that loses, and in what.
     make : the member of some parameters, keywords with defaults that are numbers; it states its optimum where that is known.
         The first parameter is the size, which the others do not depend on.
-    ratio : value of ``policy`` / optimum of a member, exact, of the same parameters; None where no formula is known.
+    ratio : value of ``policy`` / optimum of a member (of a gain: optimum / value), exact, of the same parameters; None where
+        no formula is known.
     reference : of the same parameters, a value that some schedule is known to reach, so that no optimum is larger, for
         families whose optimum is not known.
     limit : what the ratio is or tends to, in words.
@@ -80,7 +81,7 @@ class Member:
 
     @property
     def ratio(self) -> Fraction | None:
-        """Value / optimum, exact, where there is a formula."""
+        """Value / optimum, of a gain optimum / value, exact, where there is a formula."""
         return None if self.family.ratio is None else self.family.ratio(**self.parameters)
 
     @property

@@ -27,6 +27,7 @@ import numpy as np
 
 from optsched.bounds.fluid_cost import SAFE, fluid_costs
 from optsched.guarantees.assumptions import broken, own_network
+from optsched.guarantees.families import SOLD_OUT
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.policies.hadar_ledger import Ledger, Request
 from optsched.policies.hadar_prices import PriceFunction
@@ -284,6 +285,8 @@ HADAR_COMMIT = guarantee(
     audit=_audit,
     tight=TightFamily(
         "not known to be tight; it cannot be logarithmic in Up / Lo for jobs as large as a resource: "
-        "optsched.guarantees.families.whole_node_family, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)"
+        "optsched.guarantees.families.whole_node_family, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)",
+        SOLD_OUT,
+        exact=False,
     ),
 )
