@@ -30,6 +30,7 @@ from optsched.solvers.linear_program import LinearProgram
 THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
 IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
 BOUND_TOLERANCE = 1e-6  # relative; HiGHS's MIP bounds are floats, so rounding up must not trust their last digits
+AGREES = 1e-6  # relative: what HiGHS says a solution is worth, and what it is
 FEASIBILITY = 1e-9  # where values lie on no grid; HiGHS prunes with it, so 1e-6 ends a proof that far from the optimum
 PLAIN = (1.0, 2.0**20)  # largest cost coefficients that HiGHS takes as they are; others become about 2**9
 
@@ -160,6 +161,7 @@ class Session:
         self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=0.0)
         self.set_options(**dict(options or {}))
         self._scale = _power_of_two(program.c)
+        self._cost = program.c * self._scale
         self._pass()
         self._start: tuple[Floats, Bools] | None = None
 
@@ -167,7 +169,7 @@ class Session:
         p, A = self.program, self.program.A
         shape = (p.column_count, p.row_count, p.nonzeros)
         matrix = (A.indptr.astype(np.int32, copy=False), A.indices.astype(np.int32, copy=False), A.data)
-        bounds = (p.c * self._scale, p.lower, p.upper, p.row_lower, p.row_upper)
+        bounds = (self._cost, p.lower, p.upper, p.row_lower, p.row_upper)
         kinds = p.integrality.astype(np.int32) if self.is_mip else np.zeros(p.column_count, dtype=np.int32)
         self._call("passModel", *shape, 1, p.sense, 0.0, *bounds, *matrix, kinds)
 
@@ -190,6 +192,7 @@ class Session:
         columns = np.arange(self.highs.getNumCol()) if columns is None else columns
         cost = np.asarray(cost, dtype=np.float64) * self._scale
         self._call("changeColsCost", len(columns), columns.astype(np.int32), cost)
+        self._cost[columns] = cost
 
     def set_rows(self, lower: Floats, upper: Floats, rows: Ints | None = None) -> None:
         """New row bounds (of all rows, or of ``rows``); the basis stays."""
@@ -213,6 +216,7 @@ class Session:
         starts, indices = A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32)
         cost = np.asarray(cost, dtype=np.float64) * self._scale
         self._call("addCols", k, cost, lower, upper, A.nnz, starts, indices, A.data)
+        self._cost = np.concatenate([self._cost, cost])
         return np.arange(first, first + k)
 
     def add_rows(self, A: sp.csr_array, lower: Floats, upper: Floats) -> Ints:
@@ -310,6 +314,8 @@ class Session:
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         x = np.asarray(self.highs.allVariableValues()) if feasible else None
         value = self._value(float(info.objective_function_value)) if feasible else None
+        if self.is_mip and x is not None:
+            self._require_agreement(float(info.objective_function_value), x)
         bound: float | None = None
         if self.is_mip and math.isfinite(info.mip_dual_bound):
             in_its_scale = None if step is None else Fraction(step) * Fraction(self._scale)
@@ -325,6 +331,13 @@ class Session:
             iterations=int(info.simplex_iteration_count),
             seconds=seconds,
         )
+
+    def _require_agreement(self, told: float, x: Floats) -> None:
+        # HiGHS 1.16.0 forgets what presolve fixed where a start is given: its value and its bound are then those of the
+        # reduced program, which prove nothing.
+        terms = self._cost * x
+        if abs(told - float(terms.sum())) > AGREES * (1.0 + float(np.abs(terms).sum())):
+            raise OptschedError(f"HiGHS: {told:.12g} is not the value of its solution, {float(terms.sum()):.12g}")
 
     def _value(self, amount: float) -> float:
         """A value of HiGHS in the model's unit, with the constant, which HiGHS never sees: it would round for it."""

@@ -89,7 +89,7 @@ def _set(*keys: Any, to: Any) -> Callable[[dict[str, Any]], None]:
         (_set("tasks", "vgg", "forward", to=-1), (), ["tasks.vgg.forward", "-1"]),
         (_set("jobs", 0, "profile", to="vg"), (), ["row 1", "profile = 'vg'", "did you mean vgg"]),
         (_set("jobs", 0, "iterations", to=2.5), (), ["row 1", "iterations = 2.5", "a whole number"]),
-        (_set("jobs", 0, "duration", to=2), (), ["row 1", "duration = 2", "iterations with a profile"]),
+        (_set("jobs", 0, "duration", to=2), ("-p", "ada-srsf"), ["ada-srsf", "some of these jobs have none"]),
         (lambda _: None, ("-p", "srsf+lwf:kappa=0"), ["lwf: kappa", "0", "an integer >= 1"]),
         (lambda _: None, ("-p", "srsf:k=0"), ["srsf: k", "an integer >= 1"]),
         (lambda _: None, ("-p", "ada-srsf:theta=-1"), ["theta", "-1"]),

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import combinations
 from typing import Any
 
+import highspy
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -346,3 +347,25 @@ def test_added_rows_and_new_coefficients_are_those_of_a_rebuilt_program() -> Non
     )
     assert session.solve().value == pytest.approx(Session(rebuilt).solve().value, rel=1e-9)
     assert session.solve().value > before + 1e-6
+
+
+def test_a_value_that_is_not_that_of_the_solution_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # HiGHS 1.16.0 with a start: of a program in which presolve fixes columns it tells the value of the rest
+    session = Session(knapsack())
+    assert session.solve().status == "optimal"
+    told = session.highs.getInfo()
+    told.objective_function_value -= 2.0
+    monkeypatch.setattr(session.highs, "run", lambda: highspy.HighsStatus.kOk)
+    monkeypatch.setattr(session.highs, "getInfo", lambda: told)
+    with pytest.raises(OptschedError, match="is not the value of its solution"):
+        session.solve()
+
+
+def test_values_follow_changes_of_the_program() -> None:
+    session = Session(knapsack())
+    session.set_cost(np.array([100.0, 1.0]), np.array([3, 7]))
+    first = session.solve()
+    assert first.x is not None
+    changed = knapsack().c.copy()
+    changed[[3, 7]] = 100.0, 1.0
+    assert first.value == pytest.approx(float(changed @ first.x))
