@@ -110,12 +110,8 @@ def run_iterations(
     knowledge = Knowledge(policy.knowledge)
     if not instance.at_task_level:
         legal = "a policy for whole jobs, or an instance with tasks (e.g. contention-cluster)"
-        raise InputError(
-            f"it schedules tasks, {'some of ' * bool(instance.tasks)}these jobs have none",
-            field="policy",
-            value=name,
-            legal=legal,
-        )
+        whose = "some of these jobs" if instance.tasks else "these jobs"
+        raise InputError(f"it schedules tasks, {whose} have none", field="policy", value=name, legal=legal)
     if placement.shared is None:
         legal = "a rule for shared GPUs: lwf, list, first-fit, random"
         raise InputError("it knows whole GPUs only", field="placement", value=placement.name, legal=legal)
