@@ -14,6 +14,7 @@ import numpy as np
 
 from optsched.errors import OptschedError
 from optsched.guarantees.family import Family
+from optsched.guarantees.statement import Statement
 from optsched.policies import POLICIES
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
@@ -24,10 +25,6 @@ from optsched.simulation.run import Run
 SHOWN_JOBS = 20  # findings of an audit that are told one by one
 ROUNDING = 1e-9  # relative: times are float64, so a schedule is that of its algorithm up to rounding
 MISSED = 2  # times the resolution of its clock: by so much a time that was read may miss what was meant
-
-
-STATUSES = ("proved", "published", "recollected")
-KNOWLEDGE = ("non-clairvoyant", "predicted", "clairvoyant", "offline")  # of lengths; offline: of everything, in advance
 
 
 class GuaranteeError(OptschedError):
@@ -55,18 +52,12 @@ class TightFamily:
     exact: bool = True
 
 
-@dataclass(frozen=True)
-class Guarantee:
+@dataclass(frozen=True, kw_only=True)
+class Guarantee(Statement):
     """A theorem: under its assumptions the value of ``objective`` is at most ratio x optimum.
 
     Parameters
     ----------
-    statement, source : the theorem in one line, and who proved it.
-    notation : its problem in Graham's three fields, with words for what they have no sign for.
-    knowledge : what the algorithm needs to know, one of `KNOWLEDGE`.
-    status : one of `STATUSES`. ``proved``: ``proof`` is complete, or the module of the theorem has it; ``published``: proved
-        in the source, not repeated here; ``recollected``: as ``published``, but the source was not at hand.
-    proof : the proof in a few sentences, or the idea of the one in the source.
     policies : registered names of the policies it is about.
     assumptions : ``(policy, placement, instance)`` -> what is broken, in words; empty: the theorem applies.
     ratio : ``(policy, run)`` -> the factor for this run, finite; a fraction where it is exact.
@@ -76,14 +67,6 @@ class Guarantee:
         ``gang-nonpreemptive``, or ``forking`` (the best schedule may also run a job in several copies at once).
     """
 
-    id: str
-    statement: str
-    notation: str
-    knowledge: str
-    source: str
-    status: str
-    proof: str
-    objective: str
     policies: tuple[str, ...]
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
     ratio: Callable[[Any, Run], Fraction | float]

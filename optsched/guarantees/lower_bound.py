@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from optsched.check.referee import schedule_value
 from optsched.errors import InputError
+from optsched.guarantees.statement import Statement
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
@@ -27,23 +28,14 @@ class Challenge:
     reference: Fraction
 
 
-@dataclass(frozen=True)
-class LowerBound:
+@dataclass(frozen=True, kw_only=True)
+class LowerBound(Statement):
     """For every policy of the kind and every size some instance has value >= ``ratio`` x optimum.
 
-    ``statement, notation, knowledge, source, status, proof, objective`` as in `optsched.guarantees.guarantee.Guarantee`.
     ``excuses``: a policy and what it did alone -> why it is none of the kind, or None. ``challenge``: (policy, size) -> the
     adversary's answer. ``ratio``: of the size, rising to ``limit``.
     """
 
-    id: str
-    statement: str
-    notation: str
-    knowledge: str
-    source: str
-    status: str
-    proof: str
-    objective: str
     excuses: Callable[[Specification, Run], str | None]
     challenge: Callable[[Specification, int], Challenge]
     ratio: Callable[[int], Fraction]

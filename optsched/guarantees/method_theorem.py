@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import ROUNDING
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.proven import Proven
+from optsched.guarantees.statement import Statement
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 from optsched.solvers.solve import solve
 
 
-@dataclass(frozen=True)
-class MethodTheorem:
+@dataclass(frozen=True, kw_only=True)
+class MethodTheorem(Statement):
     """What ``method`` finds costs at most ``ratio`` times the optimum of ``objective``, even of schedules that preempt.
 
     Everything else is as in `optsched.guarantees.guarantee.Guarantee`, of an instance instead of a run: ``proves`` is a
@@ -26,18 +26,11 @@ class MethodTheorem:
     jobs for which an inequality of the proof does not hold.
     """
 
-    id: str
-    statement: str
-    notation: str
-    source: str
-    status: str
-    proof: str
-    objective: str
     method: str
     ratio: Fraction
     proves: Callable[[Instance], Fraction]
     audit: Callable[[Instance], list[str]]
-    knowledge: ClassVar[str] = "offline"
+    knowledge: str = "offline"
 
     def judge(self, instance: Instance) -> Judgement:
         """Hold it against what the method finds: holds, violated or open, as for a guarantee.

@@ -19,6 +19,7 @@ from optsched.guarantees.assumptions import broken, no_restart_cost, parallel_ma
 from optsched.guarantees.guarantee import ROUNDING
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.proven import Proven, refereed
+from optsched.guarantees.statement import Statement
 from optsched.policies import POLICIES
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
@@ -58,8 +59,8 @@ def _no_bound(instance: Instance, run: Run, speed: Fraction) -> None:
     return None
 
 
-@dataclass(frozen=True)
-class SpeedTheorem:
+@dataclass(frozen=True, kw_only=True)
+class SpeedTheorem(Statement):
     """On machines ``speed`` times as fast the value is at most ``ratio`` of the speed times the optimum at speed 1.
 
     Everything else is as in `optsched.guarantees.guarantee.Guarantee`; ``speed``: of an instance, the least that will do;
@@ -67,14 +68,6 @@ class SpeedTheorem:
     faster machines carries, by the proof at least its value / ``ratio``.
     """
 
-    id: str
-    statement: str
-    notation: str
-    knowledge: str
-    source: str
-    status: str
-    proof: str
-    objective: str
     policies: tuple[str, ...]
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
     speed: Callable[[Instance], Fraction]
