@@ -27,7 +27,7 @@ import re
 import struct
 import sys
 from fractions import Fraction
-from operator import mul, sub
+from operator import mul
 from typing import Any
 
 MOST_BYTES, MOST_JOBS, MOST_STEPS, MOST_ROWS, MOST_LEVELS = 1 << 24, 100_000, 10**7, 1000, 16
@@ -113,8 +113,7 @@ class Case:
         self.weight = [Fraction(0 if self.late and d is None else x) for x, d in zip(weigh, self.due, strict=True)]
         dates = zip(self.release, self.due, strict=True)
         self.moment = [d if self.late and d else r if self.flow else Fraction(0) for r, d in dates]
-        ends = map(sum, zip(self.release, self.length, strict=True))
-        self.alone = [max(end - c, Fraction(0)) for end, c in zip(ends, self.moment, strict=True)]
+        self.alone = [max(r + p - c, 0 * p) for r, p, c in zip(self.release, self.length, self.moment, strict=True)]
         self.least = Fraction(sum(map(mul, self.weight, self.alone)))
         constant = "{}/{}".format(*Fraction(sum(map(mul, self.weight, self.moment))).as_integer_ratio())
         self.stated: Data = {"flow_constant": constant} if self.flow else {}
@@ -173,7 +172,8 @@ def volume(case: Case, data: Data) -> tuple[Fraction, Data]:
     release, work, step, second, stated = case.machine(data)
     dues = [math.ceil(c / step * second) * step for c in case.moment]
     pieces = served([j for j, amount in enumerate(work) if amount], release, work, dues)
-    return max([0, *map(sub, release, dues), *(end - dues[j] for j, (_, end, _) in pieces.items())]) / second, stated
+    latest: list[Any] = release if case.objective == "makespan" else []  # without work, too
+    return max([0, *latest, *(end - dues[j] for j, (_, end, _) in pieces.items())]) / second, stated
 
 
 def srpt(case: Case, data: Data) -> tuple[Fraction, Data]:
