@@ -13,9 +13,10 @@ from typing import Any
 import numba
 import pytest
 from numba.core.caching import FunctionCache
+from numba.core.compiler import Flags
 
 from optsched.compiled import Function, njit, without_interpreting
-from optsched.compiled.linking import Linked, LinkedCache
+from optsched.compiled.linking import Linked, LinkedCache, Options
 
 
 @njit
@@ -110,6 +111,29 @@ def test_threads_that_ask_for_both_forms_at_once_get_them() -> None:
     assert sorted(found) == [2.0 / 3, 2.0 / 3 + 2.0 / 3, 2.0 / 3 + 2.0 / 3 + 2.0 / 3]
     assert all(isinstance(each._cache, FunctionCache) for each in (leaf, middle, top))
     assert not any(isinstance(each._cache, LinkedCache) for each in (leaf, middle, top))
+
+
+def test_who_is_inlined_does_not_have_inlined_what_it_calls() -> None:
+    leaf, middle, top = fresh(third, twice_third, entry)
+    middle.targetoptions["forceinline"] = True
+    with without_interpreting():
+        assert top(2.0) == 2.0 / 3 + 2.0 / 3 + 2.0 / 3
+
+    def inlined(function: Function) -> bool:
+        (found,) = function.overloads.values()
+        return "alwaysinline" in str(found.library.alone())
+
+    assert (inlined(leaf), inlined(middle)) == (False, True)
+
+
+def test_options_are_equal_as_numba_s_are() -> None:
+    same, other, plain = Options(), Options(), Flags()
+    same.forceinline = other.forceinline = plain.forceinline = True
+    other.nrt = Flags.options["nrt"].default  # said, and as it would be
+    assert same == other == plain == Options(plain)
+    assert len({same, other, plain, Options(plain)}) == 1
+    other.nrt = not other.nrt
+    assert other not in (same, plain)
 
 
 def test_errors_of_linked_code_are_raised() -> None:

@@ -22,7 +22,7 @@ Step = tuple[str, Callable[[], None]]
 def warm_up(progress: Callable[[str, int, int], None] | None = None) -> int:
     """Compile every function that some run may need; the number of steps taken.
 
-    ``progress(what, done, of)`` is called before every step. Minutes of CPU on a fresh install, seconds after that.
+    ``progress(what, done, of)`` is called before every step. A minute or two of CPU on a fresh install, seconds after that.
     """
     todo = list(_steps())
     with without_interpreting(), warnings.catch_warnings():

@@ -324,6 +324,10 @@ def njit(*arguments: Any, **options: Any) -> Any:
         return njit()(arguments[0])
     interpreted = options.pop("interpreted", True)
     options.pop("cache", None)
+    # A kernel is a value in compiled code only where its signature is declared. And numba would have a function inlined
+    # everywhere because the first that called it is.
+    kernel = not options.get("_nrt", True)
+    options = {"forceinline": False, "no_cfunc_wrapper": kernel and not arguments, **options}
 
     def decorate(function: Any) -> Any:
         if numba.config.DISABLE_JIT:

@@ -24,62 +24,60 @@ from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State, grow
 from optsched.speeds import speed_tables
 from optsched.speeds.speed_records import NO_ROW
 
+OPTIONS = {**KERNEL, "no_cfunc_wrapper": True}  # called from Python only
 INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]
 
 
-@njit(types.float64(STATE_TYPE), **KERNEL)
+@njit(types.float64(STATE_TYPE), **OPTIONS)
 def _next_time(s: Any) -> float:
     return kernel.next_time(s)
 
 
-@njit(types.void(STATE_TYPE, ARRAY, TIMES), **KERNEL)
+@njit(types.void(STATE_TYPE, ARRAY, TIMES), **OPTIONS)
 def _work_left(s: Any, jobs: Any, left: Any) -> None:
     executions.work_left(s, jobs, left)
 
 
-@njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **KERNEL)
+@njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **OPTIONS)
 def _pace(tables: Any, job: int, gpus: int, pool: Any, count: Any) -> float:
     return speed_tables.pace(tables, job, gpus, pool, count)
 
 
-def _apply_events(s: Any, site: Any, t: float) -> None:
-    kernel.apply_events(s, site, t)
+# What the engine is asked to do is one function's argument, not a function each: what these have in common, most of all
+# the state of a run to be taken in, is compiled once.
+EVENTS, START, PART, STOP = range(4)
 
 
-def _start(s: Any, site: Any, job: int, entries: int, option: int) -> None:
-    executions.start(s, site, job, entries, option)
+def _act(s: Any, site: Any, what: int, job: int, entries: int, option: int, work: float, seconds: float) -> None:
+    # ``seconds``: the time of the events; what a unit of a part takes.
+    if what == EVENTS:
+        kernel.apply_events(s, site, seconds)
+    elif what == START:
+        executions.start(s, site, job, entries, option)
+    elif what == PART:
+        executions.start_part(s, site, job, entries, work, seconds)
+    else:
+        executions.stop(s, site, job)
 
 
-def _start_part(s: Any, site: Any, job: int, entries: int, work: float, given: float) -> None:
-    executions.start_part(s, site, job, entries, work, given)
-
-
-def _stop(s: Any, site: Any, job: int) -> None:
-    executions.stop(s, site, job)
-
-
-def _apply_moves(s: Any, site: Any, jobs: Any, first: Any, node: Any, count: Any, work: Any, copies: int) -> int:
-    return moves.apply_moves(s, site, jobs, first, node, count, work, copies)
-
-
-def _stop_as_planned(s: Any, site: Any, until: Any, jobs: Any, at: int) -> int:
-    return moves.stop_as_planned(s, site, until, jobs, at)
+def _move(s: Any, site: Any, jobs: Any, reals: Any, first: Any, node: Any, count: Any, copies: int, begin: int) -> int:
+    # ``reals``: when who stops as planned, from ``begin`` on; else (-1) the work of copies.
+    if begin >= 0:
+        return moves.stop_as_planned(s, site, reals, jobs, begin)
+    return moves.apply_moves(s, site, jobs, first, node, count, reals, copies)
 
 
 def _of_sites(result: Any, *arguments: Any) -> Callable[[Any], list[Any]]:
     # Compiled for jobs that have their GPUs, or the network, alone, and for jobs that share them.
     def decorate(function: Any) -> list[Any]:
-        return [njit(result(STATE_TYPE, site, *arguments), **KERNEL)(function) for site in SITE_TYPES]
+        return [njit(result(STATE_TYPE, site, *arguments), **OPTIONS)(function) for site in SITE_TYPES]
 
     return decorate
 
 
-_EVENTS = _of_sites(types.void, TIME)(_apply_events)
-_START = _of_sites(types.void, INDEX, INDEX, INDEX)(_start)
-_START_PART = _of_sites(types.void, INDEX, INDEX, TIME, TIME)(_start_part)
-_STOP = _of_sites(types.void, INDEX)(_stop)
-_MOVES = _of_sites(types.int64, ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX)(_apply_moves)
-_PLANNED = _of_sites(types.int64, TIMES, ARRAY, INDEX)(_stop_as_planned)
+_ACT = _of_sites(types.void, INDEX, INDEX, INDEX, INDEX, TIME, TIME)(_act)
+_MOVE = _of_sites(types.int64, ARRAY, TIMES, ARRAY, ARRAY, ARRAY, INDEX, INDEX)(_move)
+_NONE = np.zeros(0, dtype=np.int64)
 
 
 _CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled
@@ -104,7 +102,7 @@ def _machine_code(function: Any) -> Callable[..., Any]:
 
 def compile_all() -> None:
     """Compile them now rather than when a policy first asks."""
-    for function in (_next_time, _work_left, _pace, *_EVENTS, *_START, *_START_PART, *_STOP, *_MOVES, *_PLANNED):
+    for function in (_next_time, _work_left, _pace, *_ACT, *_MOVE):
         _machine_code(function)
 
 
@@ -135,17 +133,17 @@ class EntryPoints:
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""
-        _entry(_EVENTS[self._site])(self.state, self.site, t)
+        _entry(_ACT[self._site])(self.state, self.site, EVENTS, 0, 0, 0, 0.0, t)
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.executions.start`."""
-        _entry(_START[self._site])(self.state, self.site, job, entries, option)
+        _entry(_ACT[self._site])(self.state, self.site, START, job, entries, option, 0.0, 0.0)
         self.lists.started(job)
 
     def start_part(self, job: int, entries: int, work: float, given: float) -> None:
         """See `optsched.simulation.executions.start_part`."""
         waits = self.state.jobs["status"][job] == WAITING
-        _entry(_START_PART[self._site])(self.state, self.site, job, entries, work, given)
+        _entry(_ACT[self._site])(self.state, self.site, PART, job, entries, 0, work, given)
         if waits:
             self.lists.started(job)
 
@@ -166,7 +164,7 @@ class EntryPoints:
 
     def stop(self, job: int) -> None:
         """See `optsched.simulation.executions.stop`."""
-        _entry(_STOP[self._site])(self.state, self.site, job)
+        _entry(_ACT[self._site])(self.state, self.site, STOP, job, 0, 0, 0.0, 0.0)
         if self.state.jobs["status"][job] == WAITING:
             self.lists.stopped(job)
         else:  # a copy had nothing left to do
@@ -174,7 +172,7 @@ class EntryPoints:
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
         """See `optsched.simulation.moves.apply_moves`."""
-        moved = int(_entry(_MOVES[self._site])(self.state, self.site, jobs, first, node, count, work, copies))
+        moved = int(_entry(_MOVE[self._site])(self.state, self.site, jobs, work, first, node, count, copies, -1))
         if copies > 1:  # who has one already, or has nothing left to do
             self.lists.forget()
             return moved
@@ -184,7 +182,8 @@ class EntryPoints:
 
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
         """See `optsched.simulation.moves.stop_as_planned`."""
-        stopped = int(_entry(_PLANNED[self._site])(self.state, self.site, until, jobs, at))
+        move = _entry(_MOVE[self._site])
+        stopped = int(move(self.state, self.site, jobs, until, _NONE, _NONE, _NONE, 0, at))
         self.lists.moved(jobs[at:stopped].tolist(), [])
         return stopped
 
