@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from optsched.problem.transfers import TransferProblem
     from optsched.report.comparison import Report, compare, evaluate
     from optsched.simulation.iterations import TaskRun
-    from optsched.simulation.policy import Knowledge, Order, Policy, Predictor, Start, Stop, Wake
+    from optsched.simulation.policy import Knowledge, Moves, Order, Policy, Predictor, Start, Stop, Wake
     from optsched.simulation.run import Run
     from optsched.simulation.shared_run import SharedRun
     from optsched.simulation.task_policy import Countdown, TaskOrder
@@ -85,6 +85,7 @@ _HOMES = {
     "Knowledge": "simulation.policy",
     "KnowledgeError": "errors",
     "MeasuredSteps": "problem.scaling",
+    "Moves": "simulation.policy",
     "Network": "speeds.network",
     "NoBoundError": "bounds",
     "NotInstalledError": "errors",
@@ -149,6 +150,7 @@ __all__ = [
     "Knowledge",
     "KnowledgeError",
     "MeasuredSteps",
+    "Moves",
     "Network",
     "NoBoundError",
     "NodeGroup",

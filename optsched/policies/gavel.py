@@ -16,10 +16,12 @@ from optsched.policies.gavel_rounds import RoundBook, RoundDevices
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Floats, Ints
-from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Moves, Start, View, Wake
 
 ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
-SEVERAL = -1  # the type of a gang on GPUs of several types
+SEVERAL, IDLE = -1, -2  # instead of a type: a gang on GPUs of several, a job that does not run
+_NOBODY = np.zeros(0, dtype=np.int64)
+_NO_PAUSES = np.zeros(0), _NOBODY
 FINE = 36  # rounds in the time of one, where shares should run side by side
 
 
@@ -73,8 +75,10 @@ class Gavel:
     _book: RoundBook = field(init=False, repr=False)
     _devices: RoundDevices = field(init=False, repr=False)
     _clock: RoundClock = field(init=False, repr=False)
-    _running: dict[int, int] = field(init=False, repr=False)  # the type of every running job
-    _pauses: list[tuple[float, int]] = field(init=False, repr=False)  # who stops when before the round ends; last first
+    _type: Ints = field(init=False, repr=False)  # of every job, where it runs
+    _active: Ints = field(init=False, repr=False)  # arrived and not finished, in order of (arrival, index)
+    _members: Ints = field(init=False, repr=False)  # who began to run in this round
+    _pauses: tuple[Floats, Ints] = field(init=False, repr=False)  # when who stops before the round ends, in order
     _began: float = field(init=False, repr=False)  # when the round did
     _changed: bool = field(init=False, repr=False)  # jobs have come or gone since the shares were found
     _found: float = field(init=False, repr=False)  # when the shares were found
@@ -111,7 +115,8 @@ class Gavel:
         self._clock = RoundClock(length)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
-        self._running, self._pauses = {}, []
+        self._type, self._pauses = np.full(n, IDLE), _NO_PAUSES
+        self._active = self._members = _NOBODY
         self._began, self._changed, self._found, self._first = 0.0, False, -math.inf, math.nan
 
     def decide(self, view: View) -> list[Decision]:
@@ -119,69 +124,79 @@ class Gavel:
         now = view.now
         self._hear(view)
         self._note_pauses(now)
-        if not self._running or (self.ideal and (view.arrived or view.finished)):
+        running = self._running()
+        if not running.size or (self.ideal and (view.arrived or view.finished)):
             self._clock.stop()
         if not self._clock.due(now):
-            return self._wake_when_idle()
-        if self._running:
-            self._record(list(self._running), [now - self._began] * len(self._running))
-        active = view.active
-        self._began, self._pauses = now, []
+            return self._wake_when_idle(running)
+        self._record(running, np.full(running.size, now - self._began))
+        active = self._active
+        self._began, self._pauses = now, _NO_PAUSES
         decisions: list[Decision] = []
         if active.size:
             self._allocate(view, active)
-            decisions = self._serve(active)
-        if self._running:
+            decisions = self._serve(active, running)
+        running = self._running()
+        if running.size:
             decisions.append(Wake(self._clock.begin(now)))
             if self.whole_iterations and not (self.restart or self.ideal):
                 decisions += self._plan_pauses()
-        return decisions + self._wake_when_idle()
+        return decisions + self._wake_when_idle(running)
+
+    def _running(self) -> Ints:
+        return self._members[self._type[self._members] != IDLE]
 
     def _hear(self, view: View) -> None:
-        self._leave([(view.now, j) for j in view.finished])
+        if view.finished:
+            ended = np.array(view.finished)
+            self._leave(ended, np.full(ended.size, view.now))
+            self._active = self._active[~np.isin(self._active, ended)]
+        if view.arrived:
+            self._active = np.append(self._active, view.arrived)
         for j in view.arrived:
             self._jobs.meet(view, j)
             self._book.arrive(j)
         self._changed = self._changed or bool(view.finished or view.arrived)
 
-    def _leave(self, ended: list[tuple[float, int]]) -> None:
+    def _leave(self, jobs: Ints, times: Floats) -> None:
         # These run no longer, since these times.
-        if not ended:
-            return
-        self._record([j for _, j in ended], [time - self._began for time, _ in ended])
-        for _, j in ended:
-            del self._running[j]
-        self._devices.leave([j for _, j in ended])
+        self._record(jobs, times - self._began)
+        self._type[jobs] = IDLE
+        self._devices.leave(jobs)
 
-    def _record(self, jobs: list[int], seconds: list[float]) -> None:
-        types, ran = np.array([self._running[j] for j in jobs]), np.array(jobs)
+    def _record(self, jobs: Ints, seconds: Floats) -> None:
+        types = self._type[jobs]
         told = types != SEVERAL  # else there is no share that it could be measured against
-        self._book.record(ran[told], types[told], np.array(seconds)[told])
+        self._book.record(jobs[told], types[told], seconds[told])
 
     def _note_pauses(self, now: float) -> None:
         # Jobs that have stopped as planned, since this was asked last.
-        ended = []
-        while self._pauses and self._pauses[-1][0] <= now:
-            ended.append(self._pauses.pop())
-        self._leave([(time, j) for time, j in ended if j in self._running])
+        times, jobs = self._pauses
+        over = int(times.searchsorted(now, side="right"))
+        if over:
+            self._pauses = times[over:], jobs[over:]
+            ran = self._type[jobs[:over]] != IDLE
+            self._leave(jobs[:over][ran], times[:over][ran])
 
     def _plan_pauses(self) -> list[Decision]:
         # Iterations that fit into the round; a job too slow for one runs to the end of the round.
-        jobs, types = np.array(list(self._running)), np.array(list(self._running.values()))
-        jobs, types = jobs[types != SEVERAL], types[types != SEVERAL]
-        rate = self._jobs.rate[jobs, types]
+        jobs = self._members[self._type[self._members] != SEVERAL]
+        rate = self._jobs.rate[jobs, self._type[jobs]]
         seconds = np.floor(rate * self._book.length * (1 + ROUNDED)) / rate
         until = self._began + seconds
-        short = (
-            (types != SEVERAL) & (seconds > 0) & (seconds < self._book.length * (1 - ROUNDED)) & (until > self._began)
-        )
-        self._pauses = sorted(zip(until[short].tolist(), jobs[short].tolist(), strict=True), reverse=True)
-        return [Stop(j, at=time) for time, j in self._pauses]
+        short = (seconds > 0) & (seconds < self._book.length * (1 - ROUNDED)) & (until > self._began)
+        jobs, until = jobs[short], until[short]
+        order = np.lexsort((jobs, until))
+        self._pauses = until[order], jobs[order]
+        return [Moves(stop=self._pauses[1], at=self._pauses[0])]
 
-    def _wake_when_idle(self) -> list[Decision]:
+    def _wake_when_idle(self, running: Ints) -> list[Decision]:
         # The round ends early with the last pause, if nobody runs to its end.
-        pauses = [time for time, j in self._pauses if j in self._running]
-        return [Wake(pauses[0])] if 0 < len(pauses) == len(self._running) else []
+        times, jobs = self._pauses
+        if not 0 < running.size <= jobs.size:
+            return []
+        pausing = np.flatnonzero(self._type[jobs] != IDLE)
+        return [Wake(float(times[pausing[-1]]))] if pausing.size == running.size else []
 
     def _allocate(self, view: View, active: Ints) -> None:
         if not self._changed:
@@ -197,20 +212,22 @@ class Gavel:
         self._changed, self._found = False, view.now
         self._first = view.now if math.isnan(self._first) else self._first
 
-    def _serve(self, active: Ints) -> list[Decision]:
+    def _serve(self, active: Ints, running: Ints) -> list[Decision]:
         rate, gang = self._jobs.rate[active], self._jobs.gang[active]
         order = self._order if self._rule.aware else self._draw.permutation(self._order)
         chosen = self._book.selection(active, rate, gang, self._pools.capacity, order, self._rule.strict)
         served = np.flatnonzero(chosen >= 0)
-        kept, moved = self._devices.give(active[served], chosen[served], gang[served])
+        jobs, types = active[served], chosen[served]
+        kept, moved = self._devices.give(jobs, types, gang[served])
         mixed = self._left_over(active[~self._jobs.housed[active]])
-        going_on = set(kept.tolist())
-        decisions: list[Decision] = [Stop(j) for j in self._running if j not in going_on]
-        decisions += [Start(j, on=on) for j, on in zip(moved.tolist(), self._devices.of(moved), strict=True)]
-        decisions += [Start(j, on=on) for j, on in mixed.items()]
-        self._running = dict(zip(active[served].tolist(), chosen[served].tolist(), strict=True))
-        self._running.update(dict.fromkeys(mixed, SEVERAL))
-        return decisions
+        self._type[running] = IDLE
+        self._type[kept] = SEVERAL  # whatever but idle
+        stopped = running[self._type[running] == IDLE]
+        self._type[jobs] = types
+        several = np.array(list(mixed), dtype=np.int64)
+        self._type[several], self._members = SEVERAL, np.concatenate([jobs, several])
+        moves = Moves(stopped, None, moved, *self._devices.places(moved))
+        return [moves, *(Start(j, on=on) for j, on in mixed.items())]
 
     def _left_over(self, homeless: Ints) -> dict[int, tuple[tuple[int, int], ...]]:
         # Gangs larger than any type they may use: node by node, whatever is left.

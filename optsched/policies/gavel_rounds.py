@@ -8,16 +8,14 @@ devices if they are free. All state is in arrays over the jobs of the instance; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.policies.ties import leading
+from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats, Ints
 
-MORE = 4  # times as many jobs as GPUs are looked at first: some run elsewhere already, some do not fit
 FIRST = 1e9  # priority X_mr * FIRST of a job without a recorded second: before all others
 
 
@@ -48,26 +46,15 @@ class RoundBook:
         self.share[:] = 0.0
         self.share[active] = share
 
-    def priorities(self, active: Ints) -> Floats:
-        """X/f, f64[m, T]; 0 without a share."""
-        found: Floats = priorities(active, self.share, self.received, self.total)
-        return found
-
     def selection(self, active: Ints, rate: Floats, gang: Ints, capacity: Ints, order: Ints, strict: bool) -> Ints:
         """The type on which every active job runs in the next round, i64[m], or -1.
 
         ``rate`` f64[m, T], 0 where a job may not run; ``order`` of the types; ``strict``: no share, no run.
         """
-        priority = leading(self.priorities(active))
-        keys = -leading(self.share[active]), -leading(self.deficit[active]), -priority
         chosen = np.full(active.size, -1, dtype=np.int64)
-        for t in order.tolist():
-            urgency, left = np.ascontiguousarray(priority[:, t]), int(capacity[t])
-            for some in likely(urgency, left):
-                first = some[np.lexsort([key[some, t] for key in keys])]
-                left = take(chosen, first, urgency, rate, gang, left, t, strict)
-                if left == 0:
-                    break
+        keys, queue = np.empty((active.size, 3)), np.empty(active.size, dtype=np.int64)
+        book = (self.share, self.received, self.total, self.deficit)
+        choose(chosen, active, *book, rate, gang, capacity, order, strict, keys, queue)
         return chosen
 
 
@@ -80,39 +67,74 @@ def record(jobs: Any, types: Any, seconds: Any, received: Any, total: Any) -> No
 
 
 @njit
-def priorities(active: Any, share: Any, received: Any, total: Any) -> Any:
-    """See `RoundBook.priorities`."""
-    found = np.zeros((active.size, total.size))
-    for m in range(active.size):
-        for t in range(total.size):
-            x, got = share[active[m], t], received[active[m], t]
-            if x > 0:
-                found[m, t] = x * total[t] / got if got > 0 and total[t] > 0 else x * FIRST
-    return found
-
-
-def likely(urgency: Floats, gpus: int) -> Iterator[Ints]:
-    """The jobs in parts, the most urgent part first, so that the many that get nothing need not be sorted."""
-    enough = MORE * gpus + MORE
-    if urgency.size > 2 * enough:
-        least = np.partition(urgency, urgency.size - enough)[urgency.size - enough]
-        front = urgency >= least  # all that are equally urgent are in one part
-        yield np.flatnonzero(front)
-        yield np.flatnonzero(~front)
-    else:
-        yield np.arange(urgency.size)
+def choose(
+    chosen: Any,
+    active: Any,
+    share: Any,
+    received: Any,
+    total: Any,
+    deficit: Any,
+    rate: Any,
+    gang: Any,
+    capacity: Any,
+    order: Any,
+    strict: bool,
+    keys: Any,
+    queue: Any,
+) -> None:
+    """See `RoundBook.selection`. O(T (m + k log m)), k jobs looked at before a type is full: most wait, unsorted."""
+    for t in order:
+        left, size = capacity[t], 0
+        for i in range(active.size):
+            j = active[i]
+            if chosen[i] >= 0 or rate[i, t] <= 0 or gang[i] > left:
+                continue
+            x = share[j, t]
+            urgency = priority(x, received[j, t], total[t])
+            if urgency > 0 or not strict:
+                keys[i, 0], keys[i, 1], keys[i, 2] = leading_of(urgency), leading_of(deficit[j, t]), leading_of(x)
+                queue[size] = i
+                size += 1
+        for place in range(size // 2 - 1, -1, -1):
+            sink(queue, size, place, keys)
+        while size > 0 and left > 0:
+            i = queue[0]
+            if gang[i] <= left:
+                chosen[i] = t
+                left -= gang[i]
+            size -= 1
+            queue[0] = queue[size]
+            sink(queue, size, 0, keys)
 
 
 @njit
-def take(chosen: Any, first: Any, urgency: Any, rate: Any, gang: Any, left: int, t: int, strict: bool) -> int:
-    """Let jobs in the order ``first`` take the ``left`` GPUs of type t; how many are left over."""
-    for m in first:
-        if left == 0:
+def priority(share: float, received: float, total: float) -> float:
+    """X/f of a job on a type; 0 without a share."""
+    if share <= 0:
+        return 0.0
+    return share * total / received if received > 0 and total > 0 else share * FIRST
+
+
+@njit
+def sink(queue: Any, size: int, place: int, keys: Any) -> None:
+    """Restore the heap below ``place``: largest keys first, then in the order of jobs."""
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and goes_first(queue[child + 1], queue[child], keys):
+            child += 1
+        if not goes_first(queue[child], queue[place], keys):
             break
-        if chosen[m] < 0 and rate[m, t] > 0 and gang[m] <= left and (urgency[m] > 0 or not strict):
-            chosen[m] = t
-            left -= gang[m]
-    return left
+        queue[place], queue[child] = queue[child], queue[place]
+        place = child
+
+
+@njit
+def goes_first(i: int, k: int, keys: Any) -> bool:
+    """Is job i served before job k?"""
+    for c in range(3):
+        if keys[i, c] != keys[k, c]:
+            return bool(keys[i, c] > keys[k, c])
+    return i < k
 
 
 class RoundDevices:
@@ -146,16 +168,19 @@ class RoundDevices:
         self._jobs, self._first, self._node, self._count = jobs, first, node, count
         return jobs[kept], jobs[~kept]
 
-    def leave(self, jobs: list[int]) -> None:
+    def leave(self, jobs: Ints) -> None:
         """These jobs have no devices to keep."""
         self._row[jobs] = -1
 
-    def of(self, jobs: Ints) -> list[tuple[tuple[int, int], ...]]:
-        """(node, GPUs) of each of these jobs, which have been given devices."""
-        held = list(zip(self._node.tolist(), self._count.tolist(), strict=True))
+    def places(self, jobs: Ints) -> tuple[Ints, Ints, Ints]:
+        """Of these jobs, which have been given devices: (first i64[jobs + 1], node i64[], GPUs there i64[])."""
         rows = self._row[jobs]
-        spans = zip(self._first[rows].tolist(), self._first[rows + 1].tolist(), strict=True)
-        return [tuple(held[begin:end]) for begin, end in spans]
+        begin = self._first[rows]
+        sizes = self._first[rows + 1] - begin
+        first = np.zeros(jobs.size + 1, dtype=np.int64)
+        np.cumsum(sizes, out=first[1:])
+        entry = np.repeat(begin - first[:-1], sizes) + np.arange(first[-1])
+        return first, self._node[entry], self._count[entry]
 
 
 @njit

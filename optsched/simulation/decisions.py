@@ -10,17 +10,20 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import SimulationError
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placing import Placement
 from optsched.simulation.planned_stops import PlannedStops
-from optsched.simulation.policy import Start, Stop, Use, Wake
+from optsched.simulation.policy import Moves, Start, Stop, Use, Wake
 from optsched.simulation.records import RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
 from optsched.simulation.state import COUNT, FREE, POOL
 from optsched.simulation.view import EngineView
 from optsched.simulation.wakes import Wakes
+
+_INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
 class Decisions:
@@ -43,9 +46,10 @@ class Decisions:
         self._known: dict[int, tuple[int, set[int], float]] = {}
         self._names_nodes = bool(uses & {Use.NODES, Use.WIDTHS, Use.COPIES})
         self._copying = Use.COPIES in uses
+        self._moves_at_once = self._names_nodes and Use.WIDTHS not in uses and beside is None
         self._status, self._free = engine.state.jobs["status"], engine.state.world["free"]
         self._now, self._out = engine.state.world["now"], engine.state.out
-        self.wakes, self.planned = Wakes(name), PlannedStops(engine)
+        self.wakes, self.planned = Wakes(name), PlannedStops(engine, instance.n)
 
     def apply(self, decisions: Any) -> None:
         """All of them in order; `SimulationError` names policy, time and reason of one that is not possible.
@@ -60,15 +64,16 @@ class Decisions:
             return
         at = 0
         while at < len(decisions):
-            at += self._many(decisions[at:] if at else decisions)
-            at += self._plan_many(decisions[at:])
+            if type(decisions[at]) is Start or type(decisions[at]) is Stop:
+                at += self._many(decisions[at:] if at else decisions)
+                at += self._plan_many(decisions[at:])
             if at < len(decisions):
                 self._one(decisions[at])
                 at += 1
 
     def _many(self, decisions: list[Any]) -> int:
         # The first so many of them, done in one call.
-        if not self._names_nodes or Use.WIDTHS in self._uses or self._beside is not None:
+        if not self._moves_at_once:
             return 0
         jobs, work = list[Any](), list[Any]()
         first, named = [0], list[Any]()
@@ -93,11 +98,29 @@ class Decisions:
         if pairs.dtype != np.int64 or moved.dtype != np.int64 or pairs.shape[1:] != (2,) or moved.ndim != 1:
             return 0  # one by one, to say what is wrong
         node, count = np.ascontiguousarray(pairs.T)
-        at = np.array(first, dtype=np.int64)
-        done = self._engine.apply_moves(moved, at, node, count, parts, self._copies)
+        return self._move(moved, np.array(first, dtype=np.int64), node, count, parts)
+
+    def _move(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats) -> int:
+        # As many of them as are possible, in order.
+        done = self._engine.apply_moves(jobs, first, node, count, work, self._copies)
         self._known.clear()
         self.planned.drop_all(jobs[:done])
         return done
+
+    def _all(self, moves: Moves) -> None:
+        if not _is_legal(moves):
+            raise self._wrong(f"{moves!r} is not legal (legal: arrays of i64 and, of times, of f64, as its fields say)")
+        if moves.at is None and self._moves_at_once and not self._copying:
+            jobs = np.concatenate([moves.stop, moves.start])
+            first = np.concatenate([np.zeros(moves.stop.size, dtype=np.int64), moves.first])
+            done = self._move(jobs, first, moves.node, moves.count, np.full(jobs.size, np.nan))
+        elif moves.at is not None and self._plan(moves.stop, moves.at):
+            done = moves.stop.size
+        else:
+            done = 0
+        if done < moves.stop.size + moves.start.size:  # one by one, to say what is wrong
+            for decision in [*moves.stops(), *moves.starts()][done:]:
+                self._one(decision)
 
     def _plan_many(self, decisions: list[Any]) -> int:
         # The stops to come among the first of them, if all are possible.
@@ -110,12 +133,17 @@ class Decisions:
             return 0
         if jobs.dtype != np.int64 or times.dtype != np.float64 or jobs.ndim + times.ndim != 2:
             return 0  # one by one, to say what is wrong
-        if jobs.min() < 0 or jobs.max() >= self._instance.n or not (self._status[jobs] == RUNNING).all():
-            return 0
+        return len(later) if self._plan(jobs, times) else 0
+
+    def _plan(self, jobs: Ints, times: Floats) -> bool:
+        # Are all these stops possible? Then they are planned.
+        if jobs.size and (jobs.min() < 0 or jobs.max() >= self._instance.n or (self._status[jobs] != RUNNING).any()):
+            return False
         if not ((times > self._now[0]) & (times < math.inf)).all():
-            return 0
-        self.planned.add_all(jobs.tolist(), times.tolist())
-        return len(later)
+            return False
+        if jobs.size:
+            self.planned.add_all(jobs, times)
+        return True
 
     def _one(self, decision: Any) -> None:
         if isinstance(decision, Wake):
@@ -126,8 +154,11 @@ class Decisions:
                 raise self._wrong(f"{decision!r} is not later than now")
             self.wakes.add(float(decision.time))
             return
+        if isinstance(decision, Moves):
+            self._all(decision)
+            return
         if not isinstance(decision, Start | Stop):
-            raise self._wrong(f"{decision!r} is not a decision (legal: Start, Stop, Wake)")
+            raise self._wrong(f"{decision!r} is not a decision (legal: Start, Stop, Wake, Moves)")
         j = decision.job
         if not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
             raise self._wrong(f"there is no job {j!r}")
@@ -144,7 +175,7 @@ class Decisions:
             self._engine.stop(j)
             self.planned.drop_all([j])
         elif _is_real(at) and self._now[0] < at < math.inf:
-            self.planned.add_all([int(j)], [float(at)])
+            self.planned.add_all(np.array([j], dtype=np.int64), np.array([float(at)]))
         else:
             raise self._wrong(f"{job} is to be stopped at {at!r} (legal: a time later than now)")
 
@@ -263,6 +294,18 @@ class Decisions:
 
     def _wrong(self, what: str) -> SimulationError:
         return SimulationError(f"policy {self._name} at {float(self._now[0]) + self._instance.zero:.12g} s: {what}")
+
+
+def _is_legal(moves: Moves) -> bool:
+    for each in (moves.stop, moves.start, moves.first, moves.node, moves.count):
+        if type(each) is not np.ndarray or each.dtype != _INT64 or each.ndim != 1:
+            return False
+    at, first = moves.at, moves.first
+    if at is not None and not (type(at) is np.ndarray and at.dtype == _FLOAT64 and at.shape == moves.stop.shape):
+        return False
+    if first.size != moves.start.size + 1 or moves.node.size != moves.count.size:
+        return False
+    return bool(first[0] == 0 and first[-1] == moves.node.size and (first[1:] >= first[:-1]).all())
 
 
 def _is_part(part: Any) -> bool:

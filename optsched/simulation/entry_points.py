@@ -176,15 +176,16 @@ class EntryPoints:
         if copies > 1:  # who has one already, or has nothing left to do
             self.lists.forget()
             return moved
-        stops = first[:moved] == first[1 : moved + 1]
-        self.lists.moved(jobs[:moved][stops].tolist(), jobs[:moved][~stops].tolist())
+        if self.lists.known:
+            stops = first[:moved] == first[1 : moved + 1]
+            self.lists.moved(jobs[:moved][stops], jobs[:moved][~stops])
         return moved
 
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
         """See `optsched.simulation.moves.stop_as_planned`."""
         move = _entry(_MOVE[self._site])
         stopped = int(move(self.state, self.site, jobs, until, _NONE, _NONE, _NONE, 0, at))
-        self.lists.moved(jobs[at:stopped].tolist(), [])
+        self.lists.moved(jobs[at:stopped], _NONE)
         return stopped
 
     def place(self, rule: Any, job: int, row: int = FREE) -> int:

@@ -21,7 +21,7 @@ class JobLists:
 
     def __init__(self, order: Ints, status: Ints) -> None:
         self._order, self._status = order, status
-        self._known = False  # is what follows up to date?
+        self.known = False  # is what follows up to date? Nobody need say who moves if not
         self._jobs: list[int] = []  # by rank
         self._rank: list[int] = []
         self._waiting: list[int] = []  # ranks, ascending
@@ -40,48 +40,52 @@ class JobLists:
         return [self._jobs[rank] for rank in self._running]
 
     @property
-    def active(self) -> list[int]:
-        """Jobs that wait or run."""
-        self._begin()
-        return [self._jobs[rank] for rank in sorted(self._waiting + self._running)]
+    def active(self) -> Ints:
+        """Jobs that wait or run, i64[]."""
+        if not self.known:
+            status = self._status[self._order]
+            found: Ints = self._order[(status == WAITING) | (status == RUNNING)]
+            return found.astype(np.int64)
+        return np.array([self._jobs[rank] for rank in sorted(self._waiting + self._running)], dtype=np.int64)
 
     def _begin(self) -> None:
-        if not self._known and self._order.size:
+        if not self.known and self._order.size:
             self._jobs = self._jobs or self._order.tolist()
             self._rank = self._rank or np.argsort(self._order).tolist()
             status = self._status[self._order]
             self._waiting = np.flatnonzero(status == WAITING).tolist()
             self._running = np.flatnonzero(status == RUNNING).tolist()
-            self._known = True
+            self.known = True
 
     def refresh(self, arrived: Iterable[int], finished: Iterable[int]) -> None:
         """These have arrived, in order, and these have finished since."""
-        if self._known:
+        if self.known:
             self._waiting.extend(self._rank[job] for job in arrived)
             for job in finished:
                 _leave(self._running, self._rank[job])
 
     def forget(self) -> None:
         """Many have moved: all are looked at when somebody asks."""
-        self._known = False
+        self.known = False
 
-    def moved(self, stopped: list[int], started: list[int]) -> None:
+    def moved(self, stopped: Ints, started: Ints) -> None:
         """Those wait again, these run now; a job that is among both stops first. Where they are many all are looked at."""
-        self._known = self._known and (len(stopped) + len(started)) * MANY < self._order.size
-        for job in stopped:
-            self.stopped(job)
-        for job in started:
-            self.started(job)
+        self.known = self.known and (len(stopped) + len(started)) * MANY < self._order.size
+        if self.known:
+            for job in stopped.tolist():
+                self.stopped(job)
+            for job in started.tolist():
+                self.started(job)
 
     def started(self, job: int) -> None:
         """It runs now."""
-        if self._known:
+        if self.known:
             _leave(self._waiting, self._rank[job])
             insort(self._running, self._rank[job])
 
     def stopped(self, job: int) -> None:
         """It waits again."""
-        if self._known:
+        if self.known:
             _leave(self._running, self._rank[job])
             insort(self._waiting, self._rank[job])
 

@@ -3,61 +3,100 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
+from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.entry_points import EntryPoints
 
 
 class PlannedStops:
-    """Which running jobs are stopped when. What is planned for a job ends with its present run."""
+    """Which running jobs, of ``n`` in all, are stopped when. What is planned for a job ends with its present run."""
 
-    def __init__(self, engine: EntryPoints) -> None:
+    def __init__(self, engine: EntryPoints, n: int) -> None:
         self._engine = engine
-        self._until: dict[int, float] = {}
+        self._until = np.full(n, math.inf)
+        self._planned = 0  # jobs
+        # in order of (time, job) from ``at`` on, unless some have come or gone since
         self._times, self._jobs, self._at = np.zeros(0), np.zeros(0, dtype=np.int64), 0
+        self._new: list[Ints] = []
         self._sorted = True
 
-    def add_all(self, jobs: list[int], times: list[float]) -> None:
+    def add_all(self, jobs: Ints, times: Floats) -> None:
         """These running jobs stop at these times to come, and not at others."""
-        self._until.update(zip(jobs, times, strict=True))
-        self._sorted = False
+        self.drop_all(jobs)
+        self._until[jobs] = times
+        if self._planned == 0 and _ascending(jobs, times) and (self._until[jobs] == times).all():  # nobody twice
+            self._times, self._jobs, self._at, self._new, self._sorted = times, jobs, 0, [], True
+        else:
+            self._new.append(jobs)
+            self._sorted = False
+        self._planned += jobs.size
 
-    def drop_all(self, jobs: Iterable[int]) -> None:
+    def drop_all(self, jobs: Sequence[int] | Ints) -> None:
         """These run no longer."""
-        if self._until:
-            for job in jobs:
-                self._sorted = self._until.pop(job, None) is None and self._sorted
+        if self._planned and len(jobs):
+            gone = np.asarray(jobs, dtype=np.int64)
+            dropped = int(np.count_nonzero(self._until[gone] < math.inf))
+            if dropped:
+                self._until[gone] = math.inf
+                self._planned -= dropped
+                self._sorted = False
+
+    def _sort(self) -> None:
+        jobs = np.concatenate([self._jobs[self._at :], *self._new])
+        times = self._until[jobs]
+        order = np.lexsort((jobs, times))[: np.count_nonzero(times < math.inf)]
+        jobs = jobs[order]
+        once = np.append(True, jobs[1:] != jobs[:-1])[: jobs.size]  # a job may have been planned again
+        self._jobs = jobs[once]
+        self._times, self._at, self._new, self._sorted = times[order][once], 0, [], True
+        self._planned = self._jobs.size
+
+    def _over(self, end: int) -> None:
+        # Those before ``end`` have been stopped.
+        if end > self._at:
+            self._until[self._jobs[self._at : end]] = math.inf
+            self._planned -= end - self._at
+            self._at = end
 
     def next_time(self) -> float:
         """When the next stop is planned, once all that can be have been carried out before anything else happens."""
-        if not self._until:
+        if self._planned == 0:
             return math.inf
         if not self._sorted:
-            planned = sorted((time, job) for job, time in self._until.items())
-            self._times = np.array([time for time, _ in planned])
-            self._jobs = np.array([job for _, job in planned], dtype=np.int64)
-            self._at, self._sorted = 0, True
-        before = self._at
-        self._at = self._engine.stop_as_planned(self._times, self._jobs, before)
-        for job in self._jobs[before : self._at].tolist():
-            del self._until[job]
-        return float(self._times[self._at]) if self._at < self._times.size else math.inf
+            self._sort()
+        self._over(self._engine.stop_as_planned(self._times, self._jobs, self._at))
+        return self.first
 
     @property
     def first(self) -> float:
         """When the first one is planned, inf where there is none."""
-        return min(self._until.values(), default=math.inf)
+        if self._planned == 0:
+            return math.inf
+        if not self._sorted:
+            self._sort()
+        return float(self._times[self._at]) if self._at < self._times.size else math.inf
+
+    def _until_then(self, last: float) -> int:
+        if not self._sorted:
+            self._sort()
+        return int(self._times.searchsorted(last, side="right"))
 
     def with_wake(self, wake: float, last: float) -> float:
         """The last of the times up to ``last``, of which there are some; and of ``wake``, if it is one of them."""
-        times = [time for time in (wake, *self._until.values()) if time <= last]
-        return max(times)
+        latest = float(self._times[self._until_then(last) - 1])
+        return max(wake, latest) if wake <= last else latest
 
     def carry_out(self, last: float) -> None:
         """Stop whom it is time to stop when an instant ends at ``last``."""
-        over = sorted((time, job) for job, time in self._until.items() if time <= last)
-        for _, job in over:
+        end = self._until_then(last)
+        for job in self._jobs[self._at : end].tolist():
             self._engine.stop(job)
-        self.drop_all(job for _, job in over)
+        self._over(end)
+
+
+def _ascending(jobs: Ints, times: Floats) -> bool:
+    later, same = times[1:] > times[:-1], times[1:] == times[:-1]
+    return bool((later | same & (jobs[1:] > jobs[:-1])).all())

@@ -4,7 +4,7 @@ A policy sees only what has been revealed to it. Two ways to write one:
 
 * `OrderedPolicy`: a queue order. ``order(jobs)`` returns keys; the engine serves the smallest first, compiled.
 * any object with ``name``, ``knowledge`` and ``decide(view)``: plain Python, asked once per event time; it yields
-  `Start`, `Stop` and `Wake` decisions, each applied before the next is asked for.
+  `Start`, `Stop` and `Wake` decisions, each applied before the next is asked for, or `Moves`, many at once.
 
 Whoever writes a policy needs this one import: its parts, each in a file of its own, are here too.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from optsched.problem.arrays import Floats
-from optsched.simulation.commands import Decision, Start, Stop, Wake
+from optsched.simulation.commands import Decision, Moves, Start, Stop, Wake
 from optsched.simulation.knowledge import PLACES, Knowledge, Use, uses_of
 from optsched.simulation.known_jobs import KnownJobs
 from optsched.simulation.policy_view import Ended, Speeds, View
@@ -29,6 +29,7 @@ __all__ = [
     "JobFacts",
     "Knowledge",
     "KnownJobs",
+    "Moves",
     "Order",
     "OrderedPolicy",
     "Policy",

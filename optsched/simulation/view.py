@@ -100,7 +100,7 @@ class EngineView:
     @property
     def active(self) -> Ints:
         """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
-        return np.array(self._engine.lists.active, dtype=np.int64)
+        return self._engine.lists.active
 
     @property
     def left(self) -> Floats:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.policies.gavel_rounds import RoundBook, RoundDevices
+from optsched.policies.gavel_rounds import RoundBook, RoundDevices, priority
 
 
 def book(share: list[list[float]], length: float = 100.0) -> RoundBook:
@@ -18,11 +20,26 @@ def book(share: list[list[float]], length: float = 100.0) -> RoundBook:
     return made
 
 
+def priorities(made: RoundBook) -> np.ndarray:
+    """Of every job on every type."""
+    jobs, types = made.share.shape
+    return np.array(
+        [[priority(made.share[j, t], made.received[j, t], made.total[t]) for t in range(types)] for j in range(jobs)]
+    )
+
+
+def places(devices: RoundDevices, jobs: list[int]) -> list[tuple[tuple[int, int], ...]]:
+    """(node, GPUs there) of each of them."""
+    first, node, count = (each.tolist() for each in devices.places(np.array(jobs, dtype=int)))
+    held = list(zip(node, count, strict=True))
+    return [tuple(held[begin:end]) for begin, end in pairwise(first)]
+
+
 def test_priorities_are_shares_over_fractions_of_time_received() -> None:
     made = book([[0.5, 0.0], [0.25, 0.75]])
-    assert made.priorities(np.arange(2)).tolist() == [[1.0, 0.0], [0.5, 1.5]]  # all have half a round: f = 1/2
+    assert priorities(made).tolist() == [[1.0, 0.0], [0.5, 1.5]]  # all have half a round: f = 1/2
     made.record(*(np.array([x]) for x in (0, 0, 100.0)))  # f = 150/200 and 50/200
-    assert made.priorities(np.arange(2)) == pytest.approx(np.array([[0.5 / 0.75, 0], [0.25 / 0.25, 1.5]]))
+    assert priorities(made) == pytest.approx(np.array([[0.5 / 0.75, 0], [0.25 / 0.25, 1.5]]))
 
 
 def test_deficits_are_settled_at_a_reset() -> None:
@@ -73,10 +90,10 @@ def test_the_selection_among_many_is_that_of_a_plain_sort(seed: int) -> None:
     made = book(rng.choice([0.0, 0.1, 0.2, 0.4], (n, T)).tolist())  # many ties
     made.deficit[:] = rng.integers(0, 3, (n, T))
     rate, gang, capacity = rng.random((n, T)) * (rng.random((n, T)) < 0.7), rng.integers(1, 4, n), rng.integers(1, 9, T)
-    priority, chosen = made.priorities(np.arange(n)), [-1] * n
+    urgency, chosen = priorities(made), [-1] * n
     for t in range(T):
         left = capacity[t]
-        for m in sorted(range(n), key=lambda m: (priority[m, t], made.deficit[m, t], made.share[m, t]), reverse=True):
+        for m in sorted(range(n), key=lambda m: (urgency[m, t], made.deficit[m, t], made.share[m, t]), reverse=True):
             if chosen[m] < 0 and rate[m, t] > 0 and gang[m] <= left:
                 chosen[m], left = t, left - gang[m]
     assert made.selection(np.arange(n), rate, gang, capacity, np.arange(T), False).tolist() == chosen
@@ -99,7 +116,7 @@ def test_devices_suffice_and_are_kept_where_they_are_free(seed: int) -> None:
                 chosen.append(t)
         kept, moved = devices.give(np.array(jobs, dtype=int), np.array(chosen, dtype=int), gangs[jobs])
         assert sorted([*kept.tolist(), *moved.tolist()]) == sorted(jobs)
-        now = dict(zip(jobs, devices.of(np.array(jobs, dtype=int)), strict=True))
+        now = dict(zip(jobs, places(devices, jobs), strict=True))
         used = np.zeros(8, dtype=int)
         for j, t in zip(jobs, chosen, strict=True):
             assert sum(count for _, count in now[j]) == gangs[j]
@@ -119,4 +136,4 @@ def test_devices_suffice_and_are_kept_where_they_are_free(seed: int) -> None:
 def test_a_gang_goes_to_one_node_where_one_can_hold_it_larger_gangs_first() -> None:
     devices = RoundDevices(3, np.zeros(3, dtype=int), np.array([2, 4, 2]))
     devices.give(np.array([0, 1, 2]), np.zeros(3, dtype=int), np.array([1, 4, 3]))
-    assert devices.of(np.array([0, 1, 2])) == [((2, 1),), ((1, 4),), ((0, 2), (2, 1))]
+    assert places(devices, [0, 1, 2]) == [((2, 1),), ((1, 4),), ((0, 2), (2, 1))]

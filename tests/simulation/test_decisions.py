@@ -11,7 +11,7 @@ import pytest
 from optsched.errors import SimulationError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import Decision, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, Moves, Start, Stop, View, Wake
 
 
 class Shuffles:
@@ -52,6 +52,37 @@ class OneByOne(Shuffles):
         yield from super().decide(view)
 
 
+def in_arrays(decisions: list[Any]) -> Moves:
+    """The stops, then the starts."""
+    stops, starts = ([each for each in decisions if isinstance(each, kind)] for kind in (Stop, Start))
+    places = np.array([place for start in starts for place in start.on], dtype=np.int64).reshape(-1, 2)
+    return Moves(
+        stop=np.array([stop.job for stop in stops], dtype=np.int64),
+        start=np.array([start.job for start in starts], dtype=np.int64),
+        first=np.cumsum([0, *(len(start.on) for start in starts)]),
+        node=places[:, 0],
+        count=places[:, 1],
+    )
+
+
+class InArrays(Shuffles):
+    def decide(self, view: View) -> list[Decision]:
+        decisions = super().decide(view)
+        return [in_arrays(decisions), *(each for each in decisions if isinstance(each, Wake))]
+
+
+class Free(InArrays):
+    """A job that goes on where it was on other GPUs of the node pays nothing."""
+
+    restart = 0.0
+
+
+class BesideSharing(Free):
+    """Where GPUs have names the moves are made one by one."""
+
+    uses = ("nodes", "sharing")  # type: ignore[assignment]
+
+
 def jobs(seed: int) -> list[Job]:
     draw = np.random.default_rng(seed)
     return [
@@ -68,10 +99,17 @@ def jobs(seed: int) -> list[Job]:
 @pytest.mark.parametrize("seed", range(4))
 def test_many_at_a_time_and_one_by_one_give_the_same_schedule(seed: int) -> None:
     instance = Instance(jobs(seed), "3x2+1x3")
-    many, one = simulate(instance, Shuffles(seed)), simulate(instance, OneByOne(seed))
-    assert many.schedule.completion.tolist() == one.schedule.completion.tolist()
-    assert many.schedule.gpu_node.tolist() == one.schedule.gpu_node.tolist()
-    assert many.preemptions == one.preemptions > 10
+    one = simulate(instance, OneByOne(seed))
+    for many in (simulate(instance, kind(seed)) for kind in (Shuffles, InArrays)):
+        assert many.schedule.completion.tolist() == one.schedule.completion.tolist()
+        assert many.schedule.gpu_node.tolist() == one.schedule.gpu_node.tolist()
+        assert many.preemptions == one.preemptions > 10
+
+
+def test_moves_in_arrays_where_jobs_share_gpus() -> None:
+    instance = Instance(jobs(0), "3x2+1x3", interference=1.5)
+    alone, beside = (simulate(instance, kind(0)) for kind in (Free, BesideSharing))
+    assert alone.schedule.completion.tolist() == beside.schedule.completion.tolist()
 
 
 class Says:
@@ -113,6 +151,39 @@ def test_what_is_not_possible_is_named_wherever_it_stands(wrong: Any, words: str
         with pytest.raises(SimulationError) as raised:
             simulate(instance, Says(*decisions))
         assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (in_arrays([Stop(1)]), "job 'b' is stopped but does not run"),
+        (in_arrays([Stop(0), Start(0, ((0, 2),)), Start(1, ((0, 1),))]), "1 GPUs of node 0, 1 in all: 0 are free"),
+        (in_arrays([Start(1, ((1, 3),))]), "node 1, 3 in all: 2 are free"),
+        (in_arrays([Start(1, ())]), "names no GPUs"),
+        (in_arrays([Start(9, ((1, 2),))]), "there is no job 9"),
+        (Moves(stop=np.array([0]), at=np.array([0.0])), "job 'a' is to be stopped at 0.0"),
+        (Moves(stop=np.array([2]), at=np.array([5.0])), "job 'c' is stopped but does not run"),
+        (Moves(stop=[0]), "is not legal"),  # type: ignore[arg-type]
+        (Moves(stop=np.array([0.0])), "is not legal"),  # type: ignore[arg-type]
+        (Moves(stop=np.array([[0]])), "is not legal"),
+        (Moves(stop=np.array([0]), at=np.array([3])), "is not legal"),  # type: ignore[arg-type]
+        (Moves(stop=np.array([0]), at=np.array([3.0, 4.0])), "is not legal"),
+        (Moves(start=np.array([1])), "is not legal"),
+        (Moves(start=np.array([1]), first=np.array([0, 1])), "is not legal"),
+        (Moves(start=np.array([1]), first=np.array([1, 0]), node=np.array([1])), "is not legal"),
+    ],
+)
+def test_moves_that_are_not_possible_are_named(wrong: Moves, words: str) -> None:
+    instance = Instance([Job("a", duration=1, gpus=2), Job("b", duration=1, gpus=2), Job("c", duration=1)], "2x2")
+    with pytest.raises(SimulationError) as raised:
+        simulate(instance, Says(GOOD, wrong))
+    assert words in str(raised.value)
+
+
+def test_moves_of_nobody_change_nothing() -> None:
+    instance = Instance([Job("a", duration=1, gpus=2)], "2x2")
+    nobody = Moves(stop=np.zeros(0, dtype=np.int64), at=np.zeros(0))
+    assert simulate(instance, Says(Moves(), GOOD, nobody)).schedule.completion.tolist() == [1]
 
 
 def test_a_policy_that_names_nodes_says_so() -> None:

@@ -40,9 +40,9 @@ def test_lists_kept_up_to_date_are_what_a_look_at_all_jobs_finds(seed: int, aske
             found = {kind: [j for j in order.tolist() if status[j] == kind] for kind in (WAITING, RUNNING)}
             assert lists.waiting == found[WAITING]
             assert lists.running == found[RUNNING]
-            assert lists.active == [j for j in order.tolist() if status[j] in (WAITING, RUNNING)]
+            assert lists.active.tolist() == [j for j in order.tolist() if status[j] in (WAITING, RUNNING)]
 
 
 def test_no_jobs() -> None:
     empty = np.zeros(0, dtype=np.int64)
-    assert JobLists(empty, empty).waiting == JobLists(empty, empty).active == []
+    assert JobLists(empty, empty).waiting == JobLists(empty, empty).active.tolist() == []

@@ -12,7 +12,7 @@ from optsched.check.referee import check_schedule
 from optsched.errors import SimulationError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Moves, Start, Stop, View, Wake
 from optsched.simulation.run import Run
 
 
@@ -66,6 +66,19 @@ class Slices:
         return (len(self.served) - self.served[::-1].index(j) if j in self.served else 0, j)
 
 
+@dataclass
+class InArrays(Slices):
+    """The same in arrays, in any order, each stop planned twice."""
+
+    def decide(self, view: View) -> list[Decision]:
+        decisions = super().decide(view)
+        later = [each for each in decisions if isinstance(each, Stop) and each.at is not None][::-1]
+        jobs = np.array([stop.job for stop in later], dtype=np.int64)
+        times = np.array([stop.at for stop in later], dtype=np.float64)
+        others = [each for each in decisions if each not in later]
+        return [*others, Moves(stop=jobs, at=times + 1), Moves(stop=jobs, at=times)]
+
+
 def alone_in_turn(rng: np.random.Generator) -> Instance:
     # As wide as the node: one runs at a time, so that both policies decide at the same moments.
     jobs = [
@@ -86,7 +99,7 @@ def test_planned_stops_make_the_schedule_that_woken_ones_make(length: float) -> 
     for _ in range(40):  # with whole numbers stops, arrivals and completions fall into one instant
         instance = alone_in_turn(rng)
         planned, woken = (simulate(instance, Slices(length, planned=each)) for each in (True, False))
-        assert segments(planned) == segments(woken)
+        assert segments(planned) == segments(woken) == segments(simulate(instance, InArrays(length, planned=True)))
         assert check_schedule(instance, planned.schedule) == []
         assert planned.metrics == woken.metrics
 
@@ -95,7 +108,7 @@ def test_planned_stops_make_the_schedule_that_woken_ones_make(length: float) -> 
 class Once:
     """Starts all at 0 with these stops; the rest of it starts when asked again."""
 
-    stops: tuple[Stop, ...]
+    stops: tuple[Stop | Moves | Start, ...]
     again: float = 10.0
     calls: list[float] = field(default_factory=list, init=False)
 
@@ -126,6 +139,18 @@ def test_a_later_plan_takes_the_place_of_an_earlier_one_and_a_stop_ends_it() -> 
     assert simulate(FOUR, replaced).schedule.completion[0] == 11
     ended = Once((Stop(0, at=3.0), Stop(0), Start(0, on=((0, 1),))))  # one instant: it was never stopped
     assert simulate(FOUR, ended).schedule.completion[0] == 4
+
+
+def test_plans_in_arrays_are_the_same_plans() -> None:
+    for jobs, times in (
+        ((0, 1, 2), (1.0, 2.0, 3.0)),
+        ((2, 0, 1), (3.0, 1.0, 2.0)),
+        ((0, 1, 2, 0), (7.0, 2.0, 3.0, 1.0)),
+    ):
+        planned = Once((Moves(stop=np.array(jobs), at=np.array(times)),))
+        run = simulate(FOUR, planned)
+        assert planned.calls == [0, 2, 10, 13, 14, 15]
+        assert run.schedule.completion.tolist() == [13, 14, 15, 2]
 
 
 def test_a_plan_for_a_job_that_has_ended_does_nothing() -> None:
