@@ -79,19 +79,19 @@ def test_code_that_knows_nothing_of_linking_calls_linked_code() -> None:
         assert top(2.0) == outside(2.0)
 
 
-def test_linked_code_becomes_machine_code_as_a_value_that_is_a_function() -> None:
-    leaf, middle, _ = fresh(third, twice_third, entry)
+def test_a_function_is_a_value_in_compiled_code_where_its_signature_is_declared() -> None:
     signature = numba.float64(numba.float64)
+    (leaf,) = fresh(third)
+    declared = njit(signature)(third.py_func)
 
     @njit(numba.float64(numba.types.FunctionType(signature), numba.float64))
     def call(function: Any, x: float) -> float:
         return float(function(x))
 
     with without_interpreting():
-        assert middle(2.0) == 2.0 / 3 + 2.0 / 3
-        assert kinds(leaf) == [True]
-        assert call(leaf, 2.0) == 2.0 / 3
-        assert kinds(leaf) == [False]
+        assert call(declared, 2.0) == 2.0 / 3
+        with pytest.raises(TypeError, match="third is to be a value in compiled code: its signature must be declared"):
+            call(leaf, 2.0)
 
 
 def test_threads_that_ask_for_both_forms_at_once_get_them() -> None:

@@ -88,7 +88,8 @@ def grid_exponent(moments: Floats, seconds: Floats, width: Ints, capacity: int) 
     # frexp: every one is < 2**bits (0 has no exponent); one bit more makes up for the relative error of the sum
     bits = 1 + _SMALL_BITS + max((math.frexp(size)[1] for size in sizes if size), default=0)
     fits = min(BITS - bits, _FINEST)
-    return min(max(fraction_bits(moments, fits), fraction_bits(seconds, fits)), fits)
+    # copies: numba compiles once more for arrays that may not be written
+    return min(max(fraction_bits(moments.copy(), fits), fraction_bits(seconds.copy(), fits)), fits)
 
 
 @njit(cache=True)
@@ -102,11 +103,7 @@ def fraction_bits(values: Floats, enough: int) -> int:
     return k
 
 
-@njit(cache=True)
 def _floors(values: Floats, scale: float) -> Ints:
-    ticks = np.empty(values.size, dtype=np.int64)
-    for i in range(values.size):
-        scaled = values[i] * scale
-        # a product that is lost below the smallest float has a floor too
-        ticks[i] = np.int64(-1) if scaled == 0.0 and values[i] < 0.0 else np.int64(np.floor(scaled))
-    return ticks
+    scaled = values * scale
+    # a product that is lost below the smallest float has a floor too
+    return np.where((scaled == 0.0) & (values < 0.0), -1.0, np.floor(scaled)).astype(np.int64)

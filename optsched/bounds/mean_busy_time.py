@@ -155,7 +155,7 @@ def weights_on_grid(weight: Floats, extra_bits: int = 0) -> tuple[Ints, int]:
     """(``floor(w_j 2**m)``, m): m makes all weights integers with ``extra_bits`` to spare, if `WEIGHT_BITS` allow it."""
     most = float(weight.max(initial=0.0))
     fits = min(WEIGHT_BITS - math.frexp(most)[1], 1000)
-    exponent = min(fraction_bits(weight, fits) + extra_bits, fits)
+    exponent = min(fraction_bits(weight.copy(), fits) + extra_bits, fits)
     return np.floor(np.ldexp(weight, exponent)).astype(np.int64), exponent
 
 

@@ -243,10 +243,10 @@ class Function(CPUDispatcher):  # type: ignore[misc]
             current.wanted = False
 
     def get_compile_result(self, sig: Any) -> Any:
-        """As numba's; who asks, for a value that is a function, needs machine code."""
-        found = self.overloads.get(tuple(sig.args))
-        if found is not None and isinstance(found.entry_point, Linked):
-            self.compile(sig)
+        """As numba's, of a function that is a value in compiled code."""
+        if not self.declared:
+            name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+            raise TypeError(f"{name} is to be a value in compiled code: its signature must be declared")
         return super().get_compile_result(sig)
 
     def __reduce__(self) -> Any:
@@ -324,10 +324,9 @@ def njit(*arguments: Any, **options: Any) -> Any:
         return njit()(arguments[0])
     interpreted = options.pop("interpreted", True)
     options.pop("cache", None)
-    # A kernel is a value in compiled code only where its signature is declared. And numba would have a function inlined
+    # Only where its signature is declared may it be a value in compiled code. And numba would have a function inlined
     # everywhere because the first that called it is.
-    kernel = not options.get("_nrt", True)
-    options = {"forceinline": False, "no_cfunc_wrapper": kernel and not arguments, **options}
+    options = {"forceinline": False, "no_cfunc_wrapper": not arguments, **options}
 
     def decorate(function: Any) -> Any:
         if numba.config.DISABLE_JIT:

@@ -25,8 +25,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, compile_result
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
-from numba.core.typed_passes import NativeLowering, NopythonRewrites
-from numba.core.untyped_passes import InlineClosureLikes
+from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables, LiteralUnroll
 
 __all__ = ["Linked", "LinkedCache", "Linking", "Options", "current", "named"]
 
@@ -52,7 +52,7 @@ class Linked:
 class Options(Flags):  # type: ignore[misc]
     """numba's options of a function, compared as fast as they can be.
 
-    They are part of the key under which numba finds what it knows of a built-in function; numba compares some thirty
+    They are part of the key under which numba finds what it has made of a built-in function; numba compares some thirty
     properties each time, and all options have one hash. Equal to numba's own where those are equal.
     """
 
@@ -65,6 +65,13 @@ class Options(Flags):  # type: ignore[misc]
 
     def __hash__(self) -> int:
         return _HASH
+
+    def copy(self) -> Options:
+        """Under which what it calls is known: how Python, or other code, calls it itself makes no difference there."""
+        made = Options(self)
+        for wrapper in ("no_cpython_wrapper", "no_cfunc_wrapper"):
+            made.discard(wrapper)
+        return made
 
 
 def _not_default(flags: Flags) -> dict[str, Any]:
@@ -187,7 +194,8 @@ def _set_environments(codegen: Any, library: _Library) -> None:
                 codegen.set_env(variable.name, environment)
 
 
-_UNUSED = (InlineClosureLikes, NopythonRewrites)  # passes for closures, comprehensions and expressions of arrays
+# Passes for closures, comprehensions, expressions of arrays, and functions of numba's own that are to be inlined as Python.
+_UNUSED = (InlineClosureLikes, InlineInlinables, NopythonRewrites, InlineOverloads, LiteralUnroll)
 
 
 class Linking(CompilerBase):  # type: ignore[misc]

@@ -174,7 +174,7 @@ def _first_within(s: Shadow, k: int, i: int, now: float, until: float) -> int:
     return int(s.members[kind.first + i - kind.leaves])
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def _first_behind(s: Shadow, k: int, joined: int) -> int:
     # Which member of kind k is the first one behind that place in the queue?
     kind = s.kinds[k]
@@ -188,7 +188,7 @@ def _first_behind(s: Shadow, k: int, joined: int) -> int:
     return int(low)
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def _first_of_kind(s: Shadow, k: int, joined: int, now: float) -> int:
     i = _first_behind(s, k, joined)
     j = _first_within(s, k, i, now, np.inf)

@@ -139,7 +139,8 @@ class HadarE:
         for j in wide:
             yield from self._spread(j, view, free, speed[j, groups.node_group], float(left[j]))
         jobs = active[hosted]
-        gang, weight = (np.array([of(j) for j in jobs.tolist()]) for of in (view.gpus, view.weight))
+        gang = np.array([view.gpus(j) for j in jobs.tolist()], dtype=np.int64)
+        weight = np.array([view.weight(j) for j in jobs.tolist()])
         rates = self._estimates.rates[jobs]
         round_ = Assignment(rates, gang, groups.node_group, free, min(self.copies or nodes, nodes))
         if self.rule == "work":

@@ -135,7 +135,7 @@ class Ledger:
         sold = self.sold[first : first + rounds]
         prices = self.price_of(sold)
         orders = np.argsort(prices, axis=1, kind="stable").astype(np.int64)
-        room = np.ascontiguousarray(np.broadcast_to(self.capacity, sold.shape)) if self.safe else self.capacity - sold
+        room = np.tile(self.capacity, (rounds, 1)) if self.safe else self.capacity - sold
         return prices, orders, room
 
     def _plan(

@@ -89,7 +89,7 @@ def _above(p: Usage, x: int) -> tuple[int, int]:
     return over, depth
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def _enter(p: Usage, x: int) -> None:
     over, depth = _above(p, x)
     left = over == p.changes.size - 1 or _precedes(p, x, over)
