@@ -113,8 +113,10 @@ class Decisions:
         if moves.at is None and self._moves_at_once and not self._copying:
             jobs = np.concatenate([moves.stop, moves.start])
             first = np.concatenate([np.zeros(moves.stop.size, dtype=np.int64), moves.first])
-            done = self._move(jobs, first, moves.node, moves.count, np.full(jobs.size, np.nan))
-        elif moves.at is not None and self._plan(moves.stop, moves.at):
+            # compiled code knows of no steps between the elements of an array
+            node, count = np.ascontiguousarray(moves.node), np.ascontiguousarray(moves.count)
+            done = self._move(jobs, first, node, count, np.full(jobs.size, np.nan))
+        elif moves.at is not None and self._plan(np.ascontiguousarray(moves.stop), np.ascontiguousarray(moves.at)):
             done = moves.stop.size
         else:
             done = 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optsched.compiled import without_interpreting
 from optsched.errors import SimulationError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -100,7 +101,9 @@ def jobs(seed: int) -> list[Job]:
 def test_many_at_a_time_and_one_by_one_give_the_same_schedule(seed: int) -> None:
     instance = Instance(jobs(seed), "3x2+1x3")
     one = simulate(instance, OneByOne(seed))
-    for many in (simulate(instance, kind(seed)) for kind in (Shuffles, InArrays)):
+    with without_interpreting():  # compiled code reads arrays as they lie in memory
+        compiled = simulate(instance, InArrays(seed))
+    for many in (compiled, *(simulate(instance, kind(seed)) for kind in (Shuffles, InArrays))):
         assert many.schedule.completion.tolist() == one.schedule.completion.tolist()
         assert many.schedule.gpu_node.tolist() == one.schedule.gpu_node.tolist()
         assert many.preemptions == one.preemptions > 10

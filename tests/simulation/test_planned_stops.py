@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from optsched.check.referee import check_schedule
+from optsched.compiled import without_interpreting
 from optsched.errors import SimulationError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -76,7 +77,8 @@ class InArrays(Slices):
         jobs = np.array([stop.job for stop in later], dtype=np.int64)
         times = np.array([stop.at for stop in later], dtype=np.float64)
         others = [each for each in decisions if each not in later]
-        return [*others, Moves(stop=jobs, at=times + 1), Moves(stop=jobs, at=times)]
+        both = np.column_stack([times, jobs])  # in steps of two
+        return [*others, Moves(stop=jobs, at=times + 1), Moves(stop=np.column_stack([jobs, jobs])[:, 0], at=both[:, 0])]
 
 
 def alone_in_turn(rng: np.random.Generator) -> Instance:
@@ -99,7 +101,9 @@ def test_planned_stops_make_the_schedule_that_woken_ones_make(length: float) -> 
     for _ in range(40):  # with whole numbers stops, arrivals and completions fall into one instant
         instance = alone_in_turn(rng)
         planned, woken = (simulate(instance, Slices(length, planned=each)) for each in (True, False))
-        assert segments(planned) == segments(woken) == segments(simulate(instance, InArrays(length, planned=True)))
+        with without_interpreting():
+            compiled = simulate(instance, InArrays(length, planned=True))
+        assert segments(planned) == segments(woken) == segments(compiled)
         assert check_schedule(instance, planned.schedule) == []
         assert planned.metrics == woken.metrics
 

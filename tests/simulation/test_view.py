@@ -240,7 +240,7 @@ def test_a_non_clairvoyant_policy_sees_everything_else() -> None:
         ([Wake(-1)], "Wake(time=-1) is not later than now"),
         ([Wake(math.nan)], "Wake(time=nan) is not later than now"),
         ([Wake("soon")], "Wake(time='soon') is not later than now"),  # type: ignore[arg-type]
-        ([0], "0 is not a decision (legal: Start, Stop, Wake)"),
+        ([0], "0 is not a decision (legal: Start, Stop, Wake, Moves)"),
         ([None], "None is not a decision"),
         (None, "decide returned None (legal: an iterable of decisions)"),
         (
