@@ -53,8 +53,10 @@ class Wake:
 class Moves:
     """Many stops, then many starts, in arrays: the same as a list of them, in less time.
 
-    ``stop`` i64[]: these jobs stop, all now, or at the times ``at`` f64[stop]. ``start`` i64[k]: these start; job
-    ``start[i]`` on ``count[e]`` GPUs of ``node[e]`` for first[i] <= e < first[i + 1], ``first`` i64[k + 1].
+    ``stop`` i64[]: these jobs stop, all now, or at the times ``at`` f64[stop] (seconds since the first arrival, later than
+    now). ``start`` i64[k]: these start; job ``start[i]`` on ``count[e]`` GPUs of ``node[e]``, first[i] <= e < first[i + 1],
+    ``first`` i64[k + 1]. A policy that starts jobs so says that it uses nodes. Other types, shapes, or a move that is not
+    possible are a `SimulationError`, which names it. O(jobs and entries).
     """
 
     stop: Ints = field(default_factory=lambda: _NOBODY)

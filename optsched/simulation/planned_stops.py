@@ -38,10 +38,10 @@ class PlannedStops:
         """These run no longer."""
         if self._planned and len(jobs):
             gone = np.asarray(jobs, dtype=np.int64)
-            dropped = int(np.count_nonzero(self._until[gone] < math.inf))
-            if dropped:
+            gone = gone[self._until[gone] < math.inf]
+            if gone.size:
                 self._until[gone] = math.inf
-                self._planned -= dropped
+                self._planned -= np.unique(gone).size  # who stops and starts again is among them twice
                 self._sorted = False
 
     def _sort(self) -> None:

@@ -145,6 +145,13 @@ def test_a_later_plan_takes_the_place_of_an_earlier_one_and_a_stop_ends_it() -> 
     assert simulate(FOUR, ended).schedule.completion[0] == 4
 
 
+def test_who_stops_and_starts_again_loses_its_own_plan_only() -> None:
+    zero, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+    moved = Moves(stop=zero, start=zero, first=np.array([0, 1]), node=zero, count=one)
+    again = Once((Stop(0, at=3.0), Stop(1, at=2.0), moved))
+    assert simulate(FOUR, again).schedule.completion.tolist() == [4, 14, 8, 2]
+
+
 def test_plans_in_arrays_are_the_same_plans() -> None:
     for jobs, times in (
         ((0, 1, 2), (1.0, 2.0, 3.0)),
