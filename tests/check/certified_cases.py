@@ -1,7 +1,7 @@
 """Random instances of every class that verifiers without optsched know, all their certificates, and their best schedules.
 
-Best schedules are looked for by exhaustion, of at most six jobs: where their place counts by `best_placed`, else by the
-searches of other tests.
+Best schedules are looked for by exhaustion, of at most six jobs: without preemption by `best_placed` where their place
+counts, with it by `bounds.preemptive_optimum`, and else by the searches of other tests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from itertools import product
 import numpy as np
 import placed_brute_force
 from bounds.cases import OBJECTIVES
-from bounds.shared_cases import best_at_events, rich
+from bounds.preemptive_optimum import PreemptiveOptimum, Way, mixes_of
+from bounds.shared_cases import rich
 from bounds.task_cases import task_instance
 from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import Speed, typed_instance
@@ -22,7 +23,7 @@ from brute_force import optimum
 from simulation.elastic_instances import elastic_instance
 
 from optsched.bounds import BOUNDS, Certificate
-from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
+from optsched.bounds.certificate import classes_of
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
 from optsched.check.verify_on_clusters import KINDS
 from optsched.errors import RowErrors
@@ -34,7 +35,6 @@ from optsched.problem.profile import Profile, Stage
 from optsched.speeds.goodput import Goodputs
 
 ROUNDING = 1 + Fraction(1, 10**9)  # seconds are float64 products of work and pace; searches in floats add them up
-Way = tuple[tuple[int, ...], Fraction]  # GPUs of every node, seconds
 
 
 # --- instances ------------------------------------------------------------------------------------------------------------
@@ -55,8 +55,11 @@ def rigid(rng: np.random.Generator) -> Instance:
 
 
 def typed(rng: np.random.Generator) -> Instance:
-    """Rates by GPU type, some of them 0; durations."""
-    return typed_instance(rng, most=int(rng.choice([2, 3, 3, 4])), widest=3)
+    """Rates by GPU type, some of them 0; durations; few GPUs, so that all ways to run copies can be gone through."""
+    while True:
+        instance = typed_instance(rng, most=int(rng.choice([2, 3, 4, 5])), widest=3)
+        if instance.cluster.gpus <= 6:
+            return instance
 
 
 def staged(rng: np.random.Generator) -> Instance:
@@ -87,7 +90,7 @@ def _staged(rng: np.random.Generator) -> Instance:
         few = [None, 1, 2, 5][rng.integers(4)]
         profiles[name] = Profile.of_stages(stages, None if rng.random() < 0.4 else edges, few)
     jobs = []
-    for j in range(int(rng.integers(1, 4))):
+    for j in range(int(rng.integers(1, 5))):
         name = str(rng.choice([name for name in profiles if profiles[name].gpus <= total] or ["none"]))
         work = {"duration": float(rng.integers(1, 9)), "gpus": int(rng.integers(1, total + 1))}
         if name != "none" and rng.random() < 0.8:
@@ -116,13 +119,13 @@ def _dates(rng: np.random.Generator) -> dict[str, float | None]:
 
 def shared(rng: np.random.Generator) -> Instance:
     """Kinds of jobs that slow each other down, or never meet; memory; durations, rates by GPU type, or sub-batches."""
-    return rich(rng, most=3)
+    return rich(rng, most=5)
 
 
 def scaled(rng: np.random.Generator) -> Instance:
     """Jobs on any number of three or four GPUs, and some that are rigid."""
     cluster, seed = str(rng.choice(["1x3", "2x2", "1x2+1x1", "3x1"])), int(rng.integers(10**6))
-    instance = elastic_instance(seed, int(rng.integers(1, 4)), cluster=cluster, memory=bool(rng.random() < 0.5))
+    instance = elastic_instance(seed, int(rng.integers(1, 7)), cluster=cluster, memory=bool(rng.random() < 0.5))
     jobs = [replace(job, due=[None, float(rng.integers(1, 60))][rng.integers(2)]) for job in instance.jobs]
     return instance.replace(jobs=jobs)
 
@@ -194,25 +197,33 @@ class Optima:
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self._known = instance.relative, dict[tuple[str, str], Fraction]()
+        self._preemptive = dict[str, PreemptiveOptimum]()
 
     def least(self, objective: str, schedule_class: str) -> Fraction:
-        """The value of the best schedule found of the class: never below its optimum."""
-        searched = "gang" if schedule_class in EXCLUSIVE_CLASSES else schedule_class
-        key = objective, searched
+        """The optimum of the class; of tasks whose all-reduces can meet the best schedule found, which may be above it."""
+        key = objective, schedule_class
         if key not in self._known:
-            if searched == "task-sharing":
+            if schedule_class == "task-sharing":
                 self._known[key] = TaskOptimum(self.instance, objective).value
-            elif searched == "gpu-sharing":
-                self._known[key] = Fraction(best_at_events(self.instance, objective))
-            elif searched == "gang" and self.instance.unrestricted and not self.instance.profiled.any():
+            elif schedule_class != "gang-nonpreemptive":
+                self._known[key] = self._changing(schedule_class).value(objective)
+            elif self.instance.unrestricted and not self.instance.profiled.any():
                 self._known[key] = optimum(self.instance, objective)
             else:
-                self._known[key] = best_placed(self.instance, objective, elastic=searched == "elastic")
+                self._known[key] = best_placed(self.instance, objective)
         return self._known[key]
+
+    def _changing(self, schedule_class: str) -> PreemptiveOptimum:
+        # the search among schedules that may stop and move jobs
+        if schedule_class not in self._preemptive:
+            instance, elastic = self.instance, schedule_class == "elastic"
+            mixes = mixes_of(instance, schedule_class, lambda j: ways(instance, j, elastic=elastic))
+            self._preemptive[schedule_class] = PreemptiveOptimum(instance, mixes)
+        return self._preemptive[schedule_class]
 
 
 def ways(instance: Instance, j: int, *, elastic: bool) -> list[Way]:
-    """Every (GPUs a node, seconds) in which job j can run; ``elastic``: on any number of GPUs from its start to its end."""
+    """Every (GPUs a node, seconds) in which job j can run; ``elastic``: on any number of GPUs."""
     if instance.profiles:
         return placed_brute_force.ways(instance, j)
     room, suits = instance.cluster.node_gpus.tolist(), instance.eligible(j)
@@ -235,11 +246,11 @@ def _pace(instance: Instance, j: int, nodes: tuple[int, ...]) -> Fraction | None
     return Speed(instance).pace(j, nodes)
 
 
-def best_placed(instance: Instance, objective: str, *, elastic: bool = False) -> Fraction:
+def best_placed(instance: Instance, objective: str) -> Fraction:
     """The best schedule without preemption: all orders, all ways to run, each as early as it fits; cut at the best."""
     goal, room = get_objective(objective), instance.cluster.node_gpus.tolist()
     release = [Fraction(r) for r in instance.arrival.tolist()]
-    own = [sorted(ways(instance, j, elastic=elastic), key=lambda way: way[1]) for j in range(instance.n)]
+    own = [sorted(ways(instance, j, elastic=False), key=lambda way: way[1]) for j in range(instance.n)]
 
     def cost(j: int, end: Fraction) -> Fraction:
         weight, due = Fraction(float(instance.weight[j])), float(instance.due[j])
