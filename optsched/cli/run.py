@@ -144,14 +144,24 @@ def solve(
         solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=progress)
     if file is not None and solution.schedule is not None:
         solution.schedule.save(file, objective=solution.objective, value=solution.value, preemptive=False)
-    if as_json:
-        print_json(solution.to_json())
-        return
-    from optsched.cli.tables import solution_view
+    from optsched.cli.tables import judged, solution_view
 
-    show(solution_view(solution.to_json(), loaded.instance, solution.note))
-    if file is not None:
-        write(f"wrote {file}\n" if solution.schedule is not None else f"{file}: not written, there is no schedule\n")
+    found = None
+    if model is not None:  # theorems are about methods that are asked for
+        from optsched.guarantees.method_theorem import judge_method
+
+        found = judge_method(loaded.instance, solution)
+    if as_json:
+        print_json({**solution.to_json(), **({} if found is None else {"guarantee": found.to_json()})})
+    else:
+        notes = [solution.note, None if found is None else judged(found, solution.objective)]
+        show(solution_view(solution.to_json(), loaded.instance, *(note for note in notes if note)))
+        if file is not None:
+            write(
+                f"wrote {file}\n" if solution.schedule is not None else f"{file}: not written, there is no schedule\n"
+            )
+    if found is not None and found.holds is False:
+        _require_kept([(loaded.instance, found)], None)
 
 
 def _solved_as_it_stands(

@@ -122,9 +122,11 @@ def _interference_notes(instance: Instance) -> list[str]:
 
 
 def _guarantee_cell(judgement: Judgement | None, objective: str) -> str:
+    return "-" if judgement is None else judged(judgement, objective)
+
+
+def judged(judgement: Judgement, objective: str) -> str:
     """The factor stands only beside its own objective: a factor on completion times is none on flow times."""
-    if judgement is None:
-        return "-"
     if judgement.objective != objective:
         return f"{judgement.id}: {judgement.verdict}, on {judgement.objective}"
     return f"{judgement.id}: <= {significant(judgement.ratio, 4, 'up')} x optimum {judgement.verdict}"
@@ -242,8 +244,8 @@ def _unfinished_notes(report: Report) -> list[str]:
     return notes
 
 
-def solution_view(document: dict[str, Any], instance: Instance, note: str | None) -> Group:
-    """The table of ``solve``."""
+def solution_view(document: dict[str, Any], instance: Instance, *notes: str) -> Group:
+    """The table of ``solve``, and what is to be said of it."""
     texts, heads = ("status", "model", "solver"), ("status", document["objective"], "bound", "gap", "model", "solver")
     sizes = ("rows", "columns", "nonzeros", "seconds")
     sheet = Sheet([Column(head, right=head not in texts) for head in (*heads, *sizes)])
@@ -259,8 +261,7 @@ def solution_view(document: dict[str, Any], instance: Instance, note: str | None
         number(document["nonzeros"]),
         f"{document['seconds']:.2f}",
     )
-    notes = [instance_line(instance), *([note] if note else [])]
-    return Group(sheet, *(Text(line) for line in notes))
+    return Group(sheet, *(Text(line) for line in (instance_line(instance), *notes)))
 
 
 PRICES = 20  # that are shown, the largest ones

@@ -13,7 +13,10 @@ from optsched.guarantees.judge import Judgement
 from optsched.guarantees.proven import Proven
 from optsched.guarantees.statement import Statement
 from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.problem.schedule import Schedule
 from optsched.registry import Registry
+from optsched.solvers.solution import Solution
 from optsched.solvers.solve import solve
 
 
@@ -32,13 +35,14 @@ class MethodTheorem(Statement):
     audit: Callable[[Instance], list[str]]
     knowledge: str = "offline"
 
-    def judge(self, instance: Instance) -> Judgement:
-        """Hold it against what the method finds: holds, violated or open, as for a guarantee.
+    def judge(self, instance: Instance, found: Schedule | None = None) -> Judgement:
+        """Hold it against what the method finds, ``found`` where it has run: holds, violated or open, as for a guarantee.
 
-        Raises `InputError` where the method does not apply.
+        Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are
+        on the clock of the instance. Raises `InputError` where the method does not apply.
         """
         local = instance.relative
-        found = solve(local, self.objective, model=self.method).schedule
+        found = solve(local, self.objective, model=self.method).schedule if found is None else found.relative
         if found is None:
             raise AssertionError("a method that keeps the best of some schedules has one")
         value, own = schedule_value(local, found, self.objective), self.proves(local)
@@ -48,10 +52,17 @@ class MethodTheorem(Statement):
         if value > self.ratio * (1 + Fraction(ROUNDING)) * own:
             findings.append(f"{self.objective} is {float(value):.12g}, more than the proof allows: {float(own):.12g}")
         holds = False if findings else True if value <= self.ratio * (1 + Fraction(ROUNDING)) * lower else None
-        bound = rounded_down(lower)
-        ratio = float(self.ratio)
-        return Judgement(self.id, self.objective, ratio, float(value), bound, holds, self.method, tuple(findings))
+        moved, ratio = get_objective(self.objective).clock_part(instance), float(self.ratio)
+        told = float(value + moved), rounded_down(lower + moved)
+        return Judgement(self.id, self.objective, ratio, *told, holds, self.method, tuple(findings))
 
 
 METHOD_THEOREMS: Registry[MethodTheorem] = Registry("theorem on a method", package="optsched.guarantees")
 method_theorem = METHOD_THEOREMS.maker(MethodTheorem, lambda theorem: theorem.id)
+
+
+def judge_method(instance: Instance, solution: Solution) -> Judgement | None:
+    """What the theorem on the method that found this solution says of it; None where there is none on its objective."""
+    about = (theorem for _, theorem in METHOD_THEOREMS.items() if theorem.method == solution.model)
+    theorem = next((each for each in about if each.objective == solution.objective), None)
+    return None if theorem is None or solution.schedule is None else theorem.judge(instance, solution.schedule)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from optsched.guarantees.lp_order import LP_ORDER
+from optsched.guarantees.method_theorem import METHOD_THEOREMS
 from optsched.io.sources import load
 from optsched.problem.instance import Instance, Job
 
@@ -103,6 +107,22 @@ def test_solve_finds_and_saves_the_optimum(command: Any, small: Path, tmp_path: 
     assert set(document) == set(keys)
     assert (document["status"], document["value"], document["bound"]) == ("optimal", 17, 17)
     assert command("verify", tmp_path / "best.json", "--instance", small).code == 0
+
+
+def test_solve_holds_the_theorem_on_a_method_against_what_it_finds(
+    command: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    ask = "solve", "single-06-1", "--model", "lp-order", "--objective", "total_weighted_completion_time"
+    found = command(*ask, "--json").json["guarantee"]
+    assert (found["id"], found["value"], found["bound"], found["holds"]) == ("lp-order", 257, 242, True)
+    assert "lp-order: <= 1.746 x optimum holds" in command(*ask).out
+    assert "guarantee" not in command(*ask[:4], "--json").json  # total_completion_time: it says nothing of that
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(METHOD_THEOREMS._things, "lp-order", replace(LP_ORDER, ratio=Fraction(1)))
+    broken = command(*ask)
+    assert broken.code == 1
+    assert "breaks the guarantee 'lp-order'" in broken.err
+    assert [path.name.split("-lp-order-")[0] for path in tmp_path.iterdir()] == ["violated"]
 
 
 def test_bound_saves_a_certificate(command: Any, small: Path, tmp_path: Path) -> None:
