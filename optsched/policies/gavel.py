@@ -18,7 +18,6 @@ from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.policy import Decision, Knowledge, Moves, Start, View, Wake
 
-ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
 SEVERAL, IDLE = -1, -2  # instead of a type: a gang on GPUs of several, a job that does not run
 _NOBODY = np.zeros(0, dtype=np.int64)
 _NO_PAUSES = np.zeros(0), _NOBODY
@@ -109,7 +108,7 @@ class Gavel:
         setting = Setting(types, self._pools.capacity.astype(np.float64), self.seed, costs_in(self.costs))
         length = self.round / FINE if self.ideal else self.round
         self._rule = ALLOCATIONS.get(self.policy)(setting)
-        self._jobs = GavelJobs(n, self._pools)
+        self._jobs = GavelJobs(n, self._pools, length)
         self._book = RoundBook(n, len(types), length)
         self._devices = RoundDevices(n, self._pools.pool, self._pools.size)
         self._clock = RoundClock(length)
@@ -165,9 +164,7 @@ class Gavel:
         self._devices.leave(jobs)
 
     def _record(self, jobs: Ints, seconds: Floats) -> None:
-        types = self._type[jobs]
-        told = types != SEVERAL  # else there is no share that it could be measured against
-        self._book.record(jobs[told], types[told], seconds[told])
+        self._book.record(jobs, self._type[jobs], seconds)
 
     def _note_pauses(self, now: float) -> None:
         # Jobs that have stopped as planned, since this was asked last.
@@ -180,12 +177,10 @@ class Gavel:
 
     def _plan_pauses(self) -> list[Decision]:
         # Iterations that fit into the round; a job too slow for one runs to the end of the round.
-        jobs = self._members[self._type[self._members] != SEVERAL]
-        rate = self._jobs.rate[jobs, self._type[jobs]]
-        seconds = np.floor(rate * self._book.length * (1 + ROUNDED)) / rate
-        until = self._began + seconds
-        short = (seconds > 0) & (seconds < self._book.length * (1 - ROUNDED)) & (until > self._began)
-        jobs, until = jobs[short], until[short]
+        types = self._type[self._members]
+        until = self._began + self._jobs.whole[self._members, types]
+        short = (until > self._began) & (types != SEVERAL)
+        jobs, until = self._members[short], until[short]
         order = np.lexsort((jobs, until))
         self._pauses = until[order], jobs[order]
         return [Moves(stop=self._pauses[1], at=self._pauses[0])]

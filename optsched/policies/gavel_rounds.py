@@ -34,7 +34,10 @@ class RoundBook:
         self.received[job] = self.length / 2
 
     def record(self, jobs: Ints, types: Ints, seconds: Floats) -> None:
-        """Job ``jobs[i]`` ran on ``types[i]``, one after the other; it counts once, whatever its gang."""
+        """Job ``jobs[i]`` ran on ``types[i]``, one after the other; it counts once, whatever its gang.
+
+        A type below 0 stands for several, and there is no share that such a run could be measured against.
+        """
         record(jobs, types, seconds, self.received, self.total)
 
     def reset(self, active: Ints, share: Floats, elapsed: float) -> None:
@@ -62,8 +65,9 @@ class RoundBook:
 def record(jobs: Any, types: Any, seconds: Any, received: Any, total: Any) -> None:
     """See `RoundBook.record`."""
     for i in range(jobs.size):
-        received[jobs[i], types[i]] += seconds[i]
-        total[types[i]] += seconds[i]
+        if types[i] >= 0:
+            received[jobs[i], types[i]] += seconds[i]
+            total[types[i]] += seconds[i]
 
 
 @njit

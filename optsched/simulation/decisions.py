@@ -116,7 +116,7 @@ class Decisions:
             # compiled code knows of no steps between the elements of an array
             node, count = np.ascontiguousarray(moves.node), np.ascontiguousarray(moves.count)
             done = self._move(jobs, first, node, count, np.full(jobs.size, np.nan))
-        elif moves.at is not None and self._plan(np.ascontiguousarray(moves.stop), np.ascontiguousarray(moves.at)):
+        elif moves.at is not None and self.planned.add_all(np.array(moves.stop), np.array(moves.at)):
             done = moves.stop.size
         else:
             done = 0
@@ -135,17 +135,7 @@ class Decisions:
             return 0
         if jobs.dtype != np.int64 or times.dtype != np.float64 or jobs.ndim + times.ndim != 2:
             return 0  # one by one, to say what is wrong
-        return len(later) if self._plan(jobs, times) else 0
-
-    def _plan(self, jobs: Ints, times: Floats) -> bool:
-        # Are all these stops possible? Then they are planned.
-        if jobs.size and (jobs.min() < 0 or jobs.max() >= self._instance.n or (self._status[jobs] != RUNNING).any()):
-            return False
-        if not ((times > self._now[0]) & (times < math.inf)).all():
-            return False
-        if jobs.size:
-            self.planned.add_all(jobs, times)
-        return True
+        return len(later) if self.planned.add_all(jobs, times) else 0
 
     def _one(self, decision: Any) -> None:
         if isinstance(decision, Wake):
@@ -307,7 +297,9 @@ def _is_legal(moves: Moves) -> bool:
         return False
     if first.size != moves.start.size + 1 or moves.node.size != moves.count.size:
         return False
-    return bool(first[0] == 0 and first[-1] == moves.node.size and (first[1:] >= first[:-1]).all())
+    if first[0] != 0 or first[-1] != moves.node.size:
+        return False
+    return not moves.start.size or bool((first[1:] >= first[:-1]).all())
 
 
 def _is_part(part: Any) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from optsched.compiled import njit
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.entry_points import EntryPoints
+from optsched.simulation.records import RUNNING
 
 
 class PlannedStops:
@@ -16,6 +19,7 @@ class PlannedStops:
 
     def __init__(self, engine: EntryPoints, n: int) -> None:
         self._engine = engine
+        self._status, self._now = engine.state.jobs["status"], engine.state.world["now"]
         self._until = np.full(n, math.inf)
         self._planned = 0  # jobs
         # in order of (time, job) from ``at`` on, unless some have come or gone since
@@ -23,16 +27,18 @@ class PlannedStops:
         self._new: list[Ints] = []
         self._sorted = True
 
-    def add_all(self, jobs: Ints, times: Floats) -> None:
-        """These running jobs stop at these times to come, and not at others."""
-        self.drop_all(jobs)
-        self._until[jobs] = times
-        if self._planned == 0 and _ascending(jobs, times) and (self._until[jobs] == times).all():  # nobody twice
+    def add_all(self, jobs: Ints, times: Floats) -> bool:
+        """These running jobs stop at these times to come, and not at others; False, and nothing changes, if one cannot."""
+        before, ordered = plan(jobs, times, self._status, self._now[0], self._until)
+        if before < 0:
+            return False
+        if self._planned == before and ordered:  # nobody else, and nobody twice
             self._times, self._jobs, self._at, self._new, self._sorted = times, jobs, 0, [], True
         else:
             self._new.append(jobs)
             self._sorted = False
-        self._planned += jobs.size
+        self._planned += jobs.size - before
+        return True
 
     def drop_all(self, jobs: Sequence[int] | Ints) -> None:
         """These run no longer."""
@@ -97,6 +103,21 @@ class PlannedStops:
         self._over(end)
 
 
-def _ascending(jobs: Ints, times: Floats) -> bool:
-    later, same = times[1:] > times[:-1], times[1:] == times[:-1]
-    return bool((later | same & (jobs[1:] > jobs[:-1])).all())
+@njit
+def plan(jobs: Any, times: Any, status: Any, now: float, until: Any) -> tuple[int, bool]:
+    """(how many of the jobs had a stop planned, are all in order and nobody twice?); -1: one cannot stop then, none does."""
+    before, ordered = 0, True
+    for i in range(jobs.size):
+        if not (0 <= jobs[i] < until.size and now < times[i] < math.inf) or status[jobs[i]] != RUNNING:
+            return -1, False
+    for i in range(jobs.size):
+        if until[jobs[i]] < math.inf:
+            before += 1
+            until[jobs[i]] = math.inf
+    for i in range(jobs.size):
+        until[jobs[i]] = times[i]
+        if i > 0 and (times[i] < times[i - 1] or (times[i] == times[i - 1] and jobs[i] <= jobs[i - 1])):
+            ordered = False
+    for i in range(jobs.size):
+        ordered = ordered and until[jobs[i]] == times[i]
+    return before, ordered
