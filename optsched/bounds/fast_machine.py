@@ -33,15 +33,17 @@ def srpt_completions(release: Ints, work: Ints) -> Ints:
     order = by_release(release)
     if order is not None:
         release, work = release[order], work[order]
-    return _srpt(release, work)
+    done, heap = np.empty_like(release), np.empty_like(release)
+    finished, waiting, now = _srpt(release, work, done, heap)
+    done[finished:] = now + np.cumsum(np.sort(heap[:waiting]))  # nobody comes any more: shortest first
+    return done
 
 
 @njit(cache=True)
-def _srpt(release: Ints, work: Ints) -> Ints:
+def _srpt(release: Ints, work: Ints, done: Ints, heap: Ints) -> tuple[int, int, np.int64]:
+    # Until who runs at the last release is done: (how many are ``done``, how many wait in ``heap``, when that is).
     # release ascending. `left` is the remaining work of the job in service, -1 for none; the heap holds those waiting.
     n = release.size
-    done = np.empty(n, dtype=np.int64)
-    heap = np.empty(n, dtype=np.int64)
     waiting = finished = 0
     now, left = np.int64(0), np.int64(-1)
     for i in range(n):
@@ -64,14 +66,10 @@ def _srpt(release: Ints, work: Ints) -> Ints:
                 waiting = push(heap, 0, waiting, work[i])
         now = release[i]
     if left >= 0:
-        # nobody comes any more: shortest first
-        rest = np.sort(heap[:waiting])
         now += left
         done[finished] = now
-        for j in range(waiting):
-            now += rest[j]
-            done[finished + 1 + j] = now
-    return done
+        finished += 1
+    return finished, waiting, now
 
 
 @njit(cache=True)

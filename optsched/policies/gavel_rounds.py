@@ -145,7 +145,7 @@ class RoundDevices:
     """Which nodes the jobs of a round hold. N nodes; the gangs of one round lie in flat arrays."""
 
     def __init__(self, n: int, pool: Ints, size: Ints) -> None:
-        self._pool, self._size = pool, size
+        self._pool, self._size, self._pools = pool, size, int(pool.max()) + 1
         self.free = size.copy()
         self._row = np.full(n, -1, dtype=np.int64)  # of a job among the entries of the last round
         self._jobs = np.zeros(0, dtype=np.int64)
@@ -166,7 +166,8 @@ class RoundDevices:
         node, count = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
         self.free = self._size.copy()
         held = (self._row[jobs], self._first, self._node, self._count)
-        give(gang[order], chosen[order], self._pool, self.free, *held, first, node, count, kept)
+        start = np.zeros(self._pools, dtype=np.int64)
+        give(gang[order], chosen[order], self._pool, self.free, *held, first, node, count, kept, start)
         self._row[self._jobs] = -1
         self._row[jobs] = np.arange(jobs.size)
         self._jobs, self._first, self._node, self._count = jobs, first, node, count
@@ -201,10 +202,13 @@ def give(
     node: Any,
     count: Any,
     kept: Any,
+    start: Any,
 ) -> None:
-    """Jobs of one gang size after the other, largest first: those that keep their devices, then the others."""
+    """Jobs of one gang size after the other, largest first: those that keep their devices, then the others.
+
+    ``start``: the nodes of a pool before this one are full; zeros.
+    """
     begin, entry = 0, 0
-    start = np.zeros(pool.max() + 1, dtype=np.int64)  # nodes of a pool before this one are full
     while begin < gang.size:
         end = begin
         while end < gang.size and gang[end] == gang[begin]:

@@ -16,6 +16,8 @@ from optsched.simulation.run import CONSERVED
 from optsched.simulation.state import COUNT, FREE, POOL, Site, State
 from optsched.speeds.speed_tables import is_timed, pace
 
+UNLIMITED = np.iinfo(np.int64).max  # events
+
 
 @njit(**KERNEL)
 def apply_moves(s: State, site: Site, jobs: Any, first: Any, node: Any, count: Any, work: Any, copies: int) -> int:
@@ -94,7 +96,7 @@ def stop_as_planned(s: State, site: Site, until: Any, jobs: Any, at: int) -> int
     Returns the first i that is left: another event falls into its instant or comes before it, or the log has no room.
     """
     w = s.world[0]
-    while at < jobs.size and standing(s, np.iinfo(np.int64).max) == ASKED:
+    while at < jobs.size and standing(s, UNLIMITED) == ASKED:
         t = until[at]
         if next_time(s) <= end_of_instant(t):
             return at

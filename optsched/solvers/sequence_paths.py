@@ -5,6 +5,8 @@ Jobs are arcs (j, s); ``alive`` bool[n, H + 1] says which are left, ``u`` f64[n]
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from optsched.compiled import njit
@@ -105,6 +107,13 @@ def clear_cores(length: Ints, alive: Bools) -> bool:
 
 
 @njit(interpreted=False)
+def _keep(kept: Any, found: Any) -> None:
+    # As `kept[:] = found`, which takes two seconds to compile: it can say in words what does not fit.
+    for k in range(kept.size):
+        kept[k] = found[k]
+
+
+@njit(interpreted=False)
 def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
     """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers."""
     # Where successive subgradients nearly cancel the step is long: measured, that is what leaves plateaus.
@@ -116,7 +125,7 @@ def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: fl
         return
     length /= square
     for k in range(u.size):
-        moved = np.round((u[k] + length * direction[k]) * QUANTUM) / QUANTUM
+        moved = np.rint((u[k] + length * direction[k]) * QUANTUM) / QUANTUM
         u[k] = min(max(moved, -4 * upper), 4 * upper)
 
 
@@ -172,8 +181,8 @@ def ascend(
         feasible = np.all(visits == 1)
         if value > bound or feasible:
             bound, arcs, stalled = value, count, 0
-            u[:] = trial
-            path[:] = starts
+            _keep(u, trial)
+            _keep(path, starts)
         else:
             stalled += 1
             if stalled >= 15:
@@ -217,7 +226,7 @@ def simple_ascend(
         value = best[horizon] + trial.sum()
         if value > bound:
             bound, stalled = value, 0
-            u[:] = trial
+            _keep(u, trial)
         else:
             stalled += 1
             if stalled >= 30:
