@@ -115,7 +115,7 @@ def test_a_gap_in_a_table_is_at_least_the_gap(thirds: Path) -> None:
     known: dict[str, Any] = {"status": "limit", "value": 10000 / 3, "bound": 10000 / 3 - 1e-9, "gap": 3e-13}
     sizes = {"model": "m", "solver": "s", "rows": 1, "columns": 1, "nonzeros": 1, "seconds": 1.0}
     page = io.StringIO()
-    view = solution_view({**known, **sizes, "objective": "makespan"}, Instance.load(thirds), None)
+    view = solution_view({**known, **sizes, "objective": "makespan"}, Instance.load(thirds))
     Console(file=page, width=300).print(view)
     ((_, value, bound, gap, *_),) = cells(page.getvalue())
     assert gap == "0.01 %"
