@@ -23,10 +23,8 @@ from optsched.problem.instance import Instance
 
 Way = tuple[tuple[int, ...], Fraction]  # GPUs of every node, seconds
 Floats = npt.NDArray[np.float64]
-FEASIBILITY = (
-    ("primal_feasibility_tolerance", 1e-10),
-    ("dual_feasibility_tolerance", 1e-10),
-)  # so close is the same moment
+# moments so close are the same
+FEASIBILITY = ("primal_feasibility_tolerance", 1e-10), ("dual_feasibility_tolerance", 1e-10)
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # the second decides what the first leaves open
 
 
@@ -44,17 +42,16 @@ def undominated(rows: Floats) -> Floats:
 
 def exclusive_mixes(ways: Sequence[Sequence[Way]], room: Sequence[int], *, copies: bool = False) -> Floats:
     """Of jobs that run in one of their ways, or, with ``copies``, in several at once, which add up."""
-    nodes, mixes = (
-        len(room),
-        np.array([room], dtype=float),
-    )  # free GPUs of every node, then the rates of the jobs so far
+    nodes = len(room)
+    mixes = np.array([room], dtype=float)  # free GPUs of every node, then the rates of the jobs so far
     for own in ways:
         steps = np.array([[0.0] * (nodes + 1), *([*(-h for h in held), float(1 / seconds)] for held, seconds in own)])
-        once = undominated(steps)
-        taken, before = once, 0
-        while copies and len(taken) != before:
+        once = taken = undominated(steps)
+        more = copies
+        while more:
             both = (taken[:, None] + once[None]).reshape(-1, nodes + 1)
-            taken, before = undominated(both[(both[:, :nodes] >= -np.array(room)).all(axis=1)]), len(taken)
+            before, taken = taken, undominated(both[(both[:, :nodes] >= -np.array(room)).all(axis=1)])
+            more = set(map(tuple, taken)) != set(map(tuple, before))
         free = (mixes[:, None, :nodes] + taken[None, :, :nodes]).reshape(-1, nodes)
         rates = np.repeat(mixes[:, nodes:], len(taken), axis=0)
         grown = np.hstack([free, rates, np.tile(taken[:, nodes:], (len(mixes), 1))])
@@ -75,9 +72,8 @@ def mixes_of(instance: Instance, schedule_class: str, ways: Callable[[int], Sequ
 def counted_mixes(instance: Instance, *, copies: bool = False) -> Floats:
     """Of jobs with durations that may use every GPU, so that only the number of GPUs counts."""
     rows = zip(instance.gpus.tolist(), instance.duration.tolist(), strict=True)
-    return exclusive_mixes(
-        [[((gpus,), Fraction(seconds))] for gpus, seconds in rows], [instance.cluster.gpus], copies=copies
-    )
+    ways = [[((gpus,), Fraction(seconds))] for gpus, seconds in rows]
+    return exclusive_mixes(ways, [instance.cluster.gpus], copies=copies)
 
 
 def sharing_mixes(instance: Instance) -> Floats:
