@@ -213,6 +213,14 @@ class Optima:
                 self._known[key] = best_placed(self.instance, objective)
         return self._known[key]
 
+    def reaches(self, value: Fraction, objective: str, schedule_class: str) -> bool:
+        """Is a bound at most the optimum, to a billionth of it and, for floats, of what the longest job alone can cost?"""
+        best, slack = self.least(objective, schedule_class), Fraction(0)
+        if schedule_class in self._preemptive:
+            longest = Fraction(1 / self._preemptive[schedule_class].second)
+            slack = longest * Fraction(max(1.0, float(self.instance.weight.sum())))
+        return value <= best + (best + slack) * (ROUNDING - 1)
+
     def _changing(self, schedule_class: str) -> PreemptiveOptimum:
         # the search among schedules that may stop and move jobs
         if schedule_class not in self._preemptive:

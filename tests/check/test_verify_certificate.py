@@ -23,7 +23,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from check.certified_cases import ROUNDING, Optima, random_prices, rigid
+from check.certified_cases import Optima, random_prices, rigid
 from check.verdicts import exit_code, holds_for_optsched
 from optsched.bounds import BOUNDS, Certificate
 from optsched.bounds.lp_dual import Prices, price_certificate
@@ -115,7 +115,7 @@ def check_bounds(seed: int, count: int) -> int:
             objective = certificate.objective
             local = certificate.value - get_objective(objective).clock_part(instance)
             assert local <= optima.least(objective, "gang-nonpreemptive")
-            assert local <= optima.least(objective, certificate.schedule_class) * ROUNDING
+            assert optima.reaches(local, objective, certificate.schedule_class)
             raised = {**certificate.to_json(), "value": str(certificate.value + Fraction(1, 10**30))}
             assert code(raised, instance) == 1
             seen += 1

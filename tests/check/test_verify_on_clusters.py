@@ -19,7 +19,7 @@ import pytest
 from bounds.cases import OBJECTIVES
 from bounds.tampering import Document
 
-from check.certified_cases import FAMILIES, ROUNDING, Optima, certificates, drawn
+from check.certified_cases import FAMILIES, Optima, certificates, drawn
 from check.test_verify_certificate import put, touched
 from check.verdicts import exit_code, holds_for_optsched, written
 from optsched.bounds import BOUNDS
@@ -88,8 +88,7 @@ def check_bounds(family: str, seed: int, count: int) -> Counter[str]:
             seen[local.schedule_class] += 1
             assert code(doc, known) == 0, (doc, known)
             certificate.verify(instance)
-            best = optima.least(local.objective, local.schedule_class)
-            assert local.value <= (best * ROUNDING if best > 0 else best), (doc, known)
+            assert optima.reaches(local.value, local.objective, local.schedule_class), (doc, known)
             assert code({**doc, "value": str(certificate.value + Fraction(1, 10**30))}, known) == 1
             check_touched(doc, instance, known, rng)
     return seen
@@ -105,6 +104,18 @@ def check_touched(doc: Document, instance: Instance, known: Document, rng: np.ra
 def test_bounds_of_small_instances_are_accepted_and_below_the_optimum(family: str) -> None:
     seen = check_bounds(family, seed=1, count=24)
     assert CLASSES[family] in seen
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "tasks"])
+def test_many_bounds_are_so_tight_that_a_thousandth_more_is_found_out(family: str) -> None:
+    rng, found = np.random.default_rng(11), Counter[bool]()
+    some = (drawn(family, rng) for _ in range(12))
+    for instance in (instance for instance in some if instance.n <= 4):
+        optima = Optima(instance)
+        for each in certificates(rng, instance, ("total_flow_time", "makespan")):
+            if each.schedule_class != "gang-nonpreemptive":
+                found[optima.reaches(each.value * Fraction(1001, 1000), each.objective, each.schedule_class)] += 1
+    assert found[False] >= 10
 
 
 @pytest.mark.study
@@ -143,8 +154,7 @@ def test_another_instance_and_an_easier_one_under_a_forged_digest(family: str) -
             verdict = code(forged, known)
             refused += verdict
             assert (verdict == 0) == holds_for_optsched(forged, easier)
-            best = optima.least(local.objective, local.schedule_class)
-            assert verdict != 0 or local.value <= best * ROUNDING
+            assert verdict != 0 or optima.reaches(local.value, local.objective, local.schedule_class)
     assert refused >= 10
 
 
