@@ -147,7 +147,7 @@ def solve(
     from optsched.cli.tables import judged, solution_view
 
     found = None
-    if model is not None:  # theorems are about methods that are asked for
+    if model is not None and solution.status == "feasible":  # an optimum needs no factor
         from optsched.guarantees.method_theorem import judge_method
 
         found = judge_method(loaded.instance, solution)

@@ -150,10 +150,9 @@ class PreemptiveOptimum:
         mixes = undominated(mixes)
         self.second = float(mixes.max(axis=0).min())  # times are counted in the seconds of the longest job
         self.mixes: Floats = mixes / self.second
-        self.alone: Floats = 1 / self.mixes.max(axis=0)
+        self.alone: Floats = 1 / self.mixes.max(axis=0)  # the least time of every job
         self.release: list[float] = (instance.arrival * self.second).tolist()
         self.times = sorted(set(self.release))
-        self.programs = 0
         self._best_of = dict[frozenset[int], Floats]()
 
     def value(self, objective: str) -> Fraction:
@@ -162,7 +161,7 @@ class PreemptiveOptimum:
         todo: list[tuple[float, list[int]]] = [(0.0, [])]
         while todo:
             bound, order = todo.pop()
-            if bound >= best * (1 - 1e-12):
+            if bound >= best * (1 - 1e-12):  # as good, but for the last digits
                 continue
             if len(order) == self.n + len(self.times) - 1:
                 best = bound
@@ -192,7 +191,6 @@ class PreemptiveOptimum:
         are not in the order end, at the earliest, when what is left of them is done as fast as it is alone from the last
         event on, and as long after their arrival as they take alone.
         """
-        self.programs += 1
         spans = [self._mixes(order[:k]) for k in range(len(order))]
         rates = np.concatenate([np.zeros((0, self.n)), *spans])
         span = np.repeat(np.arange(len(spans)), [len(mixes) for mixes in spans])

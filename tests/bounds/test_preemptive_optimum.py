@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from bounds.preemptive_optimum import PreemptiveOptimum, counted_mixes, mixes_of
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
+from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
 
 ROUNDING = 1e-9
 
@@ -70,29 +72,40 @@ def test_gangs_wait_for_each_other_less_where_they_may_stop() -> None:
     assert flow["gang"] == pytest.approx(5 + 1 + 1)
 
 
+def check_that_none_is_better(optima: Optima, ends: list[Fraction], schedule_class: str) -> None:
+    for objective in OBJECTIVES[:-1]:
+        value = typed_cases.objective_value(optima.instance, objective, ends)
+        assert value >= optima.least(objective, schedule_class) * (1 - Fraction(ROUNDING))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_no_schedule_on_types_that_chance_makes_is_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    instance = typed_cases.typed_instance(rng, most=3, widest=3).relative
-    optima = Optima(instance)
-    for _ in range(10):
-        for forking in (False, True):
-            ends = typed_cases.random_completions(instance, rng, forking=forking)
-            for objective in OBJECTIVES[:-1]:
-                least = optima.least(objective, "forking" if forking else "gang")
-                assert typed_cases.objective_value(instance, objective, ends) >= least * (1 - Fraction(ROUNDING))
+    optima = Optima(typed_cases.typed_instance(rng, most=3, widest=3))
+    for schedule_class in ("gang", "forking") * 10:
+        ends = typed_cases.random_completions(optima.instance, rng, forking=schedule_class == "forking")
+        check_that_none_is_better(optima, ends, schedule_class)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_schedule_of_shared_gpus_that_chance_makes_is_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    instance = shared_cases.rich(rng, most=3).relative
-    optima = Optima(instance)
+    optima = Optima(shared_cases.rich(rng, most=3))
     for _ in range(10):
-        ends = shared_cases.random_completions(instance, rng, preempt=True)
-        for objective in OBJECTIVES[:-1]:
-            least = optima.least(objective, "gpu-sharing")
-            assert typed_cases.objective_value(instance, objective, ends) >= least * (1 - Fraction(ROUNDING))
+        check_that_none_is_better(
+            optima, shared_cases.random_completions(optima.instance, rng, preempt=True), "gpu-sharing"
+        )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_as_the_search_of_the_package_on_one_shared_gpu(seed: int) -> None:
+    rng, n = np.random.default_rng(seed), 3
+    ratios = tuple(map(tuple, (1 + rng.exponential(0.6, (n, n))).tolist()))
+    rows = zip("abc", rng.uniform(0.3, 3, n).tolist(), (rng.random(n) * 3).tolist(), strict=True)
+    jobs = [Job(name, late, 1, seconds, model=name) for name, seconds, late in rows]
+    instance = Instance(jobs, "1x1", interference=Interference(2, tuple("abc"), ratios)).relative
+    found = PreemptiveOptimum(instance, sharing_mixes(instance)).value("total_completion_time")
+    assert float(found) == pytest.approx(preemptive_sharing_optimum(instance).value, rel=ROUNDING)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -103,10 +116,8 @@ def test_without_preemption_no_schedule_is_better(seed: int) -> None:
     for objective in OBJECTIVES[:-1]:
         best = Fraction(shared_cases.best_at_events(instance, objective))
         assert best >= optima.least(objective, "gpu-sharing") * (1 - Fraction(ROUNDING))
-        assert optima.least(objective, "gang-nonpreemptive") >= optima.least(objective, "gang") * (
-            1 - Fraction(ROUNDING)
-        )
-        assert optima.least(objective, "gang") >= optima.least(objective, "forking") * (1 - Fraction(ROUNDING))
+        apart = [optima.least(objective, each) for each in ("gang-nonpreemptive", "gang", "forking")]
+        assert all(more >= less * (1 - Fraction(ROUNDING)) for more, less in pairwise(apart))
 
 
 def test_what_no_other_beats() -> None:

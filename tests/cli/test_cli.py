@@ -118,11 +118,14 @@ def test_solve_holds_the_theorem_on_a_method_against_what_it_finds(
     assert "lp-order: <= 1.746 x optimum holds" in command(*ask).out
     assert "guarantee" not in command(*ask[:4], "--json").json  # total_completion_time: it says nothing of that
     monkeypatch.chdir(tmp_path)
+    Instance([Job("a", 2, duration=3)], "1x1").save("one.json")
+    proved = command("solve", "one.json", *ask[2:], "--json").json
+    assert (proved["status"], proved.get("guarantee")) == ("optimal", None)  # an optimum needs no factor
     monkeypatch.setitem(METHOD_THEOREMS._things, "lp-order", replace(LP_ORDER, ratio=Fraction(1)))
     broken = command(*ask)
     assert broken.code == 1
     assert "breaks the guarantee 'lp-order'" in broken.err
-    assert [path.name.split("-lp-order-")[0] for path in tmp_path.iterdir()] == ["violated"]
+    assert [path.name.split("-lp-order-")[0] for path in tmp_path.glob("v*.json")] == ["violated"]
 
 
 def test_bound_saves_a_certificate(command: Any, small: Path, tmp_path: Path) -> None:
