@@ -71,7 +71,7 @@ def verify(twin: Twin, certificate: Certificate) -> Proof:
 
 def _in_words(twin: Twin, certificate: Certificate) -> Proof:
     times = word_times(twin, certificate.objective)
-    return times.alone(times.weight), times.data()
+    return times.alone, times.data()
 
 
 def _in_integers(twin: Twin, certificate: Certificate) -> Proof:
