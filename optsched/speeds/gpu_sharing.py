@@ -7,12 +7,15 @@ duration, profile, table or scaling) times ``stretch`` (what its sub-steps cost,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.job_speeds import JobSpeeds, SubBatch
 from optsched.speeds.duration import seconds_alone
 
 
@@ -37,34 +40,50 @@ class SharingRates:
 
 
 def sharing_rates(instance: Instance) -> SharingRates:
-    """The arrays of an instance with interference. O(n O + K^2); `InputError` as `seconds_alone`."""
+    """The arrays of an instance with interference. O(n + O of jobs that are not alike + K^2); `InputError` as `seconds_alone`."""
     assert instance.interference is not None  # callers look first
-    chains = [instance.sub_batches(j) for j in range(instance.n)]
-    options = np.array([max(len(chain), 1) for chain in chains], dtype=np.int64)
+    row, splits = _splits(instance)
+    options = np.array([max(len(chain), 1) for chain, _ in splits], dtype=np.int64)
     most = int(options.max(initial=1))
-    steps = np.ones((instance.n, most), dtype=np.int64)
-    memory = np.repeat(instance.gpu_memory[:, None], most, axis=1)
-    stretch = np.ones((instance.n, most, 2))
-    for j, chain in enumerate(chains):
-        if not chain:
-            continue
-        speeds = instance.speeds_of(j)
-        whole = [speeds.split_seconds(j, chain[0], spans) for spans in (False, True)]
+    steps = np.ones((len(splits), most), dtype=np.int64)
+    memory, stretch = np.zeros((len(splits), most)), np.ones((len(splits), most, 2))
+    for k, (chain, stretches) in enumerate(splits):
         for o, each in enumerate(chain):
-            steps[j, o], memory[j, o] = each.steps, each.memory
-            for spans in (False, True):
-                stretch[j, o, int(spans)] = max(speeds.split_seconds(j, each, spans) / whole[spans], 1.0)
+            steps[k, o], memory[k, o], stretch[k, o] = each.steps, each.memory, stretches[o]
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}
     wide = np.where(instance.class_eligible, instance.cluster.node_gpus, 0) if instance.n else np.zeros((0, 1))
     widest = wide.max(axis=1, initial=0)
     return SharingRates(
-        options,
-        steps,
-        memory,
-        stretch,
+        options[row],
+        steps[row],
+        np.where((row == 0)[:, None], instance.gpu_memory[:, None], memory[row]),
+        stretch[row],
         np.array([position[name] for name in instance.kinds], dtype=np.int64),
         instance.interference.table(names),
         seconds_alone(instance),
         (instance.gpus > widest[instance.job_class]).astype(np.int64) if instance.n else np.zeros(0, dtype=np.int64),
     )
+
+
+def _splits(instance: Instance) -> tuple[Ints, list[tuple[tuple[SubBatch, ...], list[list[float]]]]]:
+    # (row of every job, i64[n]; of every row the sub-batches and their stretches); row 0: batches that nobody may split
+    row = np.zeros(instance.n, dtype=np.int64)
+    splits: list[tuple[tuple[SubBatch, ...], list[list[float]]]] = [((), [])]
+    for speeds in instance.speeds:
+        known: dict[Any, int] = {}
+        for j in speeds.jobs.tolist():
+            key = speeds.alike(j)
+            if key not in known:
+                chain = speeds.sub_batches(j)
+                known[key] = len(splits) if chain else 0
+                if chain:
+                    splits.append((chain, _stretches(speeds, j, chain)))
+            row[j] = known[key]
+    return row, splits
+
+
+def _stretches(speeds: JobSpeeds, j: int, chain: Sequence[SubBatch]) -> list[list[float]]:
+    # of every sub-batch, on one node and over several
+    both = [[speeds.split_seconds(j, each, spans) for spans in (False, True)] for each in chain]
+    return [[max(seconds / whole, 1.0) for seconds, whole in zip(each, both[0], strict=True)] for each in both]

@@ -120,15 +120,20 @@ class ScalingSpeeds(JobSpeeds):
         return self._kinds[self._alike[job]]
 
     @cached_property
-    def _places(self) -> list[tuple[_Alike, int]]:
-        # of every job what decides where it may be and how fast it is there
-        return list(zip(self._alike.values(), self.instance.job_class[self.jobs].tolist(), strict=True))
+    def _places(self) -> tuple[list[tuple[_Alike, int]], Ints]:
+        # (what decides where a job may be and how fast it is there: different ones; which one each of the jobs has, i64[k])
+        every = list(zip(self._alike.values(), self.instance.job_class[self.jobs].tolist(), strict=True))
+        position = {place: k for k, place in enumerate(dict.fromkeys(every))}
+        return list(position), np.array([position[place] for place in every], dtype=np.int64)
 
     @cached_property
     def _reach(self) -> list[tuple[list[float], list[float]]]:
-        # `ScaledKind.reach` of every job on the nodes that it may use
-        found = {place: self._kinds[place[0]].reach(self._sizes(place[1])) for place in dict.fromkeys(self._places)}
-        return [found[place] for place in self._places]
+        # `ScaledKind.reach` at every place, on the nodes that the jobs there may use
+        return [self._kinds[alike].reach(self._sizes(job_class)) for alike, job_class in self._places[0]]
+
+    def _of_place(self, values: Sequence[Any], kind: type = np.float64) -> Any:
+        # one value a place -> one a job
+        return np.array(values, dtype=kind)[self._places[1]]
 
     def _sizes(self, job_class: int) -> list[int]:
         sizes: list[int] = self.instance.cluster.node_gpus[self.instance.class_eligible[job_class]].tolist()
@@ -136,12 +141,12 @@ class ScalingSpeeds(JobSpeeds):
 
     def paces(self) -> tuple[Floats, Floats]:
         every = [together + spread for together, spread in self._reach]
-        return self.in_range(np.array([min(each) for each in every]), np.array([max(each) for each in every]))
+        return self.in_range(self._of_place(list(map(min, every))), self._of_place(list(map(max, every))))
 
     def solo(self) -> tuple[Floats, Bools]:
-        exact = {p: self._kinds[p[0]].is_looked_through(self._sizes(p[1])) for p in dict.fromkeys(self._places)}
+        exact = [self._kinds[alike].is_looked_through(self._sizes(job_class)) for alike, job_class in self._places[0]]
         # the seconds are the least of what was looked at
-        return super().solo()[0], np.array([exact[place] for place in self._places], dtype=np.bool_)
+        return super().solo()[0], self._of_place(exact, np.bool_)
 
     @cached_property
     def _goodputs(self) -> dict[_Alike, JobGoodput]:
@@ -159,7 +164,7 @@ class ScalingSpeeds(JobSpeeds):
         one_gpu_nodes = bool((self.instance.cluster.node_gpus == 1).all())
         together = [min(far or near) if one_gpu_nodes else min(near or far) for near, far in self._reach]
         spread = [min(far or near) for near, far in self._reach]
-        return may / np.array(together)[:, None], may / np.array(spread)[:, None]
+        return may / self._of_place(together)[:, None], may / self._of_place(spread)[:, None]
 
     def still(self, job: int, nodes: Nodes, steps: int) -> float:
         chosen = next((each for each in self.sub_batches(job) if each.steps == steps), None)
@@ -183,8 +188,7 @@ class ScalingSpeeds(JobSpeeds):
 
     def _rows(self, kinds: Sequence[ScaledKind]) -> Ints:
         position = {kind: k for k, kind in enumerate(kinds)}
-        row = {key: position.get(kind, -1) for key, kind in self._kinds.items()}
-        return np.array([row[key] for key in self._alike.values()], dtype=np.int64)
+        return self._of_place([position.get(self._kinds[alike], -1) for alike, _ in self._places[0]], np.int64)
 
     def compiled_still(self, job: int) -> list[float]:
         return [self._computing(job, each) for each in self.sub_batches(job)]
