@@ -13,12 +13,15 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.heap import KERNEL
+from optsched.simulation.clocks import is_set
 from optsched.simulation.sharing_rule import sharing_rule
 from optsched.simulation.state import FREE, NUMBER, Neighbours, Site, State
 
 TEST, CONSOLIDATED, JOINT, SAVING, ACCUMULATE = range(5)
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
 WHOLE_CLUSTER = -1
+MANY = 1 << 30  # jobs on a node
+UNSEEN = -1.0  # GPUs of a candidate
 FEW = 8  # nodes out of order
 
 
@@ -43,9 +46,9 @@ def pair_gains(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float)
 
 
 @njit(**KERNEL)
-def _seconds_left(s: State, r: int) -> float:
-    # e_R: seconds that the running job would still take alone, where it is
-    run = s.executions[s.jobs[r].execution]
+def _seconds_left(s: State, x: int) -> float:
+    # e_R: seconds that a running job would still take alone, where it is
+    run = s.executions[x]
     return max(0.0, run.left - (s.world[0].now - run.paid) / (run.pace * run.slow)) * run.pace
 
 
@@ -79,31 +82,29 @@ def _largest_batch(s: State, b: Neighbours, j: int) -> int:
 
 
 @njit(**KERNEL)
-def _before(s: State, b: Neighbours, one: int, two: int, n: int, consolidated: bool) -> bool:
-    # a strict order of all nodes
-    if consolidated:
-        over_one, over_two = s.pools[FREE, one] - n, s.pools[FREE, two] - n
-        if (over_one >= 0) != (over_two >= 0):
-            return bool(over_one >= 0)
-        if over_one != over_two:
-            return bool(over_one < over_two if over_one >= 0 else over_one > over_two)
+def _fits_better(s: State, b: Neighbours, one: int, two: int, n: int) -> bool:
+    # a strict order of all nodes: the tightest fit first, those that do not fit last; fewest jobs, then the number
+    over_one, over_two = s.pools[FREE, one] - n, s.pools[FREE, two] - n
+    if (over_one >= 0) != (over_two >= 0):
+        return bool(over_one >= 0)
+    if over_one != over_two:
+        return bool(over_one < over_two if over_one >= 0 else over_one > over_two)
     jobs = b.nodes[one].jobs - b.nodes[two].jobs
     return bool(jobs < 0 or (jobs == 0 and one < two))
 
 
 @njit(**KERNEL)
-def _order_nodes(s: State, b: Neighbours, n: int, consolidated: bool) -> None:
-    # Fewest jobs first; consolidated: the tightest fit first, nodes that do not fit last. Then the node's number. Shell's
-    # sort of the order that was last asked for; where few nodes have moved its last pass, which then takes O(N).
+def _order_nodes(s: State, b: Neighbours, n: int) -> None:
+    # Shell's sort of the order that was last asked for; where few nodes have moved its last pass, which then takes O(N).
     wrong = 0
     for i in range(1, b.nodes.size):
-        wrong += _before(s, b, b.nodes[i].order, b.nodes[i - 1].order, n, consolidated)
+        wrong += _fits_better(s, b, b.nodes[i].order, b.nodes[i - 1].order, n)
     for gap in (701, 301, 132, 57, 23, 10, 4, 1):
         if (gap > 1 and wrong <= FEW) or wrong == 0:
             continue
         for i in range(gap, b.nodes.size):
             node, k = b.nodes[i].order, i
-            while k >= gap and _before(s, b, node, b.nodes[k - gap].order, n, consolidated):
+            while k >= gap and _fits_better(s, b, node, b.nodes[k - gap].order, n):
                 b.nodes[k].order = b.nodes[k - gap].order
                 k -= gap
             b.nodes[k].order = node
@@ -116,28 +117,83 @@ def _end(b: Neighbours, node: int) -> int:
 
 
 @njit(**KERNEL)
-def _take(s: State, b: Neighbours, wanted: int, found: int, n: int, span: Any) -> int:
-    # GPUs of one use on the nodes [span[0]:span[1]] of the order, behind the `found` ones chosen, up to n in all; how many
-    for i in range(span[0], span[1]):
-        node = b.nodes[i].order
-        for g in range(b.nodes[node].first, _end(b, node)):
-            if found < n and b.gpus[g].use == wanted:
-                s.out[NUMBER, found] = g
-                found += 1
+def _use(s: State, site: Site, b: Neighbours, j: int, g: int, need: float) -> int:
+    # What a GPU is to j, which needs so many bytes there.
+    gpu = b.gpus[g]
+    if gpu.jobs >= 2 or gpu.room < need or not site.eligible[s.jobs[j].kind, gpu.node]:
+        return CLOSED
+    if gpu.jobs == 0:
+        return IDLE
+    return OPEN if _xi(b, j, _only(b, g)) < np.inf else CLOSED
+
+
+@njit(**KERNEL)
+def _take_idle(s: State, site: Site, b: Neighbours, j: int, need: float, only: int) -> int:
+    # Idle GPUs on the node `only` or on all, fewest jobs on their node first, up to n; how many. Mostly n are soon found.
+    n, level, found = s.jobs[j].gpus, 0, 0
+    first, last = (0, b.nodes.size) if only == WHOLE_CLUSTER else (only, only + 1)
+    while level < MANY and s.world[0].free > 0:
+        more = MANY
+        for node in range(first, last):
+            if s.pools[FREE, node] == 0 or b.nodes[node].jobs < level:
+                continue
+            if b.nodes[node].jobs > level:
+                more = min(more, b.nodes[node].jobs)
+                continue
+            for g in range(b.nodes[node].first, _end(b, node)):
+                if found < n and _use(s, site, b, j, g, need) == IDLE:
+                    s.out[NUMBER, found] = g
+                    found += 1
+            if found == n:
+                return found
+        level = more
     return found
 
 
 @njit(**KERNEL)
-def _list_open(b: Neighbours, span: Any) -> int:
-    # All open GPUs of these nodes into ``listed``; how many.
-    found = 0
-    for i in range(span[0], span[1]):
-        node = b.nodes[i].order
-        for g in range(b.nodes[node].first, _end(b, node)):
-            if b.gpus[g].use == OPEN:
-                b.gpus[found].listed = g
-                found += 1
-    return found
+def _take_open(s: State, site: Site, b: Neighbours, j: int, found: int, need: float, only: int) -> int:
+    # The same of open GPUs, behind the `found` ones chosen.
+    first, last = 0, b.gpus.size
+    if only != WHOLE_CLUSTER:
+        first, last = b.nodes[only].first, _end(b, only)
+    end = found
+    for g in range(first, last):
+        if _use(s, site, b, j, g, need) == OPEN:
+            end = _insert(s, b, g, found, end, s.jobs[j].gpus)
+    return end
+
+
+@njit(**KERNEL)
+def _take_beside(s: State, site: Site, b: Neighbours, j: int, r: int, found: int, need: float, only: int) -> int:
+    # The same of the open GPUs of a partner.
+    end, x = found, s.jobs[r].execution
+    for i in range(s.executions[x].entries):
+        g = s.parts[x * s.world[0].width + i].pool
+        if (only == WHOLE_CLUSTER or b.gpus[g].node == only) and _use(s, site, b, j, g, need) == OPEN:
+            end = _insert(s, b, g, found, end, s.jobs[j].gpus)
+    return end
+
+
+@njit(**KERNEL)
+def _insert(s: State, b: Neighbours, g: int, begin: int, end: int, n: int) -> int:
+    # Into those chosen from `begin` to `end`, which are in order, where it is among the first up to n; their end
+    if end < n:
+        end += 1
+    elif not _is_before(b, g, s.out[NUMBER, n - 1]):
+        return end
+    k = end - 1
+    while k > begin and _is_before(b, g, s.out[NUMBER, k - 1]):
+        s.out[NUMBER, k] = s.out[NUMBER, k - 1]
+        k -= 1
+    s.out[NUMBER, k] = g
+    return end
+
+
+@njit(**KERNEL)
+def _is_before(b: Neighbours, one: int, two: int) -> bool:
+    # of GPUs: fewest jobs on the node, then the number
+    more = b.nodes[b.gpus[one].node].jobs - b.nodes[b.gpus[two].node].jobs
+    return bool(more < 0 or (more == 0 and one < two))
 
 
 @njit(**KERNEL)
@@ -152,68 +208,94 @@ def _next_partner(b: Neighbours, count: int) -> int:
 
 
 @njit(**KERNEL)
-def _look(s: State, site: Site, b: Neighbours, j: int, last: int) -> bool:
-    # What every GPU is to j; are there n that are idle or open?
-    count, kind, need = 0, s.jobs[j].kind, b.memory[j, last]
-    for g in range(b.gpus.size):
-        gpu = b.gpus[g]
-        gpu.use = CLOSED
-        if gpu.jobs < 2 and site.eligible[kind, gpu.node] and gpu.room >= need:
-            if gpu.jobs == 0:
-                gpu.use = IDLE
-            elif _xi(b, j, _only(b, g)) < np.inf:
-                gpu.use = OPEN
-            count += gpu.use != CLOSED
-    return bool(count >= s.jobs[j].gpus)
-
-
-@njit(**KERNEL)
-def _weigh(s: State, b: Neighbours, j: int, r: int, node: int, last: int, at: int) -> bool:
-    # The best sub-batch beside r: the candidate's value its t_con (or minus the saving), other which; does sharing pay?
-    room, first = np.inf, s.jobs[r].execution * s.world[0].width
-    for i in range(s.jobs[r].gpus):
-        gpu = b.gpus[s.parts[first + i].pool]
-        if gpu.use == OPEN and (node == WHOLE_CLUSTER or gpu.node == node):
-            room = min(room, gpu.room)
-    xi_a, xi_r = _xi(b, j, r), _xi(b, r, j)
-    e_r = _seconds_left(s, r)
-    e_first, e_best = _alone(b, j, 0), 0.0
-    best, chosen = np.inf, -1
+def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
+    # The sub-batch that fits and takes A least, so that all complete first; -1: none fits.
+    chosen = -1
     for option in range(last + 1):
-        if b.memory[j, option] <= room:
-            e_a = _alone(b, j, option)
-            average = pair_average(e_a, e_r, xi_a, xi_r)
-            if average < best:
-                best, chosen, e_best = average, option, e_a
-    b.candidates[at].value = best - (e_r + e_first / 2) if s.numbers[SAVING] != 0.0 else best
-    b.candidates[at].other = chosen
-    return chosen >= 0 and pair_gains(e_best, e_first, e_r, xi_a, xi_r)
+        if b.memory[j, option] <= room and (chosen < 0 or _alone(b, j, option) < _alone(b, j, chosen)):
+            chosen = option
+    return chosen
 
 
 @njit(**KERNEL)
-def _best_partners(s: State, b: Neighbours, j: int, node: int, idle: int, last: int, span: Any) -> int:
-    # Step 3 on one node or the whole cluster; the option, -1: j waits.
-    n, taken, option, count = s.jobs[j].gpus, idle, 0, 0
-    open_gpus = _list_open(b, span)
-    for i in range(open_gpus):
-        r = _only(b, b.gpus[i].listed)
-        if b.sharers[r].mark != j:
+def _weigh(s: State, b: Neighbours, j: int, x: int, option: int, at: int) -> bool:
+    # Does A gain with that sub-batch beside the execution x? Then a candidate: its value t_con (or minus the saving).
+    r = s.executions[x].job
+    xi_a, xi_r = _xi(b, j, r), _xi(b, r, j)
+    e_a, e_r, e_first = _alone(b, j, option), _seconds_left(s, x), _alone(b, j, 0)
+    if xi_a == np.inf or not pair_gains(e_a, e_first, e_r, xi_a, xi_r):
+        return False
+    candidate = b.candidates[at]
+    candidate.job, candidate.other = r, UNSEEN
+    candidate.value = pair_average(e_a, e_r, xi_a, xi_r)
+    if s.numbers[SAVING] != 0.0:
+        candidate.value -= e_r + e_first / 2
+    return True
+
+
+@njit(**KERNEL)
+def _is_alone_somewhere(s: State, b: Neighbours, x: int) -> bool:
+    # Is it alone on a GPU?
+    for i in range(s.executions[x].entries):
+        if b.gpus[s.parts[x * s.world[0].width + i].pool].jobs == 1:
+            return True
+    return False
+
+
+@njit(**KERNEL)
+def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
+    # Candidates: who runs on the node `only`, or anywhere, and gains with that sub-batch; how many
+    count = seen = x = 0
+    if only == WHOLE_CLUSTER:
+        while seen < s.world[0].active:
+            if is_set(s.clocks, x):
+                seen += 1
+                if _is_alone_somewhere(s, b, x):
+                    count += _weigh(s, b, j, x, option, count)
+            x += 1
+        return count
+    for g in range(b.nodes[only].first, _end(b, only)):
+        r = _only(b, g)
+        if b.gpus[g].jobs == 1 and b.sharers[r].mark != j:
             b.sharers[r].mark = j
-            if _weigh(s, b, j, r, node, last, count):
-                b.candidates[count].job = r
-                count += 1
-    for i in range(open_gpus):
-        b.sharers[_only(b, b.gpus[i].listed)].mark = -1
-    while taken < n:
+            count += _weigh(s, b, j, s.jobs[r].execution, option, count)
+    for g in range(b.nodes[only].first, _end(b, only)):
+        if b.gpus[g].jobs == 1:
+            b.sharers[_only(b, g)].mark = -1
+    return count
+
+
+@njit(**KERNEL)
+def _look(s: State, site: Site, b: Neighbours, j: int, at: int, only: int, last: int) -> None:
+    # At the open GPUs of a candidate: its sub-batch and value, or it is none.
+    c, room, is_open = b.candidates[at], np.inf, False
+    x = s.jobs[c.job].execution
+    for i in range(s.executions[x].entries):
+        g = s.parts[x * s.world[0].width + i].pool
+        if (only == WHOLE_CLUSTER or b.gpus[g].node == only) and _use(s, site, b, j, g, b.memory[j, last]) == OPEN:
+            room, is_open = min(room, b.gpus[g].room), True
+    option, r = _fastest(b, j, last, room) if is_open else -1, c.job
+    c.job = -1
+    if option >= 0 and _weigh(s, b, j, x, option, at):
+        c.job, c.other = r, option
+
+
+@njit(**KERNEL)
+def _best_partners(s: State, site: Site, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
+    # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch had room come
+    # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
+    count, taken, option = _weigh_all(s, b, j, only, _fastest(b, j, last, np.inf)), idle, 0
+    while taken < s.jobs[j].gpus:
         k = _next_partner(b, count)
         if k < 0:
             return -1
-        option = max(option, int(b.candidates[k].other))
-        for i in range(open_gpus):
-            if taken < n and _only(b, b.gpus[i].listed) == b.candidates[k].job:
-                s.out[NUMBER, taken] = b.gpus[i].listed
-                taken += 1
-        b.candidates[k].job = -1
+        c = b.candidates[k]
+        if c.other == UNSEEN:
+            _look(s, site, b, j, k, only, last)
+            continue
+        option = max(option, int(c.other))
+        taken = _take_beside(s, site, b, j, c.job, taken, b.memory[j, last], only)
+        c.job = -1
     return max(option, _largest_batch(s, b, j))
 
 
@@ -226,7 +308,8 @@ def _list_partners(s: State, b: Neighbours, j: int, idle: int) -> int:
         if b.sharers[r].mark != j:
             b.sharers[r].mark = j
             c = b.candidates[count]
-            c.job, c.value, c.other = r, _seconds_left(s, r), s.executions[s.jobs[r].execution].slow
+            x = s.jobs[r].execution
+            c.job, c.value, c.other = r, _seconds_left(s, x), s.executions[x].slow
             count += 1
     for k in range(count):
         b.sharers[b.candidates[k].job].mark = -1
@@ -318,55 +401,29 @@ def _joint_gains(s: State, site: Site, b: Neighbours, j: int, option: int, idle:
 
 
 @njit(**KERNEL)
-def _on_nodes(s: State, site: Site, b: Neighbours, j: int, node: int, last: int, span: Any) -> int:
-    # Steps 1 to 3 on the nodes [span[0]:span[1]] of the order
-    n = s.jobs[j].gpus
-    idle = _take(s, b, IDLE, 0, n, span)
+def _on_nodes(s: State, site: Site, b: Neighbours, j: int, only: int, last: int) -> int:
+    # Steps 1 to 3 on the node `only`, or the whole cluster
+    n, need = s.jobs[j].gpus, b.memory[j, last]
+    found = idle = _take_idle(s, site, b, j, need, only)
     if idle < n and s.numbers[TEST] != 0.0:
-        option = _best_partners(s, b, j, node, idle, last, span)
+        option = _best_partners(s, site, b, j, only, idle, last)
         if option >= 0 and s.numbers[JOINT] != 0.0 and not _joint_gains(s, site, b, j, option, idle):
             return -1
         return option
-    found = _take(s, b, OPEN, idle, n, span)
+    if idle < n:
+        found = _take_open(s, site, b, j, idle, need, only)
     return _largest_batch(s, b, j) if found == n else -1
-
-
-@njit(**KERNEL)
-def _takes_idle(s: State, site: Site, b: Neighbours, j: int) -> bool:
-    # Step 1 alone: n idle GPUs that suit j, on the nodes in their order. An idle GPU that suits it has room for its batch.
-    n, kind, found = s.jobs[j].gpus, s.jobs[j].kind, 0
-    for i in range(b.nodes.size):
-        node = b.nodes[i].order
-        if s.pools[FREE, node] > 0 and site.eligible[kind, node]:
-            for g in range(b.nodes[node].first, _end(b, node)):
-                if found < n and b.gpus[g].jobs == 0:
-                    s.out[NUMBER, found] = g
-                    found += 1
-            if found == n:
-                return True
-    return False
 
 
 @sharing_rule
 def best_sharing(s: Any, site: Any, j: Any) -> int:
     """See the module; the rule that `optsched.simulation.sharing_rule` describes."""
-    b, n = site.company.neighbours, s.jobs[j].gpus
+    b = site.company.neighbours
     last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
     if s.numbers[CONSOLIDATED] != 0.0:
-        if not _look(s, site, b, j, last):
-            return -1
-        _order_nodes(s, b, n, True)
+        _order_nodes(s, b, s.jobs[j].gpus)
         for i in range(b.nodes.size):
-            option = _on_nodes(s, site, b, j, b.nodes[i].order, last, (i, i + 1))
+            option = _on_nodes(s, site, b, j, b.nodes[i].order, last)
             if option >= 0:
                 return option
-        _order_nodes(s, b, n, False)
-        return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last, (0, b.nodes.size))
-    if s.world[0].free >= n:
-        _order_nodes(s, b, n, False)
-        if _takes_idle(s, site, b, j):
-            return 0
-    if not _look(s, site, b, j, last):
-        return -1
-    _order_nodes(s, b, n, False)
-    return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last, (0, b.nodes.size))
+    return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last)

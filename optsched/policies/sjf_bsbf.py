@@ -36,7 +36,8 @@ class SjfBsbf:
     times GPUs. ``interval`` > 0: decisions only at multiples of that many seconds.
 
     **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
-    are not joint ones. **Complexity** a sort of the nodes and O(partners (partners + G)) a waiting job and event.
+    are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again
+    O(R + gang) a partner.
     **Reference** Lai-JX et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",
     IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading.
     """

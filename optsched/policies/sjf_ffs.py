@@ -21,7 +21,7 @@ class SjfFfs:
     ``accumulate``: where its whole batch does not fit beside a job, a smaller sub-batch may. ``consolidated``: first on one
     node alone. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only at multiples of so many seconds.
 
-    **Guarantee** for two jobs, `optsched.guarantees.sjf_ffs`. **Complexity** O(G), and a sort of the nodes, a waiting job.
+    **Guarantee** for two jobs, `optsched.guarantees.sjf_ffs`. **Complexity** O(G) a waiting job and event.
     **Reference** the baseline of SJF-BSBF (arXiv 2407.13088), as in its authors' public scheduler; see `sjf-bsbf`.
     """
 

@@ -43,3 +43,9 @@ def set_clock(clocks: Any, x: int, time: float, job: int) -> None:
 def clear_clock(clocks: Any, x: int) -> None:
     """The execution ``x`` is over."""
     set_clock(clocks, x, np.inf, 0)
+
+
+@njit(**KERNEL)
+def is_set(clocks: Any, x: int) -> bool:
+    """Does the execution ``x`` run?"""
+    return bool(clocks[(clocks.size >> 1) + x].key < np.inf)

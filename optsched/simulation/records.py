@@ -119,9 +119,6 @@ GPU = record(
     node="int",
     room="real",  # bytes that are free
     capacity="real",
-    use="int",  # scratch of rules
-    levels="int",  # below which service has a threshold
-    listed="int",  # scratch of rules
 )
 
 NODE = record(

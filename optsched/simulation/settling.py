@@ -58,11 +58,12 @@ def settle_others(s: State, company: Any, x: int) -> None:
 
 @njit(**KERNEL)
 def _settle_neighbours(s: State, company: Any, x: int) -> None:
-    j, at = s.executions[x].job, x * s.world[0].width
+    j, at, settled = s.executions[x].job, x * s.world[0].width, -1
     for i in range(s.executions[x].entries):
         gpu = company.neighbours.gpus[s.parts[at + i].pool]
         other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
-        if other >= 0 and other != j:
+        if other >= 0 and other != j and other != settled:  # mostly the same as on the GPU before
+            settled = other
             _settle(s, company, s.jobs[other].execution)
 
 

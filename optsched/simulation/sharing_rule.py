@@ -3,8 +3,7 @@
 ``rule(state, site, job) -> option``: -1 when the job waits, else which of its sub-batches it runs, with its GPUs in
 ``state.out[NUMBER]``: g_j different ones that suit it, each with at most one job on it that it may run beside, and room for
 the sub-batch. It may read everything (`optsched.simulation.state`) and change only the scratch: ``state.out``; of
-``site.company.neighbours`` ``nodes.order`` (left an order of all nodes), ``gpus.use`` and ``gpus.listed``,
-``sharers.mark`` (left at -1) and ``candidates``.
+``site.company.neighbours`` ``nodes.order`` (left an order of all nodes), ``sharers.mark`` (left at -1) and ``candidates``.
 """
 
 from __future__ import annotations

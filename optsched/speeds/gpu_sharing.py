@@ -40,7 +40,10 @@ class SharingRates:
 
 
 def sharing_rates(instance: Instance) -> SharingRates:
-    """The arrays of an instance with interference. O(n + O of jobs that are not alike + K^2); `InputError` as `seconds_alone`."""
+    """The arrays of an instance with interference. O(n + K^2), and O for jobs that are not alike.
+
+    `InputError` as `seconds_alone`.
+    """
     assert instance.interference is not None  # callers look first
     row, splits = _splits(instance)
     options = np.array([max(len(chain), 1) for chain, _ in splits], dtype=np.int64)
@@ -71,15 +74,14 @@ def _splits(instance: Instance) -> tuple[Ints, list[tuple[tuple[SubBatch, ...], 
     row = np.zeros(instance.n, dtype=np.int64)
     splits: list[tuple[tuple[SubBatch, ...], list[list[float]]]] = [((), [])]
     for speeds in instance.speeds:
+        keys = list(map(speeds.alike, speeds.jobs.tolist()))
         known: dict[Any, int] = {}
-        for j in speeds.jobs.tolist():
-            key = speeds.alike(j)
-            if key not in known:
-                chain = speeds.sub_batches(j)
-                known[key] = len(splits) if chain else 0
-                if chain:
-                    splits.append((chain, _stretches(speeds, j, chain)))
-            row[j] = known[key]
+        for key, j in dict(zip(keys, speeds.jobs.tolist(), strict=True)).items():
+            chain = speeds.sub_batches(j)
+            known[key] = len(splits) if chain else 0
+            if chain:
+                splits.append((chain, _stretches(speeds, j, chain)))
+        row[speeds.jobs] = list(map(known.__getitem__, keys))
     return row, splits
 
 
