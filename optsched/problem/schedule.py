@@ -138,8 +138,9 @@ class Schedule:
             name = instance.ids[int(job[failed])]
             raise InputError(f"job {name!r} does not fit at {start[failed]:g} s: more GPUs in use than there are")
         nodes = instance.cluster.node_gpus
-        node = np.repeat(np.arange(nodes.size), nodes)[gpu]
-        return cls(instance, job, start, end, work, gpu_offset, node, gpu - node_first(instance)[node], policy)
+        node = np.repeat(np.arange(nodes.size), nodes)
+        index = np.arange(node.size) - node_first(instance)[node]
+        return cls(instance, job, start, end, work, gpu_offset, node[gpu], index[gpu], policy)
 
     def __len__(self) -> int:
         return self.job.size

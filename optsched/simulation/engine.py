@@ -26,7 +26,7 @@ from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, Orde
 from optsched.simulation.policy_hooks import PolicyHooks
 from optsched.simulation.records import DONE, NEEDS_ROOM, PAUSED, RUNNING, THRASHES, WAITING
 from optsched.simulation.rounds import Rounds
-from optsched.simulation.run import Run, result
+from optsched.simulation.run import Run, result, run_log
 from optsched.simulation.shared_run import rates_of, shared_result
 from optsched.simulation.state import Sharing, Site, State, grown, log_room, new_state
 from optsched.simulation.view import EngineView
@@ -104,10 +104,11 @@ def run_policy(
         else:
             state, rule = _run_rule(state, site, placement, given, name, progress)
         preemptive = False
-    told = hooks.told(rule)
+    told, log = hooks.told(rule), run_log(state)
+    del state  # before the schedule is built
     if rates is not None:
-        return shared_result(state, site, instance, rates, name, knowledge, clock.seconds, **told)
-    run = result(state, instance, placement.pooled and not uses & PLACES, name, knowledge, preemptive, **told)
+        return shared_result(log, site, instance, rates, name, knowledge, clock.seconds, **told)
+    run = result(log, instance, placement.pooled and not uses & PLACES, name, knowledge, preemptive, **told)
     return replace(_of_its_kind(run, policy, uses), seconds=clock.seconds)
 
 

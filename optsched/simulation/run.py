@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -111,21 +111,36 @@ class Run:
         return {name: each + seconds if name in self.noted_times else each for name, each in self.notes.items()}
 
 
-def schedule_of(state: State, instance: Instance, pooled: bool, policy: str) -> Schedule:
-    """The schedule that the log of a state describes, its GPUs named; that of copies in order of their starts."""
+class RunLog(NamedTuple):
+    """What is needed of a state whose run has ended: the rest, half of it or more, need not be kept while GPUs are named."""
+
+    world: Any  # WORLD[1]
+    left: Floats  # f64[n] units of work of every job
+    pools: Ints
+    segments: Any  # SEGMENT[]
+    parts: Any  # PART[]
+
+
+def run_log(state: State) -> RunLog:
+    """That of a state, which may then go."""
+    return RunLog(state.world, state.jobs["left"].copy(), state.pools, state.segments, state.parts)
+
+
+def schedule_of(run: RunLog, instance: Instance, pooled: bool, policy: str) -> Schedule:
+    """The schedule that a log describes, its GPUs named; that of copies in order of their starts."""
     first, _ = pools(instance, pooled)
-    log, offset, parts = logged(state, by_start=bool(state.world[0].copies))
+    log, offset, parts = logged(run, by_start=bool(run.world[0].copies))
     job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
-    pool, count = (state.parts[name][parts].astype(np.int64) for name in ("pool", "count"))
+    pool, count = (run.parts[name][parts].astype(np.int64) for name in ("pool", "count"))
     return Schedule.from_counts(instance, job, start, end, work, offset, pool, count, first, policy)
 
 
-def logged(state: State, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
-    """(segments that were not taken back, as SEGMENT[S]; offset i64[S + 1] into; the rows of ``state.parts``, i64[K]).
+def logged(run: RunLog, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
+    """(segments that were not taken back, as SEGMENT[S]; offset i64[S + 1] into; the rows of ``run.parts``, i64[K]).
 
     In the order in which they ended, or of (start, job).
     """
-    log = state.segments[: state.world[0].segments]
+    log = run.segments[: run.world[0].segments]
     if (log["job"] == NOBODY).any():
         log = log[log["job"] != NOBODY]
     if by_start:
@@ -135,25 +150,25 @@ def logged(state: State, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
     return log, offset, np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])
 
 
-def check_conservation(state: State, schedule: Schedule) -> None:
+def check_conservation(log: RunLog, schedule: Schedule) -> None:
     """Raise `SimulationError` unless work and GPUs were conserved: the engine's own check after every run.
 
     Every job received what it asked for, or exactly what its remaining work says is missing; all GPUs came back. (That no
     GPU is given twice was shown when they were named.) The referee, `optsched.check.referee`, is a second opinion.
     """
     instance = schedule.instance
-    missing = np.abs(schedule.received + state.jobs["left"] - instance.work)
+    missing = np.abs(schedule.received + log.left - instance.work)
     wrong = np.flatnonzero(missing > CONSERVED * np.maximum(1.0, instance.work))
     if wrong.size:
         j = int(wrong[0])
         raise SimulationError(f"job {instance.ids[j]!r}: {missing[j]:g} units of work were lost or invented")
-    w = state.world[0]
-    if w.active != 0 or w.free != instance.cluster.gpus or (state.pools[FREE] != state.pools[SIZE]).any():
+    w = log.world[0]
+    if w.active != 0 or w.free != instance.cluster.gpus or (log.pools[FREE] != log.pools[SIZE]).any():
         raise SimulationError("GPUs are still held after the last event")
 
 
 def result(
-    state: State,
+    log: RunLog,
     instance: Instance,
     pooled: bool,
     name: str,
@@ -161,8 +176,8 @@ def result(
     preemptive: bool,
     **told: Any,
 ) -> Run:
-    """The `Run` of a finished state, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
-    schedule = schedule_of(state, instance, pooled, name)
-    check_conservation(state, schedule)
-    events, stops = int(state.world[0].events), int(state.world[0].stops)
+    """The `Run` of a run that has ended, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
+    schedule = schedule_of(log, instance, pooled, name)
+    check_conservation(log, schedule)
+    events, stops = int(log.world[0].events), int(log.world[0].stops)
     return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, 0.0, **told)

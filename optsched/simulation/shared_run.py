@@ -14,8 +14,8 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.simulation.metrics import sharing_metrics
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.run import Run, check_conservation, logged
-from optsched.simulation.state import Company, Site, State
+from optsched.simulation.run import Run, RunLog, check_conservation, logged
+from optsched.simulation.state import Company, Site
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 from optsched.speeds.interference_sources import unmeasured_note
 
@@ -50,7 +50,7 @@ def rates_of(instance: Instance, name: str) -> SharingRates:
 
 
 def shared_result(
-    state: State,
+    run: RunLog,
     site: Site,
     instance: Instance,
     rates: SharingRates,
@@ -59,19 +59,19 @@ def shared_result(
     seconds: float,
     **told: Any,
 ) -> SharedRun:
-    """The run of a finished state, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
+    """The run of a run that has ended, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
     gpus = cast(Company, site.company).neighbours.gpus
     if gpus["jobs"].any() or (gpus["one"] >= 0).any() or (gpus["other"] >= 0).any():
         raise SimulationError("GPUs are still held after the last event")
-    schedule = _schedule(state, instance, rates, name)
-    check_conservation(state, schedule)
-    events, stops = int(state.world[0].events), int(state.world[0].stops)
+    schedule = _schedule(run, instance, rates, name)
+    check_conservation(run, schedule)
+    events, stops = int(run.world[0].events), int(run.world[0].stops)
     return SharedRun(schedule, name, knowledge, stops > 0, events, stops, seconds, **told)
 
 
-def _schedule(state: State, instance: Instance, rates: SharingRates, name: str) -> SharedSchedule:
-    log, offset, parts = logged(state, by_start=True)
-    job, gpu = np.ascontiguousarray(log["job"]), state.parts["pool"][parts]
+def _schedule(run: RunLog, instance: Instance, rates: SharingRates, name: str) -> SharedSchedule:
+    log, offset, parts = logged(run, by_start=True)
+    job, gpu = np.ascontiguousarray(log["job"]), run.parts["pool"][parts]
     first = node_first(instance)
     node = np.searchsorted(first, gpu, side="right") - 1
     start, end, work = (np.ascontiguousarray(log[field]) for field in ("start", "end", "work"))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
+import polars as pl
 import pytest
 
 from optsched.errors import SimulationError
+from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import run_ordered
 from optsched.simulation.policy import Knowledge, Order
 from optsched.simulation.records import FINISHED_RUN
-from optsched.simulation.run import Run, result
+from optsched.simulation.run import Run, result, run_log
 from optsched.simulation.state import FREE, State, grown, new_state
 from simulation.instances import HOMOGENEOUS, random_instance
 
@@ -64,7 +67,10 @@ def finished_state() -> tuple[State, Instance]:
 
 def test_an_untouched_state_passes() -> None:
     state, instance = finished_state()
-    assert result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False).schedule.completion.tolist() == [3, 3]
+    assert result(run_log(state), instance, False, "x", Knowledge.CLAIRVOYANT, False).schedule.completion.tolist() == [
+        3,
+        3,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +87,7 @@ def test_lost_work_and_lost_gpus_are_noticed(tamper: Callable[[State], None], wh
     state, instance = finished_state()
     tamper(state)
     with pytest.raises(SimulationError, match=what):
-        result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False)
+        result(run_log(state), instance, False, "x", Knowledge.CLAIRVOYANT, False)
 
 
 def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
@@ -89,7 +95,7 @@ def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
     state.parts["count"][:] = 2
     state.parts["pool"][:] = 0
     with pytest.raises(Exception, match="does not fit at 1 s: more GPUs in use than there are"):
-        result(state, instance, False, "x", Knowledge.CLAIRVOYANT, False)
+        result(run_log(state), instance, False, "x", Knowledge.CLAIRVOYANT, False)
 
 
 def test_a_grown_log_keeps_what_it_held() -> None:
@@ -99,3 +105,23 @@ def test_a_grown_log_keeps_what_it_held() -> None:
         assert new.size == 2 * old.size
         assert np.array_equal(new[: old.size], old)
     assert larger.world is state.world
+
+
+def test_a_run_takes_250_bytes_a_job_beside_its_instance() -> None:
+    jobs = 40_000
+    rng = np.random.default_rng(0)
+    gpus, duration = rng.choice([1, 2, 4, 8], jobs), np.ceil(rng.lognormal(7.0, 1.5, jobs))
+    gaps = rng.exponential(float(gpus @ duration) / jobs / 512 / 0.9, jobs)
+    table = pl.DataFrame({"arrival": np.floor(np.cumsum(gaps)), "gpus": gpus, "duration": duration})
+    instance = Instance(table, "64x8")
+    simulate(instance, "sjf")  # what is computed once an instance, and compiled
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        made = simulate(instance, "fifo")
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert made.schedule.gpu_node.size > 3 * jobs
+    assert (peak - before) / jobs < 256  # the schedule included, with a little for what does not grow with the jobs
+    assert (kept - before) / jobs < 128
