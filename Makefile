@@ -64,7 +64,7 @@ bench: $(STAMP)
 
 # what is long, and every property again on examples that nobody has seen
 study: $(STAMP)
-	$(BIN)/pytest -q -m 'study or hypothesis' --hypothesis-profile=explore --durations=20 tests
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'study or hypothesis' --hypothesis-profile=explore --durations=20 tests
 
 # WHOLE=1: every way to install with all its dependencies, some minutes more
 install-check: $(STAMP)
