@@ -46,9 +46,13 @@ def duration(seconds: float) -> str:
 
 def instance_line(instance: Instance, skipped: int = 0) -> str:
     """One line that says what was read."""
-    left_out = f", {skipped} rows skipped" if skipped else ""
-    cluster = f"{instance.cluster.spec} ({instance.cluster.gpus} GPUs)"
-    return f"{instance.name or 'instance'}: {instance.n:,} jobs on {cluster}{left_out}"
+    left_out = f", {_many(skipped, 'row')} skipped" if skipped else ""
+    cluster = f"{instance.cluster.spec} ({_many(instance.cluster.gpus, 'GPU')})"
+    return f"{instance.name or 'instance'}: {_many(instance.n, 'job')} on {cluster}{left_out}"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 METRICS = (
