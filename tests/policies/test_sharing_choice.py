@@ -7,7 +7,8 @@ import pytest
 
 from optsched import Instance, Job
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.sharing_choice import WHOLE_CLUSTER, _order_nodes, _select, _take_idle, _take_open
+from optsched.policies.sharing_gain import select
+from optsched.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle, take_open
 from optsched.simulation.policy import Order
 from optsched.simulation.records import CANDIDATE
 from optsched.simulation.state import FREE, NUMBER, Neighbours, Sharing, Site, State, new_state
@@ -36,7 +37,7 @@ def test_the_tightest_fit_comes_first_whatever_the_order_was(nodes: int) -> None
             over = int(idle[node]) - n  # noqa: B023 (used in this round of the loop only)
             return int(over < 0), abs(over), int(jobs[node]), node  # noqa: B023
 
-        _order_nodes(state, beside, n)
+        order_nodes(state, beside, n)
         assert beside.nodes["order"].tolist() == sorted(range(nodes), key=key)
 
 
@@ -52,12 +53,12 @@ def test_gpus_are_taken_where_fewest_jobs_run(nodes: int) -> None:
         state.world["free"] = idle.sum()
         every = sorted(np.flatnonzero(idle).tolist(), key=lambda g: (int(beside.nodes["jobs"][g // 8]), g))
         for only, chosen in ((WHOLE_CLUSTER, every), (nodes // 2, [g for g in every if g // 8 == nodes // 2])):
-            found = _take_idle(state, site, beside, 0, 0.0, only)
+            found = take_idle(state, site, beside, 0, 0.0, only)
             assert state.out[NUMBER, :found].tolist() == chosen[:5]
             beside.gpus["jobs"] = np.where(idle, 1, 0)  # the same ones, now with one job
             beside.gpus["one"] = 0
             for begun in (0, 2):
-                found = _take_open(state, site, beside, 0, begun, 0.0, only)
+                found = take_open(state, site, beside, 0, begun, 0.0, only)
                 assert state.out[NUMBER, begun:found].tolist() == chosen[: 5 - begun]
             beside.gpus["jobs"] = np.where(idle, 0, 2)
 
@@ -70,6 +71,6 @@ def test_the_nth_smallest(seed: int) -> None:
         for n in {0, size // 2, size - 1}:
             scratch = np.zeros(values.size, dtype=CANDIDATE)
             scratch["value"] = values
-            assert _select(scratch, 3, 3 + size - 1, 3 + n) == np.sort(values[3 : 3 + size])[n]
+            assert select(scratch, 3, 3 + size - 1, 3 + n) == np.sort(values[3 : 3 + size])[n]
             beyond = [0, 1, 2, -2, -1]
             assert scratch["value"][beyond].tolist() == values[beyond].tolist()

@@ -1,0 +1,161 @@
+"""GPUs that the rules for sharing choose, compiled: what each is to a job, and which ones are taken.
+
+Numbers of GPUs are written to ``state.out[NUMBER]``: those on nodes with fewest jobs first, then by number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.heap import KERNEL
+from optsched.simulation.state import FREE, NUMBER, Neighbours, Site, State
+
+CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
+WHOLE_CLUSTER = -1
+MANY = 1 << 30  # jobs on a node
+FEW = 8  # nodes out of order
+
+
+@njit(**KERNEL)
+def xi_beside(b: Neighbours, j: int, other: int) -> float:
+    """How many times as long ``j`` takes beside the other job; inf: never together."""
+    return b.slowdown[b.sharers[j].model, b.sharers[other].model]
+
+
+@njit(**KERNEL)
+def only_job(b: Neighbours, g: int) -> int:
+    """The job on GPU ``g``, which has one."""
+    return max(b.gpus[g].one, b.gpus[g].other)
+
+
+@njit(**KERNEL)
+def largest_batch(s: State, b: Neighbours, j: int) -> int:
+    """The first option whose memory fits on all GPUs chosen; the caller knows that some option does."""
+    least, option = np.inf, 0
+    for i in range(s.jobs[j].gpus):
+        least = min(least, b.gpus[s.out[NUMBER, i]].room)
+    while b.memory[j, option] > least:
+        option += 1
+    return option
+
+
+@njit(**KERNEL)
+def _fits_better(s: State, b: Neighbours, one: int, two: int, n: int) -> bool:
+    # a strict order of all nodes: the tightest fit first, those that do not fit last; fewest jobs, then the number
+    over_one, over_two = s.pools[FREE, one] - n, s.pools[FREE, two] - n
+    if (over_one >= 0) != (over_two >= 0):
+        return bool(over_one >= 0)
+    if over_one != over_two:
+        return bool(over_one < over_two if over_one >= 0 else over_one > over_two)
+    jobs = b.nodes[one].jobs - b.nodes[two].jobs
+    return bool(jobs < 0 or (jobs == 0 and one < two))
+
+
+@njit(**KERNEL)
+def order_nodes(s: State, b: Neighbours, n: int) -> None:
+    """``nodes.order``: the tightest fit for ``n`` GPUs first, those that do not fit last; then fewest jobs, then the number.
+
+    Shell's sort of the order that was last asked for; where few nodes have moved its last pass, which then takes O(nodes).
+    """
+    wrong = 0
+    for i in range(1, b.nodes.size):
+        wrong += _fits_better(s, b, b.nodes[i].order, b.nodes[i - 1].order, n)
+    for gap in (701, 301, 132, 57, 23, 10, 4, 1):
+        if (gap > 1 and wrong <= FEW) or wrong == 0:
+            continue
+        for i in range(gap, b.nodes.size):
+            node, k = b.nodes[i].order, i
+            while k >= gap and _fits_better(s, b, node, b.nodes[k - gap].order, n):
+                b.nodes[k].order = b.nodes[k - gap].order
+                k -= gap
+            b.nodes[k].order = node
+
+
+@njit(**KERNEL)
+def end_of_node(b: Neighbours, node: int) -> int:
+    """One past the last GPU of a node."""
+    return b.nodes[node + 1].first if node + 1 < b.nodes.size else b.gpus.size
+
+
+@njit(**KERNEL)
+def use_of(s: State, site: Site, b: Neighbours, j: int, g: int, need: float) -> int:
+    """What GPU ``g`` is to job ``j``, which needs so many bytes there: `CLOSED`, `IDLE`, or `OPEN` (it has one job)."""
+    gpu = b.gpus[g]
+    if gpu.jobs >= 2 or gpu.room < need or not site.eligible[s.jobs[j].kind, gpu.node]:
+        return CLOSED
+    if gpu.jobs == 0:
+        return IDLE
+    return OPEN if xi_beside(b, j, only_job(b, g)) < np.inf else CLOSED
+
+
+@njit(**KERNEL)
+def take_idle(s: State, site: Site, b: Neighbours, j: int, need: float, only: int) -> int:
+    """Idle GPUs for ``j`` on the node ``only`` or on all, fewest jobs on their node first, up to its gang; how many.
+
+    O(nodes) for every number of jobs that there is on nodes with idle GPUs; mostly the first is enough.
+    """
+    n, level, found = s.jobs[j].gpus, 0, 0
+    first, last = (0, b.nodes.size) if only == WHOLE_CLUSTER else (only, only + 1)
+    while level < MANY and s.world[0].free > 0:
+        more = MANY
+        for node in range(first, last):
+            if s.pools[FREE, node] == 0 or b.nodes[node].jobs < level:
+                continue
+            if b.nodes[node].jobs > level:
+                more = min(more, b.nodes[node].jobs)
+                continue
+            for g in range(b.nodes[node].first, end_of_node(b, node)):
+                if found < n and use_of(s, site, b, j, g, need) == IDLE:
+                    s.out[NUMBER, found] = g
+                    found += 1
+            if found == n:
+                return found
+        level = more
+    return found
+
+
+@njit(**KERNEL)
+def take_open(s: State, site: Site, b: Neighbours, j: int, found: int, need: float, only: int) -> int:
+    """Open GPUs, chosen likewise behind the ``found`` ones; how many are chosen in all. O(GPUs)."""
+    first, last = 0, b.gpus.size
+    if only != WHOLE_CLUSTER:
+        first, last = b.nodes[only].first, end_of_node(b, only)
+    end = found
+    for g in range(first, last):
+        if use_of(s, site, b, j, g, need) == OPEN:
+            end = _insert(s, b, g, found, end, s.jobs[j].gpus)
+    return end
+
+
+@njit(**KERNEL)
+def take_beside(s: State, site: Site, b: Neighbours, j: int, r: int, found: int, need: float, only: int) -> int:
+    """The open GPUs of the running job ``r``, likewise. O(its GPUs)."""
+    end, x = found, s.jobs[r].execution
+    for i in range(s.executions[x].entries):
+        g = s.parts[x * s.world[0].width + i].pool
+        if (only == WHOLE_CLUSTER or b.gpus[g].node == only) and use_of(s, site, b, j, g, need) == OPEN:
+            end = _insert(s, b, g, found, end, s.jobs[j].gpus)
+    return end
+
+
+@njit(**KERNEL)
+def _insert(s: State, b: Neighbours, g: int, begin: int, end: int, n: int) -> int:
+    # Into those chosen from `begin` to `end`, which are in order, where it is among the first up to n; their end
+    if end < n:
+        end += 1
+    elif not _is_before(b, g, s.out[NUMBER, n - 1]):
+        return end
+    k = end - 1
+    while k > begin and _is_before(b, g, s.out[NUMBER, k - 1]):
+        s.out[NUMBER, k] = s.out[NUMBER, k - 1]
+        k -= 1
+    s.out[NUMBER, k] = g
+    return end
+
+
+@njit(**KERNEL)
+def _is_before(b: Neighbours, one: int, two: int) -> bool:
+    # of GPUs: fewest jobs on the node, then the number
+    more = b.nodes[b.gpus[one].node].jobs - b.nodes[b.gpus[two].node].jobs
+    return bool(more < 0 or (more == 0 and one < two))
