@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from optsched.bounds.wide_integers import wide_product
@@ -12,12 +14,15 @@ from optsched.problem.arrays import Ints
 def densest_first(multiplier: Ints, work: Ints) -> Ints:
     """Indices i64[n] by ``multiplier / work`` descending, compared as fractions, then by position; both positive.
 
-    Floats order nearly everything; only where neighbours contradict the fractions does a merge sort follow. O(n log n).
+    Floats order nearly everything; only where neighbours contradict the fractions are these sorted. O(n log n).
     """
     if multiplier.size == 0 or int(multiplier.min()) == int(multiplier.max()):
         return np.argsort(work, kind="stable")
     order = np.argsort(work / multiplier, kind="stable")
-    return order if _ordered(order, multiplier, work) else _merge_sort(order, multiplier, work)
+    if _ordered(order, multiplier, work):
+        return order
+    u, w = multiplier.tolist(), work.tolist()
+    return np.array(sorted(order.tolist(), key=lambda j: (Fraction(w[j], u[j]), j)), dtype=np.int64)
 
 
 @njit(cache=True, inline="always")
@@ -35,23 +40,3 @@ def _ordered(order: Ints, multiplier: Ints, work: Ints) -> bool:
         if _denser(order[i], order[i - 1], multiplier, work):
             return False
     return True
-
-
-@njit(cache=True)
-def _merge_sort(order: Ints, multiplier: Ints, work: Ints) -> Ints:
-    source, target = order.copy(), order.copy()
-    n, length = order.size, 1
-    while length < n:
-        for start in range(0, n, 2 * length):
-            middle, end = min(start + length, n), min(start + 2 * length, n)
-            i, j = start, middle
-            for k in range(start, end):
-                if i < middle and (j >= end or not _denser(source[j], source[i], multiplier, work)):
-                    target[k] = source[i]
-                    i += 1
-                else:
-                    target[k] = source[j]
-                    j += 1
-        source, target = target, source
-        length *= 2
-    return source
