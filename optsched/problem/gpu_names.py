@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from optsched.compiled import njit, types
+from optsched.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
 
 BITS = 62  # free GPUs in a word: the lowest bit of a word is found without a loop, and no sign is in the way
@@ -18,9 +19,10 @@ BITS = 62  # free GPUs in a word: the lowest bit of a word is found without a lo
 
 # One form for arrays that may be written and for those that may not.
 _ints, _floats = (types.Array(kind, 1, "C", readonly=True) for kind in (types.int64, types.float64))
+_changed = types.int64[::1]
 
 
-@njit(types.int64(_ints, _floats, _floats, _ints, _ints, _ints, _ints, _ints, _ints, types.int64[::1]), cache=True)
+@njit(types.int64(_ints, _floats, _floats, *[_ints] * 7, *[_changed] * 4), **KERNEL)
 def _assign(
     pool_first: Ints,
     start: Floats,
@@ -31,28 +33,26 @@ def _assign(
     pool: Ints,
     count: Ints,
     gpu_offset: Ints,
+    word_first: Ints,
+    size: Ints,
+    lowest: Ints,
+    free: Ints,
     gpu: Ints,
 ) -> int:
-    pools = pool_first.size - 1
-    size, lowest, word_first = np.zeros(pools, np.int64), np.zeros(pools, np.int64), np.zeros(pools + 1, np.int64)
-    for p in range(pools):
-        size[p], lowest[p] = pool_first[p + 1] - pool_first[p], word_first[p]
-        word_first[p + 1] = word_first[p] + (size[p] + BITS - 1) // BITS
-    free = np.zeros(word_first[pools], np.int64)
-    for p in range(pools):
-        for i in range(size[p]):
-            free[word_first[p] + i // BITS] |= 1 << (i % BITS)
+    # ``size`` free GPUs of every pool; words of bits ``free`` from ``word_first`` on, the first of a pool that
+    # may have any is ``lowest``
     ended = 0
-    for s in by_start:
+    for i in range(by_start.size):
+        s = by_start[i]
         while ended < by_end.size and end[by_end[ended]] <= start[s] and start[by_end[ended]] < start[s]:
             done = by_end[ended]
             at = gpu_offset[done]
             for k in range(offset[done], offset[done + 1]):
                 p = pool[k]
                 for _ in range(count[k]):
-                    i = gpu[at] - pool_first[p]
-                    word = word_first[p] + i // BITS
-                    free[word] |= 1 << (i % BITS)
+                    g = gpu[at] - pool_first[p]
+                    word = word_first[p] + g // BITS
+                    free[word] |= 1 << (g % BITS)
                     lowest[p] = min(lowest[p], word)
                     at += 1
                 size[p] += count[k]
@@ -100,5 +100,17 @@ def assign_gpus(
     by_end = np.lexsort((start, end))
     times = (np.ascontiguousarray(each, dtype=np.float64) for each in (start, end))
     segments = (np.ascontiguousarray(each, dtype=np.int64) for each in (by_start, by_end, offset, pool, count))
-    failed = _assign(np.ascontiguousarray(pool_first, dtype=np.int64), *times, *segments, gpu_offset, gpu)
+    pool_first = np.ascontiguousarray(pool_first, dtype=np.int64)
+    failed = _assign(pool_first, *times, *segments, gpu_offset, *_all_free(pool_first), gpu)
     return gpu_offset, gpu, failed
+
+
+def _all_free(pool_first: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    # (first word of every pool and how many there are, i64[P + 1]; free GPUs and lowest word, i64[P]; words)
+    size = np.diff(pool_first)
+    words = -(-size // BITS)
+    first = np.concatenate([[0], np.cumsum(words)])
+    free = np.full(first[-1], (1 << BITS) - 1, dtype=np.int64)
+    some = size > 0
+    free[first[1:][some] - 1] = (1 << (size - (words - 1) * BITS)[some]) - 1  # the last word of a pool
+    return first, size, first[:-1].copy(), free
