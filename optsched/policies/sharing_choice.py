@@ -86,7 +86,7 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
     # Candidates: who runs on the node `only`, or anywhere, and gains with that sub-batch; how many
     count = seen = x = 0
     if only == WHOLE_CLUSTER:
-        while seen < s.world[0].active and x < s.executions.size:
+        while seen < s.world[0].active and 2 * x < s.clocks.size:
             if is_set(s.clocks, x):
                 seen += 1
                 if _is_alone_somewhere(s, b, x):
