@@ -1,4 +1,7 @@
-"""`optsched.policies.a_srpt`, compiled: the same decisions at the same times, step by step as there."""
+"""`optsched.policies.a_srpt`, compiled: the same decisions at the same times, step by step as there.
+
+Two rules with one memory: the strict queue knows nothing of backfilling, which would be half of what is to be compiled.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,9 @@ DISPATCHER = record(
     heavy_threshold="real",
     eps="real",
     nominal="int",  # which pace makes p_j: NOMINAL
-    overtakes="int",
-    safe="int",
+    total="int",  # GPUs of the cluster
+    safe="int",  # nobody loses by backfilling
+    joined="int",  # jobs in the queue, those that have started too
     head="int",  # place in the queue of the first job that waits
     reserved="int",  # of the first whose reservation is to come
     waits="int",  # the job that waits for a better placement, -1
@@ -79,10 +83,10 @@ def a_srpt_rule(policy: Any, jobs: KnownJobs) -> DecisionRule:
     d = m.dispatcher[0]
     d.beta, d.tau, d.heavy_threshold, d.eps = policy.beta, policy.tau, policy.heavy_threshold, policy.eps
     d.nominal = NOMINAL[policy.virtual_alpha]
-    d.overtakes, d.safe = policy.backfill != "none", policy.backfill == "shadow"
+    d.total, d.safe = jobs.cluster_gpus, policy.backfill == "shadow"
     m.jobs["predicted"] = jobs.predicted
     m.jobs["fastest"], m.jobs["slowest"] = jobs.pace_range
-    return DecisionRule(_COMPILED, m, _notes)
+    return DecisionRule(_STRICT if policy.backfill == "none" else _BACKFILLING, m, _notes)
 
 
 def _notes(memory: Memory) -> dict[str, Floats]:
@@ -96,75 +100,132 @@ def _virtual_length(place: Any, s: State, site: Site, m: Memory, j: int) -> floa
         nominal = offer(place, s, site, m.question, j, SIZE)
     else:
         nominal = job.slowest if m.dispatcher[0].nominal == 1 else job.fastest
-    return float(s.jobs[j].gpus * job.predicted * nominal / m.shadow.state[0].total)
+    return float(s.jobs[j].gpus * job.predicted * nominal / m.dispatcher[0].total)
+
+
+@njit(**INNER)
+def _release_arrived(place: Any, s: State, site: Site, m: Memory) -> None:
+    w, d = s.world[0], m.dispatcher[0]
+    for i in range(m.question.news[0].arrived, w.next):
+        j = s.jobs[i].nth
+        m.jobs[j].length = _virtual_length(place, s, site, m, j)
+        machine.release(m.machine, j, w.now, m.jobs[j].length, d.beta)
 
 
 @njit(**KERNEL)
-def _join_those_due(s: State, m: Memory) -> None:
+def _next_to_join(s: State, m: Memory) -> int:
+    # The virtual machine is done with it: the next job that joins the queue now, -1: none.
     now, d = s.world[0].now, m.dispatcher[0]
-    while True:
-        j = machine.next_point(m.machine, now)
-        if j < 0:
-            return
+    j = machine.next_point(m.machine, now)
+    if j >= 0:
         job = m.jobs[j]
         heavy = job.slowest >= d.heavy_threshold * job.fastest and job.slowest > job.fastest
         job.eligible = now
         job.patience = d.tau * job.length if heavy else 0.0
-        m.queue[m.shadow.state[0].joined] = j
-        shadow.join(m.shadow, j, now, s.jobs[j].left * job.slowest, job.patience)
+        m.queue[d.joined] = j
+        d.joined += 1
+    return int(j)
 
 
 @njit(**INNER)
 def _head(s: State, m: Memory) -> int:
     d = m.dispatcher[0]
-    while d.head < m.shadow.state[0].joined and s.jobs[m.queue[d.head]].status != WAITING:
+    while d.head < d.joined and s.jobs[m.queue[d.head]].status != WAITING:
         d.head += 1
-    return int(m.queue[d.head]) if d.head < m.shadow.state[0].joined else -1
+    return int(m.queue[d.head]) if d.head < d.joined else -1
+
+
+@njit(**INNER)
+def _delays(s: State, m: Memory, j: int, pace: float) -> bool:
+    # Does the head wait for a better placement than that of this pace, while its patience lasts?
+    d, now, job = m.dispatcher[0], s.world[0].now, m.jobs[j]
+    # In an idle cluster there is nothing better to wait for (a gang may be larger than any node).
+    if pace <= (1 + d.eps) * job.fastest or s.world[0].free == d.total:
+        return False
+    if d.waits < 0:
+        if job.patience <= 0:
+            return False
+        d.waits, d.until = j, now + job.patience
+    return bool(now < d.until)
+
+
+@njit(**INNER)
+def _pause(s: State, m: Memory) -> None:
+    # The clock of the delay runs only while there is room.
+    d = m.dispatcher[0]
+    if d.waits >= 0:
+        m.jobs[d.waits].patience = max(0.0, d.until - s.world[0].now)
+        d.waits = -1
+
+
+@njit(**INNER)
+def _start(s: State, site: Site, m: Memory, j: int) -> None:
+    if m.dispatcher[0].waits == j:
+        m.dispatcher[0].waits = -1
+    begin(s, site, m.question, j)
+
+
+@njit(**INNER)
+def _next_wake(s: State, m: Memory) -> float:
+    now, d, first = s.world[0].now, m.dispatcher[0], np.inf
+    t = machine.next_event(m.machine)
+    if t > now:
+        first = t
+    if d.waits >= 0 and d.until > now:
+        first = min(first, d.until)
+    return float(first)
+
+
+def _decide_strictly(place: Any, s: State, site: Site, m: Memory) -> float:
+    # Advance the virtual machine, queue what it is done with, start from the head; when to be asked again.
+    while _next_to_join(s, m) >= 0:
+        pass
+    _release_arrived(place, s, site, m)
+    # Again, for jobs so short that the clock does not see them: no later event would come.
+    while _next_to_join(s, m) >= 0:
+        pass
+    while True:
+        j = _head(s, m)
+        if j < 0:
+            break
+        pace = offer(place, s, site, m.question, j, FREE)
+        if m.question.news[0].placed == 0:
+            _pause(s, m)
+            break
+        if _delays(s, m, j, pace):
+            break
+        _start(s, site, m, j)
+    return _next_wake(s, m)
+
+
+@njit(**KERNEL)
+def _join_those_due(s: State, m: Memory) -> None:
+    while True:
+        j = _next_to_join(s, m)
+        if j < 0:
+            return
+        shadow.join(m.shadow, j, s.world[0].now, s.jobs[j].left * m.jobs[j].slowest, m.jobs[j].patience)
 
 
 @njit(**INNER)
 def _starts(place: Any, s: State, site: Site, m: Memory, j: int) -> bool:
     # Does the head start now? If not, it waits for GPUs, or for a better placement while its patience lasts.
-    now, d = s.world[0].now, m.dispatcher[0]
+    now, safe = s.world[0].now, m.dispatcher[0].safe != 0
     pace = offer(place, s, site, m.question, j, FREE)
     if m.question.news[0].placed == 0:
-        _pause(m, now)
+        _pause(s, m)
         return False
-    if d.safe != 0 and now >= m.shadow.jobs[j].start:
+    if safe and now >= m.shadow.jobs[j].start:
         return True
-    poor = pace > (1 + d.eps) * m.jobs[j].fastest and s.world[0].free < m.shadow.state[0].total
-    if poor and _delays(m, j, now):
+    if _delays(s, m, j, pace):
         return False
-    return bool(d.safe == 0 or shadow.may_start(m.shadow, j, now))
-
-
-@njit(**INNER)
-def _delays(m: Memory, j: int, now: float) -> bool:
-    d = m.dispatcher[0]
-    if d.waits < 0:
-        if m.jobs[j].patience <= 0:
-            return False
-        d.waits, d.until = j, now + m.jobs[j].patience
-    return bool(now < d.until)
-
-
-@njit(**INNER)
-def _pause(m: Memory, now: float) -> None:
-    # The clock of the delay runs only while there is room.
-    d = m.dispatcher[0]
-    if d.waits >= 0:
-        m.jobs[d.waits].patience = max(0.0, d.until - now)
-        d.waits = -1
+    return bool(not safe or shadow.may_start(m.shadow, j, now))
 
 
 @njit(**KERNEL)
-def _start(s: State, site: Site, m: Memory, j: int) -> None:
-    d = m.dispatcher[0]
-    if d.waits == j:
-        d.waits = -1
-    if d.overtakes != 0:
-        shadow.leave(m.shadow, j, s.world[0].now)
-    begin(s, site, m.question, j)
+def _leave(s: State, site: Site, m: Memory, j: int) -> None:
+    shadow.leave(m.shadow, j, s.world[0].now)
+    _start(s, site, m, j)
 
 
 @njit(**INNER)
@@ -183,7 +244,7 @@ def _overtake(place: Any, s: State, site: Site, m: Memory) -> None:
         offer(place, s, site, m.question, j, FREE)
         if m.question.news[0].placed > 0:
             behind = m.shadow.jobs[j].joined
-            _start(s, site, m, j)
+            _leave(s, site, m, j)
         else:
             m.shadow.kinds[m.shadow.jobs[j].kind].full = 1
 
@@ -192,7 +253,7 @@ def _overtake(place: Any, s: State, site: Site, m: Memory) -> None:
 def _next_reservation(s: State, m: Memory) -> float:
     # The first F_j to come of a job that waits; F never falls along the queue.
     d, now = m.dispatcher[0], s.world[0].now
-    while d.reserved < m.shadow.state[0].joined:
+    while d.reserved < d.joined:
         j = m.queue[d.reserved]
         if s.jobs[j].status == WAITING and m.shadow.jobs[j].start > now:
             return float(m.shadow.jobs[j].start)
@@ -200,45 +261,28 @@ def _next_reservation(s: State, m: Memory) -> float:
     return np.inf
 
 
-@njit(**INNER)
-def _next_wake(s: State, m: Memory) -> float:
-    now, d, first = s.world[0].now, m.dispatcher[0], np.inf
-    t = machine.next_event(m.machine)
-    if t > now:
-        first = t
-    if d.waits >= 0 and d.until > now:
-        first = min(first, d.until)
-    if d.safe != 0:
-        first = min(first, _next_reservation(s, m))
-    return float(first)
-
-
-def _decide(place: Any, s: State, site: Site, m: Memory) -> float:
-    # Advance the virtual machine, queue what it is done with, start from the head; when to be asked again.
+def _decide_backfilling(place: Any, s: State, site: Site, m: Memory) -> float:
+    # As strictly; then those behind the head start where they may.
     w, d, news = s.world[0], m.dispatcher[0], m.question.news[0]
     if d.safe != 0:
         proceed(m.shadow.usage, w.now)
         for i in range(news.ended, w.segments):
             shadow.end(m.shadow, s.segments[i].job)
     _join_those_due(s, m)
-    for i in range(news.arrived, w.next):
-        j = s.jobs[i].nth
-        m.jobs[j].length = _virtual_length(place, s, site, m, j)
-        machine.release(m.machine, j, w.now, m.jobs[j].length, d.beta)
-    # Again, for jobs so short that the clock does not see them: no later event would come.
+    _release_arrived(place, s, site, m)
     _join_those_due(s, m)
     while True:
         j = _head(s, m)
         if j < 0 or not _starts(place, s, site, m, j):
             break
-        _start(s, site, m, j)
-    if d.overtakes != 0:
-        _overtake(place, s, site, m)
-        if d.waits >= 0:
-            offer(place, s, site, m.question, d.waits, FREE)
-            if m.question.news[0].placed == 0:
-                _pause(m, w.now)  # they took the room in which the head waited for a better one
-    return _next_wake(s, m)
+        _leave(s, site, m, j)
+    _overtake(place, s, site, m)
+    if d.waits >= 0:
+        offer(place, s, site, m.question, d.waits, FREE)
+        if m.question.news[0].placed == 0:
+            _pause(s, m)  # they took the room in which the head waited for a better one
+    first = _next_wake(s, m)
+    return float(min(first, _next_reservation(s, m))) if d.safe != 0 else first
 
 
-_COMPILED = compiled_decisions(_decide, MEMORY_TYPE)
+_STRICT, _BACKFILLING = compiled_decisions(MEMORY_TYPE, _decide_strictly, _decide_backfilling)

@@ -43,6 +43,10 @@ class Question(NamedTuple):
     random: npt.NDArray[np.uint64]  # u64[1]: that of the placement, once the job that was offered GPUs starts there
 
 
+# By kind of site: the loop, and the decisions that it asks for.
+Compiled = Mapping[int, tuple[Callable[..., int], Callable[..., float]]]
+
+
 @dataclass(frozen=True)
 class DecisionRule:
     """A policy ``compiled``: by kind of site (run, decide), ``run(decide, place, state, site, memory, events) -> status``.
@@ -51,7 +55,7 @@ class DecisionRule:
     would return after the run.
     """
 
-    compiled: Mapping[int, tuple[Callable[..., int], Callable[..., float]]]
+    compiled: Compiled
     memory: Any
     notes: Callable[[Any], dict[str, Floats]]
 
@@ -67,17 +71,19 @@ def new_question() -> Question:
     return Question(np.zeros(1, dtype=NEWS), np.zeros(64), np.zeros(1, dtype=np.uint64))
 
 
-def compiled_decisions(
-    decide: Callable[..., float], memory: Any
-) -> dict[int, tuple[Callable[..., int], Callable[..., float]]]:
-    """``decide`` and the loop around it for memory of this type, by kind of site (`optsched.simulation.ordered`)."""
-    found = {}
+def compiled_decisions(memory: Any, *decides: Callable[..., float]) -> list[Compiled]:
+    """Each of ``decides`` for memory of this type, and the loop around them all, by kind of site.
+
+    Kinds of site: `optsched.simulation.ordered`.
+    """
+    found: list[dict[int, Any]] = [{} for _ in decides]
     for kind, site in enumerate(SITE_TYPES):
         signature = types.float64(PLACE_TYPE, STATE_TYPE, site, memory)
         # decide is given as a value: what the loop calls by name would be compiled once more with it
-        run = types.int64(types.FunctionType(signature), *signature.args, types.int64)
-        found[kind] = (njit(run, **KERNEL)(_run), njit(signature, **KERNEL)(decide))
-    return found
+        run = njit(types.int64(types.FunctionType(signature), *signature.args, types.int64), **KERNEL)(_run)
+        for rule, decide in zip(found, decides, strict=True):
+            rule[kind] = (run, njit(signature, **KERNEL)(decide))
+    return list(found)
 
 
 def _run(decide: Any, place: Any, s: State, site: Site, m: Any, events: int) -> int:
