@@ -14,7 +14,7 @@ clusters, INFOCOM 2025 (the idea); the steps are this project's own.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.exact_mapping import EXACT, enumerate_mappings
 from optsched.policies.placements.greedy_mapping import fill_from_every_seed, set_servers
 from optsched.policies.placements.local_search_mapping import descend
-from optsched.policies.placements.mapping import new_mapping, write_entries
+from optsched.policies.placements.mapping import INNER, Mapping, new_mapping, write_entries
 from optsched.policies.placements.random_mapping import fill_at_random
 from optsched.policies.placements.server_choice import choose_servers
 from optsched.problem.arrays import Ints
@@ -42,45 +42,71 @@ SMALL = 32  # replicas of the largest job that `auto` takes trouble over
 ENUMERABLE = 10  # and of the largest that `best_mapping` takes
 ANY = 2**31
 
-# One compiled rule for all variants: its settings stand behind the state of its random numbers, u64[1 + 5].
-DRAWN, SEEDS, LEVELS, GREATEST, ENUMERATED = 1, 2, 3, 4, 5
-
+# The settings of a variant stand behind the state of its random numbers, u64[1 + 4].
+SEEDS, LEVELS, GREATEST, ENUMERATED = 1, 2, 3, 4
 
 # Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
-@njit(SIGNATURE, interpreted=lambda *given: given[5][ENUMERATED] == 0, **KERNEL)  # not while it enumerates
-def _heavy_edge(
+
+
+@njit(SIGNATURE, **KERNEL)
+def _greedily(
     job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
 ) -> int:
     servers = choose_servers(gpus, free, eligible, out_node, out_count)
-    p = tables.jobs[job].profile
-    if p < 0 or servers == 0:
+    if servers == 0 or tables.jobs[job].profile < 0:
         return servers
-    x = new_mapping(tables, p, free, eligible)
-    small = gpus <= np.int64(random[GREATEST])
-    if random[DRAWN] > 0:
-        fill_at_random(x, random)
-    else:
-        set_servers(x, servers, out_node, out_count)
-        fill_from_every_seed(x, servers, x.stages if random[SEEDS] > 0 and small else 0)
-        if random[LEVELS] > 0 and small:
-            descend(x, np.int64(random[LEVELS]))
+    x = new_mapping(tables, job, free, eligible)
+    _fill_and_improve(x, servers, gpus, random, out_node, out_count)
+    return write_entries(x, out_node, out_count)
+
+
+@njit(SIGNATURE, interpreted=False, **KERNEL)  # it may take long
+def _enumerating(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
+    servers = choose_servers(gpus, free, eligible, out_node, out_count)
+    if servers == 0 or tables.jobs[job].profile < 0:
+        return servers
+    x = new_mapping(tables, job, free, eligible)
+    _fill_and_improve(x, servers, gpus, random, out_node, out_count)
     if gpus <= np.int64(random[ENUMERATED]):
         enumerate_mappings(x)
     return write_entries(x, out_node, out_count)
 
 
+@njit(SIGNATURE, **KERNEL)
+def _at_random(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
+    servers = choose_servers(gpus, free, eligible, out_node, out_count)
+    if servers == 0 or tables.jobs[job].profile < 0:
+        return servers
+    x = new_mapping(tables, job, free, eligible)
+    fill_at_random(x, random)
+    return write_entries(x, out_node, out_count)
+
+
+@njit(**INNER)
+def _fill_and_improve(x: Mapping, servers: int, gpus: int, random: Any, node: Any, share: Any) -> None:
+    small = gpus <= np.int64(random[GREATEST])
+    set_servers(x, servers, node, share)
+    fill_from_every_seed(x, servers, x.stages if random[SEEDS] > 0 and small else 0)
+    if random[LEVELS] > 0 and small:
+        descend(x, np.int64(random[LEVELS]))
+
+
 @dataclass(frozen=True)
 class Variant:
-    """How a mapping is sought: ``drawn`` at random, or by the greedy (from every seed?), then ``levels`` of local search.
+    """How a mapping is sought: by the greedy (from every seed?), then ``levels`` of local search, in ``place``.
 
     Seeds and local search for jobs of at most ``greatest`` replicas, enumeration for at most ``enumerated``.
     """
 
-    drawn: bool = False
     seeds: bool = False
     levels: int = 0
     greatest: int = ANY
     enumerated: int = 0
+    place: Callable[..., int] = _greedily
 
 
 VARIANTS = {
@@ -90,8 +116,8 @@ VARIANTS = {
     "local-search": Variant(levels=1),
     "multi-seed-local-search": Variant(seeds=True, levels=1),
     "stage-moves": Variant(seeds=True, levels=2),
-    "exact": Variant(seeds=True, levels=2, greatest=SMALL, enumerated=EXACT),
-    "random": Variant(drawn=True),
+    "exact": Variant(seeds=True, levels=2, greatest=SMALL, enumerated=EXACT, place=_enumerating),
+    "random": Variant(place=_at_random),
 }
 
 
@@ -102,8 +128,9 @@ class HeavyEdge(Placement):
     variant: Variant = VARIANTS["auto"]
 
     def random_state(self) -> Any:
-        """The state of the random numbers and the settings of the variant, u64[6]."""
-        settings = np.array(dataclasses.astuple(self.variant), dtype=np.uint64)
+        """The state of the random numbers and the settings of the variant, u64[5]."""
+        v = self.variant
+        settings = np.array([v.seeds, v.levels, v.greatest, v.enumerated], dtype=np.uint64)
         return np.concatenate([super().random_state(), settings])
 
 
@@ -126,7 +153,7 @@ def heavy_edge(variant: str = "auto", seed: int = 0) -> Placement:
 
 
 def _rule(variant: Variant, seed: int = 0) -> HeavyEdge:
-    return HeavyEdge("heavy-edge", _heavy_edge, any_free=True, seed=seed, variant=variant)
+    return HeavyEdge("heavy-edge", variant.place, any_free=True, seed=seed, variant=variant)
 
 
 def map_job(

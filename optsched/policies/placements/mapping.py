@@ -69,8 +69,9 @@ class Mapping(NamedTuple):
 
 
 @njit(**INNER)
-def new_mapping(t: SpeedTables, p: int, free: Any, eligible: Any) -> Mapping:
-    """An empty mapping of profile ``p`` to the eligible free GPUs. O(nodes + stages x candidates)."""
+def new_mapping(t: SpeedTables, job: int, free: Any, eligible: Any) -> Mapping:
+    """An empty mapping of the job's profile to the eligible free GPUs. O(nodes + stages x candidates)."""
+    p = t.jobs[job].profile
     own, end = t.profiles[p], t.profiles[p + 1]
     base, stages = own.stage, end.stage - own.stage
     candidates = 0
