@@ -15,16 +15,15 @@ from optsched.compiled import njit
 from optsched.heap import KERNEL
 from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, seconds_left, seconds_with
 from optsched.policies.sharing_gpus import (
-    OPEN,
     WHOLE_CLUSTER,
     end_of_node,
+    holds_alone,
     largest_batch,
     only_job,
     order_nodes,
     take_beside,
     take_idle,
     take_open,
-    use_of,
     xi_beside,
 )
 from optsched.simulation.clocks import is_set
@@ -38,11 +37,13 @@ UNSEEN = -1.0  # GPUs of a candidate
 @njit(**KERNEL)
 def _next_partner(b: Neighbours, count: int) -> int:
     # the one with the smallest value, ties by number; -1: none is left
-    best = -1
+    best, least = -1, np.inf
     for k in range(count):
         c = b.candidates[k]
-        if c.job >= 0 and (best < 0 or (c.value, c.job) < (b.candidates[best].value, b.candidates[best].job)):
-            best = k
+        if c.job < 0:
+            continue
+        if best < 0 or c.value < least or (c.value == least and c.job < b.candidates[best].job):
+            best, least = k, c.value
     return best
 
 
@@ -57,12 +58,15 @@ def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
 
 
 @njit(**KERNEL)
-def _weigh(s: State, b: Neighbours, j: int, x: int, option: int, at: int) -> bool:
-    # Does A gain with that sub-batch beside the execution x? Then a candidate: its value t_con (or minus the saving).
+def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool:
+    # Does A gain with the sub-batch that takes it e_a beside the execution x? Then a candidate: its value t_con (or minus
+    # the saving).
     r = s.executions[x].job
-    xi_a, xi_r = xi_beside(b, j, r), xi_beside(b, r, j)
-    e_a, e_r, e_first = seconds_with(b, j, option), seconds_left(s, x), seconds_with(b, j, 0)
-    if xi_a == np.inf or not pair_gains(e_a, e_first, e_r, xi_a, xi_r):
+    xi_a = xi_beside(b, j, r)
+    if xi_a == np.inf:
+        return False
+    xi_r, e_r, e_first = xi_beside(b, r, j), seconds_left(s, x), seconds_with(b, j, 0)
+    if not pair_gains(e_a, e_first, e_r, xi_a, xi_r):
         return False
     candidate = b.candidates[at]
     candidate.job, candidate.other = r, UNSEEN
@@ -73,31 +77,22 @@ def _weigh(s: State, b: Neighbours, j: int, x: int, option: int, at: int) -> boo
 
 
 @njit(**KERNEL)
-def _is_alone_somewhere(s: State, b: Neighbours, x: int) -> bool:
-    # Is it alone on a GPU?
-    for i in range(s.executions[x].entries):
-        if b.gpus[s.parts[x * s.world[0].width + i].pool].jobs == 1:
-            return True
-    return False
-
-
-@njit(**KERNEL)
 def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
     # Candidates: who runs on the node `only`, or anywhere, and gains with that sub-batch; how many
-    count = seen = x = 0
+    e_a, count, seen, x = seconds_with(b, j, option), 0, 0, 0
     if only == WHOLE_CLUSTER:
         while seen < s.world[0].active and 2 * x < s.clocks.size:
             if is_set(s.clocks, x):
                 seen += 1
-                if _is_alone_somewhere(s, b, x):
-                    count += _weigh(s, b, j, x, option, count)
+                if s.jobs[s.executions[x].job].alone > 0:
+                    count += _weigh(s, b, j, x, e_a, count)
             x += 1
         return count
     for g in range(b.nodes[only].first, end_of_node(b, only)):
         r = only_job(b, g)
         if b.gpus[g].jobs == 1 and b.sharers[r].mark != j:
             b.sharers[r].mark = j
-            count += _weigh(s, b, j, s.jobs[r].execution, option, count)
+            count += _weigh(s, b, j, s.jobs[r].execution, e_a, count)
     for g in range(b.nodes[only].first, end_of_node(b, only)):
         if b.gpus[g].jobs == 1:
             b.sharers[only_job(b, g)].mark = -1
@@ -107,15 +102,15 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
 @njit(**KERNEL)
 def _look(s: State, site: Site, b: Neighbours, j: int, at: int, only: int, last: int) -> None:
     # At the open GPUs of a candidate: its sub-batch and value, or it is none.
-    c, room, is_open = b.candidates[at], np.inf, False
+    c, room, is_open, need = b.candidates[at], np.inf, False, b.memory[j, last]
     x = s.jobs[c.job].execution
     for i in range(s.executions[x].entries):
         g = s.parts[x * s.world[0].width + i].pool
-        if (only == WHOLE_CLUSTER or b.gpus[g].node == only) and use_of(s, site, b, j, g, b.memory[j, last]) == OPEN:
+        if holds_alone(s, site, b, j, g, need, only):
             room, is_open = min(room, b.gpus[g].room), True
     option, r = _fastest(b, j, last, room) if is_open else -1, c.job
     c.job = -1
-    if option >= 0 and _weigh(s, b, j, x, option, at):
+    if option >= 0 and _weigh(s, b, j, x, seconds_with(b, j, option), at):
         c.job, c.other = r, option
 
 

@@ -90,6 +90,15 @@ def use_of(s: State, site: Site, b: Neighbours, j: int, g: int, need: float) -> 
 
 
 @njit(**KERNEL)
+def holds_alone(s: State, site: Site, b: Neighbours, j: int, g: int, need: float, only: int) -> bool:
+    """Is GPU ``g``, which holds a job that ``j`` may run beside, open for ``j``, and on the node ``only``?"""
+    gpu = b.gpus[g]
+    if gpu.jobs != 1 or gpu.room < need or (only != WHOLE_CLUSTER and gpu.node != only):
+        return False
+    return bool(site.eligible[s.jobs[j].kind, gpu.node])
+
+
+@njit(**KERNEL)
 def take_idle(s: State, site: Site, b: Neighbours, j: int, need: float, only: int) -> int:
     """Idle GPUs for ``j`` on the node ``only`` or on all, fewest jobs on their node first, up to its gang; how many.
 
@@ -134,7 +143,7 @@ def take_beside(s: State, site: Site, b: Neighbours, j: int, r: int, found: int,
     end, x = found, s.jobs[r].execution
     for i in range(s.executions[x].entries):
         g = s.parts[x * s.world[0].width + i].pool
-        if (only == WHOLE_CLUSTER or b.gpus[g].node == only) and use_of(s, site, b, j, g, need) == OPEN:
+        if holds_alone(s, site, b, j, g, need, only):
             end = _insert(s, b, g, found, end, s.jobs[j].gpus)
     return end
 

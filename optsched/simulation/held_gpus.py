@@ -47,6 +47,7 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
         if gpu.jobs == 0:
             s.pools[FREE, gpu.node] -= 1
             w.free -= 1
+        _count_alone(s, gpu, j, 1)
         gpu.jobs += 1
         gpu.room = _room(s, neighbours, g)
         if entries > 0 and s.out[POOL, entries - 1] == gpu.node:
@@ -72,11 +73,21 @@ def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
         else:
             gpu.other = -1
         gpu.jobs -= 1
+        _count_alone(s, gpu, j, -1)
         gpu.room = _room(s, neighbours, g)
         if gpu.jobs == 0:
             s.pools[FREE, gpu.node] += 1
             w.free += 1
     _count_on_nodes(s, neighbours, x, -1)
+
+
+@njit(**INNER)
+def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
+    # Has j come to a GPU, or left it, that is idle but for j, or beside whom?
+    if gpu.jobs == 0:
+        s.jobs[j].alone += sign
+    else:
+        s.jobs[gpu.other if gpu.one == j or gpu.one < 0 else gpu.one].alone -= sign
 
 
 @njit(**KERNEL)
@@ -94,10 +105,13 @@ def _room(s: State, neighbours: Any, g: int) -> float:
 @njit(**KERNEL)
 def _count_on_nodes(s: State, neighbours: Any, x: int, sign: int) -> None:
     # Different jobs on every node of the gang.
-    at = x * s.world[0].width
+    at, last = x * s.world[0].width, -1
     for i in range(s.executions[x].entries):
-        node, seen = neighbours.gpus[s.parts[at + i].pool].node, False
-        for k in range(i):
-            seen = seen or neighbours.gpus[s.parts[at + k].pool].node == node
-        if not seen:
+        node = neighbours.gpus[s.parts[at + i].pool].node
+        if node == last:
+            continue
+        last, k = node, 0
+        while neighbours.gpus[s.parts[at + k].pool].node != node:
+            k += 1
+        if k == i:
             neighbours.nodes[node].jobs += sign

@@ -33,6 +33,7 @@ JOB = record(
     level="short",
     ran="short",  # segments begun so far
     copies="short",  # executions at once
+    alone="short",  # GPUs that nobody else is on, where GPUs have names
 )
 
 # What runs: a gang at work. All its times are in seconds, its work in units of the job.

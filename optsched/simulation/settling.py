@@ -43,8 +43,13 @@ def _slowest(s: State, neighbours: Any, x: int) -> float:
         gpu = neighbours.gpus[s.parts[at + i].pool]
         other = gpu.other if gpu.one == j else gpu.one
         if other >= 0:
-            worst = max(worst, neighbours.slowdown[neighbours.sharers[j].model, neighbours.sharers[other].model])
+            worst = max(worst, _xi(neighbours, j, other))
     return worst
+
+
+@njit(**INNER)
+def _xi(neighbours: Any, j: int, other: int) -> float:
+    return float(neighbours.slowdown[neighbours.sharers[j].model, neighbours.sharers[other].model])
 
 
 @njit(**INNER)
@@ -64,7 +69,17 @@ def _settle_neighbours(s: State, company: Any, x: int) -> None:
         other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
         if other >= 0 and other != j and other != settled:  # mostly the same as on the GPU before
             settled = other
-            _settle(s, company, s.jobs[other].execution)
+            _settle_neighbour(s, company, other, j, gpu.one == j or gpu.other == j)
+
+
+@njit(**INNER)
+def _settle_neighbour(s: State, company: Any, other: int, j: int, came: bool) -> None:
+    # One more neighbour: no need to ask who all of them are.
+    y = s.jobs[other].execution
+    if came and company.interfaces.senders.size == 0:
+        _settle(s, y, max(s.executions[y].slow, _xi(company.neighbours, other, j)))
+    else:
+        _settle(s, y, slowdown(s, company, y))
 
 
 @njit(**KERNEL)
@@ -76,16 +91,16 @@ def _settle_on_interfaces(s: State, company: Any, x: int) -> None:
         here = interfaces.interfaces[interfaces.nodes[x, k]]
         for i in range(here.first, here.first + here.senders):
             if interfaces.seats[i].execution != x:
-                _settle(s, company, interfaces.seats[i].execution)
+                y = interfaces.seats[i].execution
+                _settle(s, y, slowdown(s, company, y))
 
 
 @njit(**KERNEL)
-def _settle(s: State, company: Any, y: int) -> None:
+def _settle(s: State, y: int, slow: float) -> None:
     # Work up to date at the old speed, completion at the new one.
     w, run = s.world[0], s.executions[y]
     if run.finish <= w.last:
         return  # it ends at this instant
-    slow = slowdown(s, company, y)
     if slow != run.slow:
         if w.now > run.paid:
             run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * run.slow))
