@@ -17,7 +17,7 @@ import optsched as osd
 import optsched.compiled.function as compiled
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
 from optsched.policies.ties import leading_of
-from optsched.simulation import engine, iterations
+from optsched.simulation import engine, entry_points, executions, iterations, kernel, moves
 
 HERE = Path(__file__).parent
 
@@ -125,6 +125,15 @@ def test_a_small_function_is_compiled_sooner_than_one_that_calls_much(monkeypatc
     assert not larger.runs_compiled(values)
     monkeypatch.setattr(compiled, "FULL_PRICE", 1)
     assert njit(total)._share() == 1.0
+
+
+def test_what_is_called_in_another_module_counts_too() -> None:
+    """The engine's entry for Python reaches nearly everything, by the names of modules."""
+    for act in entry_points._ACT:
+        reached = compiled._called(act)
+        assert {kernel.apply_events, executions.start, executions.stop} < reached
+        assert moves.stop_as_planned not in reached
+        assert act._share() == 1.0
 
 
 def test_loops_that_take_a_rule_prepare_each_one(monkeypatch: pytest.MonkeyPatch) -> None:

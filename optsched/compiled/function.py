@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -273,15 +274,16 @@ class Function(CPUDispatcher):  # type: ignore[misc]
 
 
 def _called(function: Function) -> set[Function]:
-    """The function and those that it calls by their names in its module or around it, directly or not."""
+    """The function and those that it calls by their names in its module, in another, or around it, directly or not."""
     seen, todo = {function}, [function]
     while todo:
         plain = todo.pop().py_func
         code = plain.__code__
-        known = plain.__globals__ | dict(
-            zip(code.co_freevars, (c.cell_contents for c in plain.__closure__ or ()), strict=True)
-        )
-        for callee in map(known.get, code.co_names + code.co_freevars):
+        around = zip(code.co_freevars, (c.cell_contents for c in plain.__closure__ or ()), strict=True)
+        known = plain.__globals__ | dict(around)
+        names = code.co_names + code.co_freevars
+        modules = [known[name] for name in names if isinstance(known.get(name), ModuleType)]
+        for callee in [known.get(name) for name in names] + [getattr(m, name, None) for m in modules for name in names]:
             if isinstance(callee, Function) and callee not in seen:
                 seen.add(callee)
                 todo.append(callee)

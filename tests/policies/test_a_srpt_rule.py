@@ -10,11 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from optsched.compiled import Function
+from optsched.compiled.function import _called
 from optsched.errors import SimulationError
 from optsched.io.traces.generate import generate
-from optsched.policies import POLICIES
+from optsched.policies import POLICIES, a_srpt_rule
 from optsched.policies.a_srpt import BACKFILL, VIRTUAL_ALPHA, ASrpt
-from optsched.policies.placements import PLACEMENTS
+from optsched.policies.placements import PLACEMENTS, heavy_edge
 from optsched.policies.predictors.perfect import Perfect
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
@@ -157,3 +159,20 @@ def test_a_predicted_queue_in_compiled_order(name: str) -> None:
         order = policy().accelerator(known)
         assert order is not None
         assert np.isfinite(order.key).all()
+
+
+def test_a_first_run_compiles_only_what_it_may_need() -> None:
+    """What reaches what: the strict queue no backfilling, its placement neither chance nor enumeration."""
+
+    def modules(function: Any) -> set[str]:
+        assert isinstance(function, Function)
+        return {each.py_func.__module__.rsplit(".", 1)[1] for each in _called(function)}
+
+    for compiled, more in ((a_srpt_rule._STRICT, False), (a_srpt_rule._BACKFILLING, True)):
+        for _, decide in compiled.values():
+            reached = modules(decide)
+            assert "compiled_virtual_machine" in reached
+            assert ({"usage_profile", "compiled_shadow_queue"} <= reached) is more
+    for variant, more in (("auto", set()), ("exact", {"exact_mapping"}), ("random", {"random_mapping"})):
+        special = modules(heavy_edge.heavy_edge(variant).place) & {"exact_mapping", "random_mapping"}
+        assert special == more

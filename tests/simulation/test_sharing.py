@@ -293,6 +293,29 @@ class Ruled:
         self.order = order
 
 
+def while_counts_are_right(state: Any, site: Any, job: int) -> int:
+    gpus = site.company.neighbours.gpus
+    for r in range(state.jobs.size):
+        alone = 0
+        for g in range(gpus.size):
+            if gpus[g].jobs == 1 and (gpus[g].one == r or gpus[g].other == r):
+                alone += 1
+        if state.jobs[r].alone != alone:
+            return -1  # nobody starts any more
+    return int(best_sharing(state, site, job))
+
+
+@pytest.mark.filterwarnings("ignore:interference")
+@pytest.mark.parametrize("seed", range(8))
+def test_how_many_gpus_a_job_has_alone_is_always_known(seed: int) -> None:
+    problem = instance(seed)
+    plain = simulate(problem, "sjf-bsbf")
+    numbers = (1.0, 0.0, 0.0, 0.0, 1.0)
+    rule = sharing_rule(while_counts_are_right)
+    made = simulate(problem, Ruled(lambda jobs: Order(jobs.duration, rule=rule, numbers=numbers)))
+    assert list(made.schedule.segments()) == list(plain.schedule.segments())
+
+
 def never(state: Any, site: Any, job: int) -> int:
     return -1
 
