@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit, record
 from optsched.heap import ENTRY, INNER, insert, remove
@@ -16,6 +15,11 @@ MACHINE = record(
     since="real",
     waiting="int",  # jobs in the heap
 )
+# A record, as everything else with places in heaps: else `optsched.heap` would be compiled once more.
+VIRTUAL_JOB = record(
+    after_point="real",  # work behind the beta point, nan: it has been reached
+    place="short",  # in the heap, -1: not there
+)
 
 
 class Service(NamedTuple):
@@ -23,15 +27,16 @@ class Service(NamedTuple):
 
     state: Any  # MACHINE[1]
     waiting: Any  # ENTRY[n]: a heap of (remaining work, job)
-    place: npt.NDArray[np.int32]  # in the heap
-    after_point: npt.NDArray[np.float64]  # work behind the beta point, nan: it has been reached
+    jobs: Any  # VIRTUAL_JOB[n]
 
 
 def new_machine(n: int) -> Service:
     """An idle machine."""
     state = np.zeros(1, dtype=MACHINE)
     state["job"] = -1
-    return Service(state, np.zeros(n, dtype=ENTRY), np.full(n, -1, dtype=np.int32), np.full(n, np.nan))
+    jobs = np.zeros(n, dtype=VIRTUAL_JOB)
+    jobs["after_point"], jobs["place"] = np.nan, -1
+    return Service(state, np.zeros(n, dtype=ENTRY), jobs)
 
 
 @njit(**INNER)
@@ -42,13 +47,13 @@ def _serve(m: Service, job: int, left: float, since: float) -> None:
 
 @njit(**INNER)
 def _wait(m: Service, job: int, left: float) -> None:
-    m.state[0].waiting = insert(m.waiting, 0, m.state[0].waiting, 0, left, job, m.place)
+    m.state[0].waiting = insert(m.waiting, 0, m.state[0].waiting, 0, left, job, m.jobs["place"])
 
 
 @njit(**INNER)
 def release(m: Service, job: int, now: float, work: float, beta: float) -> None:
     """A new job with ``work`` > 0 seconds arrives; call `next_point` first until it says that there is none."""
-    m.after_point[job] = (1.0 - beta) * work
+    m.jobs[job].after_point = (1.0 - beta) * work
     served = m.state[0]
     if served.job < 0:
         _serve(m, job, work, now)
@@ -67,7 +72,7 @@ def next_event(m: Service) -> float:
     served = m.state[0]
     if served.job < 0:
         return np.inf
-    behind = m.after_point[served.job]
+    behind = m.jobs[served.job].after_point
     return float(served.since + (served.left - (0.0 if np.isnan(behind) else behind)))
 
 
@@ -76,16 +81,16 @@ def next_point(m: Service, now: float) -> int:
     """Serve until the next beta point that is reached up to ``now``: whose it is, -1: there is none."""
     served = m.state[0]
     while served.job >= 0:
-        job, behind = served.job, m.after_point[served.job]
+        job, behind = served.job, m.jobs[served.job].after_point
         if not np.isnan(behind) and served.since + (served.left - behind) <= now:
-            m.after_point[job] = np.nan
+            m.jobs[job].after_point = np.nan
             return int(job)
         done = served.since + served.left
         if done > now:
             break
         if served.waiting > 0:
             left, first = m.waiting[0].key, m.waiting[0].number
-            served.waiting = remove(m.waiting, 0, served.waiting, first, m.place)
+            served.waiting = remove(m.waiting, 0, served.waiting, first, m.jobs["place"])
             _serve(m, first, left, done)
         else:
             served.job = -1
