@@ -115,10 +115,23 @@ def _look(s: State, site: Site, b: Neighbours, j: int, at: int, only: int, last:
 
 
 @njit(**KERNEL)
+def _have(s: State, b: Neighbours, count: int) -> int:
+    # GPUs that the candidates have alone: at least as many as are open
+    gpus = 0
+    for k in range(count):
+        gpus += s.jobs[b.candidates[k].job].alone
+    return gpus
+
+
+@njit(**KERNEL)
 def _best_partners(s: State, site: Site, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
     # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch had room come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
+    if idle + s.world[0].alone < s.jobs[j].gpus:
+        return -1
     count, taken, option = _weigh_all(s, b, j, only, _fastest(b, j, last, np.inf)), idle, 0
+    if idle + _have(s, b, count) < s.jobs[j].gpus:
+        return -1
     while taken < s.jobs[j].gpus:
         k = _next_partner(b, count)
         if k < 0:

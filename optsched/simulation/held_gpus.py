@@ -86,7 +86,9 @@ def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
     # Has j come to a GPU, or left it, that is idle but for j, or beside whom?
     if gpu.jobs == 0:
         s.jobs[j].alone += sign
+        s.world[0].alone += sign
     else:
+        s.world[0].alone -= sign
         s.jobs[gpu.other if gpu.one == j or gpu.one < 0 else gpu.one].alone -= sign
 
 

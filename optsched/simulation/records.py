@@ -100,6 +100,7 @@ WORLD = record(
     ranked="int",  # jobs that may be evicted: those that are tried are taken off the heap for a moment
     gpus="int",  # of the cluster
     free="int",  # idle GPUs
+    alone="int",  # GPUs with one job on them, where GPUs have names
     finished="int",
     segments="int",
     logged="int",

@@ -300,7 +300,7 @@ def while_counts_are_right(state: Any, site: Any, job: int) -> int:
         for g in range(gpus.size):
             if gpus[g].jobs == 1 and (gpus[g].one == r or gpus[g].other == r):
                 alone += 1
-        if state.jobs[r].alone != alone:
+        if state.jobs[r].alone != alone or state.world[0].alone != np.sum(gpus["jobs"] == 1):
             return -1  # nobody starts any more
     return int(best_sharing(state, site, job))
 
