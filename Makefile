@@ -13,7 +13,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit notebooks bench study install-check pages clean
+.PHONY: run test setup lint types unit warm notebooks bench study install-check pages clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -54,6 +54,11 @@ types: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
+
+# what runs compiled, once more with what the tests before have compiled
+warm: $(STAMP)
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/test_compiled.py tests/simulation/test_sharing.py \
+	  tests/simulation/test_decisions.py tests/policies/test_sharing_choice.py
 
 # One after the other: kernels that two processes start at once may choose the same port.
 notebooks: $(STAMP)

@@ -17,7 +17,7 @@ import optsched as osd
 import optsched.compiled.function as compiled
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
 from optsched.policies.ties import leading_of
-from optsched.simulation import engine, entry_points, executions, iterations, kernel, moves
+from optsched.simulation import engine, iterations
 
 HERE = Path(__file__).parent
 
@@ -29,9 +29,8 @@ def total(values: Any) -> float:
     return s
 
 
-def test_interpreted_until_that_has_cost_as_much_as_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interpreted_until_it_has_done_much_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", 1e9)
-    monkeypatch.setattr(compiled, "PRICE_ON_DISK", 1e9)
     function = njit(total)
     values = np.array([1.0, 2.0, 4.5])
     assert isinstance(function, Function)
@@ -46,9 +45,28 @@ def test_interpreted_until_that_has_cost_as_much_as_compiling(monkeypatch: pytes
     assert len(function.overloads) == 1
 
 
+def test_what_runs_compiled_depends_on_calls_elements_and_events_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PRICE", 100)
+    ticks = iter(range(10**9))  # a clock that runs away, as on a busy machine
+    monkeypatch.setattr("time.thread_time", lambda: 1e6 * next(ticks))
+    calls, elements, loop = njit(total), njit(total), njit(total)
+    for _ in range(100):
+        assert not calls.runs_compiled()
+        calls(np.zeros(0))
+    assert calls.runs_compiled()
+    for _ in range(10):
+        assert not elements.runs_compiled()
+        elements(np.zeros(9 * compiled.ELEMENTS))
+    assert elements.runs_compiled()
+    compiled.worked(loop, 99)
+    assert not loop.runs_compiled()
+    compiled.worked(loop, 1)
+    assert loop.runs_compiled()
+    compiled.worked(total, 1)  # numba is switched off
+
+
 def test_large_arguments_and_impatience_compile_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", 1e9)
-    monkeypatch.setattr(compiled, "PRICE_ON_DISK", 1e9)
     large, impatient = njit(total), njit(total)
     assert large(np.ones(compiled.LARGE + 1)) == compiled.LARGE + 1
     with without_interpreting():
@@ -59,7 +77,6 @@ def test_large_arguments_and_impatience_compile_at_once(monkeypatch: pytest.Monk
 
 def test_a_declared_signature_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", -1.0)
-    monkeypatch.setattr(compiled, "PRICE_ON_DISK", -1.0)
     function = njit(types.float64(types.float64[::1]))(total)
     assert not function.overloads  # nothing is compiled when it is defined
     assert function(np.ones(4)) == 4.0
@@ -70,7 +87,6 @@ def test_a_declared_signature_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -
 
 def test_rules_are_weighed_by_themselves_within_an_interpreted_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", 1e9)
-    monkeypatch.setattr(compiled, "PRICE_ON_DISK", 1e9)
     rule = njit(types.float64(types.float64[::1]))(total)
     plain = njit(total)
 
@@ -105,35 +121,6 @@ def test_functions_travel_by_name_where_they_have_one() -> None:
     inner = njit(lambda x: x + 1)
     with without_interpreting():
         assert pickle.loads(pickle.dumps(inner))(2) == 3
-
-
-def test_a_small_function_is_compiled_sooner_than_one_that_calls_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "folder_of", lambda function: "")
-    monkeypatch.setattr(compiled, "is_kept", lambda function: False)
-    small, values = njit(total), np.ones(2)
-    length = len(total.__code__.co_code)
-    assert small._share() == (compiled.LEAST_PRICE + length) / compiled.FULL_PRICE
-
-    def sum_of_sums(values: Any) -> float:
-        return float(small(values) + small(values))
-
-    larger = njit(sum_of_sums)
-    assert larger._share() > small._share()
-    between = compiled.PRICE * (small._share() + larger._share()) / 2
-    small._paid = larger._paid = between
-    assert small.runs_compiled(values)
-    assert not larger.runs_compiled(values)
-    monkeypatch.setattr(compiled, "FULL_PRICE", 1)
-    assert njit(total)._share() == 1.0
-
-
-def test_what_is_called_in_another_module_counts_too() -> None:
-    """The engine's entry for Python reaches nearly everything, by the names of modules."""
-    for act in entry_points._ACT:
-        reached = compiled._called(act)
-        assert {kernel.apply_events, executions.start, executions.stop} < reached
-        assert moves.stop_as_planned not in reached
-        assert act._share() == 1.0
 
 
 def test_loops_that_take_a_rule_prepare_each_one(monkeypatch: pytest.MonkeyPatch) -> None:

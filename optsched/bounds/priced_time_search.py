@@ -87,6 +87,9 @@ def _moments(costs: SumCosts, menus: Menus) -> Floats | None:
     return moments if abs(first) <= FAR * length * CELLS else None
 
 
+INTERPRETED = 20_000  # cells of all jobs: some tenths of a second as Python
+
+
 @njit(cache=True, interpreted=False)  # hundreds of thousands of steps; and the compiler adds up in another order
 def _ascent(moments, price, jobs, options, adds, capacity, move, steps):  # type: ignore[no-untyped-def]
     """(largest value met, the prices there): steps along the slopes, shorter where those before were large (AdaGrad)."""
@@ -104,7 +107,7 @@ def _ascent(moments, price, jobs, options, adds, capacity, move, steps):  # type
     return best, kept
 
 
-@njit(cache=True)
+@njit(cache=True, interpreted=lambda moments, price, jobs, *_: price.size * jobs[0].size <= INTERPRETED)
 def _respond(moments, price, jobs, options, adds):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
     releases, weights, counts, works, kind = jobs

@@ -13,6 +13,7 @@ from optsched.compiled.function import (
     slice_of,
     waiting_of_this_thread,
     without_interpreting,
+    worked,
 )
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "types",
     "waiting_of_this_thread",
     "without_interpreting",
+    "worked",
 ]

@@ -1,8 +1,9 @@
 """numba's ``njit``, lazy: nothing is compiled at import, and small runs need no compiler at all.
 
 **When.** A function is compiled when it is first called. One that may also run ``interpreted`` runs as the Python that it
-is until that has cost as much as compiling would (the rule of ski rental: at most twice the cheaper of the two), then it is
-compiled. Both ways compute the same numbers, bit for bit: such functions use no operation of which numpy and the compiler
+is until it has done as much work (calls, elements of its arguments, events) as costs about what compiling would (the rule of
+ski rental), then it is compiled. Which one runs depends on the work alone, never on a clock or on what lies in the cache.
+Both ways compute the same numbers, bit for bit: such functions use no operation of which numpy and the compiler
 have different forms. What compiling costs is told on stderr when it takes long, and never counted (`Stopwatch`).
 """
 
@@ -15,7 +16,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 import numba
@@ -26,15 +26,13 @@ from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
-from optsched.compiled.kept_code import folder_of, is_kept, kept_in
-from optsched.compiled.linking import Linked, LinkedCache, Linking, current, named
+from optsched.compiled.kept_code import folder_of, kept_in
+from optsched.compiled.linking import KeptCache, Linked, LinkedCache, Linking, current, named
 
-# CPU seconds that a function may run interpreted before it is compiled: about what that costs, from nothing and from disk,
-# where it and what it calls have that many bytes of code and more; in proportion to them where they have less.
-PRICE, PRICE_ON_DISK = 4.0, 0.5
-FULL_PRICE, LEAST_PRICE = 10_000, 1_000  # bytes; a function without any costs something, too
-# Asking for CPU time takes longer than a short call: the next ones are taken to be as long.
-SHORT, UNASKED = 0.005, 7
+# Units of work (a call, an event: 0.02 to 0.4 ms interpreted) that a function may do before it is compiled. Loading what is
+# compiled already takes as long as some 5,000 units, compiling as some 40,000.
+PRICE = 10_000
+ELEMENTS = 64  # of array arguments that are a unit of work
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
 INTERPRETED_SLICE = 1_000  # events: a tenth of a second
 TOLD = 2.0  # seconds of compiling after which it is said
@@ -119,9 +117,7 @@ class Function(CPUDispatcher):  # type: ignore[misc]
     _direct = False  # and does none take functions, which are to be prepared?
     _cache: Any
     _linked_cache: Any = None
-    _paid = 0.0
-    _lately = 0.0  # seconds of the last call whose time was asked for
-    _unasked = 0  # calls that are taken to be as long
+    _paid = 0.0  # units of work done as Python
 
     def __call__(self, *arguments: Any) -> Any:
         if self.interpreted and _spent.depth and not self.declared:
@@ -149,13 +145,13 @@ class Function(CPUDispatcher):  # type: ignore[misc]
             return True
         if arguments and callable(self.interpreted) and not self.interpreted(*arguments):
             return True
-        if _spent.impatient or self._paid >= self._share() * (PRICE_ON_DISK if self._on_disk() else PRICE):
+        if _spent.impatient or self._paid >= PRICE:
             return True
-        return sum(a.size for a in arguments if isinstance(a, np.ndarray)) > LARGE
+        return _elements(arguments) > LARGE
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
-        outer, timed = _spent.depth, self._unasked == 0
-        begun = time.thread_time() if timed else 0.0
+        outer = _spent.depth
+        self._paid += 1 + _elements(arguments) / ELEMENTS
         _spent.depth = outer + 1
         try:
             if outer:
@@ -164,27 +160,6 @@ class Function(CPUDispatcher):  # type: ignore[misc]
                 return self.py_func(*arguments)
         finally:
             _spent.depth = outer
-            if timed:
-                self._lately = time.thread_time() - begun
-                self._unasked = UNASKED if self._lately < SHORT else 0
-            else:
-                self._unasked -= 1
-            self._paid += self._lately
-
-    def _share(self) -> float:
-        # Of the full price. Its code does not change, so the answer is kept.
-        found = self.__dict__.get("_shared")
-        if found is None:
-            size = sum(len(each.py_func.__code__.co_code) for each in _called(self))
-            found = self.__dict__["_shared"] = min(LEAST_PRICE + size, FULL_PRICE) / FULL_PRICE
-        return float(found)
-
-    def _on_disk(self) -> bool:
-        # Asked until it is compiled, so the answer is kept; what another process compiles meanwhile is found by loading it.
-        found = self.__dict__.get("_kept")
-        if found is None:
-            found = self.__dict__["_kept"] = is_kept(self.py_func)
-        return bool(found)
 
     def compile(self, sig: Any) -> Any:
         """As numba's; loads from the cache on disk, and tells people when it takes long."""
@@ -269,25 +244,12 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         folder = folder_of(self.py_func)
         if folder:
             with kept_in(folder):
-                self.enable_caching()
+                self._cache = KeptCache(self.py_func)
                 self._linked_cache = LinkedCache(self.py_func)
 
 
-def _called(function: Function) -> set[Function]:
-    """The function and those that it calls by their names in its module, in another, or around it, directly or not."""
-    seen, todo = {function}, [function]
-    while todo:
-        plain = todo.pop().py_func
-        code = plain.__code__
-        around = zip(code.co_freevars, (c.cell_contents for c in plain.__closure__ or ()), strict=True)
-        known = plain.__globals__ | dict(around)
-        names = code.co_names + code.co_freevars
-        modules = [known[name] for name in names if isinstance(known.get(name), ModuleType)]
-        for callee in [known.get(name) for name in names] + [getattr(m, name, None) for m in modules for name in names]:
-            if isinstance(callee, Function) and callee not in seen:
-                seen.add(callee)
-                todo.append(callee)
-    return seen
+def _elements(arguments: tuple[Any, ...]) -> int:
+    return sum(each.size for each in arguments if isinstance(each, np.ndarray))
 
 
 FUNCTIONS: list[Function] = []  # of the modules imported so far
@@ -382,3 +344,9 @@ def runs_compiled(function: Any) -> bool:
 def slice_of(function: Any, events: int) -> int:
     """How many ``events`` to give a compiled loop at once: few while it is interpreted, so that it can change over."""
     return events if runs_compiled(function) else min(events, INTERPRETED_SLICE)
+
+
+def worked(function: Any, events: int) -> None:
+    """A loop has gone through so many ``events``: as Python, that counts towards compiling it."""
+    if isinstance(function, Function):
+        function._paid += events

@@ -3,7 +3,8 @@
 numba files a compiled function under the time stamp of its own source file. Functions here call and inline each other
 across files, so that an edit in one file would leave stale machine code of another behind. Therefore the cache lies in a
 folder named after the content of all modules that a module imports, directly or not, and that say ``optsched.compiled``:
-those that compile, and those whose constants are frozen into compiled code.
+those that compile, and those whose constants are frozen into compiled code. It is made for its owner alone; one that
+another user owns or may write into is not used.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import hashlib
 import os
 import re
 import shutil
+import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -21,7 +24,7 @@ from typing import Any
 
 import numba
 
-__all__ = ["folder_of", "is_kept", "kept_in"]
+__all__ = ["folder_of", "kept_in"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MARK = "optsched.compiled"
@@ -66,14 +69,27 @@ def _folder(stamp: str) -> str:
     for place in (base, user):
         folder = place / f"{_PREFIX}{stamp}"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError:
             continue
-        if os.access(folder, os.W_OK):
-            os.utime(folder)  # in use: not to be forgotten
-            _forget(place, folder)
-            return str(folder)
+        if not os.access(folder, os.W_OK):
+            continue
+        if not _is_ours(folder):
+            legal = "owned by you and writable by nobody else"
+            print(f"optsched: {folder} is not used: what is kept there runs, and it is not {legal}", file=sys.stderr)
+            continue
+        os.utime(folder)  # in use: not to be forgotten
+        _forget(place, folder)
+        return str(folder)
     return ""
+
+
+def _is_ours(folder: Path) -> bool:
+    # What is loaded from it is unpickled, which runs code.
+    if os.name != "posix":
+        return True
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def _forget(place: Path, current: Path) -> None:
@@ -85,12 +101,6 @@ def _forget(place: Path, current: Path) -> None:
 def folder_of(function: Callable[..., Any]) -> str:
     """Where a function's machine code is kept: in the package if that can be written, else the user's cache, else ""."""
     return _folder(_stamp(Path(function.__code__.co_filename)))
-
-
-def is_kept(function: Callable[..., Any]) -> bool:
-    """Is machine code that Python can call kept of ``function``, for some arguments?"""
-    folder, code = folder_of(function), function.__code__
-    return bool(folder) and any(Path(folder).rglob(f"{Path(code.co_filename).stem}.{function.__qualname__}-*.nbi"))
 
 
 @contextlib.contextmanager

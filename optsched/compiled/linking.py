@@ -14,6 +14,7 @@ fit together, it is compiled anew (and `optsched.compiled.kept_code` keeps the c
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 from importlib import import_module
@@ -28,7 +29,7 @@ from numba.core.environment import lookup_environment
 from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
 from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables, LiteralUnroll
 
-__all__ = ["Linked", "LinkedCache", "Linking", "Options", "current", "named"]
+__all__ = ["KeptCache", "Linked", "LinkedCache", "Linking", "Options", "current", "named"]
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how numba begins the name of a variable that holds a function's environment
 PREFIX = "linked-"  # of a file with code that is only linked
@@ -281,7 +282,27 @@ class _LinkedImplementation(CompileResultCacheImpl):  # type: ignore[misc]
         )
 
 
-class LinkedCache(FunctionCache):  # type: ignore[misc]
+class KeptCache(FunctionCache):  # type: ignore[misc]
+    """numba's, for which files that cannot be read (empty, cut off, of somebody's else) are absent, and written anew."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is kept, or None."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep it; where the index cannot be read, in a new one. Where nothing can be written it is not kept."""
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self.flush()
+                super().save_overload(sig, data)
+
+
+class LinkedCache(KeptCache):
     """Keeps linked code of a function on disk."""
 
     _impl_class = _LinkedImplementation

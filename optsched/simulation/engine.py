@@ -10,7 +10,7 @@ from typing import Any, cast
 import numba
 import numpy as np
 
-from optsched.compiled import Function, Stopwatch, slice_of
+from optsched.compiled import Function, Stopwatch, slice_of, worked
 from optsched.errors import InputError, SimulationError
 from optsched.problem.instance import Instance
 from optsched.simulation.decision_rule import DecisionRule
@@ -172,10 +172,12 @@ def _run_order(
 ) -> State:
     loop = ordered_loop(site) if order.rule is None else run_rule
     while True:
+        before = int(state.world[0].events)
         if order.rule is None:
             status = loop(placement.place, state, site, slice_of(loop, SLICE))
         else:
             status = loop(order.rule, state, site, slice_of(loop, SLICE), not order.skip)
+        worked(loop, int(state.world[0].events) - before)
         if progress is not None:
             progress(int(state.world[0].finished), state.jobs.size)
         if status == NEEDS_ROOM:
@@ -198,7 +200,9 @@ def _run_rule(
 ) -> tuple[State, DecisionRule]:
     loop, decide = rule.compiled[site_kind(site)]
     while True:
+        before = int(state.world[0].events)
         status = loop(decide, placement.place, state, site, rule.memory, slice_of(loop, SLICE))
+        worked(loop, int(state.world[0].events) - before)
         if progress is not None:
             progress(int(state.world[0].finished), state.jobs.size)
         if status == NEEDS_ROOM:

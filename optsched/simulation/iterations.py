@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from optsched.compiled import Stopwatch, slice_of
+from optsched.compiled import Stopwatch, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -160,7 +160,9 @@ def _run(
     view = _View(state, instance, Knowledge(policy.knowledge), name)
     admit = always if order.admit is None else order.admit
     while True:
+        before = int(state.counters[TASKS])
         status = run_tasks(placement.shared.place, admit, state, slice_of(run_tasks, SLICE))
+        worked(run_tasks, int(state.counters[TASKS]) - before)
         if status == NEEDS_ROOM:
             state = grown(state)
             view.state = state

@@ -12,13 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
 from optsched.simulation.ordered import RULE_SIGNATURE
 
 SIGNATURE = RULE_SIGNATURE
 
 
 def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
-    """``function`` compiled with the signature of a rule for sharing (and kept on disk)."""
-    result: Callable[..., Any] = njit(SIGNATURE, **KERNEL)(function)
+    """``function`` compiled with the signature of a rule for sharing (and kept on disk).
+
+    It runs interpreted or compiled, as the work asks for; what numba compiles is allowed, allocating too (our own rules,
+    which allocate nothing, are compiled without numba's reference counts instead: `optsched.heap.KERNEL`).
+    """
+    result: Callable[..., Any] = njit(SIGNATURE)(function)
     return result

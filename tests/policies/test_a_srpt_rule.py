@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import polars as pl
 import pytest
 
 from optsched.compiled import Function
-from optsched.compiled.function import _called
 from optsched.errors import SimulationError
 from optsched.io.traces.generate import generate
 from optsched.policies import POLICIES, a_srpt_rule
@@ -22,6 +22,23 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import Decision, KnownJobs, View
 from optsched.simulation.run import Run
+
+
+def _called(function: Function) -> set[Function]:
+    """The function and those that it calls by their names in its module, in another, or around it, directly or not."""
+    seen, todo = {function}, [function]
+    while todo:
+        plain = todo.pop().py_func
+        code = plain.__code__
+        around = zip(code.co_freevars, (c.cell_contents for c in plain.__closure__ or ()), strict=True)
+        known = plain.__globals__ | dict(around)
+        names = code.co_names + code.co_freevars
+        modules = [known[name] for name in names if isinstance(known.get(name), ModuleType)]
+        for callee in [known.get(name) for name in names] + [getattr(m, name, None) for m in modules for name in names]:
+            if isinstance(callee, Function) and callee not in seen:
+                seen.add(callee)
+                todo.append(callee)
+    return seen
 
 
 class Plain(ASrpt):

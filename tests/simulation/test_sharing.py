@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 from optsched.check.referee import check_schedule
+from optsched.compiled import without_interpreting
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.policies.sharing_choice import best_sharing
 from optsched.policies.simulate import simulate
@@ -306,13 +308,16 @@ def while_counts_are_right(state: Any, site: Any, job: int) -> int:
 
 
 @pytest.mark.filterwarnings("ignore:interference")
-@pytest.mark.parametrize("seed", range(8))
-def test_how_many_gpus_a_job_has_alone_is_always_known(seed: int) -> None:
+@pytest.mark.parametrize("way", [nullcontext, without_interpreting], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("seed", range(4))
+def test_how_many_gpus_a_job_has_alone_is_always_known(seed: int, way: Any) -> None:
+    """The rule allocates, as a user's may: also where numba's reference counts are off in the engine."""
     problem = instance(seed)
     plain = simulate(problem, "sjf-bsbf")
     numbers = (1.0, 0.0, 0.0, 0.0, 1.0)
     rule = sharing_rule(while_counts_are_right)
-    made = simulate(problem, Ruled(lambda jobs: Order(jobs.duration, rule=rule, numbers=numbers)))
+    with way():
+        made = simulate(problem, Ruled(lambda jobs: Order(jobs.duration, rule=rule, numbers=numbers)))
     assert list(made.schedule.segments()) == list(plain.schedule.segments())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 WAYS = {
     "compiled": ("", "compiled.without_interpreting()", "any(f.overloads for f in compiled.FUNCTIONS)"),
     "interpreted": (
-        "compiled.PRICE = compiled.PRICE_ON_DISK = float('inf')",
+        "compiled.PRICE = float('inf')",
         "contextlib.nullcontext()",
         "compiled.FUNCTIONS and not any(f.overloads for f in compiled.FUNCTIONS)",
     ),
