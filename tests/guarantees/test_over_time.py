@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -135,6 +136,14 @@ def test_in_the_order_of_srpt(rows: list[tuple[int, int]]) -> None:
     offline = srpt_order(instance)
     assert check_schedule(instance, offline, preemptive=False) == []
     assert schedule_value(instance, offline, "total_completion_time") <= 2 * best
+
+
+def test_the_order_of_srpt_is_kept_however_ties_fall_in_every_order_of_rows() -> None:
+    theorem, chosen, rng = GUARANTEES.get("srpt-order"), specify("a-srpt"), np.random.default_rng(3)
+    drawn = [list(zip(*rng.integers([[0], [1]], 4, (2, 3)).tolist(), strict=True)) for _ in range(15)]
+    for rows in [[(1, 1), (0, 2)], *drawn]:
+        for order in permutations(first_at_zero(rows)):
+            assert theorem.audit(chosen.policy, simulate(one_gpu_jobs(list(order)), chosen)) == []
 
 
 def test_the_order_of_srpt_is_for_one_machine() -> None:
