@@ -64,7 +64,7 @@ LOGS: dict[str, tuple[str, str]] = {  # dialect: suffix of the source, text
         "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,"
         "resource_time_0,resource_time_1,resource_time_2,priority\n0,8,0,10956,gpt2,4,5095000,91000,437,0.6,419,49,0\n",
     ),
-    "orlib-wt": ("#1", "26 24 79\n1 10 9\n1588 1620 1731\n"),
+    "orlib-wt": ("#1,n=3", "26 24 79\n1 10 9\n1588 1620 1731\n"),
     "classic": (
         "#C",
         json.dumps(

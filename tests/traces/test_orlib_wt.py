@@ -1,4 +1,4 @@
-"""Dialect orlib-wt: three lines of numbers an instance, counted from 1."""
+"""Dialect orlib-wt: numbers of p, w and d, lines without a meaning, instances counted from 1."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from optsched.errors import InputError, RowErrors
 from optsched.io.traces import TraceRead
 
 Reader = Callable[..., TraceRead]
-TEXT = " 26 24 79\n1 10 9\n158 162 17\n 5  6\n\n1 0\n-3 11\n"
+TEXT = " 26 24\n1 10 158 162\n 5  6\n\n1 0\n-3 11\n"  # two instances of two jobs
+FIRST = """\
+ 26 24 79 46 32 35 73 74 14 67 86 46 78 40 29 94 64 27 90 55
+ 35 52 36 69 85 95 14 78 37 86 44 28 39 12 30 68 70  9 49 50
+  1 10  9 10 10  4  3  2 10  3  7  3  1  3 10  4  7  7  4  7
+  5  3  5  4  9  5  2  8 10  4  7  4  9  5  7  7  5 10  1  3
+ 1588 1620 1731 1773 1694 1487 1566 1844 1727 1636 1599 1539 1855 1645 1709 1660 1582 1836 1484 1559
+ 1772 1510 1512 1795 1522 1509 1598 1658 1826 1628 1650 1833 1627 1528 1541 1497 1481 1446 1579 1814
+"""  # of OR-Library's wt40.txt, 20 numbers a line
 
 
 def test_the_second_instance_with_its_optimum(read: Reader, tmp_path: Path) -> None:
-    (tmp_path / "wt_optima.txt").write_text("913\n1225.5\n")
-    instance = read("orlib-wt", TEXT, cluster=None, name="wt.txt", fragment="2").instance()
+    (tmp_path / "wt2_optima.txt").write_text("913\n1225.5\n")
+    instance = read("orlib-wt", TEXT, cluster=None, name="wt2.txt", fragment="2").instance()
     assert instance.ids == ("1", "2")
     assert instance.duration.tolist() == [5.0, 6.0]
     assert instance.weight.tolist() == [1.0, 0.0]
@@ -27,40 +35,55 @@ def test_the_second_instance_with_its_optimum(read: Reader, tmp_path: Path) -> N
     assert instance.optimum is not None
     assert instance.optimum["value"] == 1225.5
     assert instance.optimum["class"] == "gang-nonpreemptive"
-    assert instance.name == "wt#2"
+    assert instance.name == "wt2#2"
 
 
 def test_without_a_file_of_optima_there_is_none(read: Reader) -> None:
-    first = read("orlib-wt", TEXT, cluster=None, fragment="1")
+    first = read("orlib-wt", TEXT, cluster=None, fragment="1,n=2")
     assert first.optimum is None
-    assert first.table["duration"].to_list() == [26.0, 24.0, 79.0]
+    assert first.table["duration"].to_list() == [26.0, 24.0]
+
+
+@pytest.mark.parametrize(("name", "fragment"), [("wt40.txt", "1"), ("log.txt", "1,n=40"), ("wt5.txt", "1,n=40")])
+def test_the_published_file_of_which_every_row_goes_over_two_lines(read: Reader, name: str, fragment: str) -> None:
+    """Read by lines, this was an instance of 20 jobs with weights up to 95."""
+    first = read("orlib-wt", FIRST, cluster=None, name=name, fragment=fragment).instance()
+    assert first.n == 40
+    assert first.duration.tolist()[18:22] == [90.0, 55.0, 35.0, 52.0]
+    assert first.weight.max() == 10.0
+    assert first.due.tolist()[-1] == 1814.0
+
+
+@pytest.mark.parametrize("fragment", ["1", "1,n=", "1,n=x", "1,n=0", "1,m=4"])
+def test_how_many_jobs_is_never_guessed(read: Reader, fragment: str) -> None:
+    with pytest.raises(InputError, match=r"jobs an instance unknown.*#k,n=40"):
+        read("orlib-wt", FIRST, cluster=None, fragment=fragment)
 
 
 @pytest.mark.parametrize("fragment", ["0", "3", "x", "-1", "1.0", "²", ""])
 def test_numbers_of_instances_run_from_one(read: Reader, fragment: str) -> None:
     with pytest.raises(InputError, match=r"no such instance.*from 1 to 2"):
-        read("orlib-wt", TEXT, cluster=None, fragment=fragment)
+        read("orlib-wt", TEXT, cluster=None, fragment=f"{fragment},n=2")
 
 
 def test_files_that_are_not_three_lines_an_instance(read: Reader) -> None:
     with pytest.raises(InputError, match="which instance"):
         read("orlib-wt", TEXT, cluster=None)
-    with pytest.raises(InputError, match="4: not three lines an instance"):
-        read("orlib-wt", "1 2\n3 4\n5 6\n7 8\n", cluster=None, fragment="1")
-    with pytest.raises(InputError, match=r"row 2, w = 1: wrong number of values.*2 numbers"):
-        read("orlib-wt", "1 2\n3\n5 6\n", cluster=None, fragment="1")
+    for text in ("1 2\n3 4\n5 6\n7 8\n", "1 2\n3\n5 6\n"):
+        with pytest.raises(InputError, match=r"wrong number of values.*3 n = 6"):
+            read("orlib-wt", text, cluster=None, fragment="1,n=2")
 
 
 def test_bad_numbers_are_reported_by_position(read: Reader) -> None:
     with pytest.raises(RowErrors) as caught:
-        read("orlib-wt", "1 0 3\n1 1 -1\nx 2 3\n", cluster=None, fragment="1")
+        read("orlib-wt", "1 0 3\n1 1 -1\nx 2 3\n", cluster=None, fragment="1,n=3")
     assert [(p.row, p.field) for p in caught.value.problems] == [(1, "d"), (2, "p"), (3, "w")]
 
 
 def test_a_file_of_optima_must_match(read: Reader, tmp_path: Path) -> None:
     (tmp_path / "log_optima.txt").write_text("913\n")
     with pytest.raises(InputError, match=r"log_optima\.txt, 1: wrong number of optima.*2 numbers"):
-        read("orlib-wt", TEXT, cluster=None, fragment="1")
+        read("orlib-wt", TEXT, cluster=None, fragment="1,n=2")
     (tmp_path / "log_optima.txt").write_text("913 none\n")
     with pytest.raises(InputError, match=r"log_optima\.txt, row 2"):
-        read("orlib-wt", TEXT, cluster=None, fragment="2")
+        read("orlib-wt", TEXT, cluster=None, fragment="2,n=2")

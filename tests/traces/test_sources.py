@@ -110,7 +110,7 @@ def test_a_fragment_is_cut_off_only_where_the_dialect_has_one(tmp_path: Path) ->
     assert load(f"philly:{path}", cluster="8x8").n == 3
     path = tmp_path / "wt#1.txt"
     path.write_text("1 2\n3 4\n5 6\n")
-    assert load(f"orlib-wt:{path}#1").cluster.spec == "1x1"
+    assert load(f"orlib-wt:{path}#1,n=2").cluster.spec == "1x1"
 
 
 def test_every_way_to_misname_a_source(folder: Path) -> None:

@@ -1,11 +1,14 @@
 """Dialect ``orlib-wt``: OR-Library's single-machine weighted tardiness, 1||sum w_j T_j; ``FILE#k``, k from 1.
 
-Numbers separated by blanks, three lines an instance: the processing times p_j > 0, the weights w_j >= 0, the due dates
-d_j; n is the length of the line. The beginning of a file (n = 40)::
+Numbers separated by blanks and line ends, nothing else: of each instance the n processing times p_j > 0, then the n weights
+w_j >= 0, then the n due dates d_j. Lines have no meaning: as published (``wt40.txt``, ``wt50.txt``, ``wt100.txt``) they end
+after 20 numbers, so that n cannot be seen in them. It is the number in the file's name after ``wt``, or it is said:
+``FILE#k,n=40``. The beginning of ``wt40.txt``::
 
-    26 24 79 46 32 35 73 74 ...
-    1 10 9 10 10 4 3 2 ...
-    1588 1620 1731 1773 1694 1487 ...
+    26 24 79 46 32 35 73 74 14 67 86 46 78 40 29 94 64 27 90 55
+    35 52 36 69 85 95 14 78 37 86 44 28 39 12 30 68 70  9 49 50
+     1 10  9 10 10  4  3  2 10  3  7  3  1  3 10  4  7  7  4  7
+     5  3  5 ...
 
 p becomes ``duration``, w ``weight``, d ``due``; everything is released at 0 on one machine. The file
 ``<name>_optima.txt`` in the same folder, when there is one, holds one proven optimum an instance in the same order and
@@ -16,6 +19,8 @@ Van Wassenhove, INFORMS J. Comput. 10, 1998.
 """
 
 from __future__ import annotations
+
+import re
 
 import polars as pl
 
@@ -29,12 +34,19 @@ OBJECTIVE = "total_weighted_tardiness"
 FIELDS = ("p", "w", "d")
 
 
-@dialect("orlib-wt", fragment="number of the instance, from 1", brings_cluster=True)
+@dialect("orlib-wt", fragment="k[,n=jobs], k from 1", brings_cluster=True)
 def read(request: TraceRequest) -> TraceRead:
-    """OR-Library weighted tardiness: three lines (p, w, d) an instance; #k says which, from 1."""
-    lines, digest = _number_lines(request)
-    k = _number_of(request, len(lines) // 3)
-    columns = {field: numbers for field, (_, numbers) in zip(FIELDS, lines[3 * k - 3 : 3 * k], strict=True)}
+    """OR-Library weighted tardiness: n numbers each of p, w, d an instance; #k or #k,n=40."""
+    text, digest = read_utf8(request.path)
+    if request.fragment is None:
+        raise request.no_instance("#k", "#k, k an integer from 1")
+    numbers = text.split()
+    part, _, size = request.fragment.partition(",")
+    n = _jobs(request, size)
+    instances = _instances(request, len(numbers), n)
+    k = _number_of(request, part, instances)
+    first = 3 * n * (k - 1)
+    columns = {field: numbers[first + n * i : first + n * (i + 1)] for i, field in enumerate(FIELDS)}
     rows = Rows(TextTable.of_jobs(f"{request.path}#{k}", columns, digest))
     jobs = {
         "id": rows.line.cast(pl.String),
@@ -43,7 +55,7 @@ def read(request: TraceRequest) -> TraceRead:
         "weight": rows.non_negative("w"),
         "due": rows.number("d"),
     }
-    value = _optimum(request, k, len(lines) // 3)
+    value = _optimum(request, k, instances)
     known = {"objective": OBJECTIVE, "class": "gang-nonpreemptive", "value": value, "proved_by": ["OR-Library"]}
     return finish(
         request,
@@ -58,32 +70,26 @@ def read(request: TraceRequest) -> TraceRead:
     )
 
 
-def _number_lines(request: TraceRequest) -> tuple[list[tuple[int, list[str]]], str]:
-    # (line number, numbers as text) of every line that is not blank; a multiple of three of equal length in threes
-    text, digest = read_utf8(request.path)
-    lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if len(lines) % 3:
-        raise InputError(
-            "not three lines an instance", file=request.path, value=len(lines), legal="lines of p, w and d in turn"
-        )
-    for position, (number, numbers) in enumerate(lines):
-        jobs = len(lines[position - position % 3][1])
-        if len(numbers) != jobs:
-            raise InputError(
-                "wrong number of values",
-                file=request.path,
-                row=number,
-                field=FIELDS[position % 3],
-                value=len(numbers),
-                legal=f"{jobs} numbers, as many as the line of p has",
-            )
-    return lines, digest
+def _jobs(request: TraceRequest, said: str) -> int:
+    # n is nowhere in the file, and a wrong one reads other instances without a word: it is never guessed.
+    named = re.search(r"wt(\d+)", request.path.stem, re.ASCII)
+    found = re.fullmatch(r"n=([1-9]\d{0,8})", said, re.ASCII) if said else named
+    if found is None or int(found[1]) == 0:
+        legal = "#k,n=40 (n jobs an instance), or a file name with it: wt40.txt"
+        raise InputError("jobs an instance unknown", file=request.path, field="n", value=said or None, legal=legal)
+    return int(found[1])
 
 
-def _number_of(request: TraceRequest, instances: int) -> int:
-    fragment = request.fragment or ""
-    if fragment.isascii() and fragment.isdigit() and 1 <= int(fragment) <= instances:
-        return int(fragment)
+def _instances(request: TraceRequest, numbers: int, n: int) -> int:
+    if numbers == 0 or numbers % (3 * n):
+        legal = f"a multiple of 3 n = {3 * n}: p, w and d of {n} jobs in turn"
+        raise InputError("wrong number of values", file=request.path, value=numbers, legal=legal)
+    return numbers // (3 * n)
+
+
+def _number_of(request: TraceRequest, part: str, instances: int) -> int:
+    if part.isascii() and part.isdigit() and 1 <= int(part) <= instances:
+        return int(part)
     raise request.no_instance("#k", f"#k, k an integer from 1 to {instances}")
 
 
