@@ -44,7 +44,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options ``--ratio-...``; the places of files are set once for a project."""
     group = parser.getgroup("competitive ratio", "competitive ratios (optsched)")
     group.addoption(
-        "--ratio-update", action="store_true", help="write what is measured into the baseline, compare nothing"
+        "--ratio-update",
+        action="store_const",
+        const="all",
+        default="",
+        help="write what is measured into the baseline, compare nothing",
+    )
+    group.addoption(  # not a value of the option above: that would take the path behind it for its own
+        "--ratio-update=lower",
+        action="store_const",
+        const="lower",
+        dest="ratio_update",
+        help="write what is new or got better; a test whose worst or mean ratio got worse at all fails",
     )
     group.addoption(
         "--ratio-compare-fail",
@@ -111,7 +122,7 @@ def _habits(request: pytest.FixtureRequest) -> Habits:
         baseline=root / config.getini("ratio_baseline"),
         folder=_near(root / config.getini("ratio_failures")),
         factor=1 + config.getoption("--ratio-compare-fail"),
-        update=config.getoption("--ratio-update"),
+        update=config.getoption("ratio_update"),
         only=config.getoption("--ratio-instance"),
     )
 
@@ -161,7 +172,7 @@ class _Session:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Written once, by the process that collects; a process of pytest-xdist leaves it to that one."""
-        if not (self.config.getoption("--ratio-update") and self.entries) or getattr(self.config, "workerinput", None):
+        if not (self.config.getoption("ratio_update") and self.entries) or getattr(self.config, "workerinput", None):
             return
         from optsched.errors import InputError
         from optsched.regression.baseline_file import update

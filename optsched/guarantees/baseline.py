@@ -13,13 +13,15 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from optsched.errors import InputError
+from pydantic import Field
+
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, PolicyRatios, RatioTable, ratios
 from optsched.guarantees.suites import Suite, suites
 from optsched.io.sources import _instances_folder
 from optsched.policies import POLICIES
+from optsched.problem.documents import Document, Number, read_document
 from optsched.problem.files import read_bytes, write_atomic
 from optsched.progress import bars
 
@@ -28,6 +30,30 @@ FILE = "ratio-baseline.json"
 COMMAND = "python -m optsched.guarantees.baseline --write"
 WORSE = 1.01  # a ratio may grow by 1 % before it counts as worse
 DIGITS = 9  # significant digits kept: more would record the rounding of one machine
+KeptRatio = Annotated[Number, Field(ge=0)] | None
+
+
+class KeptSummary(Document):
+    """What `summary` keeps."""
+
+    worst: KeptRatio
+    worst_instance: str | None
+    mean: KeptRatio
+    without: int = Field(ge=0)
+
+
+class KeptPolicy(Document):
+    """The ratios of one policy, by suite and by instance."""
+
+    suites: dict[str, KeptSummary]
+    instances: dict[str, KeptRatio]
+
+
+class BaselineDocument(Document):
+    """The file of the shipped baseline."""
+
+    format: Literal["optsched-ratio-baseline/1"]
+    policies: dict[str, KeptPolicy]
 
 
 def baseline_path() -> Path:
@@ -94,17 +120,10 @@ def gone(table: RatioTable, baseline: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def load(path: str | os.PathLike[str] | None = None, form: str = FORMAT) -> dict[str, Any]:
+def load(path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """The baseline under version control (or in ``path``); `InputError` when it is not one."""
     place = baseline_path() if path is None else Path(path)
-    content = read_bytes(place)
-    try:
-        found = json.loads(content)
-    except ValueError:
-        raise InputError("not a JSON document, or a truncated one", file=place, legal=form) from None
-    if not isinstance(found, dict) or found.get("format") != form:
-        raise InputError("not a baseline of ratios", file=place, field="format", legal=form)
-    return found
+    return read_document(BaselineDocument, read_bytes(place), place, FORMAT).model_dump()
 
 
 def save(content: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> None:

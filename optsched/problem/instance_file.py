@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
-from optsched.problem.documents import MAX_INTEGER, Document, Number
+from optsched.problem.documents import LARGEST, MAX_INTEGER, Document, Number, first_problem, shown, where
 from optsched.problem.files import atomic_path, read_bytes, suffix_of, write_atomic
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import COLUMNS
@@ -36,7 +36,6 @@ FORMAT = "optsched-instance/1"
 _METADATA = "optsched-instance"
 
 T = TypeVar("T")
-LARGEST = 1e300  # of an optimum: sums of legal times and weights are far below
 
 
 class NodeGroupDocument(Document):
@@ -277,18 +276,11 @@ def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> Inp
     # Problems of jobs are rows, reported all at once; a problem of the document is one line.
     problems: list[RowProblem] = []
     for item in error.errors(include_url=False, include_context=False):
-        location = [part for part in item["loc"] if part not in ("int", "float")]
-        value = item["input"] if isinstance(item["input"], (str, int, float, bool, type(None))) else ...
-        if isinstance(value, int) and abs(value) > LARGEST:
-            value = ...  # hundreds of digits help nobody
-        if len(location) >= 3 and location[0] == "jobs" and isinstance(location[1], int):
-            field = ".".join(str(part) for part in location[2:])
-            problem = RowProblem(location[1] + 1, field, value, item["msg"])
-            if not problems or (problems[-1].row, problems[-1].field) != (problem.row, problem.field):
-                problems.append(problem)
-            continue
-        if item["type"] == "json_invalid":
-            return InputError("not a JSON document, or a truncated one", file=path, legal=f"format {FORMAT}")
-        field = ".".join(str(part) for part in location)
-        return InputError("not legal", file=path, field=field or "document", value=value, legal=item["msg"])
+        location = where(item)
+        if not (len(location) >= 3 and location[0] == "jobs" and isinstance(location[1], int)):
+            return first_problem(item, path, FORMAT)
+        field = ".".join(str(part) for part in location[2:])
+        problem = RowProblem(location[1] + 1, field, shown(item["input"]), item["msg"])
+        if not problems or (problems[-1].row, problems[-1].field) != (problem.row, problem.field):
+            problems.append(problem)
     return RowErrors(path, problems, 0)

@@ -8,15 +8,43 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from optsched.guarantees.baseline import Worsening, kept, load, summary, worse_in_suite
+from pydantic import model_validator
+
+from optsched.guarantees.baseline import KeptRatio, KeptSummary, Worsening, kept, summary, worse_in_suite
 from optsched.guarantees.evaluate import PolicyRatios
-from optsched.problem.files import write_atomic
+from optsched.problem.documents import Document, read_document
+from optsched.problem.files import read_bytes, write_atomic
 
 FORMAT = "optsched-guarded-ratios/1"
 UPDATE = "pytest --ratio-update"
+ROUNDED = 1e-6  # a mean of rounded ratios is not quite the rounded mean
 Entries = Mapping[str, Mapping[str, Any]]  # what a test measures -> what is kept of it
+
+
+class Entry(KeptSummary):
+    """What `entry` keeps of a measurement."""
+
+    instances: dict[str, KeptRatio]
+
+    @model_validator(mode="after")
+    def _follow(self) -> Entry:
+        # A merge may mix two files: what is compared must be what the instances say.
+        ratios = [each for each in self.instances.values() if each is not None]
+        counted = {"worst": max(ratios, default=None), "mean": sum(ratios) / len(ratios) if ratios else None}
+        for name, value in counted.items():
+            stated = getattr(self, name)
+            if (stated is None) != (value is None) or (value and abs(stated / value - 1) > ROUNDED):
+                raise ValueError(f"{name} must be that of the instances, {value}, not {stated}")
+        return self
+
+
+class GuardedRatios(Document):
+    """The file: entries by test, and by what the test measures."""
+
+    format: Literal["optsched-guarded-ratios/1"]
+    tests: dict[str, dict[str, Entry]]
 
 
 def entry(part: PolicyRatios) -> dict[str, Any]:
@@ -26,7 +54,9 @@ def entry(part: PolicyRatios) -> dict[str, Any]:
 
 def read(path: Path) -> dict[str, Entries]:
     """The entries by test; empty where there is no such file. Raises `InputError` for a file that is no baseline."""
-    return dict(load(path, FORMAT)["tests"]) if path.exists() else {}
+    if not path.exists():
+        return {}
+    return dict(read_document(GuardedRatios, read_bytes(path), path, FORMAT).model_dump()["tests"])
 
 
 def update(path: Path, measured: Mapping[str, Entries], root: Path) -> int:

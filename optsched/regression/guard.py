@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from optsched.errors import InputError
 from optsched.guarantees.baseline import WORSE
@@ -30,9 +30,9 @@ SuiteLike = str | Suite | Iterable[Instance]
 class Habits:
     """What the tests of a project have in common; ``test`` is the one that asks.
 
-    ``factor``: a ratio may grow by so much before it counts as worse than the ``baseline``. ``update``: nothing is compared,
-    everything is recorded. ``only``: an instance of the suite, or an instance file, that is measured alone. ``folder``:
-    where instances are written on which something failed.
+    ``factor``: a ratio may grow by so much before it counts as worse than the ``baseline``. ``update``: "all" compares
+    nothing and records everything, "lower" records what is new and what is no worse at all. ``only``: an instance of the
+    suite, or an instance file, that is measured alone. ``folder``: where instances are written on which something failed.
     """
 
     test: str = ""
@@ -40,7 +40,7 @@ class Habits:
     baseline: Path = Path("ratio-baseline.json")
     folder: Path = Path(".optsched/ratio-failures")
     factor: float = WORSE
-    update: bool = False
+    update: Literal["", "all", "lower"] = ""
     only: str = ""
 
 
@@ -136,21 +136,24 @@ class GuardedRatio:
     def no_worse_than_baseline(self) -> GuardedRatio:
         """Neither worst nor mean ratio has grown since the baseline was written, by more than the tolerance.
 
-        With ``--ratio-update`` nothing is compared, and the baseline is written when all tests have run.
+        With ``--ratio-update`` nothing is compared, and the baseline is written when all tests have run; with
+        ``--ratio-update=lower`` no tolerance is granted, and a new entry needs nothing to be compared with.
         """
         __tracebackhide__ = True
         label = f"{self.contestant.text} on {self.suite}, {self.objective}"
         if not self.habits.only:
             self.record["entry"] = {label: entry(self.ratios)}
-        if self.habits.update:
+        if self.habits.update == "all":
             return self
         then = read(self.habits.baseline).get(self.habits.test, {}).get(label)
+        if then is None and self.habits.update == "lower":
+            return self
         if then is None:
             self._fail("", f"{self.habits.baseline} has no entry of this test for {label!r}: run {UPDATE}")
         else:
             self.record["before"] = then["worst"]
             compare = compared_alone if self.habits.only else compared
-            worse = compare(self.ratios, then, self.habits.factor)
+            worse = compare(self.ratios, then, 1.0 if self.habits.update else self.habits.factor)
             if worse:
                 self._fail(worse[0].instance, "; ".join(each.text for each in worse))
         return self

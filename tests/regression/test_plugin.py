@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from optsched.problem.instance import Instance
-from regression.project import WORSE
+from regression.project import SCHEDULERS, WORSE
 
 Session = Callable[..., pytest.RunResult]
 
@@ -59,6 +59,22 @@ def test_it_is_updated_passes_and_catches_a_regression(project: pytest.Pytester,
     session().assert_outcomes(passed=2)
     assert baseline(project)["tests"].keys() == kept["tests"].keys()
     assert baseline(project) != kept
+
+
+def test_an_update_that_only_lowers(project: pytest.Pytester, session: Session) -> None:
+    session("--ratio-update=lower").assert_outcomes(passed=2)  # what is new is written
+    kept = baseline(project)
+    damage(project, "schedulers.py")
+    result = session("--ratio-update=lower", "--ratio-compare-fail=100%", "test_ratios.py")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*shortest on cases: the worst ratio rose from 1.1154 to 1.*"])
+    assert baseline(project) == kept
+    session("--ratio-update", "test_ratios.py").assert_outcomes(passed=2)
+    worse = baseline(project)
+    assert worse != kept
+    (project.path / "schedulers.py").write_text(SCHEDULERS)
+    session("--ratio-update=lower").assert_outcomes(passed=2)
+    assert baseline(project) == kept
 
 
 def test_a_regression_of_a_command_is_replayed_as_it_says(project: pytest.Pytester, session: Session) -> None:
@@ -123,10 +139,10 @@ def test_what_is_no_baseline_is_an_error_of_one_line(project: pytest.Pytester, s
     (project.path / "ratio-baseline.json").write_text('{"format": "another/1"}')
     result = session("-k", "policy")
     result.assert_outcomes(failed=1, deselected=1)
-    result.stdout.fnmatch_lines(["*not a baseline of ratios (legal: optsched-guarded-ratios/1)"])
+    result.stdout.fnmatch_lines(["*ratio-baseline.json, format = 'another/1': not legal*optsched-guarded-ratios/1*"])
     result = session("-k", "policy", "--ratio-update")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*ratio-baseline.json, format: not a baseline of ratios*"])
+    result.stdout.fnmatch_lines(["*ratio-baseline.json, format = 'another/1': not legal*"])
 
 
 @pytest.mark.parametrize("share", ["1", "x%", "-1%", "nan%", "%"])

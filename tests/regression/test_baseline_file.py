@@ -1,0 +1,140 @@
+"""A baseline that somebody damaged is refused in one line, or says what its numbers say; it never lets worse ones pass."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.guarantees import baseline
+from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios
+from optsched.guarantees.proven import BoundShown
+from optsched.regression.baseline_file import FORMAT, compared, entry, read, update
+
+BOUND = BoundShown(100.0, "known-optimum", "gang-nonpreemptive", True)
+TEST = "test_it.py::test_it"
+
+
+def part(*values: float) -> PolicyRatios:
+    rows = (MeasuredRatio(f"i{k}", "makespan", "p", value, BOUND) for k, value in enumerate(values))
+    return PolicyRatios("p", tuple(rows))
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    (tmp_path / "test_it.py").touch()
+    update(tmp_path / "kept.json", {TEST: {"p": entry(part(110.0, 150.0, 125.0))}}, tmp_path)
+    return tmp_path / "kept.json"
+
+
+BROKEN: list[Any] = [
+    5,
+    [],
+    {"t": 5},
+    {"t": {"p": 5}},
+    {"t": {"p": {"mean": 1.0, "worst_instance": "i", "without": 0, "instances": {"i": 1.0}}}},
+    {"t": {"p": {"worst": "1.0", "worst_instance": "i", "mean": 1.0, "without": 0, "instances": {"i": 1.0}}}},
+    {"t": {"p": {"worst": 2.0, "worst_instance": "i", "mean": 1.0, "without": 0, "instances": {"i": 1.0}}}},
+    {"t": {"p": {"worst": None, "worst_instance": "i", "mean": None, "without": 0, "instances": {"i": 1.0}}}},
+    {"t": {"p": {"worst": 10**400, "worst_instance": "i", "mean": 1.0, "without": 0, "instances": {"i": 1.0}}}},
+    {"t": {"p": {"worst": math.nan, "worst_instance": "i", "mean": 1.0, "without": 0, "instances": {"i": 1.0}}}},
+    {"t": {"p": {"worst": math.inf, "worst_instance": "i", "mean": 1.0, "without": 0, "instances": {"i": 1.0}}}},
+    {"t": {"p": {"worst": 1.0, "worst_instance": "i", "mean": 1.0, "without": 0, "instances": {"i": -1.0}}}},
+]
+
+
+@pytest.mark.parametrize("tests", BROKEN, ids=range(len(BROKEN)))
+def test_what_is_no_baseline_is_refused_in_one_line(tmp_path: Path, tests: Any) -> None:
+    path = tmp_path / "kept.json"
+    path.write_text(json.dumps({"format": FORMAT, "tests": tests}))
+    with pytest.raises(InputError, match=r"kept\.json, tests.*: not legal") as caught:
+        read(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 5000, '{"format": 1}', "[1]", '{"format": "x", "tests": {}}', "null"])
+def test_what_is_no_document_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kept.json"
+    path.write_text(text)
+    for load in (read, baseline.load):
+        with pytest.raises(InputError, match=r"kept\.json") as caught:
+            load(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_the_shipped_baseline_has_finite_ratios_only(tmp_path: Path) -> None:
+    document = baseline.load()
+    document["policies"]["fifo"]["suites"]["single"]["worst"] = math.nan
+    path = tmp_path / "kept.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"policies\.fifo\.suites\.single\.worst = nan: not legal.*finite"):
+        baseline.load(path)
+
+
+VALUES: list[Any] = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1,
+    0,
+    1e308,
+    10**400,
+    None,
+    "1",
+    True,
+    [],
+    {},
+    [[[[]]]],
+    "\x1b[2J",
+    "",
+]
+
+
+def _mutated(text: str, random: random.Random) -> str:
+    if random.random() < 0.5:  # the text
+        at, length = random.randrange(len(text)), random.randrange(1, 12)
+        put = random.choice(["", "9", "NaN", "Infinity", "-", '"', "}", ",", "null", "\x00", "1e999", "[" * 200])
+        return text[:at] + put + text[at + length :]
+    document = json.loads(text)
+    here = document
+    while True:  # a value of it
+        key = random.choice(list(here))
+        if isinstance(here[key], dict) and here[key] and random.random() < 0.85:
+            here = here[key]
+            continue
+        if random.random() < 0.3:
+            del here[key]
+        else:
+            here[key] = random.choice(VALUES)
+        return json.dumps(document)
+
+
+def _attack(path: Path, text: str, seeds: range) -> int:
+    worse, refused = part(110.0, 300.0, 125.0), 0
+    for seed in seeds:
+        path.write_text(_mutated(text, random.Random(seed)), encoding="utf-8")
+        try:
+            found = read(path).get(TEST, {}).get("p")
+        except InputError as error:
+            refused += "\n" not in str(error)
+            continue
+        if found is None or found["instances"].keys() != {"i0", "i1", "i2"}:
+            continue  # no entry, or of other instances: the test fails and says so
+        ratios = [each for each in found["instances"].values() if each is not None]
+        complaints = compared(worse, found, baseline.WORSE)
+        assert complaints or max(ratios, default=math.inf) > 2.9, path.read_text()
+    return refused
+
+
+def test_damaged_baselines_are_refused_or_compared(kept: Path) -> None:
+    assert 0.5 < _attack(kept, kept.read_text(), range(300)) / 300 < 1
+
+
+@pytest.mark.study
+def test_5000_damaged_baselines(kept: Path) -> None:
+    assert 0.5 < _attack(kept, kept.read_text(), range(5000)) / 5000 < 1
