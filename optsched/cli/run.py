@@ -37,7 +37,7 @@ def run(
     seed: Seed = 0,
     folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="with -o: remove a run of other policies from the folder")
+        bool, typer.Option("--force", help="with -o: replace a run of other policies in the folder")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,24 +20,27 @@ FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharin
 
 
 _OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
+WHOLE = ".optsched-run"  # a folder in the folder: a run that is written, and on its way
+REPLACED = "replaced.json"  # in it: the result whose files make place
 
 
 def prepare_folder(folder: str | os.PathLike[str], policies: Sequence[str] = (), *, force: bool = False) -> None:
     """Make the folder (its parent must exist); `InputError` when it cannot be, before anything long is run.
 
-    A folder may hold a run of which ``policies`` replace every schedule. One that holds other schedules is refused: files
-    of two runs would stand beside each other. With ``force`` it is taken, and `save_report` removes those files.
+    A folder may hold a run of which ``policies`` replace every schedule. One that holds other schedules, or files of such
+    names that no run lists, is refused. With ``force`` it is taken, and `save_report` removes what the old run lists.
     """
     place = make_folder(folder)
+    _move_in(place)
     replaced = {_stem(position, policy) for position, policy in enumerate(policies, 1)}
-    schedules = [
-        path.stem.partition("-") for path in _files_of_a_run(place) if path.stem.startswith(("schedule-", "tasks-"))
-    ]
-    if not force and not {stem for _, _, stem in schedules} <= replaced:
+    listed = _listed(place / "result.json")
+    schedules = [Path(name).stem.partition("-")[2] for name in listed if name.startswith(("schedule-", "tasks-"))]
+    strangers = sorted(path.name for path in place.iterdir() if _OURS.fullmatch(path.name) and path.name not in listed)
+    if not force and (strangers or not set(schedules) <= replaced):
         raise InputError(
-            f"the folder holds another run ({_told(place)})",
+            f"the folder holds another run ({_told(place) or ', '.join(strangers[:3])})",
             file=place,
-            legal="another folder, or --force, which removes that run",
+            legal="another folder, or --force, which replaces that run",
         )
 
 
@@ -55,8 +59,15 @@ def make_folder(folder: str | os.PathLike[str]) -> Path:
     return place
 
 
-def _files_of_a_run(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if _OURS.fullmatch(path.name))
+def _listed(result: Path) -> list[str]:
+    """The files that a result names as those of its run; none where it is no result."""
+    try:
+        names = json.loads(result.read_bytes())["files"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return []
+    return (
+        [name for name in names if isinstance(name, str) and _OURS.fullmatch(name)] if isinstance(names, list) else []
+    )
 
 
 def _stem(position: int, policy: str) -> str:
@@ -70,21 +81,39 @@ def _told(folder: Path) -> str:
         document = json.loads((folder / "result.json").read_bytes())
         policies = ", ".join(str(run["policy"]) for run in document["runs"])
         return f"{policies} on {document['instance']['name'] or 'an instance'}"
-    except (OSError, ValueError, TypeError, KeyError):
-        return ", ".join(path.name for path in _files_of_a_run(folder)[:3])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return ""
 
 
 def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     """Write ``result.json``, ``schedule-NN-<name>.json`` (``.parquet`` above 10,000 jobs) and ``certificate.json``.
 
     NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them. Bounds for
-    other classes of schedules than that of ``certificate.json`` are in ``certificate-<class>.json``.
-    ``result.json`` comes last: where it stands, everything else does. Files of another run are removed first.
+    other classes of schedules than that of ``certificate.json`` are in ``certificate-<class>.json``. ``result.json`` also
+    lists the ``files``; it comes last: where it stands, everything that it lists does.
+
+    Everything is written beside, then takes the place of the run that the old ``result.json`` lists; other files stay.
+    Whenever the process is killed, the old run or the new one is whole, the latter perhaps in the folder ``.optsched-run``,
+    from which the next run into this folder takes it.
     """
     place = Path(folder)
-    others = _files_of_a_run(place)
-    for path in sorted(others, key=lambda path: path.name != "result.json"):
-        path.unlink()
+    _move_in(place)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".optsched-", dir=place) as beside:
+            new = Path(beside) / WHOLE
+            new.mkdir()
+            names = [*_write_run(report, new), "result.json"]
+            document = {**report.to_json(), "files": names}
+            write_atomic(new / "result.json", json.dumps(document, allow_nan=False, indent=1) + "\n")
+            new.rename(place / WHOLE)
+    except OSError as error:
+        raise InputError(f"cannot write: {error.strerror or error}", file=place) from None
+    _move_in(place)
+    return [place / name for name in names]
+
+
+def _write_run(report: Report, place: Path) -> list[str]:
+    """Schedules, tasks and certificates; returns their names."""
     written = []
     suffix = "parquet" if report.instance.n > PARQUET_ABOVE else "json"
     for position, line in enumerate(report.lines, 1):
@@ -103,6 +132,26 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     for certificate in report.other_certificates:
         written.append(place / f"certificate-{certificate.schedule_class}.json")
         certificate.save(written[-1])
-    written.append(place / "result.json")
-    write_atomic(written[-1], json.dumps(report.to_json(), allow_nan=False, indent=1) + "\n")
-    return written
+    return [path.name for path in written]
+
+
+def _move_in(place: Path) -> None:
+    """A run that stands whole in `WHOLE` takes the place of the old one; again from wherever it was interrupted."""
+    new, result = place / WHOLE, place / "result.json"
+    if not new.is_dir() or new.is_symlink():
+        return
+    try:
+        if (new / "result.json").exists():
+            if result.exists():
+                result.replace(new / REPLACED)
+            names = _listed(new / "result.json")
+            for name in names[:-1]:
+                if (new / name).exists():
+                    (new / name).replace(place / name)
+            for name in set(_listed(new / REPLACED)) - {*names, "result.json"}:
+                (place / name).unlink(missing_ok=True)
+            (new / REPLACED).unlink(missing_ok=True)
+            (new / "result.json").replace(result)
+        new.rmdir()
+    except OSError as error:
+        raise InputError(f"cannot move the run out of it: {error.strerror or error}", file=new) from None

@@ -121,12 +121,17 @@ def test_a_folder_says_what_was_written_and_holds_one_run(command: Any, small: P
 def test_a_run_of_the_same_policies_is_replaced_whole(command: Any, small: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert command("run", small, "-p", "fifo+random", "-o", folder)[0] == 0
-    (folder / "certificate-forking.json").write_text("of some other run")
-    code, _, err = command("run", small, "-p", "fifo+random", "-p", "srtf", "--objective", "makespan", "-o", folder)
-    assert (code, err) == (0, "")
+    again = ("run", small, "-p", "fifo+random", "-p", "srtf", "--objective", "makespan", "-o", folder)
+    assert command(*again)[0] == 0
     names = sorted(path.name for path in folder.iterdir())
     assert names[0::3] == ["certificate.json", "schedule-02-srtf.json"]
     assert len(names) == 4
+    (folder / "certificate-forking.json").write_text("of some other run")
+    code, _, err = command(*again)
+    assert code == 2
+    assert "another run" in err
+    assert command(*again, "--force")[0] == 0
+    assert (folder / "certificate-forking.json").read_text() == "of some other run"
     assert json.loads((folder / "result.json").read_text())["objective"] == "makespan"
 
 
