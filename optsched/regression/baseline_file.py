@@ -23,13 +23,13 @@ ROUNDED = 1e-6  # a mean of rounded ratios is not quite the rounded mean
 Entries = Mapping[str, Mapping[str, Any]]  # what a test measures -> what is kept of it
 
 
-class Entry(KeptSummary):
+class KeptEntry(KeptSummary):
     """What `entry` keeps of a measurement."""
 
     instances: dict[str, KeptRatio]
 
     @model_validator(mode="after")
-    def _follow(self) -> Entry:
+    def _follow(self) -> KeptEntry:
         # A merge may mix two files: what is compared must be what the instances say.
         ratios = [each for each in self.instances.values() if each is not None]
         counted = {"worst": max(ratios, default=None), "mean": sum(ratios) / len(ratios) if ratios else None}
@@ -44,7 +44,7 @@ class GuardedRatios(Document):
     """The file: entries by test, and by what the test measures."""
 
     format: Literal["optsched-guarded-ratios/1"]
-    tests: dict[str, dict[str, Entry]]
+    tests: dict[str, dict[str, KeptEntry]]
 
 
 def entry(part: PolicyRatios) -> dict[str, Any]:
