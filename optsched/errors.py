@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 SHOWN_ROWS = 20  # bad rows printed one by one; the summary line counts all of them
+# C0, DEL and C1, line and paragraph separators, and marks that turn the direction of writing
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_BUT_LINES = re.compile("(?!\n)" + _OBEYED.pattern)
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""``text`` with every control character as its escape (``\x1b``); ``lines`` keeps line breaks.
+
+    >>> print(printable("a\x1b[2Jb\n"))
+    a\x1b[2Jb\n
+    """
+    return (_BUT_LINES if lines else _OBEYED).sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class OptschedError(Exception):
@@ -34,7 +47,7 @@ def describe(
     text = f"{', '.join(where)}: {message}" if where else message
     if legal is not None:
         text += f" (legal: {legal})"
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 class InputError(OptschedError, ValueError):

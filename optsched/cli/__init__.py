@@ -61,6 +61,9 @@ def _bare(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="errors of policies and of optsched with their traceback")
+    ] = False,
 ) -> None:
     if ctx.invoked_subcommand is None and not ctx.resilient_parsing:
         typer.echo(ctx.get_help())
@@ -119,12 +122,14 @@ def _run(arguments: list[str] | None) -> int:
     try:
         code = interruptible(lambda: app(arguments, standalone_mode=False))
         return code if isinstance(code, int) else 0
-    except (InputError, OutputError) as error:
-        say(str(error))
-        return 2
-    except OptschedError as error:
-        say(str(error))
+    except SystemExit:
+        say("somebody's code ended the program (SystemExit)")
         return 1
+    except OptschedError as error:
+        if _debugs(arguments):
+            raise
+        say(str(error))
+        return 2 if isinstance(error, InputError | OutputError) else 1
     except (KeyboardInterrupt, typer.Abort):
         leave_work_behind(130)
         raise
@@ -139,9 +144,22 @@ def _run(arguments: list[str] | None) -> int:
     except Exception as error:
         # The command-line parser's own errors: unknown options, missing arguments, wrong types.
         if not hasattr(error, "format_message"):
-            raise
+            return _of_a_policy(error, arguments)
         say(f"{' '.join(error.format_message().split())} (see optsched --help)")
         return 2
+
+
+def _of_a_policy(error: Exception, arguments: list[str] | None) -> int:
+    where = [note for note in getattr(error, "__notes__", ()) if note.startswith("policy ")]
+    if not where or _debugs(arguments):
+        raise error
+    said = " ".join(str(error).split())
+    say(f"{where[0]}: {type(error).__name__}{': ' if said else ''}{said} (optsched --debug ... shows where)")
+    return 1
+
+
+def _debugs(arguments: list[str] | None) -> bool:
+    return "--debug" in (sys.argv[1:] if arguments is None else arguments)[:1]
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import typer
 from optsched.cli.interrupt import shield_processes
 from optsched.cli.names import complete_policy
 from optsched.cli.options import AsJson, Seed, output
-from optsched.cli.output import print_json, show, write
+from optsched.cli.output import others_print_to_stderr, print_json, show, write
 
 
 def attack(
@@ -80,7 +80,7 @@ def attack(
     if report is not None:
         check_writable(report, "a report", (".html",))
     shield_processes()
-    with bars() as shown:
+    with bars() as shown, others_print_to_stderr():
         found = search(
             policy,
             against,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from optsched.cli.options import AsJson, output
-from optsched.cli.output import print_json, say, show
+from optsched.cli.output import others_print_to_stderr, print_json, say, show
 
 
 def check_policy(
@@ -30,7 +30,7 @@ def check_policy(
     from optsched.progress import bars
 
     check_writable(folder / "broken.json")
-    with bars() as shown:
+    with bars() as shown, others_print_to_stderr():
         found = examine(policy, progress=shown.step("checking"))
     files = found.save(folder)
     if as_json:

@@ -11,22 +11,42 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from optsched.errors import OptschedError
+from optsched.errors import OptschedError, printable
 
 
 class OutputError(OptschedError):
     """stdout cannot be written; the command line says so and exits with 2."""
 
 
+_own: list[Any] = []  # stdout, while what others print goes to stderr
+
+
+@contextlib.contextmanager
+def others_print_to_stderr() -> Iterator[None]:
+    """While this lasts, ``print()`` of somebody's policy does not get between the lines of a table or a document."""
+    _own.append(sys.stdout)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _own.pop()
+
+
+def _stdout() -> Any:
+    return _own[0] if _own else sys.stdout
+
+
 def write(text: str) -> None:
     """Write to stdout, and see that it arrives."""
+    out = _stdout()
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        out.write(text)
+        out.flush()
     except BrokenPipeError:
-        silence(sys.stdout)
+        silence(out)
     except OSError as error:
         raise refused(error) from None
 
@@ -44,7 +64,7 @@ def say(line: str) -> None:
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(f"optsched: {line}\n")
+        sys.stderr.write(f"optsched: {printable(line, lines=True)}\n")
         sys.stderr.flush()
     except OSError:
         silence(sys.stderr)
@@ -60,20 +80,19 @@ class _Page(io.StringIO):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        return getattr(sys.stdout, "encoding", None) or "utf-8"
+        return getattr(_stdout(), "encoding", None) or "utf-8"
 
     def isatty(self) -> bool:
-        return sys.stdout.isatty()
+        return bool(_stdout().isatty())
 
 
 def show(view: Any) -> None:
     """Print a table for people, as wide as there is room (`optsched.cli.layout`)."""
-    from rich.console import Console
-
     from optsched.cli.layout import width_of_stdout
+    from optsched.cli.safe_console import SafeConsole
 
     page = _Page()
-    Console(file=page, width=width_of_stdout()).print(view)
+    SafeConsole(file=page, width=width_of_stdout()).print(view)
     # where stdout takes no "±", a table with "?" is better than none
     write(page.getvalue().encode(page.encoding, "replace").decode(page.encoding))
 

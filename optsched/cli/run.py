@@ -21,7 +21,7 @@ from optsched.cli.options import (
     policies,
     reading_source,
 )
-from optsched.cli.output import print_json, say, show, write
+from optsched.cli.output import others_print_to_stderr, print_json, say, show, write
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
@@ -60,6 +60,7 @@ def run(
         _folder(folder, [each.text for each in chosen], force),
         telling(lambda: _tell_finished(loaded.instance, objective, done, as_json)),
         bars() as shown,
+        others_print_to_stderr(),
     ):
         report = evaluate(
             loaded.instance,
@@ -81,6 +82,10 @@ def run(
         if folder is not None:
             write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
     _require_kept([(report.instance, judgement) for judgement in report.violations], folder)
+    undone = [f"{each.policy} ({len(each.unfinished)})" for each in report.runs if each.unfinished]
+    if undone:
+        say(f"jobs did not finish: {', '.join(undone)}")
+        raise typer.Exit(1)
 
 
 def _tell_finished(instance: Instance, objective: str | None, done: list[Run], as_json: bool) -> None:
@@ -290,7 +295,7 @@ def ratio(
 
         make_folder(folder)
     curves = None
-    with bars() as shown:
+    with bars() as shown, others_print_to_stderr():
         step = shown.step("measuring ratios")
         if errors is None:
             table = ratios(members, list(policy), objective, speed=at, progress=step)

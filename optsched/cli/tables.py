@@ -11,6 +11,7 @@ from rich.text import Text
 from optsched.bounds import Certificate
 from optsched.cli.catalogue import Entry
 from optsched.cli.layout import Column, Sheet
+from optsched.errors import printable
 from optsched.guarantees.evaluate import RatioTable
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.robustness import Robustness
@@ -47,8 +48,8 @@ def duration(seconds: float) -> str:
 def instance_line(instance: Instance, skipped: int = 0) -> str:
     """One line that says what was read."""
     left_out = f", {_many(skipped, 'row')} skipped" if skipped else ""
-    cluster = f"{instance.cluster.spec} ({_many(instance.cluster.gpus, 'GPU')})"
-    return f"{instance.name or 'instance'}: {_many(instance.n, 'job')} on {cluster}{left_out}"
+    cluster = f"{printable(instance.cluster.spec)} ({_many(instance.cluster.gpus, 'GPU')})"
+    return f"{printable(instance.name or 'instance')}: {_many(instance.n, 'job')} on {cluster}{left_out}"
 
 
 def _many(number: int, what: str) -> str:
@@ -72,6 +73,8 @@ def metric_cells(run: Run) -> tuple[str, ...]:
     m = run.metrics
     hours = m["gpu_hours"]
     times = (m["mean_jct"], m["p99_jct"], m["mean_queueing"], m["makespan"])
+    if m["unfinished"]:  # a policy that leaves jobs undone must not look good by those that it did
+        return (*("-" for _ in times), f"{100 * m['utilization']:.1f} %", "-", number(hours["idle"]), "-")
     return (
         *(duration(seconds) for seconds in times),
         f"{100 * m['utilization']:.1f} %",
@@ -243,8 +246,9 @@ def _unfinished_notes(report: Report) -> list[str]:
     for line in report.lines:
         missing = line.run.unfinished
         if missing:
-            names = ", ".join(missing[:5]) + (" ..." if len(missing) > 5 else "")
-            notes.append(f"{line.run.policy}: {len(missing)} jobs never fit and did not finish: {names}")
+            names = ", ".join(map(printable, missing[:5])) + (" ..." if len(missing) > 5 else "")
+
+            notes.append(f"{line.run.policy}: {_many(len(missing), 'job')} did not finish: {names}")
     return notes
 
 

@@ -26,6 +26,7 @@ from optsched.simulation.run import Run
 Rows = list[tuple[Any, ...]]
 SHIFT = 1024.0  # seconds, a multiple of every round that the tests know
 FASTER = 8  # a power of two: exact
+ROUNDED = 1e-8  # seconds, of rows
 
 
 def whole_rows(run: Run, time: Callable[[float], float] = float) -> Rows:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator
 
 from optsched.adversary.attack import Attack
 from optsched.adversary.solved import SECONDS
 from optsched.policies.simulate import simulate
-from optsched.problem.html import html_of
+from optsched.problem.html import escaped, html_of
 from optsched.problem.schedule import Schedule
 from optsched.report.html_views import picture
 from optsched.report.page import page
@@ -19,14 +18,12 @@ from optsched.solvers.solve import solve
 def attack_page(found: Attack) -> str:
     """A whole HTML document, without scripts, that shows the instance and how to run it again."""
     drawn = [(caption, picture(schedule)) for caption, schedule in _schedules(found)]
-    shown = "".join(f"<h2>{html.escape(caption)}</h2>{drawing}" for caption, drawing in drawn if drawing)
+    shown = "".join(f"<h2>{escaped(caption)}</h2>{drawing}" for caption, drawing in drawn if drawing)
     name = f"{found.instance.name}.json"
     again = f"optsched ratio {name} -p {found.policy} --objective {found.confirmed.objective}"
     file = json.dumps(found.instance.to_json(), indent=1)
-    replay = (
-        f"<h2>Again</h2><p><code>{html.escape(again)}</code>, with this file as <code>{html.escape(name)}</code>:</p>"
-    )
-    body = f"{html_of('attack', found)}{shown}{replay}<pre>{html.escape(file)}</pre>"
+    replay = f"<h2>Again</h2><p><code>{escaped(again)}</code>, with this file as <code>{escaped(name)}</code>:</p>"
+    body = f"{html_of('attack', found)}{shown}{replay}<pre>{escaped(file)}</pre>"
     return page(f"The worst instance found for {found.policy}", body)
 
 

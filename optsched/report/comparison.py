@@ -34,14 +34,15 @@ PolicyLike = str | AnyPolicy | Specification
 class Line:
     """One policy of a report.
 
-    ``saved``: GPU-hours that gangs spent waiting or restarting under the first policy of the report, less the same here.
+    ``saved``: GPU-hours that gangs spent waiting or restarting under the first policy of the report, less the same here;
+    None where one of the two left jobs undone.
     ``guarantee``: the theorem to show, judged on its own objective; None where none applies.
     """
 
     run: Run
     value: float
     bound: BoundShown | None
-    saved: float
+    saved: float | None
     guarantee: Judgement | None = None
 
     @property
@@ -98,11 +99,16 @@ class Report:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """One line a policy, in the order given."""
-        lost = [run.metrics["gpu_hours"]["waiting"] + run.metrics["gpu_hours"]["overhead"] for run in self.runs]
         return tuple(
-            Line(run, run.value(self.objective), bound, lost[0] - mine, chosen(judged, self.objective))
-            for run, bound, mine, judged in zip(self.runs, self.bounds, lost, self.judged, strict=True)
+            Line(run, run.value(self.objective), bound, self._saved(run), chosen(judged, self.objective))
+            for run, bound, judged in zip(self.runs, self.bounds, self.judged, strict=True)
         )
+
+    def _saved(self, run: Run) -> float | None:
+        first, mine = self.runs[0].metrics, run.metrics
+        if first["unfinished"] or mine["unfinished"]:
+            return None
+        return float(sum(first["gpu_hours"][each] - mine["gpu_hours"][each] for each in ("waiting", "overhead")))
 
     @property
     def violations(self) -> list[Judgement]:

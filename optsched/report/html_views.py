@@ -6,12 +6,11 @@ Plain HTML without scripts or styles of its own; names are escaped. Pictures are
 from __future__ import annotations
 
 import base64
-import html
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from optsched.problem.html import VIEWS, number
+from optsched.problem.html import VIEWS, escaped, number
 from optsched.problem.schedule import Schedule
 from optsched.report.attack_words import columns, facts, headline
 
@@ -113,7 +112,7 @@ def attack_view(found: Attack) -> str:
     """The ratio, the jobs, and what is known of them."""
     names = ["id", *columns(found)]
     table = _rows(names, found.instance.table.select(names).rows())
-    said = "".join(f"<li>{html.escape(fact)}</li>" for fact in facts(found))
+    said = "".join(f"<li>{escaped(fact)}</li>" for fact in facts(found))
     return (
         _head("Attack", found.instance.name, [headline(found), f"cluster {found.instance.cluster.spec}"])
         + table
@@ -135,13 +134,13 @@ def picture(schedule: Schedule) -> str:
 
 
 def _head(kind: str, name: str, facts: Iterable[str]) -> str:
-    said = ", ".join(html.escape(fact) for fact in facts if fact)
-    named = f" <code>{html.escape(name)}</code>" if name else ""
+    said = ", ".join(escaped(fact) for fact in facts if fact)
+    named = f" <code>{escaped(name)}</code>" if name else ""
     return f"<p><b>{kind}</b>{named}{': ' if said else ''}{said}</p>"
 
 
 def _rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    head = "".join(f"<th>{escaped(name)}</th>" for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -149,7 +148,7 @@ def _rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return number(value) if isinstance(value, int | float) else html.escape(str(value))
+    return number(value) if isinstance(value, int | float) else escaped(str(value))
 
 
 def _value(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import html
+from optsched.problem.html import escaped
 
 _STYLE = (
     "body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
@@ -13,5 +13,5 @@ _STYLE = (
 
 def page(title: str, body: str) -> str:
     """The document; ``body`` is HTML, ``title`` is text."""
-    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'
+    head = f'<meta charset="utf-8"><title>{escaped(title)}</title><style>{_STYLE}</style>'
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'

@@ -23,7 +23,7 @@ from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule, site_kind
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Use, uses_of
-from optsched.simulation.policy_hooks import PolicyHooks
+from optsched.simulation.policy_hooks import PolicyHooks, blamed
 from optsched.simulation.records import DONE, NEEDS_ROOM, PAUSED, RUNNING, THRASHES, WAITING
 from optsched.simulation.rounds import Rounds
 from optsched.simulation.run import Run, result, run_log
@@ -294,7 +294,10 @@ def _run_python(
             rounds.watch(present, engine.state.executions["paid"][running])
         view.refresh(arrived, done)
         if rounds is None or w[0].active or w[0].queued:
-            decisions.apply(policy.decide(view))
+            try:
+                decisions.apply(policy.decide(view))
+            except (Exception, SystemExit) as error:
+                raise blamed(error, policy.name, present + instance.zero) from error.__cause__
         view.asked()
         quiet, acted = not (arrived or done), int(starts[0] + stops[0]) != moves
         tick[0] = math.inf

@@ -19,6 +19,9 @@ from optsched.speeds.sub_steps import segment_sub_steps
 HOUR = 3600.0
 FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
 
+# None where no job finished
+OF_FINISHED = ("mean_jct", "p50_jct", "p95_jct", "p99_jct", "mean_queueing", "max_ftf", "mean_ftf", "max_flow_time")
+
 
 def metrics(schedule: Schedule) -> dict[str, Any]:
     """The metrics of a run, named as in ``run --json``.
@@ -50,7 +53,7 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
         "total_flow_time": float(jct.sum()),
         "max_flow_time": float(jct.max(initial=0.0)),
     }
-    return {
+    found = {
         "mean_jct": _mean(jct),
         "p50_jct": p50,
         "p95_jct": p95,
@@ -71,6 +74,7 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
         "unfinished": int(instance.n - done.sum()),
         "jobs": instance.n,
     }
+    return found if done.any() else {**found, **dict.fromkeys(OF_FINISHED)}
 
 
 def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:

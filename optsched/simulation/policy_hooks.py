@@ -7,11 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import SimulationError
+from optsched.errors import KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.simulation.decision_rule import DecisionRule
 from optsched.simulation.policy import JobFacts, KnownJobs, Order, Predictor, View
+
+
+def blamed(error: BaseException, policy: str, now: float) -> BaseException:
+    """``error`` of a policy that was asked at ``now``, to be raised: it says whose it is, and when.
+
+    A policy's own exception stays what it is, with a note ("policy NAME at T s"); what it may not do is put into words.
+    """
+    where = f"policy {policy} at {now:.12g} s"
+    if isinstance(error, KnowledgeError):
+        return KnowledgeError(f"{where}: {error}")
+    if isinstance(error, OptschedError):
+        return error
+    if isinstance(error, SystemExit):
+        return SimulationError(f"{where}: SystemExit: a policy may not end the program")
+    error.add_note(where)
+    return error
 
 
 class PolicyHooks:
@@ -33,17 +49,24 @@ class PolicyHooks:
 
     def begin(self, view: View) -> None:
         """A new run: the policy forgets the last one."""
-        if hasattr(self.policy, "begin"):
+        if not hasattr(self.policy, "begin"):
+            return
+        try:
             self.policy.begin(view)
+        except (Exception, SystemExit) as error:
+            raise blamed(error, self.policy.name, self.instance.zero) from error.__cause__
 
     def hear(self, now: float, arrived: list[int], finished: list[int]) -> None:
         """What happened at ``now``."""
         if self._predictor is None or self.predicted is None:
             return
-        for j in finished:
-            self._predictor.observe(j, now, float(self.instance.work[j]))
-        for j in arrived:
-            self._predict(self._predictor, self.predicted, j, now)
+        try:
+            for j in finished:
+                self._predictor.observe(j, now, float(self.instance.work[j]))
+            for j in arrived:
+                self._predict(self._predictor, self.predicted, j, now)
+        except (Exception, SystemExit) as error:
+            raise blamed(error, self.policy.name, now + self.instance.zero) from error.__cause__
 
     def _predict(self, predictor: Predictor, predicted: Floats, j: int, now: float) -> None:
         length = predictor.predict(j, now)

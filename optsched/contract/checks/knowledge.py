@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optsched.contract.check import Broken, check
-from optsched.contract.levels import Rows, changed
+from optsched.contract.levels import ROUNDED, Rows, changed
 from optsched.contract.subject import Subject
 from optsched.problem.instance import Instance
 from optsched.simulation.run import Run
@@ -70,7 +70,9 @@ def _with_other_arrivals(subject: Subject, instance: Instance) -> tuple[Instance
 
 
 def _begun(subject: Subject, made: Run, time: float) -> Rows:
-    # How long something takes that has begun may depend on what comes.
+    # How long something takes that has begun may depend on what comes. Rows are rounded: a start at that very time, when
+    # the policy is asked again, may stand before it by as much.
+    first = time - ROUNDED
     if made.instance.at_task_level:
-        return [row[:3] for row in subject.level.rows(made) if row[2] < time]
-    return [(row[0], row[1], row[3]) for row in subject.level.rows(made) if row[1] < time]
+        return [row[:3] for row in subject.level.rows(made) if row[2] < first]
+    return [(row[0], row[1], row[3]) for row in subject.level.rows(made) if row[1] < first]
