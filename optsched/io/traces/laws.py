@@ -20,6 +20,9 @@ Numbers of GPUs
 * ``gavel``: 1, 2, 4, 8 with 0.70, 0.10, 0.15, 0.05: Gavel's generator.
 * ``a-srpt``: 1, 2, 4, 8, 16, equally likely: the sizes of this project's A-SRPT protocol.
 
+Durations that come from exponentials, logarithms or powers are whole microseconds: those functions differ between
+processors in the last bit, and a seed is to give the same instance everywhere.
+
 A law of GPUs is cut to what the cluster holds; the weights of the counts left are scaled up alike.
 """
 
@@ -91,7 +94,7 @@ def duration_law(text: str) -> DurationLaw:
     keys, build = _DURATIONS[name]
     values = _values(text, DURATION, keys, given)
     mean, draw = build(text, **values)
-    return DurationLaw(_text(name, values), mean, draw)
+    return DurationLaw(_text(name, values), mean, draw if name in ("uniform", "constant") else _in_microseconds(draw))
 
 
 def gang_law(text: str) -> GangLaw:
@@ -119,6 +122,11 @@ def _gangs(text: str, weights: Mapping[int, float]) -> GangLaw:
     counts = np.array(sorted(weights), dtype=np.int64)
     shares = np.array([weights[int(count)] for count in counts], dtype=np.float64)
     return GangLaw(text, counts, shares / shares.sum())
+
+
+def _in_microseconds(draw: Sampler) -> Sampler:
+    # none becomes 0
+    return lambda rng, n: np.maximum(np.round(draw(rng, n), 6), 1e-6)
 
 
 def _lognormal(text: str, mean: float, sigma: float) -> MeanAndDraw:
