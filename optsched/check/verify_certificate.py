@@ -31,7 +31,7 @@ from operator import mul
 from typing import Any
 
 MOST_BYTES, MOST_JOBS, MOST_STEPS, MOST_ROWS, MOST_LEVELS = 1 << 24, 100_000, 10**7, 1000, 16
-MOST_GPUS, FILLED, EXPONENT, WIDEST = 10**7, 1 << 16, 2200, 1 << 512  # more GPUs than FILLED: U = G
+MOST_GPUS, FILLED, EXPONENT, WIDEST = 10**6, 1 << 16, 2200, 1 << 512  # more GPUs than FILLED: U = G
 EXACT, KEPT_BITS = 64, 32  # more interrupted jobs: their mean busy times are rounded down to 2^-32 ticks
 NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory")  # in the order of the digest
 JOB = {*NUMBERS, "id", "gpus", "profile", "gpu_types", "user", "group", "model", "batch_size"}
