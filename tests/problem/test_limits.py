@@ -11,14 +11,19 @@ from typing import Any
 import pytest
 
 from optsched.bounds.certificate import Certificate
+from optsched.bounds.menus import elastic_menus
 from optsched.check.referee import check_file
+from optsched.check.verify_on_clusters import verify
 from optsched.errors import InputError
 from optsched.plot.files import plot_file
 from optsched.policies.simulate import simulate
-from optsched.problem.cluster import MAX_GPUS
+from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
 from optsched.problem.files import MOST_JSON
 from optsched.problem.instance import Instance, Job
+from optsched.problem.instance_file import document
+from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule
+from optsched.speeds.goodput import Goodputs
 
 ONE = Instance([Job("a", duration=1)], "1x1")
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -61,3 +66,32 @@ def test_jobs_of_too_many_rounds_are_refused(policy: str) -> None:
     what = rf"{policy}: round = 360\S*: too short for job 'long' of 1e\+13 s \(legal: .* at most 1e\+06 rounds"
     with pytest.raises(InputError, match=what):
         simulate(instance, policy)
+
+
+# --- rates of elastic jobs: each profile is small work, all are not ------------------------------------------------------
+
+
+def elastic(profiles: int) -> Instance:
+    rows = tuple((990_000 + 100 * k, 1000.0) for k in range(20))
+    scaling = Scaling(0.01, 0.001, memory=1.0, memory_per_sample=1.0, iterations=rows)
+    jobs = [Job(f"j{k}", iterations=1, profile=f"m{k}", batch_size=990_000) for k in range(profiles)]
+    nodes = NodeGroup(gpus=32, count=4, gpu_memory=2e6)
+    return Instance(jobs, Cluster((nodes,)), scalings=dict.fromkeys((job.profile for job in jobs), scaling))
+
+
+def test_rates_of_all_profiles_are_counted_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = elastic(8)
+    Goodputs(instance).require_few()
+    monkeypatch.setattr("optsched.speeds.goodput.MOST_STEPS", 100_000)
+    monkeypatch.setattr("optsched.speeds.goodput.JobGoodput.limit", lambda *_: pytest.fail("work before the limit"))
+    with pytest.raises(InputError, match="rates of elastic jobs take too much work"):
+        elastic_menus(instance)
+
+
+def test_the_verifier_compares_digests_first_and_counts_all_profiles(capsys: pytest.CaptureFixture[str]) -> None:
+    instance = elastic(60)
+    names = {"kind": "elastic-alone", "objective": "makespan", "class": "elastic"}
+    for digest, code, what in (("0" * 64, 1, "another instance"), (instance.digest, 2, "more than 100000 rates")):
+        with pytest.raises(SystemExit) as caught:
+            verify({"instance": digest, **names, "value": "1/1", "data": {}}, document(instance))
+        assert (caught.value.code, what in capsys.readouterr().err) == (code, True)

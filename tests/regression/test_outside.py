@@ -133,7 +133,7 @@ def test_a_policy_is_what_it_is_everywhere() -> None:
     assert contestant(Fifo()).repeated(Path("x.json"), "makespan") == ""
 
 
-# --- answers that cost more than they should ---------------------------------------------------------------------------------
+# --- answers that cost more than they should ----------------------------------------------------------------------------
 
 
 def fifo_at(made: Path) -> None:
@@ -187,15 +187,20 @@ def test_what_a_command_started_is_not_waited_for(tmp_path: Path) -> None:
         f"print({json.dumps({'starts': BEST})!r})\n"
     )
     assert contestant([sys.executable, "-S", script, "{instance}"], timeout=60).run(TWO).value() == 14
-    with pytest.raises(ProcessLookupError):  # killed with it; before, its open pipe was waited for
-        for _ in range(200):  # until it is reaped by whom it fell to
-            os.kill(int(mark.read_text()), 0)
-            if "\nState:\tZ" in Path(f"/proc/{mark.read_text()}/status").read_text():
-                raise ProcessLookupError
-            sleep(0.01)
+    assert any(gone(int(mark.read_text())) for _ in range(200))  # before, its open pipe was waited for
 
 
-# --- answers in which something was changed ------------------------------------------------------------------------------------
+def gone(pid: int) -> bool:
+    """Has it ended? Whom it fell to may not have asked yet."""
+    sleep(0.01)
+    try:
+        os.kill(pid, 0)
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+
+
+# --- answers in which something was changed ----------------------------------------------------------------------------
 
 
 def judged_or_refused(seed: int, path: Path) -> str:
@@ -216,8 +221,7 @@ def judged_or_refused(seed: int, path: Path) -> str:
     try:
         return f"{contestant(lambda instance: path).run(TWO).value():g}"
     except (InputError, SimulationError) as error:
-        assert "\n" not in str(error), (seed, str(error))
-        return "refused"
+        return "refused" if "\n" not in str(error) else f"many lines: {seed}"
 
 
 def replace_somewhere(document: Any, rng: np.random.Generator) -> None:
@@ -242,6 +246,7 @@ def test_changed_answers_are_judged_or_refused_in_one_line(tmp_path: Path) -> No
     outcomes = Counter(judged_or_refused(seed, tmp_path / "made.json") for seed in range(150))
     assert outcomes["refused"] > 50
     assert outcomes["14"] > 5
+    assert not [each for each in outcomes if each.startswith("many")]
 
 
 @pytest.mark.study
@@ -249,3 +254,4 @@ def test_five_thousand_changed_answers(tmp_path: Path) -> None:
     outcomes = Counter(judged_or_refused(seed, tmp_path / "made.json") for seed in range(5000))
     assert outcomes["refused"] > 2500
     assert outcomes["14"] > 100
+    assert not [each for each in outcomes if each.startswith("many")]
