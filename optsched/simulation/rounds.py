@@ -72,8 +72,14 @@ def require_rounds(name: str, length: float, longest: float, job: str = "") -> N
 
 
 def require_rounds_of(instance: Instance, policy: Any, name: str) -> None:
-    """The same, of a policy that keeps rounds of its own and says so (``plays_rounds``): before it plays them all."""
-    if getattr(policy, "plays_rounds", False):
+    """The same, of a policy that keeps rounds of its own and says so (``plays_rounds``): before it plays them all.
+
+    One that sleeps while all jobs have the best GPUs (``sleeps``) plays them where the long jobs do not fit together.
+    """
+    if not getattr(policy, "plays_rounds", False):
+        return
+    long = instance.work * paces(instance)[0] / policy.round > MOST_ROUNDS
+    if not getattr(policy, "sleeps", False) or instance.gpus[long].sum() > instance.cluster.gpus:
         require_rounds(name, policy.round, *_longest(instance, any_width=False))
 
 
