@@ -51,6 +51,7 @@ def speeds_of(instance: Instance) -> ExactSpeeds:
 def proved_limits(instance: Instance) -> dict[int, list[tuple[int, Fraction]]]:
     """(r, v_j(r)) of every elastic job j, for all r on which it runs: placement by placement."""
     goodputs, sizes = Goodputs(instance), instance.cluster.node_gpus.tolist()
+    goodputs.require_few()
     known: dict[tuple[int, int], list[tuple[int, Fraction]]] = {}
     found = {}
     for j in range(instance.n):

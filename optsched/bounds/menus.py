@@ -147,6 +147,7 @@ def forking_menus(instance: Instance) -> Menus:
 def elastic_menus(instance: Instance) -> Menus:
     """Class ``elastic``: of an elastic job, the widths on the hull of GPUs over rate. O(n) and K G for K classes of jobs."""
     gangs, goodputs = gang_menus(instance), Goodputs(instance)
+    goodputs.require_few()
     elastic = goodputs.elastic
     known: dict[tuple[int, int], int] = {}
     options: list[tuple[Option, ...]] = []

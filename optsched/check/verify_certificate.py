@@ -31,7 +31,7 @@ from operator import mul
 from typing import Any
 
 MOST_BYTES, MOST_JOBS, MOST_STEPS, MOST_ROWS, MOST_LEVELS = 1 << 24, 100_000, 10**7, 1000, 16
-MOST_GPUS, FILLED, EXPONENT, WIDEST = 10**7, 1 << 16, 2200, 1 << 512  # more GPUs than FILLED: U = G
+MOST_GPUS, FILLED, EXPONENT, WIDEST = 10**6, 1 << 16, 2200, 1 << 512  # more GPUs than FILLED: U = G
 EXACT, KEPT_BITS = 64, 32  # more interrupted jobs: their mean busy times are rounded down to 2^-32 ticks
 NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory")  # in the order of the digest
 JOB = {*NUMBERS, "id", "gpus", "profile", "gpu_types", "user", "group", "model", "batch_size"}
@@ -80,8 +80,8 @@ class Case:
 
     parts = frozenset({"format", "name", "objective", "cluster", "jobs", "recipe", "optimum"})
 
-    def __init__(self, document: Data, kind: str, objective: str, schedule_class: str, epoch: Fraction) -> None:
-        self.document, self.kind, self.objective, self.schedule_class = document, kind, objective, schedule_class
+    def __init__(self, document: Data, names: list[str], epoch: Fraction) -> None:
+        self.document, (self.claimed, self.kind, self.objective, self.schedule_class) = document, names
         groups, jobs = the(list, the(dict, document, "cluster", 2), "nodes", 2), the(list, document, "jobs", 2)
         need(len(jobs) <= MOST_JOBS and all(type(each) is dict for each in (*groups, *jobs)), "no legal instance", 2)
         known = document.keys() <= self.parts and all(job.keys() <= JOB for job in jobs)
@@ -107,9 +107,9 @@ class Case:
             self.digest.update(json.dumps(texts).encode() if any(text is not None for text in texts) else b"")
         self.release = [Fraction(x) - epoch for x in self.column["arrival"]]
         self.length = self.seconds()
-        self.late, self.flow = objective == "total_weighted_tardiness", "flow" in objective
+        self.late, self.flow = self.objective == "total_weighted_tardiness", "flow" in self.objective
         self.due = [None if x != x else Fraction(x) - epoch for x in self.column["due"]]
-        weigh = [x if "weighted" in objective else 1 for x in self.column["weight"]]
+        weigh = [x if "weighted" in self.objective else 1 for x in self.column["weight"]]
         self.weight = [Fraction(0 if self.late and d is None else x) for x, d in zip(weigh, self.due, strict=True)]
         dates = zip(self.release, self.due, strict=True)
         self.moment = [d if self.late and d else r if self.flow else Fraction(0) for r, d in dates]
@@ -283,7 +283,7 @@ def verify(certificate: Data, instance: Data, case: type[Case] = Case, kinds: Da
     need(known, f"kind {ascii(kind)[:80]} for {ascii(schedule_class)[:80]} is not known here: use optsched verify", 2)
     need(kind in kinds[schedule_class].get(objective, ()), f"{kind} is no bound on {ascii(objective)[:80]}")
     claimed, epoch = ratio(certificate.get("value"), "value"), Fraction(the(float, certificate, "epoch", 2, 0.0))
-    proof = case(instance, kind, objective, schedule_class, epoch)
+    proof = case(instance, names, epoch)
     need(digest == proof.digest.hexdigest(), "the certificate is of another instance")
     value, proved = kinds[schedule_class][objective][kind](proof, data)
     value += epoch * (sum(proof.weight) if "completion" in objective else objective == "makespan" and bool(proof.ids))

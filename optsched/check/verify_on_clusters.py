@@ -62,14 +62,14 @@ class OnCluster(Case):
 
     parts = Case.parts | {"throughputs", "profiles", "scalings", "tasks", "interference", "contention"}
 
-    def __init__(self, document: Data, kind: str, objective: str, schedule_class: str, epoch: Fraction) -> None:
-        self.scalings = {name: ScalingProfile(given) for name, given in (document.get("scalings") or {}).items()}
-        jobs, nodes = [], document["cluster"]["nodes"]
+    def __init__(self, document: Data, names: list[str], epoch: Fraction) -> None:
+        given, spent, jobs, nodes = document.get("scalings") or {}, [0], list[Data](), document["cluster"]["nodes"]
+        self.scalings = {name: ScalingProfile(each, spent) for name, each in given.items()}
         for job in document["jobs"] if self.scalings else ():
             scaling = self.scalings.get(job.get("profile")) if job.get("duration") is None else None
             need(scaling is None or the(int, job, "batch_size", 2, None, 1), "no batch")
             jobs.append(job if scaling is None else with_memory({"gpus": 1, **job}, scaling, nodes))
-        super().__init__({**document, "jobs": jobs or document["jobs"]}, kind, objective, schedule_class, epoch)
+        super().__init__({**document, "jobs": jobs or document["jobs"]}, names, epoch)
         legal = epoch in (0, epoch_of(self.column["arrival"], [x for x in self.column["due"] if x == x]))
         need(legal, "its times count from another moment")
 
@@ -112,8 +112,8 @@ class OnCluster(Case):
         if (self.graphs or any(self.scaled)) and contention:
             self.digest.update(b"contention")
             self.learn(link)
-        self.name_of = [self.types[node["gpu"].casefold()] for node in self.nodes]
-        self.runs: list[list[int]] = []
+        need(self.claimed == self.digest.hexdigest(), "the certificate is of another instance")  # before the work
+        self.name_of, self.runs = [self.types[node["gpu"].casefold()] for node in self.nodes], list[list[int]]()
         found = [self.options_of(j) for j in range(len(self.jobs))]
         self.options = [menu for menu, _ in found]
         columns = zip(self.by_profile, self.column["duration"], self.column["iterations"], strict=True)

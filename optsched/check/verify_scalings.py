@@ -26,14 +26,15 @@ else:  # copied
 
 SECONDS = ("within", "within_growth", "across", "across_growth")
 MOST_SAMPLES, MOST_ROWS = 10**6, 1000  # of a GPU's part of a batch; of a table of iterations
-MOST_RATES = 10**5  # of all elastic jobs of a profile
+MOST_RATES = 10**5  # of all elastic jobs of all profiles
 SubBatch = tuple[int, int, float]  # samples, sub-steps, bytes
 
 
 class ScalingProfile:
     """A scaling profile; `document`: as optsched writes it."""
 
-    def __init__(self, given: Data) -> None:
+    def __init__(self, given: Data, spent: list[int]) -> None:
+        self.spent = spent  # rates so far, of all profiles of an instance
         need(given.get("measured") is None, "measured steps are not known here: use optsched verify", 2)
         self.compute, self.per_sample = the(float, given, "compute", 2), the(float, given, "per_sample", 2)
         self.network = [the(float, given, name, 2, 0.0) for name in SECONDS]
@@ -118,8 +119,8 @@ class ScalingProfile:
         own, worth, found = self.iterations(batch), {batch: 1.0}, dict[int, float]()
         if own is not None:
             worth |= {b: own / count for b, count in self.rows if b != batch}
-        legal = (len(self.known) + 1) * sum(nodes) * len(worth) <= MOST_RATES
-        need(legal, f"more than {MOST_RATES} rates of elastic jobs: use optsched verify", 2)
+        self.spent[0] += sum(nodes) * len(worth)
+        need(self.spent[0] <= MOST_RATES, f"more than {MOST_RATES} rates of elastic jobs: use optsched verify", 2)
         for r in range(1, sum(nodes) + 1):
             spans = [False] * (nodes[0] >= r) + [True] * (r > 1 and len(nodes) > 1)
             for b, value in worth.items():

@@ -66,6 +66,7 @@ class Gavel:
 
     name: ClassVar[str] = "gavel"
     uses: ClassVar[tuple[str, ...]] = ("nodes",)
+    plays_rounds: ClassVar[bool] = True
 
     _jobs: GavelJobs = field(init=False, repr=False)
     _pools: GpuPools = field(init=False, repr=False)

@@ -70,6 +70,8 @@ class Hadar:
     name: ClassVar[str] = "hadar"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     uses: ClassVar[tuple[str, ...]] = ("nodes",)
+    plays_rounds: ClassVar[bool] = True
+    sleeps: ClassVar[bool] = True
 
     _pools: GpuPools = field(init=False, repr=False)
     _roster: Roster = field(init=False, repr=False)

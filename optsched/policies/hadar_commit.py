@@ -72,6 +72,8 @@ class HadarCommit:
     name: ClassVar[str] = "hadar-commit"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     uses: ClassVar[tuple[str, ...]] = ("nodes",)
+    plays_rounds: ClassVar[bool] = True
+    sleeps: ClassVar[bool] = True
     noted_times: ClassVar[tuple[str, ...]] = ("hadar_end",)
 
     _pools: GpuPools = field(init=False, repr=False)

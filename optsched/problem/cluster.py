@@ -16,7 +16,7 @@ from optsched.errors import InputError
 
 SPEC_LEGAL = "NODESxGPUS[:TYPE][+...], e.g. 8x8, 16x4:V100 or 8x1:V100+16x1:P100"
 _SPEC_PART = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*(?::\s*([A-Za-z0-9_.\- ]+?))?\s*$")
-MAX_GPUS = 10_000_000
+MAX_GPUS = 1_000_000  # and so nodes: some hundred bytes each; ten times the largest clusters that train
 
 Places = tuple[tuple[int, int], ...]  # (node, GPUs there) of every node that a gang uses
 

@@ -100,7 +100,7 @@ def _copy_into(temporary: Path, target: Path) -> None:
         shutil.copyfileobj(written, stream)
 
 
-LONGEST = 2**31  # bytes of a file that is read at once
+LONGEST, MOST_JSON = 2**31, 2**28  # bytes that are read at once of a table or a trace, and of anything else
 TABLES = (".json", ".parquet")  # what instances and schedules are written to
 
 
@@ -126,17 +126,25 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
         temporary.write_bytes(data)
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file; `InputError` when it is missing, cannot be read, or is longer than `LONGEST` bytes."""
+def read_bytes(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """The content of a file of at most ``most`` bytes (default: `LONGEST` of Parquet, `MOST_JSON` of all else).
+
+    `InputError` when it is missing, cannot be read, or is longer, which is looked at before; of a pipe or a device no more
+    than that is read.
+    """
     source = Path(path)
+    most = most or (LONGEST if source.suffix.lower() == ".parquet" else MOST_JSON)
     try:
-        if source.stat().st_size > LONGEST:
-            raise InputError("the file is too long", file=source, legal=f"at most {LONGEST} bytes")
-        return source.read_bytes()
+        with source.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            content = b"" if size > most else file.read(most + 1)
     except FileNotFoundError:
         raise InputError("no such file", file=source) from None
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror or error}", file=source) from None
+    if max(size, len(content)) > most:
+        raise InputError("too long", file=source, field="bytes", value=max(size, len(content)), legal=f"at most {most}")
+    return content
 
 
 def _umask() -> int:

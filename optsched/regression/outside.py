@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
+import signal
 import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 
@@ -21,7 +25,9 @@ from optsched.problem.json_text import parse_json
 from optsched.problem.schedule import Schedule
 from optsched.problem.schedule_file import FORMAT
 
-TOLD = 2000  # characters of what a command that failed wrote last
+TOLD = 2000  # bytes of what a command that failed wrote last
+LONGEST = 2**26  # bytes of an answer: of a file that a scheduler wrote, or of what it printed
+LOOK = 0.05  # seconds between two looks at how much a command has printed
 
 
 class OutsideScheduler(Protocol):
@@ -80,7 +86,8 @@ class OnFiles:
 class Command:
     """A command line: ``{instance}`` and ``{schedule}`` stand for files; without ``{schedule}`` it prints the schedule.
 
-    Its exit code is 0 after at most ``timeout`` seconds; else `SimulationError`, with what it wrote last.
+    Its exit code is 0 after at most ``timeout`` seconds and `LONGEST` bytes printed; else `SimulationError`, with what it
+    wrote last. Whatever it started ends with it.
     """
 
     words: tuple[str, ...]
@@ -96,9 +103,9 @@ class Command:
         with tempfile.TemporaryDirectory() as folder:
             given, made = Path(folder) / "instance.json", Path(folder) / "schedule.json"
             instance.save(given)
-            printed = self._done(self._line(given, made))
-            if not self._writes:
-                made.write_bytes(printed)
+            printed = Path(folder) / "printed.json" if self._writes else made
+            with printed.open("wb") as out, (Path(folder) / "said").open("w+b") as said:
+                self._run(self._line(given, made), out, said)
             return read_schedule(made, instance)
 
     def repeated(self, instance: Path) -> str:
@@ -114,28 +121,58 @@ class Command:
     def _line(self, given: Path, made: Path) -> list[str]:
         return [word.replace("{instance}", str(given)).replace("{schedule}", str(made)) for word in self.words]
 
-    def _done(self, line: list[str]) -> bytes:
+    def _run(self, line: list[str], out: IO[bytes], said: IO[bytes]) -> None:
+        # What it prints goes into files: a pipe that something it started keeps open would be waited for.
+        end = time.monotonic() + self.timeout
         try:
-            done = subprocess.run(line, capture_output=True, timeout=self.timeout, check=False)
+            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=out, stderr=said, start_new_session=True)
         except OSError as error:
             raise InputError(f"cannot be started: {error.strerror}", field="command", value=line[0]) from None
-        except subprocess.TimeoutExpired:
-            raise SimulationError(f"{shlex.join(self.words)} took more than {self.timeout:g} s") from None
-        if done.returncode != 0:
-            last = done.stderr.decode(errors="replace")[-TOLD:].strip()
-            raise SimulationError(f"{shlex.join(self.words)}: exit code {done.returncode}\n{last}")
-        return done.stdout
+        try:
+            while not _ended(process, LOOK):
+                if max(os.fstat(file.fileno()).st_size for file in (out, said)) > LONGEST:
+                    raise SimulationError(f"{shlex.join(self.words)} printed more than {LONGEST} bytes")
+                if time.monotonic() > end:
+                    raise SimulationError(f"{shlex.join(self.words)} took more than {self.timeout:g} s")
+        finally:
+            _end(process)
+        if process.returncode != 0:
+            said.seek(max(0, said.seek(0, os.SEEK_END) - TOLD))
+            last = said.read().decode(errors="replace").strip()
+            raise SimulationError(f"{shlex.join(self.words)}: exit code {process.returncode}\n{last}")
+
+
+def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # with all that it started
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def read_schedule(path: Path, instance: Instance) -> Schedule:
     """The schedule in a file that somebody else's program wrote for ``instance``.
 
     A schedule file as ours, in which the digest of the instance, the format and ``work`` (where it is ``end - start``) may
-    be left out, or ``{"starts": {"job id": seconds, ...}}``. Raises `InputError` when it is neither.
+    be left out, or ``{"starts": {"job id": seconds, ...}}``. Raises `InputError` when it is neither, is no file (a pipe may
+    never end, a device never does), or is longer than `LONGEST` bytes.
     """
+    if path.exists() and not path.is_file():
+        raise InputError("not a file", file=path, legal="a file that holds a schedule")
+    content = read_bytes(path, LONGEST)
     if path.suffix.lower() == ".parquet":
         return Schedule.load(path, instance)
-    document = parse_json(read_bytes(path), path, f"format {FORMAT}")
+    document = parse_json(content, path, f"format {FORMAT}")
     if isinstance(document, dict) and isinstance(document.get("starts"), dict):
         return from_starts(instance, document["starts"])
     if not isinstance(document, dict) or not isinstance(document.get("segments"), list):
@@ -150,14 +187,13 @@ def _filled(document: dict[str, Any], instance: Instance) -> dict[str, Any]:
     # What a program that is not ours need not know; everything else is checked as in any schedule file.
     def segment(row: Any) -> Any:
         timed = isinstance(row, dict) and all(isinstance(row.get(key), int | float) for key in ("start", "end"))
-        return {"work": row["end"] - row["start"], **row} if timed else row
+        return {"work": float(row["end"]) - float(row["start"]), **row} if timed else row
 
-    return {
-        "format": FORMAT,
-        "instance": instance.digest,
-        **document,
-        "segments": [segment(row) for row in document["segments"]],
-    }
+    try:
+        segments = [segment(row) for row in document["segments"]]
+    except OverflowError as error:
+        raise InputError(f"not legal: {error}", field="segments", legal="times in seconds") from None
+    return {"format": FORMAT, "instance": instance.digest, **document, "segments": segments}
 
 
 def from_starts(instance: Instance, starts: Mapping[str, Any]) -> Schedule:
@@ -174,5 +210,5 @@ def from_starts(instance: Instance, starts: Mapping[str, Any]) -> Schedule:
         return Schedule.from_starts(instance, np.array([float(by_id[job]) for job in instance.ids]))
     except InputError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"not legal: {error}", field="starts", legal="seconds, a number for each job") from None

@@ -25,7 +25,7 @@ from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Use, uses_of
 from optsched.simulation.policy_hooks import PolicyHooks, blamed
 from optsched.simulation.records import DONE, NEEDS_ROOM, PAUSED, RUNNING, THRASHES, WAITING
-from optsched.simulation.rounds import Rounds
+from optsched.simulation.rounds import Rounds, require_rounds_of
 from optsched.simulation.run import Run, result, run_log
 from optsched.simulation.shared_run import rates_of, shared_result
 from optsched.simulation.state import Sharing, Site, State, grown, log_room, new_state
@@ -241,6 +241,7 @@ def _run_python(
     copies = _copies(policy, instance) if Use.COPIES in uses else 1
     decisions = Decisions(engine, placement, instance, policy.name, beside, view, uses, copies)
     rounds = Rounds(policy, name, instance, uses) if Use.ROUNDS in uses else None
+    require_rounds_of(instance, policy, name)
     hooks.begin(view)
     room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.world, 0
     arrivals, segment_job, status = state.jobs["nth"], state.segments["job"], state.jobs["status"]

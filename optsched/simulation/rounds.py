@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from optsched.errors import InputError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -29,7 +31,8 @@ class Rounds:
         if not (math.isfinite(self.length) and self.length > 0):
             legal = "a finite number of seconds > 0"
             raise InputError("not legal", field=f"{self.name}: round", value=policy.round, legal=legal)
-        require_rounds(self.name, self.length, _longest(instance, Use.WIDTHS in uses) + self.restart)
+        longest, job = _longest(instance, Use.WIDTHS in uses)
+        require_rounds(self.name, self.length, longest + self.restart, job)
         self._first = float(instance.arrival.min(initial=math.inf))
         self._next = math.inf
         self._fruitless = 0
@@ -60,17 +63,32 @@ class Rounds:
             )
 
 
-def require_rounds(name: str, length: float, longest: float) -> None:
+def require_rounds(name: str, length: float, longest: float, job: str = "") -> None:
     """`InputError` where a job of ``longest`` seconds alone has more than `MOST_ROUNDS` of them."""
     if longest / length > MOST_ROUNDS:
         legal = f"at least {longest / MOST_ROUNDS:.3g} s: a run of at most {MOST_ROUNDS:g} rounds"
-        raise InputError("too short for these jobs", field=f"{name}: round", value=length, legal=legal)
+        what = "too short for these jobs" if not job else f"too short for job {job!r} of {longest:g} s"
+        raise InputError(what, field=f"{name}: round", value=length, legal=legal)
 
 
-def _longest(instance: Instance, any_width: bool) -> float:
-    # Seconds of the longest job alone at its fastest.
-    if not any_width:
-        return float((instance.work * paces(instance)[0]).max(initial=0.0))
-    goodputs = Goodputs(instance)
-    best = [float(goodputs.table(j).max(initial=0.0)) for j in range(instance.n)]
-    return max((w / v for w, v in zip(instance.work.tolist(), best, strict=True) if v > 0), default=0.0)
+def require_rounds_of(instance: Instance, policy: Any, name: str) -> None:
+    """The same, of a policy that keeps rounds of its own and says so (``plays_rounds``): before it plays them all.
+
+    One that sleeps while all jobs have the best GPUs (``sleeps``) plays them where the long jobs do not fit together.
+    """
+    if not getattr(policy, "plays_rounds", False):
+        return
+    long = instance.work * paces(instance)[0] / policy.round > MOST_ROUNDS
+    if not getattr(policy, "sleeps", False) or instance.gpus[long].sum() > instance.cluster.gpus:
+        require_rounds(name, policy.round, *_longest(instance, any_width=False))
+
+
+def _longest(instance: Instance, any_width: bool) -> tuple[float, str]:
+    # Seconds of the longest job alone at its fastest, and which it is.
+    alone = instance.work * paces(instance)[0]
+    if any_width:
+        goodputs = Goodputs(instance)
+        best = [float(goodputs.table(j).max(initial=0.0)) for j in range(instance.n)]
+        alone = np.array([w / v if v > 0 else 0.0 for w, v in zip(instance.work.tolist(), best, strict=True)])
+    j = int(np.argmax(alone)) if instance.n else -1
+    return (float(alone[j]), instance.ids[j]) if instance.n else (0.0, "")

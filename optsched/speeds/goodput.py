@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from optsched.errors import InputError
 from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
@@ -38,6 +39,8 @@ from optsched.speeds.duration import paces
 from optsched.speeds.measured_scaling import measured_table, placement_id, seconds_of
 from optsched.speeds.scaling import computing_seconds
 from optsched.speeds.segment_paces import segment_paces
+
+MOST_STEPS = 10**7  # of finding the rates of all elastic jobs, a few microseconds each
 
 Counts = tuple[int, ...]  # replicas on every node used, in order of the nodes
 
@@ -142,6 +145,12 @@ class JobGoodput:
                 self._worth[b] = own / count
         self._known: dict[Counts, tuple[float, int]] = {}
 
+    @property
+    def steps(self) -> int:
+        """Of the work that the rates on a number of GPUs take."""
+        knows = self._steps.scaling.knows_memory
+        return sum(1 + (math.isqrt(batch) // 50 if knows else 0) for batch in self._worth)
+
     def best(self, counts: Sequence[int]) -> tuple[float, int]:
         """(v, b): best rate with ``counts`` replicas on the nodes, and the smallest batch that gives it; (0, 0): none."""
         key = tuple(counts)
@@ -189,6 +198,13 @@ class Goodputs:
         self._tables: dict[tuple[int, int], Floats] = {}
         self._limits: dict[tuple[int, int], Floats] = {}
         self._rigid: dict[tuple[int, Places], float] = {}
+
+    def require_few(self) -> None:
+        """`InputError` where all rates are too much work, before it is done: a step a rate, more to split large batches."""
+        steps = sum(each.steps for each in set(self._of) if each is not None) * self._instance.cluster.gpus
+        if steps > MOST_STEPS:
+            legal = f"at most {MOST_STEPS} steps: fewer GPUs, batches or kinds of elastic jobs"
+            raise InputError("the rates of elastic jobs take too much work", field="scalings", value=steps, legal=legal)
 
     def of(self, job: int) -> JobGoodput | None:
         """The rates of an elastic job; None for a rigid one."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
+from time import sleep
 from typing import Any
 
+import numpy as np
 import pytest
+from fuzzed_files import ODD, VALUES
 
 from optsched.errors import InputError, SimulationError
 from optsched.policies.fifo import Fifo
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment
+from optsched.regression import outside
 from optsched.regression.contestant import contestant
 from optsched.regression.outside import Command, read_schedule
 
@@ -123,3 +131,127 @@ def test_a_policy_is_what_it_is_everywhere() -> None:
     assert contestant("sjf").run(TWO).value() == simulate(TWO, "sjf").value()
     assert contestant("sjf").repeated(Path("x.json"), "makespan") == "optsched ratio x.json -p sjf --objective makespan"
     assert contestant(Fifo()).repeated(Path("x.json"), "makespan") == ""
+
+
+# --- answers that cost more than they should ----------------------------------------------------------------------------
+
+
+def fifo_at(made: Path) -> None:
+    os.mkfifo(made)
+
+
+def device_at(made: Path) -> None:
+    made.symlink_to("/dev/zero")
+
+
+def sparse_at(made: Path) -> None:
+    made.touch()
+    os.truncate(made, 2 * outside.LONGEST)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes and devices among files")
+@pytest.mark.parametrize(
+    ("put", "what"), [(fifo_at, "not a file"), (device_at, "not a file"), (sparse_at, f"at most {outside.LONGEST}")]
+)
+def test_an_answer_is_a_file_of_limited_size(put: Callable[[Path], None], what: str) -> None:
+    holder: list[int] = []
+
+    def answers(given: Path, made: Path) -> None:
+        put(made)
+        if put is fifo_at:  # somebody writes, and goes: who reads it nevertheless reads nothing, and does not hang
+            holder.append(os.open(made, os.O_RDWR))
+            os.write(holder[0], b"[]")
+            Timer(2, os.close, holder).start()
+
+    with pytest.raises(InputError, match=what) as caught:
+        contestant(answers, files=True).run(TWO)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_a_command_prints_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside, "LONGEST", 10**6)
+    for stream in ("stdout", "stderr"):
+        endless = f"import sys\nwhile True: sys.{stream}.write('x' * 100_000)"
+        with pytest.raises(SimulationError, match="printed more than 1000000 bytes"):
+            contestant([sys.executable, "-S", "-c", endless, "{instance}"]).run(TWO)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no groups of processes")
+def test_what_a_command_started_is_not_waited_for(tmp_path: Path) -> None:
+    script, mark = tmp_path / "mine.py", tmp_path / "pid"
+    sleeper = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(20)"
+    script.write_text(
+        "import os, subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-S', '-c', {sleeper!r}])\n"
+        f"while not os.path.exists({str(mark)!r}) or not open({str(mark)!r}).read(): time.sleep(0.01)\n"
+        f"print({json.dumps({'starts': BEST})!r})\n"
+    )
+    assert contestant([sys.executable, "-S", script, "{instance}"], timeout=60).run(TWO).value() == 14
+    assert any(gone(int(mark.read_text())) for _ in range(200))  # before, its open pipe was waited for
+
+
+def gone(pid: int) -> bool:
+    """Has it ended? Whom it fell to may not have asked yet."""
+    sleep(0.01)
+    try:
+        os.kill(pid, 0)
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+
+
+# --- answers in which something was changed ----------------------------------------------------------------------------
+
+
+def judged_or_refused(seed: int, path: Path) -> str:
+    """What comes of an answer in which something was changed: a value, or one line that refuses it."""
+    rng = np.random.default_rng([28, seed])
+    documents: list[dict[str, Any]] = [{"starts": BEST}, {"segments": SEGMENTS}]
+    documents.append({"format": "optsched-schedule/1", "instance": TWO.digest, "value": 14, **documents[1]})
+    document = copy.deepcopy(documents[int(rng.integers(3))])
+    if rng.random() < 0.3:
+        content = bytearray(json.dumps(document).encode())
+        for place in rng.integers(len(content), size=int(rng.integers(1, 4))).tolist():
+            content[place : place + int(rng.integers(3))] = ODD[int(rng.integers(len(ODD)))].encode("utf-8", "replace")
+        path.write_bytes(bytes(content))
+    else:
+        for _ in range(int(rng.integers(1, 3))):
+            replace_somewhere(document, rng)
+        path.write_text(json.dumps(document))
+    try:
+        return f"{contestant(lambda instance: path).run(TWO).value():g}"
+    except (InputError, SimulationError) as error:
+        return "refused" if "\n" not in str(error) else f"many lines: {seed}"
+
+
+def replace_somewhere(document: Any, rng: np.random.Generator) -> None:
+    """Another value, key or item somewhere in it."""
+    place = document
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        if not keys:
+            return
+        key = keys[int(rng.integers(len(keys)))]
+        if isinstance(place[key], dict | list) and rng.random() < 0.8:
+            place = place[key]
+            continue
+        if rng.random() < 0.2:
+            del place[key]
+        else:
+            place[key] = copy.deepcopy(VALUES[int(rng.integers(len(VALUES)))])
+        return
+
+
+def test_changed_answers_are_judged_or_refused_in_one_line(tmp_path: Path) -> None:
+    outcomes = Counter(judged_or_refused(seed, tmp_path / "made.json") for seed in range(150))
+    assert outcomes["refused"] > 50
+    assert outcomes["14"] > 5
+    assert not [each for each in outcomes if each.startswith("many")]
+
+
+@pytest.mark.study
+def test_five_thousand_changed_answers(tmp_path: Path) -> None:
+    outcomes = Counter(judged_or_refused(seed, tmp_path / "made.json") for seed in range(5000))
+    assert outcomes["refused"] > 2500
+    assert outcomes["14"] > 100
+    assert not [each for each in outcomes if each.startswith("many")]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from optsched.errors import InputError, RowProblem
-from optsched.problem.files import read_bytes
+from optsched.problem.files import LONGEST, read_bytes
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
     InputError
         When the file is missing, cannot be read, is empty, or is not text at all.
     """
-    raw = read_bytes(path)
+    raw = read_bytes(path, LONGEST)
     digest = hashlib.sha256(raw).hexdigest()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in raw[:65536]:
         raise InputError("this is not a text file in UTF-8", file=path, legal="UTF-8 text")
