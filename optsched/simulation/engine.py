@@ -165,7 +165,7 @@ def _legal(order: Order, name: str, n: int) -> Order:
 
 
 def _require_seconds(value: Any, field: str) -> None:
-    if not (isinstance(value, Real) and 0 <= value <= sys.float_info.max):
+    if not (isinstance(value, int | float | np.integer | np.floating) and 0 <= value <= sys.float_info.max):
         raise InputError("not legal", field=field, value=value, legal="a finite number of seconds >= 0")
 
 
