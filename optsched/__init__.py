@@ -220,4 +220,4 @@ def _unknown(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__") and name.endswith("__"))})

@@ -14,17 +14,25 @@ from optsched.errors import InputError
 
 T = TypeVar("T")
 P = ParamSpec("P")
+LISTED = 5  # names that a message lists
 _FILE_NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 
 
 def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
-    """The legal names, the likely ones first: the ``legal`` part of an `InputError`."""
+    """The legal names, the likely ones first, and of many the nearest: the ``legal`` part of an `InputError`."""
     plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
     near = difflib.get_close_matches(word.lower().replace("_", "-"), names, n=3, cutoff=0.5)
     near += difflib.get_close_matches(word.lower(), [n for n in names if n not in near], n=3, cutoff=0.6)
-    if near:
-        return f"did you mean {' or '.join(near)}? {plural}: {', '.join(names)}"
-    return f"{plural}: {', '.join(names)}"
+    if len(names) > LISTED:
+        alike = difflib.SequenceMatcher(b=word.lower().replace("_", "-"))
+        rated = []
+        for name in names:
+            alike.set_seq1(name)
+            rated.append((name not in near, -alike.ratio(), name))
+        listed = f"the nearest of {len(names)} {plural}: {', '.join(name for *_, name in sorted(rated)[:LISTED])}"
+    else:
+        listed = f"{plural}: {', '.join(names)}"
+    return f"did you mean {' or '.join(near)}? {listed}" if near else listed
 
 
 class Registry(Generic[T]):

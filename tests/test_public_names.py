@@ -113,3 +113,7 @@ def test_a_missing_file_is_still_called_missing(read: object, tmp_path: Path) ->
     # readers turn the ValueErrors of JSON into "not a JSON document": not those that say more
     with pytest.raises(osd.InputError, match="no such file"):
         read(tmp_path / "none.json")  # type: ignore[operator]
+
+
+def test_dir_shows_what_is_public() -> None:
+    assert [name for name in dir(osd) if not name.startswith("__")] == sorted(osd.__all__)

@@ -289,7 +289,7 @@ def verify(certificate: Data, instance: Data) -> str:
     """What is proved, in one line; ends the program when it does not follow."""
     try:
         return verify_certificate.verify(certificate, instance, OnCluster, KINDS)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         need(False, f"a part of the files is not what it must be ({ascii(str(error))[:80]})", 2)
     raise AssertionError
 

@@ -277,12 +277,15 @@ PRICES = 20  # that are shown, the largest ones
 
 def program_view(solution: ProgramSolution, instance: Instance) -> Group:
     """The table of ``solve --model`` for a program without a schedule: its optimum, and what its duals say."""
-    texts, heads = ("status", "model", "solver"), ("status", "value", "model", "solver", "rows", "columns", "nonzeros")
-    sheet = Sheet([Column(head, right=head not in texts) for head in (*heads, "seconds")])
+    texts, heads = ("status", "model", "solver"), ("status", "value", "bound", "gap", "model", "solver")
+    sizes = ("rows", "columns", "nonzeros", "seconds")
+    sheet = Sheet([Column(head, right=head not in texts) for head in (*heads, *sizes)])
     size = solution.size
     sheet.add(
         solution.status,
         number(solution.value, 12),
+        number(solution.bound, 12),
+        gap_text(None if solution.gap is None else round(solution.gap, 9)),  # rounding is no gap
         solution.model,
         solution.solver,
         number(size.rows),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -20,12 +21,12 @@ from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.documents import LARGEST, MAX_INTEGER, Document, Number, first_problem, shown, where
-from optsched.problem.files import atomic_path, read_bytes, suffix_of, write_atomic
+from optsched.problem.files import read_bytes, suffix_of, write_atomic
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import COLUMNS
 from optsched.problem.json_text import parse_json
 from optsched.problem.objectives import OBJECTIVES
-from optsched.problem.parquet import read_parquet
+from optsched.problem.parquet import read_parquet, write_parquet
 from optsched.problem.speed_model import SpeedModel, speed_models
 from optsched.registry import near_matches
 
@@ -161,9 +162,17 @@ def _header(instance: Instance) -> dict[str, Any]:
         "contention": None if instance.contention is None else instance.contention.to_json(),
         "interference": None if instance.interference is None else instance.interference.to_json(),
         "recipe": instance.recipe,
-        "optimum": instance.optimum,
+        "optimum": _plain(instance.optimum),
     }
     return {key: value for key, value in parts.items() if value not in (None, "", {})}
+
+
+def _plain(optimum: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    # On a clock that starts at 0 its value is a fraction.
+    if optimum is None or not isinstance(optimum.get("value"), Fraction):
+        return optimum
+    value = optimum["value"]
+    return {**optimum, "value": int(value) if value.denominator == 1 else float(value)}
 
 
 def write_parts(path: str | os.PathLike[str], instance: Instance) -> None:
@@ -176,8 +185,7 @@ def write_parts(path: str | os.PathLike[str], instance: Instance) -> None:
         write_atomic(path, f'{head},\n "jobs": [\n{lines}\n ]\n}}\n')
     elif suffix == ".parquet":
         header = _text({"format": FORMAT, **_header(instance)}, path)
-        with atomic_path(path) as temporary:
-            instance.table.write_parquet(temporary, metadata={_METADATA: header})
+        write_parquet(instance.table, path, {_METADATA: header})
     else:
         raise InputError("cannot tell the format of an instance from its name", file=path, legal=".json or .parquet")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import io
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -22,13 +23,23 @@ from typing import Any
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.problem.files import read_bytes
+from optsched.problem.files import atomic_path, read_bytes
 
 MAGIC = b"PAR1"
 FEW_ROWS, ROWS_A_BYTE = 100_000, 16  # times and ids of rows differ: no honest file holds more in a byte
 FEW_VALUES, VALUES_A_BYTE = 10_000_000, 1000  # of lists: GPUs of gangs
 DEEPEST = 16
 LONGEST = 60.0  # seconds for a file
+
+
+def write_parquet(table: pl.DataFrame, path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
+    """Write a table with its key-value ``metadata``, whole or not at all; `InputError` when it cannot be."""
+    with atomic_path(path) as temporary:
+        try:
+            table.write_parquet(temporary, metadata=metadata)
+        except pl.exceptions.ComputeError as error:  # so it says that the disk is full
+            number = re.search(r"\(os error (\d+)\)", str(error))
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(str(error)) from None
 
 
 def read_parquet(

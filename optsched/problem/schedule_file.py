@@ -17,9 +17,9 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.problem.files import atomic_path, read_bytes, suffix_of, write_atomic
+from optsched.problem.files import read_bytes, suffix_of, write_atomic
 from optsched.problem.json_text import parse_json
-from optsched.problem.parquet import read_parquet
+from optsched.problem.parquet import read_parquet, write_parquet
 
 FORMAT = "optsched-schedule/1"
 METADATA = "optsched-schedule"
@@ -61,8 +61,7 @@ def write_segments(
         table = pl.concat([table, gangs], how="horizontal").select(list(_COLUMNS)).cast(_COLUMNS)  # type: ignore[arg-type]
         if steps is not None:
             table = table.with_columns(pl.Series("steps", steps, dtype=pl.Int64))
-        with atomic_path(path) as temporary:
-            table.write_parquet(temporary, metadata={METADATA: json.dumps(header)})
+        write_parquet(table, path, {METADATA: json.dumps(header)})
         return
     if suffix != ".json":
         raise InputError("cannot tell the format of a schedule from its name", file=path, legal=".json or .parquet")

@@ -14,11 +14,10 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.problem.files import atomic_path
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.json_text import parse_json
-from optsched.problem.parquet import read_parquet
+from optsched.problem.parquet import read_parquet, write_parquet
 from optsched.problem.schedule import Schedule
 
 FORMAT = "optsched-tasks/1"
@@ -79,8 +78,7 @@ class TaskSchedule(Schedule):
         table = pl.DataFrame({"job": log.job, "worker": log.worker, "start": log.start, "end": log.end})
         if Path(path).suffix.lower() != ".parquet":
             raise InputError("tasks are written as Parquet", file=path, legal=".parquet")
-        with atomic_path(path) as temporary:
-            table.write_parquet(temporary, metadata={METADATA: json.dumps(head)})
+        write_parquet(table, path, {METADATA: json.dumps(head)})
 
     @classmethod
     def load_tasks(cls, path: str | os.PathLike[str], instance: Source) -> TaskSchedule:

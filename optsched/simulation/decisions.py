@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
@@ -24,6 +25,7 @@ from optsched.simulation.view import EngineView
 from optsched.simulation.wakes import Wakes
 
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
+LONGEST_SHOWN = 200  # characters of a wrong decision in a message
 
 
 class Decisions:
@@ -57,11 +59,14 @@ class Decisions:
         Of a list the stops, and the starts that name their GPUs, are done many at a time; a generator may yield such lists.
         """
         if not isinstance(decisions, Iterable):
-            raise self._wrong(f"decide returned {decisions!r} (legal: an iterable of decisions)")
+            raise self._wrong(f"decide returned {_shown(decisions)} (legal: an iterable of decisions)")
         if not isinstance(decisions, list):  # a generator may look at the view between two decisions
             for decision in decisions:
-                self.apply(decision) if type(decision) is list else self._one(decision)
+                self._list(decision) if type(decision) is list else self._one(decision)
             return
+        self._list(decisions)
+
+    def _list(self, decisions: list[Any]) -> None:
         at = 0
         while at < len(decisions):
             if type(decisions[at]) is Start or type(decisions[at]) is Stop:
@@ -143,17 +148,18 @@ class Decisions:
                 raise self._wrong(f"{decision!r}: a policy that uses rounds is asked every round")
             now = float(self._now[0])
             if not (_is_real(decision.time) and decision.time > now):
-                raise self._wrong(f"{decision!r} is not later than now")
+                raise self._wrong(f"{_shown(decision)} is not later than now (legal: a number of seconds)")
             self.wakes.add(float(decision.time))
             return
         if isinstance(decision, Moves):
             self._all(decision)
             return
         if not isinstance(decision, Start | Stop):
-            raise self._wrong(f"{decision!r} is not a decision (legal: Start, Stop, Wake, Moves)")
+            raise self._wrong(f"{_shown(decision)} is not a decision (legal: Start, Stop, Wake, Moves)")
         j = decision.job
-        if not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
-            raise self._wrong(f"there is no job {j!r}")
+        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
+            kind, last = type(decision).__name__, self._instance.n - 1
+            raise self._wrong(f"{kind}: there is no job {_shown(j)} (legal: 0 to {last})")
         if isinstance(decision, Stop):
             self._stop(j, decision.at)
         else:
@@ -169,7 +175,7 @@ class Decisions:
         elif _is_real(at) and self._now[0] < at < math.inf:
             self.planned.add_all(np.array([j], dtype=np.int64), np.array([float(at)]))
         else:
-            raise self._wrong(f"{job} is to be stopped at {at!r} (legal: a time later than now)")
+            raise self._wrong(f"{job} is to be stopped at {_shown(at)} (legal: a time later than now)")
 
     def _start(self, decision: Start) -> None:
         j, job = decision.job, self._instance.ids[decision.job]
@@ -235,7 +241,7 @@ class Decisions:
             raise self._wrong(f"a copy of job {job!r} is started, which is not active")
         entries = self._named(on, j)
         if not (_is_real(work) and math.isfinite(work) and work > 0 and math.isfinite(self._engine.pace(j))):
-            raise self._wrong(f"a copy of job {job!r} has the work {work!r} (legal: > 0, where it can run)")
+            raise self._wrong(f"a copy of job {job!r} has the work {_shown(work)} (legal: > 0, where it can run)")
         known, places = self._engine.state.jobs[j], {node for node, _ in on or ()}
         ended, nodes, planned = self._of_copies(j)
         if nodes and (known.copies >= self._copies or nodes & places):
@@ -268,7 +274,7 @@ class Decisions:
         most, total = int(self._engine.state.world[0].width), 0
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
             legal = f"(node, GPUs) for 1 to {most} nodes"
-            raise self._wrong(f"{on!r} names no GPUs for job {job!r} (legal: {legal})")
+            raise self._wrong(f"{_shown(on)} names no GPUs for job {job!r} (legal: {legal})")
         for k, (node, count) in enumerate(on):
             where = f"job {job!r} is started on {count} GPUs of node {node}"
             if not (0 <= node < free.size and count >= 1):
@@ -309,4 +315,15 @@ def _is_part(part: Any) -> bool:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, int | float | np.number)
+    # An int may be larger than any float.
+    if isinstance(value, int | np.integer):
+        return not isinstance(value, bool) and abs(int(value)) <= sys.float_info.max
+    return isinstance(value, float | np.floating)
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # lists too deep, an int too long: what a policy decides may be anything
+        return f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from itertools import pairwise
+from numbers import Real
 from typing import Any, cast
 
 import numba
@@ -141,20 +144,28 @@ def _legal(order: Order, name: str, n: int) -> Order:
     for field, values in (("key", order.key), ("slope", order.slope)):
         if values is None:
             continue
-        array = np.asarray(values, dtype=np.float64)
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            array = np.zeros(0)
         if array.shape != (n,) or np.isnan(array).any():
             raise InputError("not legal", field=f"{name}: {field}", legal=f"one number for each of {n} jobs")
     for field in ("starvation", "round", "restart"):
         _require_seconds(getattr(order, field), f"{name}: {field}")
-    below = (0.0, *order.thresholds)
-    if any(not value > least for least, value in zip(below, order.thresholds, strict=False)):
+    given = order.thresholds
+    if not (
+        isinstance(given, tuple | list)
+        and all(isinstance(value, Real) for value in given)
+        and all(value > least for least, value in pairwise((0.0, *given)))
+    ):
+        value = given[0] if isinstance(given, tuple) and len(given) == 1 else given
         legal = "GPU-seconds > 0, increasing"
-        raise InputError("not legal", field=f"{name}: threshold", value=order.thresholds, legal=legal)
+        raise InputError("not legal", field=f"{name}: threshold", value=value, legal=legal)
     return order
 
 
-def _require_seconds(value: float, field: str) -> None:
-    if not (math.isfinite(value) and value >= 0):
+def _require_seconds(value: Any, field: str) -> None:
+    if not (isinstance(value, int | float | np.integer | np.floating) and 0 <= value <= sys.float_info.max):
         raise InputError("not legal", field=field, value=value, legal="a finite number of seconds >= 0")
 
 

@@ -224,3 +224,16 @@ def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(
     touch(instance)
     assert code(doc, instance) in (1, 2)
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_nesting_as_deep_as_the_stack_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """What JSON just reads was too deep to be shown: a traceback."""
+    instance = drawn("staged", np.random.default_rng(5))
+    certificate = next(certificates(np.random.default_rng(5), instance, ("makespan",))).on_clock(instance)
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(SystemExit) as ended:
+        alone.verify(certificate.to_json(), {**instance.to_json(), "jobs": {"x": deep}})
+    assert ended.value.code == 2
+    assert "cannot be judged" in capsys.readouterr().err

@@ -7,7 +7,9 @@ import logging
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,3 +81,12 @@ def test_warnings_and_logs_of_libraries_are_one_line_each(
         optsched.cli.main([])
     assert stopped.value.code == 0
     assert capsys.readouterr().err == "optsched: note: a column is old\noptsched: note: a font is missing\n"
+
+
+def test_a_program_shows_its_bound_and_gap(command: Callable[..., Any]) -> None:
+    found = command("solve", "rigid-06-1", "--model", "hadar-primal:rounds=6")
+    head, row = found.out.splitlines()[1], found.out.splitlines()[3]
+    cells = dict(zip(head.strip("┃").split("┃"), row.strip("│").split("│"), strict=True))
+    told = {name.strip(): cell.strip() for name, cell in cells.items()}
+    assert told["bound"] == told["value"]
+    assert told["gap"] == "0.00 %"

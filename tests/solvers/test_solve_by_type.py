@@ -6,6 +6,7 @@ import pytest
 
 import optsched as osd
 from optsched.check.referee import check_schedule
+from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 
@@ -47,3 +48,12 @@ def test_two_roads_agree_and_nothing_is_below_the_bound(cluster: str, objective:
         run = osd.simulate(instance, policy)
         assert run.unfinished == []
         assert run.value(objective) >= best.value
+
+
+def test_lp_order_takes_speeds_of_a_table() -> None:
+    """It read their durations, of which there were none: a traceback."""
+    table = Throughputs({("m", "V100", 1): Throughput(2.0)})
+    jobs = [Job("a", iterations=8, profile="m"), Job("b", arrival=1, iterations=2, profile="m")]
+    instance = Instance(jobs, Cluster((NodeGroup(gpus=1, gpu="V100"),)), throughputs=table)
+    solution = osd.solve(instance, "total_completion_time", model="lp-order")
+    assert solution.value == 8  # b from 1 to 2, then a to 6

@@ -18,6 +18,7 @@ from optsched.problem.schedule import Schedule
 from optsched.solvers.lp_schedule import LpSchedule, leading_digits, smith_ranks
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.solve_state import PLACED, SolveState
+from optsched.speeds.duration import fixed_durations
 
 NAME = "lp-order"
 OBJECTIVES = ("total_completion_time", "total_weighted_completion_time")
@@ -45,7 +46,7 @@ def _applies(state: SolveState) -> str | None:
 def _run(state: SolveState) -> MethodReport:
     instance = state.instance
     weight = instance.weight.tolist() if state.goal.weighted else [1.0] * instance.n
-    seconds = instance.duration.tolist()
+    seconds = fixed_durations(instance).tolist()
     program = LpSchedule.of(instance.arrival.tolist(), seconds, smith_ranks(seconds, weight))
     orders = list(lp_orders(program))
     cost = [_cost(program, order, weight) for order in orders]

@@ -1,0 +1,84 @@
+"""What a policy yields that is no decision, or an order with values that are none, is one line that names it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optsched as osd
+
+TWO = osd.Instance([osd.Job("a", duration=100), osd.Job("b", arrival=3, duration=50)], "1x2")
+
+
+def nested(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@dataclass
+class Odd:
+    """Yields one thing, or returns it."""
+
+    what: Any
+    whole: bool = False
+    name: str = "odd"
+    knowledge: str = "clairvoyant"
+
+    def decide(self, view: Any) -> Any:
+        return self.what if self.whole else iter([osd.Start(0), self.what] if view.waiting else [])
+
+
+@pytest.mark.parametrize(
+    ("what", "whole", "said"),
+    [
+        (osd.Start(True), False, "Start: there is no job True"),
+        (osd.Stop(False), False, "Stop: there is no job False"),
+        (osd.Start(10**5000), False, "there is no job a int"),
+        (osd.Wake(10**400), False, "Wake.*is not later than now"),  # type: ignore[arg-type]
+        (osd.Wake(10**5000), False, "a Wake is not later than now"),  # type: ignore[arg-type]
+        (osd.Wake(True), False, "is not later than now"),
+        (osd.Stop(0, at=10**400), False, "is to be stopped at 10000"),
+        (nested(5000), False, "a list is not a decision"),
+        (nested(5000), True, "a list is not a decision"),
+        ([[osd.Start(0)]], True, r"\[Start.* is not a decision"),
+        ([[osd.Start(1)]], False, r"\[Start.* is not a decision"),
+    ],
+)
+def test_what_is_no_decision(what: Any, whole: bool, said: str) -> None:
+    with pytest.raises(osd.SimulationError, match=rf"^policy odd at 0 s: .*{said}") as caught:
+        osd.simulate(TWO, Odd(what, whole))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ({"key": ["a", "b"]}, "key"),
+        ({"key": "ab"}, "key"),
+        ({"key": [10**400, 1]}, "key"),
+        ({"slope": ["a", "b"]}, "slope"),
+        ({"thresholds": math.nan}, "threshold = nan"),
+        ({"thresholds": (math.nan,)}, "threshold = nan"),
+        ({"thresholds": (-1.0,)}, "threshold = -1.0"),
+        ({"thresholds": "ab"}, "threshold = 'ab'"),
+        ({"thresholds": (1.0, "x")}, "threshold"),
+        ({"round": "x"}, "round = 'x'"),
+        ({"restart": 10**400}, "restart = 1000"),
+    ],
+)
+def test_what_is_no_order(order: dict[str, Any], said: str) -> None:
+    class Ordered:
+        name, knowledge = "ordered", "clairvoyant"
+
+        def order(self, jobs: Any) -> osd.Order:
+            return osd.Order(**{"key": np.zeros(2), **order})
+
+    with pytest.raises(osd.InputError, match=f"^ordered: {said}"):
+        osd.simulate(TWO, Ordered())
