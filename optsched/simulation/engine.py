@@ -132,11 +132,11 @@ def _of_its_kind(run: Run, policy: Any, uses: frozenset[Use]) -> Run:
 
 
 def _copies(policy: Any, instance: Instance) -> int:
-    nodes, copies = instance.cluster.node_count, policy.copies
-    if copies < 0:
+    nodes, copies = instance.cluster.node_count, getattr(policy, "copies", 0)
+    if isinstance(copies, bool) or not isinstance(copies, int | np.integer) or copies < 0:
         legal = "an integer >= 1; 0: one a node"
         raise InputError("not legal", field=f"{policy.name}: copies", value=copies, legal=legal)
-    return min(copies, nodes) if copies else nodes
+    return min(int(copies), nodes) if copies else nodes
 
 
 def _legal(order: Order, name: str, n: int) -> Order:
@@ -227,8 +227,8 @@ def _run_rule(
 def _thrashes(state: State, name: str) -> SimulationError:
     w = state.world[0]
     return SimulationError(
-        f"policy {name} at {w.now:g} s after the first arrival: {w.fruitless:,} segments in a row did no work, "
-        "jobs are stopped before their restart is over"
+        f"policy {name} at {w.now:g} s after the first arrival: {w.fruitless:,} segments in a row did no work "
+        "to speak of, jobs are stopped before their restart is over or do less than a ten-millionth of what is left"
     )
 
 

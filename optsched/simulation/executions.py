@@ -34,7 +34,7 @@ from optsched.simulation.queues import (
 )
 from optsched.simulation.records import DONE, RUNNING
 from optsched.simulation.settling import set_finish, settle_others, slowdown
-from optsched.simulation.standing_still import go_on, remember, stands_still
+from optsched.simulation.standing_still import fruitless, go_on, remember, stands_still
 from optsched.simulation.state import COUNT, POOL, Site, State
 from optsched.speeds.speed_tables import is_timed, pace
 
@@ -134,7 +134,7 @@ def _release(s: State, company: Any, x: int, work: float) -> None:
             part.pool, part.count = s.parts[at + k].pool, s.parts[at + k].count
         w.logged += run.entries
         w.segments += 1
-        w.fruitless = 0 if work > 0.0 else w.fruitless + 1
+        w.fruitless = w.fruitless + 1 if fruitless(work, job.left) else 0
     if company is None or company.neighbours.gpus.size == 0:
         give_counted(s, j, x)
     else:

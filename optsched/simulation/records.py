@@ -109,7 +109,7 @@ WORLD = record(
     stops="int",
     queued="int",
     stood="int",  # stops at this instant
-    fruitless="int",  # segments in a row that did no work, only overhead
+    fruitless="int",  # segments in a row that did no work to speak of
     patience="int",  # so many, and jobs stop each other for ever
 )
 

@@ -12,6 +12,14 @@ from optsched.simulation.records import NOBODY
 from optsched.simulation.settling import set_finish
 from optsched.simulation.state import State
 
+NEGLIGIBLE = 1e-7  # of what a job has left
+
+
+@njit(**INNER)
+def fruitless(work: float, left: float) -> bool:
+    """Did a segment bring a job that had ``left`` units no further? A thousand such in a row, and the run is stopped."""
+    return work <= NEGLIGIBLE * left
+
 
 @njit(**INNER)
 def remember(s: State, j: int, x: int) -> None:
@@ -50,7 +58,7 @@ def go_on(s: State, j: int, x: int) -> None:
     w, job, run, stood = s.world[0], s.jobs[j], s.executions[x], s.executions[s.jobs[j].stood]
     e = stood.segment
     stood.segment = -1
-    if w.fruitless > 0 and s.segments[e].work == 0.0:
+    if w.fruitless > 0 and fruitless(s.segments[e].work, stood.left_then):
         w.fruitless -= 1
     if e == w.segments - 1:
         w.segments = e

@@ -7,7 +7,7 @@ import math
 
 from optsched.errors import SimulationError
 
-PATIENCE = 100_000  # times in a row that a policy is woken, and nothing happens
+PATIENCE = 10_000  # times in a row that a policy is woken, and nothing happens; ten times as often if nothing else will
 HOPELESS = 1e7  # times more until the next event, as often as it was woken lately
 
 
@@ -47,12 +47,16 @@ class Wakes:
             self._woken, self._since = 0, now
             return self._times[0] if self._times else math.inf
         self._woken += 1
-        if self._woken >= PATIENCE and not (acted and event == math.inf):  # it may be about to start what it stopped
+        if self._woken % PATIENCE == 0 and not (
+            acted and event == math.inf
+        ):  # it may be about to start what it stopped
             self._judge(now, event)
         return self._times[0]
 
     def _judge(self, now: float, event: float) -> None:
         step = (now - self._since) / self._woken
+        if event == math.inf and self._woken < 10 * PATIENCE:
+            return
         if event - now > HOPELESS * step:
             what = "nothing else will happen" if event == math.inf else f"the next event is at {event:g} s"
             raise SimulationError(

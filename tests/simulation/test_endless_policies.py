@@ -41,7 +41,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (Waker(lambda k: 1.0, lazy=True), r"policy waker at 1050 s: .*every 1 s on average.*nothing else will happen"),
+        (Waker(lambda k: 1.0, lazy=True), r"policy waker at 10050 s: .*every 1 s on average.*nothing else will happen"),
         (Waker(lambda k: 1e-9), r"policy waker at 1e-06 s: .*the next event is at 50 s"),
         (Waker(lambda k: 1 / k**3), r"policy waker at 1\.\d+ s: .*the next event is at 50 s"),
         (Waker(lambda k: 2.0**-k), r"policy waker at 1 s: Wake.* is not later than now"),
@@ -92,6 +92,31 @@ def test_wakes_that_have_passed_are_forgotten() -> None:
         kept.add(time)
     assert kept.due(1.0, math.inf, quiet=False, acted=False) == 2.0
     assert kept.due(3.0, math.inf, quiet=False, acted=False) == math.inf
+
+
+class Sliver:
+    """Starts copies of ``work`` units for ever."""
+
+    name = "sliver"
+    knowledge = "clairvoyant"
+    uses = ("copies",)
+
+    def __init__(self, work: float) -> None:
+        self.work = work
+
+    def decide(self, view: osd.Policy) -> Iterator[object]:
+        if view.waiting and not view.running:
+            job = view.waiting[0]
+            yield osd.Start(job, on=[(0, 1)], work=min(self.work, view.remaining(job)))
+
+
+def test_copies_that_do_next_to_nothing_are_stopped() -> None:
+    with pytest.raises(osd.SimulationError, match=r"policy sliver at .*did no work to speak of.*a ten-millionth"):
+        osd.simulate(two_jobs(), Sliver(1e-9))
+
+
+def test_small_copies_are_no_crime() -> None:
+    assert osd.simulate(two_jobs(), Sliver(0.01)).value("makespan") == pytest.approx(107)
 
 
 def test_a_policy_that_moves_all_jobs_before_they_have_restarted_is_stopped() -> None:

@@ -272,9 +272,9 @@ def test_a_job_keeps_its_gpus_while_a_more_important_one_has_room_elsewhere() ->
         ({"restart": np.inf}, "custom: restart = inf"),
         ({"round": np.nan}, "custom: round = nan"),
         ({"starvation": -2.0}, "custom: starvation = -2.0"),
-        ({"thresholds": (0.0,)}, "custom: threshold = (0.0,)"),
+        ({"thresholds": (0.0,)}, "custom: threshold = 0.0"),
         ({"thresholds": (5.0, 5.0)}, "custom: threshold = (5.0, 5.0)"),
-        ({"thresholds": (np.nan,)}, "custom: threshold = (nan,)"),
+        ({"thresholds": (np.nan,)}, "custom: threshold = nan"),
     ],
     ids=str,
 )
@@ -315,7 +315,7 @@ def test_jobs_without_a_known_speed_are_an_input_error(jobs: list[Job]) -> None:
 def test_jobs_that_stop_each_other_before_their_restart_is_over_are_found_out(spec: str) -> None:
     jobs = [Job("a", gpus=8, duration=900), Job("b", gpus=8, duration=900)]
     with pytest.raises(
-        SimulationError, match="2,000 segments in a row did no work, jobs are stopped before their restart"
+        SimulationError, match="2,000 segments in a row did no work to speak of, jobs are stopped before their restart"
     ):
         run(Instance(jobs, "1x8"), spec)
 
