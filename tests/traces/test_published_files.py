@@ -1,4 +1,4 @@
-"""The first lines of every format exactly as its authors publish it, read as a user reads them."""
+"""The first lines of every format as its authors publish it, read as a user reads them; what is cut is said."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ PHILLY = (
 )  # petuum/adaptdl, osdi21-artifact, simulator/traces/philly.csv
 POLLUX = """\
 name,time,application,num_replicas,batch_size
-cifar10-0,107,cifar10,6,2048
-deepspeech2-1,110,deepspeech2,6,320
-"""  # the same, simulator/workloads/workload-1.csv
+bert-0,259,bert,6,384
+cifar10-1,289,cifar10,6,2048
+"""  # the same, simulator/workloads/workload-4.csv
 PLACEMENTS = """\
 placement,local_bsz,step_time,sync_time
 1,4,0.45532354712486267,0.013738612174987792
@@ -80,7 +80,7 @@ WT40 = """\
  1772 1510 1512 1795 1522 1509 1598 1658 1826 1628 1650 1833 1627 1528 1541 1497 1481 1446 1579 1814
 """  # OR-Library, wt40.txt
 WTOPT40 = [913, 1225, 537, 2094, 990, 6955, 6324, 6865, 16225, 9737, 17465, 19312, 29256, 14377, 26914, 72317, 78623]
-WTOPT40 += [74310, 77122]  # OR-Library, wtopt40.txt, of which number 19 is the best value known
+WTOPT40 += [74310, 77122]  # OR-Library, wtopt40.txt, one a line; number 19 is the best value known
 
 FIRST_JOBS = [  # dialect, name of the file, text, (id, gpus, arrival, duration, iterations, model) of the first jobs
     ("gavel", "debug.trace", GAVEL_6, [("1", 1, 10.0, None, 101792.0, "ResNet-18")]),
@@ -123,18 +123,18 @@ def test_gavel_s_columns_are_not_taken_for_others(tmp_path: Path) -> None:
 
 def test_a_pollux_workload_and_its_measurements_as_published(tmp_path: Path) -> None:
     """The artifact has no ``iterations.csv``; its measurements lie one folder an application."""
-    workload = written(tmp_path, "workloads/workload-1.csv", POLLUX.replace("deepspeech2", "bert"))
+    workload = written(tmp_path, "workloads/workload-4.csv", POLLUX)
     with pytest.raises(
         InputError, match=r"how long its jobs are.*application,batch_size,iterations.*artifact has none"
     ):
         osd.load(f"pollux:{workload}", cluster="6x4")
-    written(workload.parent, "iterations.csv", "application,batch_size,iterations\ncifar10,2048,2700\nbert,320,600\n")
+    written(workload.parent, "iterations.csv", "application,batch_size,iterations\ncifar10,2048,2700\nbert,384,600\n")
     written(tmp_path, "traces/bert/placements.csv", PLACEMENTS)
     written(tmp_path, "traces/bert/scalability.csv", SCALABILITY)
     written(tmp_path, "traces/philly.csv", PHILLY)  # lies there, too
     found = osd.load(f"pollux:{workload}", cluster="6x4", profiles=tmp_path / "traces")
-    assert found.ids == ("cifar10-0", "bert-1")
-    assert found.arrival.tolist() == [107.0, 110.0]
+    assert found.ids == ("bert-0", "cifar10-1")
+    assert found.arrival.tolist() == [259.0, 289.0]
     assert found.gpus.tolist() == [6, 6]
     assert list(found.scalings) == ["bert"]
     measured = found.scalings["bert"].measured
@@ -144,7 +144,7 @@ def test_a_pollux_workload_and_its_measurements_as_published(tmp_path: Path) -> 
 
 
 def test_gavel_s_throughputs_as_published(tmp_path: Path) -> None:
-    """scheduler/simulation_throughputs.json, the first rates."""
+    """scheduler/simulation_throughputs.json: its first rates, of two job types only."""
     a, b = "('ResNet-18 (batch size 16)', 1)", "('ResNet-18 (batch size 32)', 1)"
     rows = {a: {"null": 4.795294551566172, b: [2.539979567443098, 3.1201925448827033]}, b: {"null": 7.175820532538584}}
     table = osd.read_throughputs(
@@ -161,7 +161,7 @@ def test_gavel_s_throughputs_as_published(tmp_path: Path) -> None:
 def test_or_library_s_own_file_of_optima(tmp_path: Path) -> None:
     """``wtopt40.txt`` was passed over; number 19 of it is not proven, and a cut of ``wt40.txt`` has other instances."""
     path = written(tmp_path, "wt40.txt", WT40 * len(WTOPT40))
-    written(tmp_path, "wtopt40.txt", "".join(f"{value:>10}\n" for value in WTOPT40))
+    written(tmp_path, "wtopt40.txt", "".join(f"{value}\n" for value in WTOPT40))
     first = osd.load(f"orlib-wt:{path}#1")
     assert first.n == 40
     assert first.duration[:3].tolist() == [26.0, 24.0, 79.0]

@@ -17,8 +17,8 @@ n = 40; 11, 12, 14, 19, 36, 44, 66, 87, 88 and 111 of n = 50). ``wtbest100a.txt`
 known then, not proven, and are not read. Jobs are named 1..n; a bad number is reported with the job's position as row.
 
 Original: OR-Library, J. E. Beasley, J. Oper. Res. Soc. 41, 1990 (MIT); instances and optima of Crauwels, Potts and
-Van Wassenhove, INFORMS J. Comput. 10, 1998. Tried: the first lines of ``wt40.txt`` and of ``wtopt40.txt`` as published, and
-the first 25 instances in one line a row.
+Van Wassenhove, INFORMS J. Comput. 10, 1998. Tried: the first lines of ``wt40.txt``, the first values of ``wtopt40.txt``, and
+the first 25 instances in one line a row. Public copies exist that have number 19 as the first.
 """
 
 from __future__ import annotations
