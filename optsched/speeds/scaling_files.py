@@ -1,15 +1,16 @@
-"""Files of measured scaling: ``traces__APP__placements.csv``, ``traces__APP__scalability.csv`` and ``iterations.csv``.
+"""Files of measured scaling: ``APP/placements.csv``, ``APP/scalability.csv`` and ``iterations.csv``.
 
-=============================  ==========================================================================================
-file                           columns
-=============================  ==========================================================================================
-traces__APP__placements.csv    placement (one digit for each node), local_bsz samples, step_time s, sync_time s
-traces__APP__scalability.csv   num_nodes, num_replicas, local_bsz, step_time, sync_time
-iterations.csv                 application, batch_size samples in all, iterations to completion; optional
-=============================  ==========================================================================================
+===================  ==================================================================================================
+file                 columns
+===================  ==================================================================================================
+APP/placements.csv   placement (one digit for each node), local_bsz samples, step_time s, sync_time s
+APP/scalability.csv  num_nodes, num_replicas, local_bsz, step_time, sync_time
+iterations.csv       application, batch_size samples in all, iterations to completion; optional, no file of the artifact
+===================  ==================================================================================================
 
-Layout of the measurements of petuum/adaptdl, branch osdi21-artifact (Apache-2.0), with APP one of its six applications;
-others of the same layout are read alike.
+Original: the folder ``simulator/traces`` of petuum/adaptdl, branch osdi21-artifact (Apache-2.0), with APP one of its six
+applications; their files were read whole. A copy in one folder has ``traces__APP__placements.csv`` and
+``traces__APP__scalability.csv``. Others of the same layout are read alike.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from optsched.problem.scaling import LARGEST, MeasuredSteps, Scaling
 from optsched.speeds.built_in_scalings import APPLICATIONS
 from optsched.speeds.scaling_fit import fit_scaling
 
-BEFORE, PLACEMENTS, SCALABILITY, ITERATIONS = "traces__", "__placements.csv", "__scalability.csv", "iterations.csv"
+PLACEMENTS, SCALABILITY, ITERATIONS = "placements.csv", "scalability.csv", "iterations.csv"
+LEGAL = f"a folder with APP/{PLACEMENTS} or traces__APP__{PLACEMENTS} files"
 
 
 def read_scalings(folder: str | os.PathLike[str]) -> dict[str, Scaling]:
@@ -46,19 +48,22 @@ def read_scalings(folder: str | os.PathLike[str]) -> dict[str, Scaling]:
     """
     place = Path(folder)
     if not place.is_dir():
-        raise InputError("no such folder", file=str(folder), legal=f"a folder with {BEFORE}APP{PLACEMENTS} files")
-    names = sorted(path.name[len(BEFORE) : -len(PLACEMENTS)] for path in place.glob(f"{BEFORE}*{PLACEMENTS}"))
-    if not names:
-        raise InputError("no measurements in it", file=str(folder), legal=f"{BEFORE}APP{PLACEMENTS} files")
+        raise InputError("no such folder", file=str(folder), legal=LEGAL)
+    flat = {
+        path.name.split("__", 1)[1].removesuffix(f"__{PLACEMENTS}"): path
+        for path in place.glob(f"traces__*__{PLACEMENTS}")
+    }
+    files = {path.parent.name: path for path in place.glob(f"*/{PLACEMENTS}")} | flat
+    if not files:
+        raise InputError("no measurements in it", file=str(folder), legal=LEGAL)
     iterations = _iterations(place / ITERATIONS) if (place / ITERATIONS).is_file() else {}
-    return {name: _scaling(place, name, iterations.get(name, ())) for name in names}
+    return {name: _scaling(files[name], name, iterations.get(name, ())) for name in sorted(files)}
 
 
-def _scaling(place: Path, name: str, iterations: tuple[tuple[int, float], ...]) -> Scaling:
-    file = place / f"{BEFORE}{name}{PLACEMENTS}"
+def _scaling(file: Path, name: str, iterations: tuple[tuple[int, float], ...]) -> Scaling:
     placed = [tuple(row) for row in _numbers(file, {"placement": 1, "local_bsz": 0, "step_time": 0, "sync_time": 0})]
     whole = {"num_nodes": 1, "num_replicas": 1, "local_bsz": 0, "step_time": 0, "sync_time": 0}
-    scaled = [tuple(row) for row in _numbers(place / f"{BEFORE}{name}{SCALABILITY}", whole)]
+    scaled = [tuple(row) for row in _numbers(file.with_name(file.name.removesuffix(PLACEMENTS) + SCALABILITY), whole)]
     try:
         measured = MeasuredSteps(
             tuple((int(row[0]), *row[1:]) for row in placed),  # type: ignore[misc]

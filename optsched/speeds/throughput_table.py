@@ -15,6 +15,7 @@ node and ``spread`` over several; on mixed types at the rate of the slowest. Pla
 
 Source of the built-in table: simulation_throughputs.json of stanford-futuredata/gavel (MIT), D. Narayanan et al.,
 "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020, to two decimals, without pairs.
+That file was read whole as published.
 Known oddities of these measurements: Recommendation is slower on V100 than on P100; V100 rates of 4 and 8 GPUs are noisy
 (LM: 4 below 2, 8 far above linear). ResNet-50 (batch size 128) does not fit on several K80.
 """

@@ -20,7 +20,8 @@ optimum    the proven value, absent where none is known  ``optimum`` of class ``
 proved_by  names of the methods that agree               ``optimum["proved_by"]``
 =========  ============================================  ====================================================
 
-Jobs are named 1..n. Classes of the file ``rigid_and_single_optima.json`` (made for this project, public domain):
+Jobs are named 1..n. The form is this project's own, so there is no published original; read whole is its file
+``rigid_and_single_optima.json`` (public domain), with the classes
 A 1|r_j|sumC, B and L 1|r_j|sumwC, C P|r_j,size_j|sumC on 8 GPUs, D P3|r_j|sumwC. A bad number is reported with the
 job's position as row.
 """

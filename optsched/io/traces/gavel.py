@@ -5,7 +5,8 @@ The number of columns tells the variant:
 =======  ========================================================================================================
 columns  names in order
 =======  ========================================================================================================
-7        job_type, command, num_steps_arg, needs_data_dir, total_steps, arrival_time, scale_factor  (legacy)
+6        job_type, command, num_steps_arg, total_steps, arrival_time, scale_factor  (the repository's first traces)
+7        the same with needs_data_dir after num_steps_arg  (legacy)
 9        job_type, command, num_steps_arg, needs_data_dir, total_steps, scale_factor, priority_weight, SLO,
          arrival_time
 10       the same with working_directory after command  (today's Gavel)
@@ -27,11 +28,15 @@ SLO              multiple of the run time;       ``due`` = arrival + SLO x durat
                  -1: none                        else not kept, as in Gavel itself: the run time is not known yet
 arrival_time     seconds >= 0                    ``arrival``, as it stands
 duration         seconds > 0 (Shockwave only)    ``duration``; it counts, iterations become metadata
+needs_data_dir   0 or 1                          not kept; anything else is a file of other columns
 command, ...     text                            not kept. A command is data and is never executed
 ===============  ==============================  ================================================================
 
-A job bears the number of its line. Sources: stanford-futuredata/gavel (MIT): D. Narayanan et al., "Heterogeneity-Aware
-Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020; uw-mad-dash/shockwave (MIT), NSDI 2023.
+A job bears the number of its line. Originals, read as published: of stanford-futuredata/gavel (MIT; D. Narayanan et al.,
+"Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020) in ``scheduler/``: ``debug.trace``
+(6 columns, first rows), ``traces/msr/seed=0/103959.trace`` (7), ``traces/physical_cluster/{max_min_fairness,small_test,
+medium_test}.trace`` (10); of uw-mad-dash/shockwave (MIT, NSDI 2023) the trace of 120 jobs in ``scheduler/traces/reproduce/``
+(12). No published file of 9 columns was tried.
 """
 
 from __future__ import annotations
@@ -46,6 +51,7 @@ _START = ("job_type", "command")
 _STEPS = ("num_steps_arg", "needs_data_dir", "total_steps")
 _END = ("priority_weight", "SLO")
 VARIANTS = {
+    6: (*_START, "num_steps_arg", "total_steps", "arrival_time", "scale_factor"),
     7: (*_START, *_STEPS, "arrival_time", "scale_factor"),
     9: (*_START, *_STEPS, "scale_factor", *_END, "arrival_time"),
     10: (*_START, "working_directory", *_STEPS, "scale_factor", *_END, "arrival_time"),
@@ -55,7 +61,7 @@ VARIANTS = {
 
 @dialect("gavel")
 def read(request: TraceRequest) -> TraceRead:
-    """Gavel: tab-separated without header, 10 columns (today), 7 (legacy), 9, or 12 (Shockwave)."""
+    """Gavel: tab-separated without header, 10 columns (today), 6 or 7 (legacy), 9, or 12 (Shockwave)."""
     rows = Rows(read_text_table(request.path, separator="\t", names=VARIANTS))
     profile = rows.text("job_type")
     jobs = {
@@ -65,6 +71,8 @@ def read(request: TraceRequest) -> TraceRead:
         "gpus": rows.gang("scale_factor"),
         "arrival": rows.non_negative("arrival_time"),
     }
+    if "needs_data_dir" in rows.columns:
+        rows.number("needs_data_dir", least=0, below=2, whole=True, legal="0 or 1")
     notes = {"columns_in_file": len(rows.columns)}
     if "priority_weight" in rows.columns:
         jobs["weight"] = rows.non_negative("priority_weight")

@@ -19,8 +19,10 @@ batch_size, interval, iteration_time,            not kept: stage times belong to
 resource_time_0..2, priority                     rate model; priority is 0 or 1 without a stated meaning
 ==================  ===========================  ================================================================
 
-Source: Rivendile/Muri (Apache-2.0): Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM
-2022; jobs derived from the Philly trace.
+Originals: of Rivendile/Muri (Apache-2.0; Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM
+2022) ``simulator/trace-data/trace1.csv`` and ``cluster_exp/trace-data/cluster_trace.csv``, read whole as published, with
+CRLF; ``trace1_pr.csv`` (all submitted at 0) and ``job_type_1.csv`` there have the same columns. Jobs derived from the Philly
+trace.
 """
 
 from __future__ import annotations

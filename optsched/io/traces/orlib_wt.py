@@ -10,12 +10,15 @@ after 20 numbers, so that n cannot be seen in them. It is the number in the file
      1 10  9 10 10  4  3  2 10  3  7  3  1  3 10  4  7  7  4  7
      5  3  5 ...
 
-p becomes ``duration``, w ``weight``, d ``due``; everything is released at 0 on one machine. The file
-``<name>_optima.txt`` in the same folder, when there is one, holds one proven optimum an instance in the same order and
-becomes ``optimum``. Jobs are named 1..n; a bad number is reported with the job's position as row.
+p becomes ``duration``, w ``weight``, d ``due``; everything is released at 0 on one machine. A file of numbers in the same
+folder, one an instance in the same order, becomes ``optimum``: ``<name>_optima.txt``, all proven, or for ``wt40.txt`` and
+``wt50.txt`` OR-Library's own ``wtopt40.txt`` and ``wtopt50.txt``, but for the instances that it calls unsolved there (19 of
+n = 40; 11, 12, 14, 19, 36, 44, 66, 87, 88 and 111 of n = 50). ``wtbest100a.txt`` and ``wtbest100b.txt`` hold the best values
+known then, not proven, and are not read. Jobs are named 1..n; a bad number is reported with the job's position as row.
 
-Source: OR-Library, J. E. Beasley, J. Oper. Res. Soc. 41, 1990 (MIT); instances and optima of Crauwels, Potts and
-Van Wassenhove, INFORMS J. Comput. 10, 1998.
+Original: OR-Library, J. E. Beasley, J. Oper. Res. Soc. 41, 1990 (MIT); instances and optima of Crauwels, Potts and
+Van Wassenhove, INFORMS J. Comput. 10, 1998. Tried: the first lines of ``wt40.txt``, the first values of ``wtopt40.txt``, and
+the first 25 instances in one line a row. Public copies exist that have number 19 as the first.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from optsched.problem.cluster import Cluster
 
 OBJECTIVE = "total_weighted_tardiness"
 FIELDS = ("p", "w", "d")
+UNSOLVED = {40: {19}, 50: {11, 12, 14, 19, 36, 44, 66, 87, 88, 111}}  # to OR-Library, of its own files of optima
 
 
 @dialect("orlib-wt", fragment="k[,n=jobs], k from 1", brings_cluster=True)
@@ -55,7 +59,7 @@ def read(request: TraceRequest) -> TraceRead:
         "weight": rows.non_negative("w"),
         "due": rows.number("d"),
     }
-    value = _optimum(request, k, instances)
+    value = _optimum(request, k, instances, n)
     known = {"objective": OBJECTIVE, "class": "gang-nonpreemptive", "value": value, "proved_by": ["OR-Library"]}
     return finish(
         request,
@@ -93,10 +97,13 @@ def _number_of(request: TraceRequest, part: str, instances: int) -> int:
     raise request.no_instance("#k", f"#k, k an integer from 1 to {instances}")
 
 
-def _optimum(request: TraceRequest, k: int, instances: int) -> int | float | None:
+def _optimum(request: TraceRequest, k: int, instances: int, n: int) -> int | float | None:
     path = request.path.with_name(f"{request.path.stem}_optima.txt")
     if not path.is_file():
-        return None
+        path = request.path.with_name(f"wtopt{n}.txt")
+        unsolved = UNSOLVED.get(n)
+        if request.path.stem != f"wt{n}" or unsolved is None or not path.is_file() or k in unsolved:
+            return None
     values = read_text(path)[0].split()
     if len(values) != instances:
         raise InputError(

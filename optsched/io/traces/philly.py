@@ -1,4 +1,4 @@
-"""Dialect ``philly``: jobs of Microsoft's Philly clusters, 2017, as reduced by the Pollux artifact.
+"""Dialect ``philly``: jobs of Microsoft's Philly clusters, 2017, **as reduced by the Pollux artifact**.
 
 Comma-separated, with a header, rows in no order::
 
@@ -18,7 +18,9 @@ cluster     name of the virtual cluster (the tenant)      ``group``
 Jobs have no id in the file; a job is named by the number of its line. The clock is local and knows no summer time:
 the hour that is repeated in November stands twice.
 
-Source: petuum/adaptdl, branch osdi21-artifact, reduced from msr-fiddle/philly-traces (CC-BY-4.0). Cite M. Jeon et al.,
+Original: ``simulator/traces/philly.csv`` of petuum/adaptdl, branch osdi21-artifact, read whole as published (82,247 rows).
+It is not Microsoft's own log: that is ``cluster_job_log`` of msr-fiddle/philly-traces (CC-BY-4.0), JSON with attempts and
+the GPUs of each; this dialect refuses it, and the artifact does not say how it made a row of a job. Cite M. Jeon et al.,
 "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX ATC 2019.
 """
 
@@ -29,12 +31,13 @@ from optsched.io.traces.rows import Rows
 from optsched.io.traces.text_table import read_text_table
 
 HEADER = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+EXPECTED = f"the Pollux artifact's philly.csv ({','.join(HEADER)}); of Microsoft's own cluster_job_log make a row a job"
 
 
 @dialect("philly", header=HEADER)
 def read(request: TraceRequest) -> TraceRead:
-    """Microsoft Philly: timestamp,duration,num_gpus,gpu_time,cluster."""
-    rows = Rows(read_text_table(request.path))
+    """Microsoft Philly as in the Pollux artifact: timestamp,duration,num_gpus,gpu_time,cluster."""
+    rows = Rows(read_text_table(request.path, expected=EXPECTED))
     require_header(rows, HEADER)
     jobs = {
         "arrival": rows.date_times("timestamp"),

@@ -20,8 +20,10 @@ batch_size    samples >= 1       ``batch_size``: of one iteration, over all repl
 listed batch sizes as printed, between two of them linear. A job outside an application's range is a bad row. Without
 that file the length of no job is known, and reading stops with an error that says so.
 
-Source: petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for
-Goodput-Optimized Deep Learning", OSDI 2021.
+Originals: ``simulator/workloads/workload-{1..4}.csv`` of petuum/adaptdl, branch osdi21-artifact (Apache-2.0; A. Qiao et al.,
+"Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021), read whole as published.
+``iterations.csv`` is **no** file of the artifact: its simulator counts progress from ``validation-*.csv``, and one's own
+summary of them is asked for.
 """
 
 from __future__ import annotations
@@ -81,7 +83,9 @@ def _read_iterations(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     # application -> (batch sizes rising f64[k], iterations f64[k])
     if not path.is_file():
         raise InputError(
-            "a Pollux workload does not say how long its jobs are", file=path, legal=f"a file {ITERATIONS_FILE} there"
+            "a Pollux workload does not say how long its jobs are",
+            file=path,
+            legal=f"{ITERATIONS_FILE} (application,batch_size,iterations) there, which you write: the artifact has none",
         )
     rows = Rows(read_text_table(path))
     rows.require(("application", "batch_size", "iterations"))

@@ -86,6 +86,7 @@ def read_text_table(
     *,
     separator: str | None = ",",
     names: Mapping[int, Sequence[str]] | None = None,
+    expected: str = "a text file with separators",
 ) -> TextTable:
     """Read a separated file.
 
@@ -94,13 +95,16 @@ def read_text_table(
     separator : between fields; None takes the likeliest of ``, ; tab |`` from the first line.
     names : for files without header: the column names by number of columns (the number most rows have decides).
         Such files know no quotes. None: the first line is the header.
+    expected : what a user who gives JSON is told to give.
 
     Raises
     ------
     InputError
-        Missing, empty or binary file; a header that names a column twice; a number of columns nobody knows.
+        Missing, empty or binary file, or JSON; a header that names a column twice; a number of columns nobody knows.
     """
     text, not_utf8, digest = read_text(path)
+    if text.lstrip().startswith(("[", "{")):
+        raise InputError("this is JSON, not a table", file=path, legal=expected)
     first = text.lstrip("\n").partition("\n")[0]
     separator = separator or max(",;\t|", key=first.count)
     if names is None and '"' in text:

@@ -17,8 +17,10 @@ duration     seconds > 0                                 ``duration``
 interval     seconds to or from the next submission      not kept
 ===========  ==========================================  =======================================================
 
-Source: SymbioticLab/Tiresias (Apache-2.0): J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep
-Learning", NSDI 2019. The ``philly_6c71a0`` files in this dialect derive from the Philly trace (CC-BY-4.0).
+Original: ``simulator/60_job.csv`` of SymbioticLab/Tiresias (Apache-2.0; J. Gu et al., "Tiresias: A GPU Cluster Manager for
+Distributed Deep Learning", NSDI 2019), read whole as published, with CRLF. The other files there are no traces of this form:
+``tf_job.csv`` has other columns, ``yarn-gput*.csv`` one of durations, ``n*g*.csv`` are clusters. The ``philly_6c71a0`` files
+in this dialect are ours, of the Philly trace (CC-BY-4.0).
 """
 
 from __future__ import annotations
