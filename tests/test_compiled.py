@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -111,6 +112,14 @@ def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, caps
     said = capsys.readouterr().err
     assert f"optsched: compiling {__name__}.total, once for this machine" in said
     assert f"optsched: compiled {__name__}.total in " in said
+
+
+def test_compiling_is_not_told_where_it_would_be_saved_with_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    monkeypatch.setattr(compiled, "TOLD", 0.0)
+    monkeypatch.setattr(sys, "stderr", out)
+    njit(interpreted=False)(total)(np.ones(2))
+    assert out.getvalue() == ""
 
 
 def test_functions_travel_by_name_where_they_have_one() -> None:

@@ -67,7 +67,7 @@ def attack(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search for the instance on which a policy is worst; shrink it; prove its ratio.
+    """Search for the instance on which a policy is worst. Shrink it; prove its ratio.
 
     optsched attack list --objective makespan --gpus 3 -o worst.json
     """

@@ -21,7 +21,7 @@ def check_policy(
     folder: Annotated[Path, output("DIR", "a folder for instances that show what is broken; default: here")] = Path(),
     as_json: AsJson = False,
 ) -> None:
-    """Does a policy keep what every policy keeps? Exit 1, naming the checks that do not hold.
+    """Does a policy keep what every policy keeps? Else exit 1. It names the checks that do not hold.
 
     optsched check-policy my_policies:Mine
     """

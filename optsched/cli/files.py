@@ -24,7 +24,7 @@ def verify(
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
-    """Check a schedule or a certificate; exit 1, naming the rule, when it does not hold.
+    """Check a schedule or a certificate. Exit 1, naming the rule, when it does not hold.
 
     optsched verify certificate.json --instance cluster-week
     """
@@ -113,7 +113,7 @@ def plot(
     until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="and until then")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a schedule by GPU and node, all of it or a window of time, or a run's values and ratios.
+    """Draw a schedule by GPU and node, or a run's ratios. All of a schedule, or a window of time.
 
     optsched plot result/result.json -o ratios.png
     """

@@ -41,7 +41,7 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay jobs under online policies; a certified ratio to the best possible beside each.
+    """Replay jobs under online policies, with certified ratios. They are to the best possible schedule.
 
     optsched run cluster-week -p fifo+consolidated -p srtf -o result
     """
@@ -123,7 +123,7 @@ def solve(
     file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The proven optimum, or at the time limit a proven interval; or the optimum of a program, with prices.
+    """The proven optimum, or at the time limit an interval. Of a program: its optimum, with prices.
 
     optsched solve rigid-10-1 -o best.json
     """
@@ -272,7 +272,7 @@ def ratio(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Worst, mean and median ratio to the best possible over a suite of instances; is every guarantee kept?
+    """Worst, mean and median ratio over a suite of instances. They are to the best possible; is every guarantee kept?
 
     optsched ratio ddl -p a-srpt -p spjf; optsched ratio rigid --set jobs=8 --seeds 20 -p srtf
     """
@@ -333,7 +333,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the experiments of a study again: means and intervals over seeds, and what they say.
+    """Run the experiments of a study again. Means and intervals over seeds, and what they say.
 
     optsched reproduce a-srpt --small
     """

@@ -11,7 +11,7 @@ import typer
 def warm_up(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no line a step")] = False,
 ) -> None:
-    """Compile everything now, so that no later run waits for it (for images and CI); minutes, once for a machine."""
+    """Compile everything now, so that no later run waits. For images and CI; minutes, once for a machine."""
     from optsched.cli.compile_all import warm_up as compile_all
     from optsched.cli.output import say, write
 

@@ -256,7 +256,7 @@ FUNCTIONS: list[Function] = []  # of the modules imported so far
 
 
 class _Notice:
-    """Says on stderr that a function is being compiled, once that has taken `TOLD` seconds, and how long it took."""
+    """Says on stderr, but not in a notebook, that a function has been compiling for `TOLD` seconds, and how long it took."""
 
     def __init__(self, function: Function) -> None:
         self._what = f"{function.py_func.__module__}.{function.py_func.__name__}"
@@ -266,6 +266,8 @@ class _Notice:
         self._timer.start()
 
     def _tell(self) -> None:
+        if type(sys.stderr).__module__.startswith("ipykernel."):
+            return  # it would be saved with the notebook
         self._told = True
         print(f"optsched: compiling {self._what}, once for this machine", file=sys.stderr, flush=True)
 

@@ -206,6 +206,9 @@ def from_starts(instance: Instance, starts: Mapping[str, Any]) -> Schedule:
         what = "no such job" if wrong[0] in map(str, starts) else "a job without a start"
         raise InputError(what, field="starts", value=wrong[0], legal="every job of the instance, once")
     by_id = {str(job): start for job, start in starts.items()}
+    for job, start in by_id.items():
+        if isinstance(start, bool | np.bool_ | str | bytes):  # float() would take them
+            raise InputError("not a number", field=f"starts: {job}", value=start, legal="seconds")
     try:
         return Schedule.from_starts(instance, np.array([float(by_id[job]) for job in instance.ids]))
     except InputError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-HEADS = ("policy", "suite", "worst", "on", "mean", "limit", "baseline", "change", "guarantee")
+HEADS = ("policy", "suite", "objective", "worst", "on", "mean", "limit", "baseline", "change", "guarantee", "test")
 SEEN = 0.005  # percent: less is the rounding of what was kept
-LEFT = frozenset({"policy", "suite", "on", "guarantee"})
+LEFT = frozenset({"policy", "suite", "objective", "on", "guarantee", "test"})
 
 
 def table(records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -30,6 +30,7 @@ def _cells(record: Mapping[str, Any]) -> dict[str, str]:
     return {
         "policy": record["policy"],
         "suite": record["suite"],
+        "objective": record["objective"],
         "worst": _ratio(worst),
         "on": record["worst_instance"] or "",
         "mean": _ratio(record["mean"]),
@@ -37,6 +38,7 @@ def _cells(record: Mapping[str, Any]) -> dict[str, str]:
         "baseline": _ratio(before),
         "change": change,
         "guarantee": record.get("guarantee", ""),
+        "test": record["test"],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from optsched.simulation.view import EngineView
 from optsched.simulation.wakes import Wakes
 
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
+_PLAIN = {int, float, np.int64, np.float64, type(None)}
 LONGEST_SHOWN = 200  # characters of a wrong decision in a message
 
 
@@ -96,6 +97,8 @@ class Decisions:
         if len(jobs) < 2:
             return 0
         try:
+            if not _are_plain([*jobs, *work, *chain.from_iterable(named)]):
+                return 0
             pairs, moved = np.array(named or [(0, 0)]), np.array(jobs)
             parts = np.array(work, dtype=np.float64)  # of None: nan
         except (ValueError, TypeError):
@@ -132,7 +135,7 @@ class Decisions:
     def _plan_many(self, decisions: list[Any]) -> int:
         # The stops to come among the first of them, if all are possible.
         later = list(takewhile(lambda decision: type(decision) is Stop and decision.at is not None, decisions))
-        if len(later) < 2:
+        if len(later) < 2 or not _are_plain([each for stop in later for each in (stop.job, stop.at)]):
             return 0
         try:
             jobs, times = np.array([stop.job for stop in later]), np.array([stop.at for stop in later])
@@ -147,8 +150,11 @@ class Decisions:
             if Use.ROUNDS in self._uses:
                 raise self._wrong(f"{decision!r}: a policy that uses rounds is asked every round")
             now = float(self._now[0])
-            if not (_is_real(decision.time) and decision.time > now):
-                raise self._wrong(f"{_shown(decision)} is not later than now (legal: a number of seconds)")
+            if not _is_real(decision.time):
+                legal = f"a number of seconds, not above {sys.float_info.max:.3g}"
+                raise self._wrong(f"{_shown(decision)} is at no time (legal: {legal})")
+            if not decision.time > now:
+                raise self._wrong(f"{_shown(decision)} is not later than now (legal: a time later than now)")
             self.wakes.add(float(decision.time))
             return
         if isinstance(decision, Moves):
@@ -312,6 +318,11 @@ def _is_part(part: Any) -> bool:
     if not (isinstance(part, tuple | list) and len(part) == 2):
         return False
     return all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in part)
+
+
+def _are_plain(values: list[Any]) -> bool:
+    # numpy makes numbers of truth values and text among numbers.
+    return _PLAIN.issuperset(map(type, values))
 
 
 def _is_real(value: Any) -> bool:

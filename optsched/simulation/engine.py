@@ -83,11 +83,14 @@ def run_policy(
     hooks = PolicyHooks(policy, instance)
     jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
     rule: DecisionRule | None = None
-    given: Any = hooks.accelerator(jobs)
-    if callable(getattr(policy, "order", None)):
-        given = cast("OrderedPolicy", policy).order(jobs)
-        if not isinstance(given, Order):
-            raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
+    orders = callable(getattr(policy, "order", None))
+    try:
+        given: Any = hooks.accelerator(jobs)
+        given = cast("OrderedPolicy", policy).order(jobs) if orders else given
+    except (Exception, SystemExit) as error:
+        raise blamed(error, policy.name, instance.zero) from error.__cause__
+    if orders and not isinstance(given, Order):
+        raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
     if given is not None and not isinstance(given, DecisionRule):
         order = _legal(given, name, instance.n)
         sharing = None if rates is None else Sharing(rates, _legal_rule(order, name).numbers)

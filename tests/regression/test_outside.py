@@ -77,7 +77,10 @@ def test_a_schedule_that_stops_jobs_is_compared_with_those_that_may() -> None:
         ({"a": 0, "b": 3, "c": 3}, SimulationError, "the referee rejects the schedule of <lambda>: arrival: .*'a'"),
         ({"a": 4, "b": 1}, InputError, "starts = 'c': a job without a start"),
         ({"a": 4, "b": 1, "c": 2, "d": 9}, InputError, "starts = 'd': no such job"),
-        ({"a": 4, "b": "soon", "c": 2}, InputError, "starts: not legal: could not convert"),
+        ({"a": 4, "b": "soon", "c": 2}, InputError, "starts: b = 'soon': not a number"),
+        ({"a": 4, "b": "1", "c": 2}, InputError, r"starts: b = '1': not a number \(legal: seconds\)"),
+        ({"a": 4, "b": True, "c": 2}, InputError, r"starts: b = True: not a number \(legal: seconds\)"),
+        ({"a": 4, "b": None, "c": 2}, InputError, "starts: not legal: float"),
         ([1, 2, 3], InputError, "what the scheduler returns = 'list': not a schedule"),
     ],
 )

@@ -101,13 +101,13 @@ def test_the_summary_is_a_table(project: pytest.Pytester, session: Session) -> N
     result.stdout.fnmatch_lines(
         [
             "*= competitive ratios =*",
-            "policy *suite *worst *on *mean *limit",
-            "shortest *cases *1.1154 *cases/rigid-06-1.json *1.0* 2.0000",
-            "alone *cases *5.0000",
+            "policy *suite *objective *worst *on *mean *limit *test",
+            "shortest *cases *total_completion_time *1.1154 *rigid-06-1.json *1.0* 2.0000 *test_ratios.py::test_policy",
+            "alone *cases *5.0000 *test_ratios.py::test_command",
             "ratio-baseline.json: 0 entries changed",
         ]
     )
-    session().stdout.fnmatch_lines(["shortest *1.1154 *none"])
+    session().stdout.fnmatch_lines(["shortest *1.1154 *none *test_ratios.py::test_policy"])
 
 
 def test_a_project_says_where_its_files_are(project: pytest.Pytester, session: Session) -> None:

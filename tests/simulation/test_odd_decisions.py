@@ -40,9 +40,10 @@ class Odd:
         (osd.Start(True), False, "Start: there is no job True"),
         (osd.Stop(False), False, "Stop: there is no job False"),
         (osd.Start(10**5000), False, "there is no job a int"),
-        (osd.Wake(10**400), False, "Wake.*is not later than now"),  # type: ignore[arg-type]
-        (osd.Wake(10**5000), False, "a Wake is not later than now"),  # type: ignore[arg-type]
-        (osd.Wake(True), False, "is not later than now"),
+        (osd.Wake(10**400), False, r"Wake.*is at no time \(legal: a number of seconds"),  # type: ignore[arg-type]
+        (osd.Wake(10**5000), False, "a Wake is at no time"),  # type: ignore[arg-type]
+        (osd.Wake(True), False, "is at no time"),
+        (osd.Wake(0), False, "is not later than now"),
         (osd.Stop(0, at=10**400), False, "is to be stopped at 10000"),
         (nested(5000), False, "a list is not a decision"),
         (nested(5000), True, "a list is not a decision"),
@@ -55,6 +56,32 @@ def test_what_is_no_decision(what: Any, whole: bool, said: str) -> None:
         osd.simulate(TWO, Odd(what, whole))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("decisions", "said"),
+    [
+        ([osd.Start(True, on=[(0, 1)]), osd.Start(0, on=[(0, 1)])], "Start: there is no job True"),
+        ([osd.Start(0, on=[(0, 1)]), osd.Start(np.True_, on=[(0, 1)])], "Start: there is no job"),  # type: ignore[arg-type]
+        ([osd.Start(0, on=[(False, True)]), osd.Start(1, on=[(0, 1)])], "names no GPUs"),
+        ([osd.Start(0, on=[(0, 1)]), osd.Stop(False), osd.Stop(0)], "Stop: there is no job False"),
+        ([osd.Start(0, on=[(0, 1)]), osd.Stop(False, at=5.0), osd.Stop(0, at=6.0)], "Stop: there is no job False"),
+        ([osd.Start(0, on=[(0, 1)]), osd.Stop(0, at=True), osd.Stop(0, at=6.0)], "is to be stopped at True"),
+    ],
+)
+def test_a_truth_value_among_numbers_of_a_list_is_no_number(decisions: list[Any], said: str) -> None:
+    class Naming(Odd):
+        uses = ("nodes",)
+
+    with pytest.raises(osd.SimulationError, match=rf"^policy odd at 0 s: .*{said}"):
+        osd.simulate(osd.Instance([osd.Job("a", duration=9), osd.Job("b", duration=5)], "1x2"), Naming(decisions, True))
+
+
+@pytest.mark.parametrize("hook", ["order", "accelerator"])
+def test_who_asks_too_much_before_the_run_is_named(hook: str) -> None:
+    curious = type("Curious", (Odd,), {hook: lambda self, jobs: jobs.duration})
+    with pytest.raises(osd.KnowledgeError, match=r"^policy odd at 0 s: a non-clairvoyant policy asked for durations"):
+        osd.simulate(TWO, curious(None, knowledge="non-clairvoyant"))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,17 @@ def test_date_times_count_from_the_earliest_job(read: Reader) -> None:
     assert read("csv", text, columns=NAMED).table["arrival"].to_list() == [30.0, 0.0]
 
 
+def test_dates_and_numbers_in_one_column_name_a_row_of_each(read: Reader) -> None:
+    text = "seconds,wanted,submitted\n9,1,30\n9,1,2024-05-01 08:00:00\n9,1,{}\n"
+    said = r"row 3, submitted = '2024-05-01 08:00:00': .*a number as row 2 has, '30', and not a date-time: one clock"
+    with pytest.raises(RowErrors, match=said) as caught:
+        read("csv", text.format(-1), columns=NAMED)
+    assert "divide Unix" in caught.value.problems[1].legal  # the row with -1 hears what is wrong with it
+    said = "row 2, submitted = '30': .*a date-time as row 3 has, '2024-05-01 08:00:00', and not a number: one clock"
+    with pytest.raises(RowErrors, match=said):
+        read("csv", text.format("2024-05-01 08:00:09"), columns=NAMED)
+
+
 def test_unix_seconds_count_from_the_earliest_job_and_milliseconds_are_refused(read: Reader) -> None:
     text = "submitted,wanted,seconds,by\n1700000100,4,60,1700000200\n1700000000.5,1,30,\n"
     found = read("csv", text, columns={**NAMED, "due": "by"})

@@ -35,7 +35,7 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
-from optsched.io.traces.rows import Rows, seconds_of_date_times
+from optsched.io.traces.rows import DATE_TIME_LEGAL, Rows, seconds_of_date_times
 from optsched.io.traces.text_table import read_text_table
 from optsched.registry import near_matches
 
@@ -120,6 +120,15 @@ def _are_date_times(text: pl.Series) -> bool:
 
 
 def _times(rows: Rows, column: str, date_times: bool, *, required: bool) -> pl.Series:
+    text = rows.text(column, required=False)
+    moment, number = seconds_of_date_times(text).is_not_null(), text.cast(pl.Float64, strict=False).is_not_null()
+    other, same = (number, moment) if date_times else (moment, number)
+    legal: str | pl.Series = DATE_TIME_LEGAL if date_times else SECONDS_LEGAL
+    if other.any() and same.any():
+        kinds = ("a date-time", "a number") if date_times else ("a number", "a date-time")
+        line, like = rows.line.filter(same)[0], text.filter(same)[0]
+        mixed = f"{kinds[0]} as row {line} has, {like!r}, and not {kinds[1]}: one clock for the whole column"
+        legal = pl.select(pl.when(other).then(pl.lit(mixed)).otherwise(pl.lit(legal))).to_series()
     if date_times:
-        return rows.date_times(column, required=required)
-    return rows.number(column, least=0, below=UNIX_MILLISECONDS, legal=SECONDS_LEGAL, required=required)
+        return rows.date_times(column, legal=legal, required=required)
+    return rows.number(column, least=0, below=UNIX_MILLISECONDS, legal=legal, required=required)

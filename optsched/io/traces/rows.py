@@ -89,11 +89,11 @@ class Rows:
         above: float | None = None,
         below: float | None = None,
         whole: bool = False,
-        legal: str | None = None,
+        legal: str | pl.Series | None = None,
         required: bool = True,
     ) -> pl.Series:
         """Finite numbers, f64[rows]; ``least`` <= x, ``above`` < x < ``below``, ``whole``: an integer below 2^53."""
-        told = legal or _legal_number(least, above, whole)
+        told = _legal_number(least, above, whole) if legal is None else legal
         text = self.text(field, required=False)
         if required:
             self.reject(text.is_null(), field, told, "missing")
@@ -123,16 +123,16 @@ class Rows:
         """Integers >= 1, i64[rows]."""
         return self.number(field, least=1, whole=True).cast(pl.Int64)
 
-    def date_times(self, field: str, *, required: bool = True) -> pl.Series:
+    def date_times(self, field: str, *, legal: str | pl.Series = DATE_TIME_LEGAL, required: bool = True) -> pl.Series:
         """ISO date-times as seconds since 1970, f64[rows]; an offset such as +02:00 or Z counts, none is read as UTC.
 
         A local clock without offset repeats or skips an hour when summer time changes; nothing here can tell.
         """
         text = self.text(field, required=False)
         if required:
-            self.reject(text.is_null(), field, DATE_TIME_LEGAL, "missing")
+            self.reject(text.is_null(), field, legal, "missing")
         seconds = seconds_of_date_times(text)
-        self.reject(seconds.is_null() & text.is_not_null(), field, DATE_TIME_LEGAL)
+        self.reject(seconds.is_null() & text.is_not_null(), field, legal)
         return seconds
 
     def unique(self, field: str) -> pl.Series:
