@@ -9,8 +9,9 @@ from os import PathLike
 from typing import Any
 
 SHOWN_ROWS = 20  # bad rows printed one by one; the summary line counts all of them
-# C0, DEL and C1, line and paragraph separators, and marks that turn the direction of writing
-_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# C0, DEL and C1, line and paragraph separators, marks that turn the direction of writing, and halves of surrogate pairs,
+# which no stream can encode
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _BUT_LINES = re.compile("(?!\n)" + _OBEYED.pattern)
 
 

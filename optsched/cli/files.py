@@ -11,6 +11,7 @@ import typer
 from optsched.cli.names import completing
 from optsched.cli.options import AboutSource, AsJson, Reading, Seed, Source, output, reading_source
 from optsched.cli.output import print_json, write
+from optsched.errors import printable
 
 InstanceFile = output("FILE", "an instance file (.json, .parquet)")
 
@@ -36,10 +37,10 @@ def verify(
         found = [{"rule": v.rule, "message": v.message} for v in verdict.violations]
         print_json({"file": str(file), "kind": verdict.kind, "holds": verdict.holds, "violations": found})
     elif verdict.holds:
-        write(f"{file}: the {verdict.kind} holds\n")
+        write(f"{printable(str(file))}: the {verdict.kind} holds\n")
     else:
         for violation in verdict.violations:
-            sys.stderr.write(f"{file}: {violation.rule}: {violation.message}\n")
+            sys.stderr.write(printable(f"{file}: {violation.rule}: {violation.message}") + "\n")
     if not verdict.holds:
         raise typer.Exit(1)
 

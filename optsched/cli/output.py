@@ -39,11 +39,11 @@ def _stdout() -> Any:
     return _own[0] if _own else sys.stdout
 
 
-def write(text: str) -> None:
-    """Write to stdout, and see that it arrives."""
+def write(text: str, *, laid_out: bool = False) -> None:
+    """Write to stdout, and see that it arrives; control characters as escapes, but of what is ``laid_out``, in colours."""
     out = _stdout()
     try:
-        out.write(text)
+        out.write(text if laid_out else printable(text, lines=True))
         out.flush()
     except BrokenPipeError:
         silence(out)
@@ -94,7 +94,7 @@ def show(view: Any) -> None:
     page = _Page()
     SafeConsole(file=page, width=width_of_stdout()).print(view)
     # where stdout takes no "±", a table with "?" is better than none
-    write(page.getvalue().encode(page.encoding, "replace").decode(page.encoding))
+    write(page.getvalue().encode(page.encoding, "replace").decode(page.encoding), laid_out=True)
 
 
 def refused(error: OSError) -> OutputError:

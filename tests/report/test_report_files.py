@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -97,6 +98,23 @@ def check(folder: Path, at: int) -> list[str]:
     return now
 
 
+def dead_again(folder: Path) -> None:
+    """The next run, which takes up what a dead one left, may die at every step as well."""
+    step, died = 0, True
+    while died:
+        step += 1
+        copy = folder.with_name(f"{folder.name}-{step}")
+        shutil.copytree(folder, copy)
+        with counted(step, raise_dead):
+            try:
+                prepare_folder(copy, force=True)
+                died = False
+            except Dead:
+                pass
+        assert check(copy, step) in whole_runs(folder)
+        shutil.rmtree(copy)
+
+
 def test_at_every_step_the_old_run_or_the_new_one_is_whole(tmp_path: Path) -> None:
     made, at, seen = report(*NEW), 0, []
     while True:
@@ -111,6 +129,7 @@ def test_at_every_step_the_old_run_or_the_new_one_is_whole(tmp_path: Path) -> No
                 pass
             else:
                 break
+        dead_again(folder)
         seen.append(check(folder, at))
         assert steps[0] >= at
     assert check(folder, at) == list(NEW)
