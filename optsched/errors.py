@@ -61,6 +61,8 @@ class InputError(OptschedError, ValueError):
 
     def __init__(self, message: str, **where: Any) -> None:
         super().__init__(describe(message, **where))
+        self.field: str | None = where.get("field")
+        self.legal: str | None = where.get("legal")
 
 
 def check_legal(holds: bool, field: str, value: Any, legal: str, **where: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -53,6 +54,35 @@ def parameters_of(maker: Any) -> Mapping[str, Any]:
     else:
         found = {name: parameter.default for name, parameter in inspect.signature(maker).parameters.items()}
     return {name: default for name, default in found.items() if isinstance(default, bool | int | float | str)}
+
+
+def legal_of(maker: Any, name: str, tried: Callable[..., Any]) -> str:
+    """What a parameter may be, in the words with which ``tried`` refuses a value; else its type.
+
+    ``tried`` is ``maker``, or also uses what that makes.
+    """
+    default = parameters_of(maker)[name]
+    if isinstance(default, bool):
+        return "true or false"
+    asked: tuple[Any, ...] = (-1.0, default + 1, math.nan) if isinstance(default, float) else ("", "?")
+    if isinstance(default, int):
+        asked = -1, default + 1
+    usual = _refused(tried, name, default)  # what is missing whatever the value
+    told = dict.fromkeys(each for value in asked if (each := _refused(tried, name, value)) not in (None, usual))
+    if isinstance(default, str):
+        return next(iter(told), "text")
+    return "; ".join(told) or ("an integer" if isinstance(default, int) else "a number")
+
+
+def _refused(tried: Callable[..., Any], name: str, value: Any) -> str | None:
+    try:
+        tried(**{name: value})
+    except InputError as error:
+        about = error.field is None or str(error.field).rpartition(": ")[2] == name  # a registry names no field
+        return error.legal if about else None
+    except Exception:  # it needs more to be made, or does not check what it is given
+        return None
+    return None
 
 
 def _converted(name: str, key: str, value: str, default: Any) -> Any:

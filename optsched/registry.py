@@ -19,11 +19,14 @@ _FILE_NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 
 
 def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
-    """The legal names, the likely ones first, and of many the nearest: the ``legal`` part of an `InputError`."""
+    """The legal names, the likely ones first, and of many the nearest: the ``legal`` part of an `InputError`.
+
+    Without a word all of them.
+    """
     plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
     near = difflib.get_close_matches(word.lower().replace("_", "-"), names, n=3, cutoff=0.5)
     near += difflib.get_close_matches(word.lower(), [n for n in names if n not in near], n=3, cutoff=0.6)
-    if len(names) > LISTED:
+    if word and len(names) > LISTED:
         alike = difflib.SequenceMatcher(b=word.lower().replace("_", "-"))
         rated = []
         for name in names:

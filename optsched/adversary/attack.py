@@ -9,7 +9,7 @@ from typing import Any
 
 from optsched.adversary.confirmation import Confirmed, confirmed
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.method import METHODS, Advance, Budget
+from optsched.adversary.method import METHODS, TOLERANCE_LEGAL, Advance, Budget
 from optsched.adversary.resemblance import Resemblance, resemblance
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import SearchSpace, space_of
@@ -175,7 +175,7 @@ def _check_budget(seconds: float | None, tries: int | None, workers: int | None,
     if workers is not None and workers < 1:
         raise InputError("not legal", field="workers", value=workers, legal="an integer >= 1")
     if tolerance is not None:
-        check_legal(0 <= tolerance < 1, "tolerance", tolerance, "a number from 0 to below 1")
+        check_legal(0 <= tolerance < 1, "tolerance", tolerance, TOLERANCE_LEGAL)
 
 
 def _name(policy: str) -> str:

@@ -10,6 +10,8 @@ from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.shrinking import TOLERANCE
 from optsched.registry import Registry
 
+TOLERANCE_LEGAL = "a number from 0 to below 1"
+
 Advance = Callable[[int, int], None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
@@ -257,9 +258,70 @@ def entry(kind: str, name: str) -> Entry:
         return _family_entry(name)
     if kind == "guarantees":
         return _guarantee_entry(name)
-    if kind in ("policies", "placements", "predictors"):
+    if kind in ("policies", "placements", "predictors", "spaces"):
         return _documented_entry(kind, name)
-    return Entry(name, texts[name])
+    told, written, facts = _OF_KIND.get(kind, _nothing)(name)
+    return Entry(name, texts[name], told, written, facts=facts)
+
+
+_Told = tuple[tuple[ShownParameter, ...], str, tuple[tuple[str, str], ...]]
+
+
+def _nothing(_: str) -> _Told:
+    return (), "", ()
+
+
+def _of_model(name: str) -> _Told:
+    from optsched.models.program import PROGRAMS
+    from optsched.problem.instance import Instance, Job
+
+    told: tuple[ShownParameter, ...] = ()
+    if name in PROGRAMS:
+        data = PROGRAMS.get(name).data
+        told = _told(data, partial(data, Instance([Job("a", duration=1)], "1x1")))
+    return told, _written(f"optsched solve SOURCE --model {name}:", told), ()
+
+
+def _of_dialect(name: str) -> _Told:
+    from optsched.io.traces.dialect import DIALECTS
+
+    dialect = DIALECTS.get(name)
+    columns = "--columns FIELD=COLUMN,..." if dialect.takes_columns else ", ".join(dialect.header)
+    cluster = "as the file says, unless --cluster does" if dialect.brings_cluster else "--cluster NODESxGPUS"
+    facts = (("columns", columns), ("fragment", dialect.fragment), ("cluster", cluster))
+    return (), "", tuple(each for each in facts if each[1])
+
+
+def _of_method(name: str) -> _Told:
+    from optsched.adversary.method import METHODS, TOLERANCE_LEGAL
+
+    method = METHODS.get(name)
+    size = "an integer >= 1; what the kind of instances says goes first"
+    told = tuple(ShownParameter(key, _shown(value), size) for key, value in method.usual.items())
+    told += (ShownParameter("tolerance", _shown(method.tolerance), TOLERANCE_LEGAL),)
+    return told, f"optsched attack POLICY --method {name}", ()
+
+
+_OF_KIND: dict[str, Callable[[str], _Told]] = {"models": _of_model, "dialects": _of_dialect, "methods": _of_method}
+
+
+def _told(maker: Any, tried: Callable[..., Any] | None = None) -> tuple[ShownParameter, ...]:
+    from optsched.parameters import legal_of, parameters_of
+
+    known = parameters_of(maker).items()
+    return tuple(ShownParameter(key, _shown(value), legal_of(maker, key, tried or maker)) for key, value in known)
+
+
+def _runs(policy: Callable[..., Any]) -> Callable[..., Any]:
+    # Some parameters are judged when the policy runs: here, without any job.
+    from optsched.policies.simulate import simulate
+    from optsched.problem.instance import Instance
+
+    return lambda **values: simulate(Instance([], "1x1"), policy(**values))
+
+
+def _written(sign: str, told: tuple[ShownParameter, ...]) -> str:
+    return sign + ",".join(f"{each.name}={each.default}" for each in told) if told else ""
 
 
 def _recipe_entry(name: str) -> Entry:
@@ -291,25 +353,29 @@ def _family_entry(name: str) -> Entry:
     from optsched.guarantees.family import FAMILIES
 
     family = FAMILIES.get(name)
-    told = tuple(ShownParameter(key, _shown(value)) for key, value in family.parameters.items())
+    told = _told(family.make)
     written = f"optsched ratio {name}:{family.size}={told[0].default} -p {family.policy}"
     text = f"{family.summary}; {family.policy} on {family.objective}: {family.limit}"
     return Entry(name, text, told, written, _paragraphs(inspect.getdoc(family.make) or ""))
 
 
 def _documented_entry(kind: str, name: str) -> Entry:
-    from optsched.parameters import parameters_of
+    from optsched.adversary.space import SPACES
     from optsched.policies import POLICIES
     from optsched.policies.placements import PLACEMENTS
     from optsched.policies.predictors import PREDICTORS
 
-    registries: dict[str, Registry[Any]] = {"policies": POLICIES, "placements": PLACEMENTS, "predictors": PREDICTORS}
-    thing = registries[kind].get(name)
-    told = tuple(ShownParameter(key, _shown(value)) for key, value in parameters_of(thing).items())
-    sign = {"policies": f"-p {name}:", "placements": f"-p POLICY+{name}:", "predictors": f"predictor={name}/"}[kind]
-    written = sign + ",".join(f"{each.name}={each.default}" for each in told) if told else ""
+    registries: dict[str, tuple[Registry[Any], str]] = {
+        "policies": (POLICIES, f"-p {name}:"),
+        "placements": (PLACEMENTS, f"-p POLICY+{name}:"),
+        "predictors": (PREDICTORS, f"predictor={name}/"),
+        "spaces": (SPACES, f"optsched attack POLICY --space {name}:"),
+    }
+    registry, sign = registries[kind]
+    thing = registry.get(name)
     _, _, about = (inspect.getdoc(thing) or "").partition("\n")
-    return Entry(name, _first_line(thing), told, written, _paragraphs(about))
+    told = _told(thing, _runs(thing) if kind == "policies" else None)
+    return Entry(name, _first_line(thing), told, _written(sign, told), _paragraphs(about))
 
 
 def _paragraphs(text: str) -> str:

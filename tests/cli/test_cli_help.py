@@ -92,6 +92,41 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
     assert {"name": "jobs", "default": "1000"}.items() <= entry["parameters"][0].items()
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "parameter", "default", "legal"),
+    [
+        ("policies", "hadar", "window", "8", "an integer from 1 to 16"),
+        ("policies", "hadar", "fill", "true", "true or false"),
+        ("policies", "goodput", "p", "-1.0", "a number from -10 to 1"),
+        ("policies", "srtf", "restart", "0.0", "a finite number of seconds >= 0"),  # judged when it runs
+        ("policies", "list", "by", "given", "orders: given, shortest, longest, widest, narrowest, largest, due"),
+        ("policies", "spjf", "predictor", "perfect", "predictors: forest, global-mean, group-mean, noisy, perfect"),
+        ("placements", "lwf", "kappa", "1", "an integer >= 1"),
+        ("predictors", "noisy", "error", "2.0", "a factor from 1 to 1e+06"),
+        ("models", "hadar-primal", "rounds", "4", "an integer >= 1"),
+        ("models", "hadar-primal", "round", "0.0", "seconds > 0, or 0 to be told"),
+        ("models", "gpu-mapping", "job", "", "text"),
+        ("families", "three-last", "m", "4", "an integer >= 2"),
+        ("spaces", "typed", "gpus", "2", "an integer >= 1; an even number: half of each type"),
+        ("methods", "search", "tolerance", "0.01", "a number from 0 to below 1"),
+    ],
+)
+def test_a_parameter_has_its_default_and_what_is_legal(
+    out: Any, kind: str, name: str, parameter: str, default: str, legal: str
+) -> None:
+    (entry,) = json.loads(out("list", kind, name, "--json")[1])[kind]
+    assert {"name": parameter, "default": default, "meaning": legal} in entry["parameters"]
+
+
+def test_a_dialect_tells_its_columns_and_nothing_of_parameters(out: Any) -> None:
+    _, text = out("list", "dialects", "philly")
+    assert "timestamp, duration, num_gpus" in text
+    for kind, name in (("dialects", "philly"), ("bounds", "critical-job"), ("models", "disjunctive")):
+        _, text = out("list", kind, name)
+        assert "parameter" not in text
+        assert "written as" not in text
+
+
 def test_a_theorem_tells_its_problem_its_proof_and_where_it_is_tight(out: Any) -> None:
     _, text = out("list", "guarantees", "lpt")
     told = " ".join(text.split())
