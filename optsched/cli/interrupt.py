@@ -32,6 +32,7 @@ Tell = Callable[[], None]
 _known: list[tuple[Tell, Tell | None, Deadline]] = []
 _untidy: list[Tell] = []
 _speaking = threading.Lock()  # held by who has the last word
+_leaving = threading.Event()
 _began = time.monotonic()
 
 
@@ -64,8 +65,11 @@ def telling(tell: Tell, *, late: Tell | None = None, deadline: Deadline = NEVER)
     try:
         yield
     finally:
-        with _speaking:  # forever, where the first thread speaks
-            _known.remove(known)
+        while not _speaking.acquire(timeout=POLL):
+            if _leaving.is_set():
+                raise SystemExit  # of the thread that works: nobody listens to it any more
+        _known.remove(known)
+        _speaking.release()
 
 
 @contextlib.contextmanager
@@ -130,6 +134,7 @@ def shield_processes() -> None:
 def leave_work_behind(code: int, late: Tell | None = None) -> None:
     """Tell what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works."""
     _speaking.acquire(blocking=False)
+    _leaving.set()
     with contextlib.suppress(KeyboardInterrupt, Exception):  # a second Ctrl-C: then nothing is told
         if "optsched.progress" in sys.modules:
             sys.modules["optsched.progress"].stop_all()

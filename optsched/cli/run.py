@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,9 +28,11 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import check_legal
 
 if TYPE_CHECKING:
+    from optsched.guarantees.evaluate import RatioTable
     from optsched.problem.instance import Instance
     from optsched.simulation.run import Run
     from optsched.solvers.solution import Solution
+    from optsched.studies.study import Reproduction
 
 
 @reading_source
@@ -324,14 +327,20 @@ def ratio(
         from optsched.report.report_files import make_folder
 
         make_folder(folder)
-    curves = None
-    with bars() as shown, others_print_to_stderr():
+    curves, done = None, deque["RatioTable"](maxlen=1)
+    with (
+        bars() as shown,
+        telling(lambda: _tell_ratios(done, len(members.instances()), as_json)),
+        others_print_to_stderr(),
+    ):
         step = shown.step("measuring ratios")
         if errors is None:
-            table = ratios(members, list(policy), objective, speed=at, progress=step)
+            table = ratios(members, list(policy), objective, speed=at, progress=step, so_far=done.append)
         else:
             levels = errors_in(errors)
-            curves = robustness(members, list(policy), objective, errors=levels, draws=draws, progress=step)
+            curves = robustness(
+                members, list(policy), objective, errors=levels, draws=draws, progress=step, so_far=done.append
+            )
             table = curves.table
     for note in table.notes:
         say(note)
@@ -349,6 +358,19 @@ def ratio(
     if table.violations:
         instances = dict(members.instances())
         _require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)
+
+
+def _tell_ratios(done: Sequence[RatioTable], every: int, as_json: bool) -> None:
+    finished = max((len(row.measured) for table in done for row in table.policies), default=0)
+    say(f"{finished:,} of {every:,} instances had been measured")
+    for table in done:
+        if not as_json:  # stdout is for a whole document
+            from optsched.cli.tables import ratio_view
+
+            show(ratio_view(table))
+        else:
+            worst = [(row.policy, row.worst) for row in table.policies if row.worst is not None]
+            say("worst so far: " + "; ".join(f"{policy} {ratio:.6g}" for policy, ratio in worst))
 
 
 def reproduce(
@@ -372,15 +394,23 @@ def reproduce(
 
     chosen = STUDIES.get(study)
     shield_processes()
-    reached = [0, 0]
-    with bars() as shown, telling(lambda: say(_so_far(study, *reached))):
+    reached, finished = [0, 0], deque["Reproduction"](maxlen=1)
+
+    def tell() -> None:
+        say(_so_far(study, *reached))
+        if finished and not as_json:  # stdout is for a whole document
+            from optsched.cli.study import reproduction_view
+
+            show(reproduction_view(finished[-1]))
+
+    with bars() as shown, telling(tell):
         advance = shown.step(f"running the study {study}")
 
         def progress(finished: int, every: int) -> None:
             reached[:] = finished, every
             advance(finished, every)
 
-        done = chosen.run(seeds, small=small, workers=workers, progress=progress)
+        done = chosen.run(seeds, small=small, workers=workers, progress=progress, so_far=finished.append)
     if as_json:
         print_json(done.to_json())
         return
@@ -391,7 +421,7 @@ def reproduce(
 
 def _so_far(study: str, finished: int, every: int) -> str:
     of = f"{finished} of {every}" if every else "none"
-    return f"the study {study}: {of} of its workloads had been run; of less than all there is no table"
+    return f"the study {study}: {of} of its workloads had been run; a table needs all of its own"
 
 
 @contextlib.contextmanager

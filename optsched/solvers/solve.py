@@ -194,7 +194,7 @@ def _begin(state: SolveState) -> None:
     budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * state.instance.n**3)
     for step in (partial(state.search, 0), state.combinatorial, partial(state.search, budget)):
         try:
-            if not (state.closed or (state.late and state.schedule is not None)):
+            if not state.closed:
                 step()
         except (OptschedError, ArithmeticError) as error:
             _LOG.info("before any method: %s", error)

@@ -299,6 +299,8 @@ class SolveState:
             if self.schedule is not None:
                 return False
             return self.offer(best_placed_schedule(self.instance, self.goal.name, modes=self.modes))
+        if self.late and self.schedule is not None:
+            return False
         target = -math.inf if self.bound is None else float(self.bound)
         budget = int(min(budget, SEGMENTS * self.left))
         found = best_list_schedule(self.instance, self.goal.name, budget=budget, target=target, orders=orders)
