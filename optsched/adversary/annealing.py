@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.moves import crossed, moved
+from optsched.deadline import NEVER, Deadline
 
 ELITES = 4
 DRAWN = 0.1  # of the tries go to random candidates, where the walk begins
@@ -39,9 +38,9 @@ class Found:
 
 
 def island(
-    evaluation: Evaluation, seed: int, tries: int, given: Sequence[Candidate] = (), deadline: float = math.inf
+    evaluation: Evaluation, seed: int, tries: int, given: Sequence[Candidate] = (), deadline: Deadline = NEVER
 ) -> Found:
-    """Search with so many tries, no longer than until ``deadline`` (s, `time.time`).
+    """Search with so many tries, no longer than until ``deadline``.
 
     A worse neighbour is taken with the probability of Metropolis for the logarithm of the ratio, at a temperature that falls
     geometrically. O(tries) runs.
@@ -57,13 +56,13 @@ def island(
     for candidate in given:
         tried(candidate)
     begin = max(2, int(DRAWN * tries)) if not given else 0
-    while found.tries < begin and (found.tries == 0 or time.time() < deadline):
+    while found.tries < begin and (found.tries == 0 or not deadline.passed):
         tried(space.drawn(rng))
     if not found.elites:
         return found
     (ratio, here), stale = found.elites[0], 0
     child: Candidate | None = None
-    while found.tries < tries and time.time() < deadline:
+    while found.tries < tries and not deadline.passed:
         temperature = HOT * (COLD / HOT) ** (found.tries / tries)
         candidate, child = child or moved(here, space, rng), None
         value, best = tried(candidate)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from optsched.adversary.annealing import Found
 from optsched.adversary.confirmation import Confirmed, confirmed
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.method import METHODS, TOLERANCE_LEGAL, Advance, Budget
+from optsched.adversary.method import METHODS, TOLERANCE_LEGAL, Budget
 from optsched.adversary.resemblance import Resemblance, resemblance
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import SearchSpace, space_of
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification, specify
@@ -21,7 +24,10 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import DEFAULT, get_objective
 
 OPTIMUM = "opt"
-SECONDS = 45.0  # budget where none is given: with what comes before and after, a minute
+SECONDS = 45.0  # budget where none is given
+SEARCH, SHRINK, PROOF = 0.65, 0.6, 0.6  # parts of the time that is left then; what is left at last is for words
+Advance = Callable[[int, int], None]
+Best = Callable[[float, Instance], None]
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ def attack(
     tolerance: float | None = None,
     method: str = "search",
     progress: Advance | None = None,
+    best: Best | None = None,
+    deadline: Deadline = NEVER,
 ) -> Attack:
     """Find an instance on which ``policy`` is far from the optimum, or from another policy.
 
@@ -123,6 +131,8 @@ def attack(
     method : ``"search"``, or ``"milp"``, which proves that there is no worse instance of the space; for policies that are a
         queue order, on one machine.
     progress : called with (tries done, all tries, or 0 where nobody knows).
+    best : called with the largest ratio that the search has met and its instance, whenever it is larger than before.
+    deadline : as ``seconds``, counted by somebody else.
 
     Returns
     -------
@@ -147,20 +157,29 @@ def attack(
     sizes = {**way.usual, **{key: value for key, value in (("jobs", jobs), ("gpus", gpus)) if value is not None}}
     kind = space_of(chosen.policy, space, weights=get_objective(goal).weighted, **sizes)
     evaluation = Evaluation(kind, chosen, rival, goal)
-    limit = SECONDS if seconds is None and tries is None else seconds
-    budget = Budget(float("inf") if limit is None else limit, tries, seed, workers or _processors())
-    found = way.run(evaluation, budget, progress)
+    if deadline is NEVER:
+        deadline = Deadline.after(SECONDS if seconds is None and tries is None else seconds)
+    told = [0.0]
+
+    def watch(found: Found, every: int) -> None:
+        if progress is not None:
+            progress(found.tries, every)
+        if best is not None and found.elites and found.elites[0][0] > told[0]:
+            told[0], candidate = found.elites[0]
+            best(told[0], kind.instance(candidate, _name(chosen.text)).replace(objective=goal))
+
+    found = way.run(evaluation, Budget(deadline.share(SEARCH), tries, seed, workers or _processors()), watch)
     if not found.elites or found.elites[0][0] <= 0:
         raise OptschedError(f"no instance with a ratio was found in {found.tries} tries")
     searched, worst = found.elites[0]
-    small = shrunk(evaluation, worst, way.tolerance if tolerance is None else tolerance)
-    best = confirmed(evaluation, small, _name(chosen.text))
+    small = shrunk(evaluation, worst, way.tolerance if tolerance is None else tolerance, deadline.share(SHRINK))
+    shown = confirmed(evaluation, small, _name(chosen.text), deadline.share(PROOF))
     return Attack(
-        best,
+        shown,
         OPTIMUM if rival is None else rival.text,
         searched,
         found.tries,
-        resemblance(best.instance, goal),
+        resemblance(shown.instance, goal),
         method,
         kind,
         found.proved,

@@ -13,6 +13,7 @@ from fractions import Fraction
 from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
 from optsched.check.referee import schedule_value
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError
 from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.proven import Proven, refereed
@@ -52,8 +53,8 @@ class Confirmed:
         return float(self.exact)
 
 
-def confirmed(evaluation: Evaluation, candidate: Candidate, name: str) -> Confirmed:
-    """What is proved of a candidate.
+def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline: Deadline = NEVER) -> Confirmed:
+    """What is proved of a candidate; of its optimum, what can be by the ``deadline``.
 
     Raises `SimulationError` when the referee rejects a run, `OptschedError` when nothing is there to divide by.
     """
@@ -66,7 +67,7 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str) -> Confir
         rival = space.specification(evaluation.against, candidate)
         other = _there(schedule_value(instance, refereed(instance, rival).schedule, objective))
         return Confirmed(instance, policy, objective, value, other, evaluation.against.text, None, (), rival)
-    instance = space.proved(instance, objective)
+    instance = space.proved(instance, objective, deadline)
     run = refereed(instance, policy)
     proven = Proven(instance, [run, *_rivals(instance, run)])
     shown = proven.beside(run, objective)

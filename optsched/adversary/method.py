@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from optsched.adversary.annealing import Found
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.shrinking import TOLERANCE
+from optsched.deadline import NEVER, Deadline
 from optsched.registry import Registry
 
 TOLERANCE_LEGAL = "a number from 0 to below 1"
 
-Advance = Callable[[int, int], None]
+Watch = Callable[[Found, int], None]  # what was found so far; all tries, 0 where nobody knows how many there will be
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to look: ``seconds``, or so many ``tries`` (None: any number), in ``workers`` processes, from a ``seed``."""
+    """How long to look: to a ``deadline``, or so many ``tries`` (None: any), in ``workers`` processes, from a ``seed``."""
 
-    seconds: float
+    deadline: Deadline = NEVER
     tries: int | None = None
     seed: int = 0
     workers: int = 1
@@ -27,15 +28,15 @@ class Budget:
 
 @dataclass(frozen=True)
 class AttackMethod:
-    """``run(evaluation, budget, progress)`` finds bad candidates.
+    """``run(evaluation, budget, watch)`` finds bad candidates; ``watch`` hears of them meanwhile.
 
-    ``progress`` is called with (done, all; 0 where nobody knows how many there will be). ``usual``: sizes of a space where
+    ``usual``: sizes of a space where
     nobody says them. ``tolerance``: so much of the ratio may be lost for a smaller instance, unless somebody says how much.
     """
 
     name: str
     summary: str
-    run: Callable[[Evaluation, Budget, Advance | None], Found]
+    run: Callable[[Evaluation, Budget, Watch], Found]
     usual: Mapping[str, int] = field(default_factory=dict)
     tolerance: float = TOLERANCE
 

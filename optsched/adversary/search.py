@@ -6,22 +6,21 @@ far as the processes come.
 
 from __future__ import annotations
 
-import math
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from joblib import Parallel, delayed
 
 from optsched.adversary.annealing import Found, island
 from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.method import Watch
+from optsched.deadline import NEVER, Deadline
 
 ISLANDS = 4  # of a round
 TRIES = 400  # of an island
+FIRST = 50  # of one in the first round of a search that a clock ends
 FAR = 2**32
-
-Advance = Callable[[int, int], None]
 
 
 def search(
@@ -29,26 +28,26 @@ def search(
     *,
     seed: int = 0,
     tries: int | None = None,
-    seconds: float = math.inf,
+    deadline: Deadline = NEVER,
     workers: int = 1,
-    progress: Advance | None = None,
+    watch: Watch = lambda found, tries: None,
 ) -> Found:
-    """The worst candidates found with so many ``tries`` (None: any number), within ``seconds``.
+    """The worst candidates found with so many ``tries`` (None: any number), no longer than until ``deadline``.
 
-    ``progress`` is called with (tries done, all tries; 0 where nobody knows how many there will be).
+    Where no number says what a round is, the first rounds are short: something is then known soon.
     """
     rng, total, found = random.Random(seed), tries or 0, Found()
-    _get_ready(evaluation, workers if seconds < math.inf else 1)
-    deadline = time.time() + seconds
-    while (tries is None or found.tries < tries) and time.time() < deadline:
+    first, share = _get_ready(evaluation), TRIES if tries is not None else FIRST
+    watch(first, total)
+    while (tries is None or found.tries < tries) and not (found.tries and deadline.passed):
         left = None if tries is None else tries - found.tries
-        tasks = [(rng.randrange(FAR), share, _begin(found, k)) for k, share in enumerate(_shares(left)) if share]
+        tasks = [(rng.randrange(FAR), part, _begin(found, k)) for k, part in enumerate(_shares(left, share)) if part]
+        share = min(TRIES, 2 * share)
         for each in _islands(evaluation, tasks, deadline, workers):
             found.tries += each.tries
             for ratio, candidate in each.elites:
                 found.offer(ratio, candidate)
-            if progress is not None:
-                progress(found.tries, total)
+            watch(found, total)
     return found
 
 
@@ -62,19 +61,18 @@ def random_search(evaluation: Evaluation, *, seed: int = 0, tries: int) -> Found
     return found
 
 
-def _shares(left: int | None) -> list[int]:
+def _shares(left: int | None, most: int) -> list[int]:
     # the tries of the islands of a round
-    if left is None or left >= ISLANDS * TRIES:
-        return [TRIES] * ISLANDS
+    if left is None or left >= ISLANDS * most:
+        return [most] * ISLANDS
     return [left // ISLANDS + (k < left % ISLANDS) for k in range(ISLANDS)]
 
 
-def _get_ready(evaluation: Evaluation, workers: int) -> None:
-    # What is compiled is compiled once, and processes are there, before the clock starts.
-    first = evaluation.space.drawn(random.Random(0))
-    evaluation.ratio(first)
-    if workers > 1:
-        Parallel(n_jobs=workers)(delayed(evaluation.fresh().ratio)(first) for _ in range(workers))
+def _get_ready(evaluation: Evaluation) -> Found:
+    # What is compiled is compiled once, not in every process; and a first candidate is known.
+    first, found = evaluation.space.drawn(random.Random(0)), Found()
+    found.offer(evaluation.ratio(first), first)
+    return found
 
 
 def _begin(found: Found, k: int) -> list[Candidate]:
@@ -83,7 +81,7 @@ def _begin(found: Found, k: int) -> list[Candidate]:
 
 
 def _islands(
-    evaluation: Evaluation, tasks: list[tuple[int, int, list[Candidate]]], deadline: float, workers: int
+    evaluation: Evaluation, tasks: list[tuple[int, int, list[Candidate]]], deadline: Deadline, workers: int
 ) -> Iterator[Found]:
     if workers == 1:
         for seed, share, given in tasks:

@@ -9,19 +9,25 @@ from math import gcd
 from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.space import SearchSpace
+from optsched.deadline import NEVER, Deadline
 
 TOLERANCE = 0.01  # of the ratio may be lost
 
 
-def shrunk(evaluation: Evaluation, candidate: Candidate, tolerance: float = TOLERANCE) -> Candidate:
+def shrunk(
+    evaluation: Evaluation, candidate: Candidate, tolerance: float = TOLERANCE, deadline: Deadline = NEVER
+) -> Candidate:
     """Steps to a smaller candidate for as long as there are any that keep (1 - ``tolerance``) of the ratio of the first.
 
     Fewer jobs count before smaller numbers. Where a step makes the ratio larger, that one must be kept from then on.
+    It ends at the ``deadline`` at the latest.
     O(steps x jobs x quantities) runs.
     """
     space, least = evaluation.space, (1 - tolerance) * evaluation.ratio(candidate)
     while True:
         for smaller in _smaller(space, candidate):
+            if deadline.passed:
+                return candidate
             # a job that comes earlier than the first one would make all others later
             real = space.legal(smaller) and _size(smaller) < _size(candidate)
             ratio = evaluation.ratio(smaller) if real else 0.0

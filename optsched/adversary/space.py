@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from optsched.adversary.candidate import Candidate, Quantity
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.parameters import made
 from optsched.policies import AnyPolicy
@@ -73,8 +74,8 @@ class SearchSpace(ABC):
         """
 
     @abstractmethod
-    def proved(self, instance: Instance, objective: str) -> Instance:
-        """The instance, stating its optimum where that could be proved (`optsched.guarantees.optimum.proved_here`)."""
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
+        """The instance, stating its optimum where that could be proved in time (`guarantees.optimum.proved_here`)."""
 
     def witness(self, instance: Instance, objective: str) -> Fraction | None:
         """The value, in fractions, of a schedule that the referee accepts, where `proved` proves nothing; or None."""

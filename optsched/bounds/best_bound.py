@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, Certificate, classes_of
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
@@ -51,7 +52,13 @@ def lower_bound(
     return add
 
 
-def bound(instance: Source, objective: str | None = None, schedule_class: str | None = None) -> Certificate:
+def bound(
+    instance: Source,
+    objective: str | None = None,
+    schedule_class: str | None = None,
+    *,
+    deadline: Deadline = NEVER,
+) -> Certificate:
     """The largest of all registered lower bounds on the optimum of ``objective`` over a class of schedules.
 
     (Of an objective that is maximised, the smallest upper bound.)
@@ -63,6 +70,7 @@ def bound(instance: Source, objective: str | None = None, schedule_class: str | 
     schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; ``gpu-sharing`` for jobs with interference,
         ``task-sharing`` for those with tasks (the only one there), ``elastic`` for those with scaling profiles; see
         `optsched.bounds.certificate`. None: that of the two sharing classes which the instance has, else ``gang``.
+    deadline : after it no further bound is begun, once there is one.
 
     Returns
     -------
@@ -85,16 +93,16 @@ def bound(instance: Source, objective: str | None = None, schedule_class: str | 
     instance = instance_of(instance)
     schedule_class = _class_of(instance, schedule_class)
     name = objective_of(instance, objective).name
-    return _best(instance.relative, name, schedule_class).on_clock(instance)
+    return _best(instance.relative, name, schedule_class, deadline).on_clock(instance)
 
 
-def _best(instance: Instance, name: str, schedule_class: str) -> Certificate:
+def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline) -> Certificate:
     """The best bound of an instance whose time counts from its first arrival."""
-    found = []
+    found: list[Certificate] = []
     every = [BOUNDS.get(known) for known in BOUNDS.names()]
     every = [b for b in every if schedule_class in b.classes]
     for candidate in every:
-        if name in candidate.objectives:
+        if name in candidate.objectives and not (found and deadline.passed):
             certificate = candidate.build(instance, name, schedule_class)
             if certificate is not None:
                 found.append(certificate)

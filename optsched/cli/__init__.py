@@ -18,7 +18,7 @@ from optsched import __version__
 from optsched.cli.attack import attack
 from optsched.cli.check_policy import check_policy
 from optsched.cli.files import convert, generate, plot, verify
-from optsched.cli.interrupt import interruptible, leave_work_behind
+from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
 from optsched.cli.lists import list_names
 from optsched.cli.output import OutputError, refused, say, silence
 from optsched.cli.run import bound, ratio, reproduce, run, solve
@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     try:
-        code = interruptible(lambda: app(arguments, standalone_mode=False))
+        code = interruptible(lambda: app(arguments, standalone_mode=False), own_process=arguments is None)
         return code if isinstance(code, int) else 0
     except SystemExit:
         say("somebody's code ended the program (SystemExit)")
@@ -130,6 +130,9 @@ def _run(arguments: list[str] | None) -> int:
             raise
         say(str(error))
         return 2 if isinstance(error, InputError | OutputError) else 1
+    except TimeIsUp as up:
+        leave_work_behind(0, up.tell)
+        raise
     except (KeyboardInterrupt, typer.Abort):
         leave_work_behind(130)
         raise

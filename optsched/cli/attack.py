@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched.cli.interrupt import shield_processes
+from optsched.cli.interrupt import due, shield_processes, telling
 from optsched.cli.names import complete_policy
 from optsched.cli.options import AsJson, Seed, output
-from optsched.cli.output import others_print_to_stderr, print_json, show, write
+from optsched.cli.output import others_print_to_stderr, print_json, say, show, write
+from optsched.errors import check_legal
+
+if TYPE_CHECKING:
+    from optsched.problem.instance import Instance
 
 
 def attack(
@@ -71,6 +78,7 @@ def attack(
 
     optsched attack list --objective makespan --gpus 3 -o worst.json
     """
+    from optsched.adversary.attack import SECONDS
     from optsched.adversary.attack import attack as search
     from optsched.problem.files import check_writable, write_atomic
     from optsched.progress import bars
@@ -80,7 +88,29 @@ def attack(
     if report is not None:
         check_writable(report, "a report", (".html",))
     shield_processes()
-    with bars() as shown, others_print_to_stderr():
+    if budget is None and tries is None:
+        budget = SECONDS
+    if budget is not None:
+        check_legal(0 < budget < math.inf, "budget", budget, "seconds > 0")
+    known = deque[tuple[float, "Instance"]](maxlen=1)
+
+    def unconfirmed() -> None:
+        say(_so_far(policy, against, known, file))
+
+    with (
+        bars(words=tries is None) as shown,
+        others_print_to_stderr(),
+        telling(unconfirmed, late=unconfirmed, deadline=due(budget)),
+    ):
+        name = f"attacking {policy}"
+        told, tell = (None, shown.line(name)) if tries is None else (shown.step(name), None)
+
+        def progress(done: int, every: int) -> None:
+            if told is not None:
+                told(done, every)
+            if tell is not None:
+                tell(f"{name}: {done:,} tries" + "".join(f", ratio {ratio:.6g}" for ratio, _ in known))
+
         found = search(
             policy,
             against,
@@ -88,12 +118,13 @@ def attack(
             space=space,
             jobs=jobs,
             gpus=gpus,
-            seconds=budget,
             tries=tries,
             seed=seed,
             workers=workers,
             method=method,
-            progress=shown.step(f"attacking {policy}"),
+            progress=progress,
+            best=lambda ratio, instance: known.append((ratio, instance)),
+            deadline=due(budget),
         )
     if file is not None:
         found.instance.save(file)
@@ -110,3 +141,16 @@ def attack(
     for written in (file, report):
         if written is not None:
             write(f"wrote {written}\n")
+
+
+def _so_far(policy: str, against: str, known: Sequence[tuple[float, Instance]], file: Path | None) -> str:
+    """What the search has met, in words; the instance is written."""
+    if not known:
+        return f"{policy}: no instance had been tried"
+    ratio, instance = known[-1]
+    to = "what another schedule reaches" if against == "opt" else against
+    if file is not None:
+        instance.save(file)
+    jobs = f"{instance.n} job{'s' * (instance.n != 1)}"
+    wrote = "" if file is None else f"; wrote {file}"
+    return f"{policy}: {ratio:.6g} times {to}, on {jobs}; not made small, not confirmed{wrote}"

@@ -1,7 +1,8 @@
-"""Ctrl-C that is heard at once, whatever is running.
+"""Ctrl-C that is heard at once, and time limits that are kept, whatever is running.
 
-Solvers and compiled loops do not listen to signals. Therefore a command runs in a thread of its own while the first thread
-waits for it; on Ctrl-C the first thread says what is known and ends the process, and the work ends with it.
+Solvers and compiled loops do not listen to signals, and not always to the clock. Therefore a command runs in a thread of its
+own while the first thread waits for it; on Ctrl-C, or where the work overruns its deadline, the first thread says what is
+known and ends the process, and the work ends with it.
 """
 
 from __future__ import annotations
@@ -13,33 +14,66 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from optsched.cli.output import say
+from optsched.deadline import NEVER, Deadline
 from optsched.problem.files import discard_unfinished
 
 T = TypeVar("T")
 THREAD = "optsched command"
 PATIENCE = 0.7  # seconds for a campaign without its processes to end
-POLL = 0.2  # seconds; where waiting for a thread cannot be interrupted, it is done in slices
+POLL = 0.1  # seconds; where waiting for a thread cannot be interrupted, it is done in slices
+GRACE = 0.4  # seconds by which work may overrun its deadline: most of it ends by itself
 
-_known: list[Callable[[], None]] = []
-_untidy: list[Callable[[], None]] = []
+Tell = Callable[[], None]
+_known: list[tuple[Tell, Tell | None, Deadline]] = []
+_untidy: list[Tell] = []
+_speaking = threading.Lock()  # held by who has the last word
+_leaving = threading.Event()
+_began = time.monotonic()
+
+
+class TimeIsUp(Exception):
+    """The work has overrun its deadline; what is to be told of it, nobody else tells any more."""
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell = tell
+
+
+def clock_starts(own_process: bool) -> None:
+    """Limits count from now; in a process of its own from its beginning: it has not waited for anything yet."""
+    global _began
+    _began = time.monotonic() - (time.process_time() if own_process else 0.0)
+
+
+def due(seconds: float | None) -> Deadline:
+    """The deadline of a command that may take so many seconds, start-up included; None: never."""
+    return NEVER if seconds is None else Deadline(_began + seconds)
 
 
 @contextlib.contextmanager
-def telling(tell: Callable[[], None]) -> Iterator[None]:
-    """While this lasts, ``tell()`` is called when the user interrupts: it writes what is known so far."""
-    _known.append(tell)
+def telling(tell: Tell, *, late: Tell | None = None, deadline: Deadline = NEVER) -> Iterator[None]:
+    """While this lasts, ``tell()`` is called when the user interrupts: it writes what is known so far.
+
+    ``late()`` is called, and the process ends well, where this lasts beyond the ``deadline``.
+    """
+    known = tell, late, deadline
+    _known.append(known)
     try:
         yield
     finally:
-        _known.remove(tell)
+        while not _speaking.acquire(timeout=POLL):
+            if _leaving.is_set():
+                raise SystemExit  # of the thread that works: nobody listens to it any more
+        _known.remove(known)
+        _speaking.release()
 
 
 @contextlib.contextmanager
-def tidying(tidy: Callable[[], None]) -> Iterator[None]:
+def tidying(tidy: Tell) -> Iterator[None]:
     """While this lasts, ``tidy()`` is called when the user interrupts, after everything has been told."""
     _untidy.append(tidy)
     try:
@@ -48,8 +82,12 @@ def tidying(tidy: Callable[[], None]) -> Iterator[None]:
         _untidy.remove(tidy)
 
 
-def interruptible(work: Callable[[], T]) -> T:
-    """``work()`` in another thread, its result or its exception; `KeyboardInterrupt` leaves it behind, still running."""
+def interruptible(work: Callable[[], T], *, own_process: bool = False) -> T:
+    """``work()`` in another thread, its result or its exception; `KeyboardInterrupt` leaves it behind, still running.
+
+    So does `TimeIsUp`, where the process is its own and ends with it.
+    """
+    clock_starts(own_process)
     if threading.current_thread() is not threading.main_thread():
         return work()
     found: list[T] = []
@@ -66,9 +104,20 @@ def interruptible(work: Callable[[], T]) -> T:
     thread.start()
     while thread.is_alive():
         thread.join(POLL)
+        if own_process:
+            _require_time()
     if failed:
         raise failed[0]
     return found[0]
+
+
+def _require_time() -> None:
+    if not _speaking.acquire(blocking=False):
+        return
+    for _, late, deadline in _known[-1:]:
+        if late is not None and Deadline(deadline.at + GRACE).passed:
+            raise TimeIsUp(late)  # and goes on speaking
+    _speaking.release()
 
 
 def shield_processes() -> None:
@@ -82,12 +131,14 @@ def shield_processes() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
-def leave_work_behind(code: int) -> None:
-    """Tell what is known, tidy up, and end the process together with the thread that still works."""
+def leave_work_behind(code: int, late: Tell | None = None) -> None:
+    """Tell what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works."""
+    _speaking.acquire(blocking=False)
+    _leaving.set()
     with contextlib.suppress(KeyboardInterrupt, Exception):  # a second Ctrl-C: then nothing is told
         if "optsched.progress" in sys.modules:
             sys.modules["optsched.progress"].stop_all()
-        for tell in reversed(_known[-1:]):
+        for tell in [late] if late is not None else [tell for tell, _, _ in _known[-1:]]:
             tell()
     campaign = False
     with contextlib.suppress(KeyboardInterrupt, Exception):
@@ -95,7 +146,8 @@ def leave_work_behind(code: int) -> None:
             tidy()
         campaign = _workers_stopped()
         _stop_programs()
-    say("interrupted")
+    if late is None:
+        say("interrupted")
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
     if campaign and _ended(PATIENCE):

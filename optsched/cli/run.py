@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli.interrupt import shield_processes, telling, tidying
+from optsched.cli.interrupt import due, shield_processes, telling, tidying
 from optsched.cli.options import (
     DEFAULT_POLICIES,
     AsJson,
@@ -22,10 +24,15 @@ from optsched.cli.options import (
     reading_source,
 )
 from optsched.cli.output import others_print_to_stderr, print_json, say, show, write
+from optsched.deadline import NEVER, Deadline
+from optsched.errors import check_legal
 
 if TYPE_CHECKING:
+    from optsched.guarantees.evaluate import RatioTable
     from optsched.problem.instance import Instance
     from optsched.simulation.run import Run
+    from optsched.solvers.solution import Solution
+    from optsched.studies.study import Reproduction
 
 
 @reading_source
@@ -133,44 +140,70 @@ def solve(
         check_writable(file, "a schedule")
     reading.look(source)
     from optsched.progress import Interval, bars
-    from optsched.solvers.solve import solve as find
+    from optsched.solvers.solve import begin
 
+    if time_limit is not None:
+        check_legal(time_limit > 0, "time limit", time_limit, "seconds > 0")
+    deadline = due(time_limit)
     loaded = reading.load(source)
-    if model is not None and _solved_as_it_stands(loaded.instance, model, objective, time_limit, file, as_json):
+    if model is not None and _solved_as_it_stands(loaded.instance, model, objective, deadline, file, as_json):
         return
     interval = Interval()
-    with bars(words=True) as shown, telling(lambda: say(interval.last)):
+    with bars(words=True) as shown:
         tell = shown.line("solving")
 
         def progress(event: Any) -> None:
             interval.update(event.incumbent, event.bound, event.gap)
             tell(interval.text)
 
-        solution = find(loaded.instance, objective, model=model, time_limit=time_limit, progress=progress)
+        def interrupted() -> None:
+            known = solving.so_far("interrupted")
+            interval.update(*(math.nan if each is None else each for each in (known.value, known.bound, known.gap)))
+            _save(known, file)
+            say(interval.last)
+            if file is not None:
+                say(_written(known, file))
+
+        def late() -> None:
+            _answer(solving.so_far("the time limit came first"), loaded.instance, model, file, as_json)
+
+        solving = begin(loaded.instance, objective, model=model, deadline=deadline, progress=progress)
+        with telling(interrupted, late=late, deadline=deadline):
+            solution = solving.run()
+    _answer(solution, loaded.instance, model, file, as_json)
+
+
+def _save(solution: Solution, file: Path | None) -> None:
     if file is not None and solution.schedule is not None:
         solution.schedule.save(file, objective=solution.objective, value=solution.value, preemptive=False)
+
+
+def _written(solution: Solution, file: Path) -> str:
+    return f"wrote {file}" if solution.schedule is not None else f"{file}: not written, there is no schedule"
+
+
+def _answer(solution: Solution, instance: Instance, model: str | None, file: Path | None, as_json: bool) -> None:
+    _save(solution, file)
     from optsched.cli.tables import judged, solution_view
 
     found = None
     if model is not None and solution.status == "feasible":  # an optimum needs no factor
         from optsched.guarantees.method_theorem import judge_method
 
-        found = judge_method(loaded.instance, solution)
+        found = judge_method(instance, solution)
     if as_json:
         print_json({**solution.to_json(), **({} if found is None else {"guarantee": found.to_json()})})
     else:
         notes = [solution.note, None if found is None else judged(found, solution.objective)]
-        show(solution_view(solution.to_json(), loaded.instance, *(note for note in notes if note)))
+        show(solution_view(solution.to_json(), instance, *(note for note in notes if note)))
         if file is not None:
-            write(
-                f"wrote {file}\n" if solution.schedule is not None else f"{file}: not written, there is no schedule\n"
-            )
+            write(f"{_written(solution, file)}\n")
     if found is not None and found.holds is False:
-        _require_kept([(loaded.instance, found)], None)
+        _require_kept([(instance, found)], None)
 
 
 def _solved_as_it_stands(
-    instance: Instance, model: str, objective: str | None, time_limit: float | None, file: Path | None, as_json: bool
+    instance: Instance, model: str, objective: str | None, deadline: Deadline, file: Path | None, as_json: bool
 ) -> bool:
     """Is ``model`` a program without a schedule? Then this prints its optimum."""
     from optsched.errors import InputError
@@ -182,7 +215,7 @@ def _solved_as_it_stands(
         if given is not None:
             legal = "a model of schedules; this one has an objective of its own, and no schedule"
             raise InputError("not with this model", field=option, value=str(given), legal=legal)
-    solution = solve_program(instance, model, time_limit)
+    solution = solve_program(instance, model, None if deadline is NEVER else max(deadline.left, 0.01))
     if as_json:
         print_json(solution.to_json())
         return True
@@ -294,14 +327,20 @@ def ratio(
         from optsched.report.report_files import make_folder
 
         make_folder(folder)
-    curves = None
-    with bars() as shown, others_print_to_stderr():
+    curves, done = None, deque["RatioTable"](maxlen=1)
+    with (
+        bars() as shown,
+        telling(lambda: _tell_ratios(done, len(members.instances()), as_json)),
+        others_print_to_stderr(),
+    ):
         step = shown.step("measuring ratios")
         if errors is None:
-            table = ratios(members, list(policy), objective, speed=at, progress=step)
+            table = ratios(members, list(policy), objective, speed=at, progress=step, so_far=done.append)
         else:
             levels = errors_in(errors)
-            curves = robustness(members, list(policy), objective, errors=levels, draws=draws, progress=step)
+            curves = robustness(
+                members, list(policy), objective, errors=levels, draws=draws, progress=step, so_far=done.append
+            )
             table = curves.table
     for note in table.notes:
         say(note)
@@ -319,6 +358,19 @@ def ratio(
     if table.violations:
         instances = dict(members.instances())
         _require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)
+
+
+def _tell_ratios(done: Sequence[RatioTable], every: int, as_json: bool) -> None:
+    finished = max((len(row.measured) for table in done for row in table.policies), default=0)
+    say(f"{finished:,} of {every:,} instances had been measured")
+    for table in done:
+        if not as_json:  # stdout is for a whole document
+            from optsched.cli.tables import ratio_view
+
+            show(ratio_view(table))
+        else:
+            worst = [(row.policy, row.worst) for row in table.policies if row.worst is not None]
+            say("worst so far: " + "; ".join(f"{policy} {ratio:.6g}" for policy, ratio in worst))
 
 
 def reproduce(
@@ -342,15 +394,23 @@ def reproduce(
 
     chosen = STUDIES.get(study)
     shield_processes()
-    reached = [0, 0]
-    with bars() as shown, telling(lambda: say(_so_far(study, *reached))):
+    reached, finished = [0, 0], deque["Reproduction"](maxlen=1)
+
+    def tell() -> None:
+        say(_so_far(study, *reached))
+        if finished and not as_json:  # stdout is for a whole document
+            from optsched.cli.study import reproduction_view
+
+            show(reproduction_view(finished[-1]))
+
+    with bars() as shown, telling(tell):
         advance = shown.step(f"running the study {study}")
 
         def progress(finished: int, every: int) -> None:
             reached[:] = finished, every
             advance(finished, every)
 
-        done = chosen.run(seeds, small=small, workers=workers, progress=progress)
+        done = chosen.run(seeds, small=small, workers=workers, progress=progress, so_far=finished.append)
     if as_json:
         print_json(done.to_json())
         return
@@ -361,7 +421,7 @@ def reproduce(
 
 def _so_far(study: str, finished: int, every: int) -> str:
     of = f"{finished} of {every}" if every else "none"
-    return f"the study {study}: {of} of its workloads had been run; of less than all there is no table"
+    return f"the study {study}: {of} of its workloads had been run; a table needs all of its own"
 
 
 @contextlib.contextmanager

@@ -173,6 +173,7 @@ def ratios(
     *,
     speed: Fraction | None = None,
     progress: Callable[[int, int], None] | None = None,
+    so_far: Callable[[RatioTable], None] | None = None,
 ) -> RatioTable:
     """Run policies on every instance of a suite and hold them against what is proven about the optimum.
 
@@ -185,7 +186,7 @@ def ratios(
     objective : default: each instance's own.
     speed : of the machines on which the policies run (`optsched.guarantees.speed`), with the theorems for it; the optimum
         is that at speed 1. None: the same machines.
-    progress : called with (instances done, all instances).
+    progress : called with (instances done, all instances); ``so_far``: with the table of those done.
 
     Raises
     ------
@@ -198,7 +199,11 @@ def ratios(
     where = over if isinstance(over, Suite) else suite(over)
     specifications = [specify(each) for each in (policies if isinstance(policies, list | tuple) else [policies])]
     rows: list[list[MeasuredRatio]] = [[] for _ in specifications]
-    instances = where.instances()
+    instances, texts = where.instances(), [specification.text for specification in specifications]
+
+    def table() -> RatioTable:
+        return RatioTable(where.name, tuple(PolicyRatios(t, tuple(r)) for t, r in zip(texts, rows, strict=True)), speed)
+
     for done, (name, instance) in enumerate(instances, 1):
         fitting = [k for k, each in enumerate(specifications) if serves(each.policy, instance)]
         found = measure(instance, [specifications[k] for k in fitting], objective, name=name, speed=speed)
@@ -206,11 +211,12 @@ def ratios(
             rows[k].append(measured)
         if progress is not None:
             progress(done, len(instances))
-    texts = [specification.text for specification in specifications]
+        if so_far is not None:
+            so_far(table())
     for text, row in zip(texts, rows, strict=True):
         if instances and not row:
             raise for_no_instance(where, text)
-    return RatioTable(where.name, tuple(PolicyRatios(t, tuple(row)) for t, row in zip(texts, rows, strict=True)), speed)
+    return table()
 
 
 def for_no_instance(where: Suite, policy: str) -> InputError:

@@ -118,6 +118,7 @@ def robustness(
     errors: Sequence[float] = ERRORS,
     draws: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    so_far: Callable[[RatioTable], None] | None = None,
 ) -> Robustness:
     """The ratios of prediction-assisted policies over a suite at every prediction error.
 
@@ -141,7 +142,7 @@ def robustness(
     levels = sorted(dict.fromkeys(float(error) for error in errors))
     check_legal(bool(levels), "errors", levels, "at least one factor >= 1")
     noisy = [_believing(each, error, draw) for each in asked for error in levels for draw in range(draws)]
-    table = ratios(where, list[PolicyLike](noisy), objective, progress=progress)
+    table = ratios(where, list[PolicyLike](noisy), objective, progress=progress, so_far=so_far)
     size = len(levels) * draws
     curves = [_curve(each.text, levels, table.policies[k * size : (k + 1) * size]) for k, each in enumerate(asked)]
     return Robustness(where.name, draws, tuple(curves), table)

@@ -27,6 +27,9 @@ class PooledJobs(NamedTuple):
     pool_gpus: Ints
 
 
+INTERPRETED = 100  # jobs: some ten thousandths of a second each in plain Python, and that times their square
+
+
 class Costs(NamedTuple):
     """A `RegularCost`, f64[n]."""
 
@@ -94,7 +97,7 @@ def _earliest(
         start = times[first]
 
 
-@njit
+@njit(interpreted=lambda order, *_: order.size <= INTERPRETED)
 def generate_serial(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints) -> int:
     """Place the jobs one by one in ``order``, each at its earliest feasible start given those already placed.
 
@@ -134,7 +137,7 @@ def generate_serial(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints) -
     return work
 
 
-@njit
+@njit(interpreted=lambda order, *_: order.size <= INTERPRETED)
 def generate_parallel(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints) -> int:
     """Walk through time; whenever GPUs become free or a job arrives, start whatever fits, in ``order``.
 

@@ -12,12 +12,12 @@ starting at its left end does.
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import numpy as np
 
 from optsched.bounds.certificate import Certificate
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.models.latest_starts import latest_completions
 from optsched.models.mapped_modes import speed_depends_on_placement
@@ -41,7 +41,7 @@ def lp_bound(
     objective: str | None = None,
     *,
     schedule: Schedule | None = None,
-    time_limit: float | None = None,
+    deadline: Deadline = NEVER,
     nonzeros: int = NONZEROS,
 ) -> Certificate | None:
     """The best certificate of kind ``lp-dual`` that an LP of about ``nonzeros`` gives, for ``gang-nonpreemptive``.
@@ -49,23 +49,22 @@ def lp_bound(
     Parameters
     ----------
     schedule : a good non-preemptive schedule (default: a list schedule); it decides how late the LP has to look.
-    time_limit : seconds after which no further LP is begun.
+    deadline : when to stop.
 
     Returns None for the makespan (no sum of costs over jobs) and when even a coarse grid is too large.
     """
     instance.require_whole_jobs("lp_bound")
     counted = None if schedule is None else schedule.relative
-    found = _bound(instance.relative, objective_of(instance, objective), counted, time_limit, nonzeros)
+    found = _bound(instance.relative, objective_of(instance, objective), counted, deadline, nonzeros)
     return None if found is None else found.on_clock(instance)
 
 
 def _bound(
-    instance: Instance, goal: Objective, schedule: Schedule | None, time_limit: float | None, nonzeros: int
+    instance: Instance, goal: Objective, schedule: Schedule | None, deadline: Deadline, nonzeros: int
 ) -> Certificate | None:
     """The bound of an instance whose time counts from its first arrival."""
     if goal.maximum or instance.n == 0:
         return None
-    deadline = None if time_limit is None else time.perf_counter() + time_limit
     known = _first_schedule(instance, goal.name) if schedule is None else schedule
     upper = goal.exact_of(instance, known.completion.tolist())
     latest = latest_completions(instance, goal.name, float(upper))

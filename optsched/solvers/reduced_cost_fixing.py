@@ -13,7 +13,6 @@ Dyer and Wolsey (1990).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,6 +21,7 @@ import numpy as np
 
 from optsched.bounds.certificate import Certificate
 from optsched.bounds.lp_dual import price_certificate
+from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.lifted_cover_cuts import violated_rows
 from optsched.solvers.prices import prices_of_duals
@@ -60,7 +60,7 @@ def thin(
     upper: Fraction,
     step: Fraction | None,
     keep: Ints | None = None,
-    deadline: float | None = None,
+    deadline: Deadline = NEVER,
     on_bound: Callable[[float], None] | None = None,
 ) -> Thinned:
     """Remove columns (job[i], start[i]) that no schedule better than ``upper`` uses.
@@ -69,7 +69,7 @@ def thin(
     ----------
     step : every two values differ by a multiple of it; None: unknown, then only what cannot be better goes.
     keep : slot of every job in the incumbent; those columns stay, so that it remains a solution.
-    deadline : `time.perf_counter` at which to stop; ``finished`` is then False.
+    deadline : when to stop; ``finished`` is then False.
     """
     cutoff = float(upper - step) if step is not None else float(upper)
     slack = TOLERANCE * max(1.0, abs(cutoff))
@@ -80,11 +80,11 @@ def thin(
     program: StartProgram | None = None
     active: tuple[RowFamily, ...] = ()
     for _ in range(ROUNDS):
-        if deadline is not None and time.perf_counter() > deadline:
+        if deadline.passed:
             return Thinned(program, bound, certificate, order, False)
         program = StartProgram.build(jobs, job, start, list(families.values()))
         session = Session(program.program, relax=True)
-        outcome = session.solve(time_limit=None if deadline is None else deadline - time.perf_counter())
+        outcome = session.solve(time_limit=deadline.left)
         if outcome.status == "infeasible":
             return Thinned(None, float(upper), certificate, order, True, active)
         if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
@@ -110,20 +110,18 @@ def thin(
     return Thinned(program, bound, certificate, order, True, active)
 
 
-def polish(
-    thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: float | None = None
-) -> Certificate | None:
+def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: Deadline = NEVER) -> Certificate | None:
     """A certificate nearly as high as the bound: the LP of **all** columns with the rows that mattered.
 
     Prices of a thinned LP may be too low where columns were removed; those of all columns are feasible everywhere.
     None when the LP is too large or the time is up.
     """
     families = thinned.rows
-    if not families or sum(int(jobs.length[job].sum()) for _ in families) > POLISHED:
+    if deadline.passed or not families or sum(int(jobs.length[job].sum()) for _ in families) > POLISHED:
         return None
     program = StartProgram.build(jobs, job, start, families)
     session = Session(program.program, relax=True)
-    outcome = session.solve(time_limit=None if deadline is None else max(0.0, deadline - time.perf_counter()))
+    outcome = session.solve(time_limit=deadline.left)
     return _certificate(program, session) if outcome.status == "optimal" else None
 
 

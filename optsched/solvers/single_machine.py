@@ -30,12 +30,12 @@ Tanaka, Fujikuma and Araki, An exact algorithm for single-machine scheduling wit
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.sequence_paths import NOTHING, ascend, clear_cores, forward, simple_ascend
 
@@ -83,7 +83,7 @@ def prove_single_machine(
     machine: SingleMachine,
     upper: int,
     *,
-    deadline: float | None = None,
+    deadline: Deadline = NEVER,
     node_limit: int | None = None,
     search: Callable[[int], tuple[int, Ints] | None] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
@@ -92,7 +92,7 @@ def prove_single_machine(
 
     Parameters
     ----------
-    deadline : `time.perf_counter` at which to stop (looked at between nodes).
+    deadline : when to stop (looked at between nodes).
     node_limit : the same result on every machine, unlike a deadline.
     search : called once with the bound if the root leaves a gap; may return a better (value, start slots).
     progress : called with (value, bound, nodes) after every node.
@@ -106,7 +106,7 @@ def prove_single_machine(
         multipliers = tree.open_root()
     nodes = 0
     while tree.nodes and not (node_limit is not None and nodes >= node_limit):
-        if deadline is not None and time.perf_counter() > deadline:
+        if deadline.passed:
             break
         nodes += 1
         tree.branch()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from optsched.bounds.regular import regular_cost
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, NotInstalledError, OptschedError
 from optsched.models import FORMULATIONS
+from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
@@ -26,6 +30,7 @@ __all__ = ["Solution", "model_names", "solve"]
 FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
 FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
+EARLY = "the time limit came before any method could begin"
 _LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
 NONZEROS = 5_000_000  # of a formulation that is chosen without being named
 # In the order in which they are tried; the first that applies is taken.
@@ -67,7 +72,7 @@ def solve(
     model : a name of `model_names`; None: what suits the instance (one machine: branching over sequences; gangs on a
         grid of time: the time-indexed program, reduced; types or memory: placements; real-valued times: disjunctive;
         speed that depends on the placement: branching over orders and modes, beyond a dozen jobs the program with modes).
-    time_limit : seconds; a solver may overrun it by one LP. None: until it is proved.
+    time_limit : seconds, in which a list schedule comes first; one step may overrun it. None: until it is proved.
     horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
         instance be infeasible.
     progress : called with the interval as it shrinks, from within.
@@ -96,26 +101,66 @@ def solve(
     >>> osd.solve("rigid-06-1", "makespan", model="rigid-time-indexed").value
     52.0
     """
+    return begin(
+        instance, objective, model=model, deadline=_limit(time_limit), horizon=horizon, progress=progress
+    ).run()
+
+
+@dataclass(frozen=True)
+class Solve:
+    """One solve: `run` it; meanwhile any thread may ask what it has come to `so_far`."""
+
+    instance: Instance
+    state: SolveState
+    named: Method | None
+
+    def run(self) -> Solution:
+        """To the end or the deadline."""
+        return self._told(_run(self.state, self.named))
+
+    def so_far(self, why: str) -> Solution:
+        """The best schedule, at least a list schedule, and the best bound by now; ``why`` no more is known."""
+        with contextlib.suppress(OptschedError, ArithmeticError):
+            self.state.any_schedule()
+        return self._told(_solution(self.state, self.state.method, MethodReport(self.state.method, note=why)))
+
+    def _told(self, solution: Solution) -> Solution:
+        return solution.on_clock(self.instance).named()
+
+
+def begin(
+    instance: Source,
+    objective: str | None = None,
+    *,
+    model: str | None = None,
+    deadline: Deadline = NEVER,
+    horizon: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Solve:
+    """As `solve`, which may already be under way when the clock of its ``deadline`` is running; raises the same."""
     instance = instance_of(instance)
     goal = objective_of(instance, objective)
-    if time_limit is not None and not time_limit > 0:
-        raise InputError("not legal", field="time limit", value=time_limit, legal="seconds > 0")
     instance.require_whole_jobs("solve")
     seconds_alone(instance)
     regular_cost(goal, instance)
     named = None if model is None else _road(model)
-    wanted = EXCLUSIVE if named is None else named.schedule_class
     moved = float(goal.clock_part(instance))
     state = SolveState(
         instance.relative,
         goal,
-        time_limit=time_limit,
+        deadline=deadline,
         horizon=None if horizon is None else horizon - instance.epoch,
         progress=None if progress is None else lambda event: progress(event.on_clock(moved)),
-        schedule_class=wanted,
+        schedule_class=EXCLUSIVE if named is None else named.schedule_class,
         epoch=instance.epoch,
     )
-    return _run(state, named).on_clock(instance).named()
+    return Solve(instance, state, named)
+
+
+def _limit(seconds: float | None) -> Deadline:
+    if seconds is not None and not seconds > 0:
+        raise InputError("not legal", field="time limit", value=seconds, legal="seconds > 0")
+    return Deadline.after(seconds)
 
 
 def _run(state: SolveState, named: Method | None) -> Solution:
@@ -125,6 +170,8 @@ def _run(state: SolveState, named: Method | None) -> Solution:
         return _solution(state, "none", MethodReport("none"))
     if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
         return _solution(state, "list", MethodReport("list schedule", note=_why_none(state)))
+    if state.late and state.schedule is not None:
+        return _solution(state, "list", MethodReport("list schedule", note=EARLY))
     method = named or _choose(state, PREFERRED)
     if method is None:
         return _solution(state, "list", _list_only(state))
@@ -162,6 +209,7 @@ def _with_fallbacks(state: SolveState, method: Method) -> Solution:
     following = PREFERRED if state.schedule_class == EXCLUSIVE else PREFERRED_SHARING
     left = [name for name in following if name != method.name]
     while True:
+        state.method = method.name
         try:
             report = method.run(state)
         except NotInstalledError:
@@ -205,8 +253,10 @@ def _choose(state: SolveState, names: Sequence[str]) -> Method | None:
 def _list_only(state: SolveState) -> MethodReport:
     """No exact method fits: a longer search from below and above."""
     state.search(LIST_BUDGET)
-    left = state.left
-    state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, time_limit=left))
+    if not state.late:
+        state.offer_certificate(
+            lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=state.deadline)
+        )
     why = "fits the size of this instance"
     if state.grid is None and not state.placed:
         why = "applies: the times are multiples of no common unit, and real-valued times need one machine and few jobs"

@@ -20,7 +20,8 @@ from optsched.bounds import bound as combinatorial_bound
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.regular import ExactCost, exact_cost
 from optsched.check.referee import check_schedule
-from optsched.compiled import seconds_waited
+from optsched.compiled import waiting_of_this_thread
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, OptschedError
 from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
 from optsched.models.time_grid import TimeGrid, time_grid
@@ -38,6 +39,7 @@ from optsched.solvers.session import BOUND_TOLERANCE, Progress
 # stake (`SolveState.at_stake`, never of a clock).
 ULPS, CLOSE = 16, 1e-9
 PLACED = "the speed of its jobs depends on their placement"
+SEGMENTS = 40_000_000  # of profiles that local search looks at in a second; half as many again on a quiet machine
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
 
 
@@ -61,7 +63,7 @@ class SolveState:
         instance: Instance,
         goal: Objective,
         *,
-        time_limit: float | None = None,
+        deadline: Deadline = NEVER,
         horizon: float | None = None,
         progress: Callable[[Progress], None] | None = None,
         schedule_class: str = EXCLUSIVE,
@@ -69,8 +71,9 @@ class SolveState:
     ) -> None:
         self.instance, self.goal, self.horizon = instance, goal, horizon
         self.schedule_class, self.epoch = schedule_class, epoch
-        self.began, self._compiled = time.perf_counter(), seconds_waited()
-        self.deadline = None if time_limit is None else self.began + time_limit
+        self.began, self._waited = time.perf_counter(), waiting_of_this_thread()
+        self._compiled, self.deadline = self._waited(), deadline
+        self.method = "list"  # whose turn it is
         self.schedule: Schedule | None = None
         self.value: Fraction | None = None
         self.bound: Fraction | None = None
@@ -83,17 +86,17 @@ class SolveState:
     @property
     def seconds(self) -> float:
         """Since the beginning, without those that the compiler took."""
-        return time.perf_counter() - self.began - (seconds_waited() - self._compiled)
+        return time.perf_counter() - self.began - (self._waited() - self._compiled)
 
     @property
-    def left(self) -> float | None:
-        """Seconds left, at least 0; None without a limit."""
-        return None if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
+    def left(self) -> float:
+        """Seconds left, at least 0; inf without a limit."""
+        return self.deadline.left
 
     @property
     def late(self) -> bool:
         """Is the time up?"""
-        return self.left == 0.0
+        return self.deadline.passed
 
     def report(self, nodes: int = 0) -> None:
         """Tell the caller where things stand."""
@@ -285,7 +288,7 @@ class SolveState:
         return Fraction(0) if self.goal.maximum else sum((cost.base for cost in self.costs), Fraction(0))
 
     def search(self, budget: int, orders: Iterable[Ints] = ()) -> bool:
-        """List schedules and local search with a budget of work; True if a better schedule was found.
+        """List schedules and local search with a budget of work, less where time is short; True if it found a better one.
 
         Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
         GPUs there are none: their methods begin with schedules of their own.
@@ -296,7 +299,10 @@ class SolveState:
             if self.schedule is not None:
                 return False
             return self.offer(best_placed_schedule(self.instance, self.goal.name, modes=self.modes))
+        if self.late and self.schedule is not None:
+            return False
         target = -math.inf if self.bound is None else float(self.bound)
+        budget = int(min(budget, SEGMENTS * self.left))
         found = best_list_schedule(self.instance, self.goal.name, budget=budget, target=target, orders=orders)
         return self.offer(found)
 
@@ -308,6 +314,8 @@ class SolveState:
     def combinatorial(self) -> None:
         """The best combinatorial certificate, where there is one for this objective."""
         try:
-            self.offer_certificate(combinatorial_bound(self.instance, self.goal.name, self.schedule_class))
+            self.offer_certificate(
+                combinatorial_bound(self.instance, self.goal.name, self.schedule_class, deadline=self.deadline)
+            )
         except InputError:
             return  # no such bound is registered: other bounds must do

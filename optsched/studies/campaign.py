@@ -47,11 +47,12 @@ def run_all(
     *,
     workers: int | None = None,
     progress: Advance | None = None,
+    heard: Callable[[Numbers], None] | None = None,
 ) -> Numbers:
     """All numbers of a study, over ``seeds`` where an experiment has no number of its own.
 
     They are the same whatever the number of ``workers`` (processes; default: one a processor). ``progress`` is called with
-    (finished tasks, all tasks). Raises `InputError` for fewer than one worker.
+    (finished tasks, all tasks), ``heard`` with the numbers so far. Raises `InputError` for fewer than one worker.
     """
     if workers is not None and workers < 1:
         raise InputError("not legal", field="workers", value=workers, legal="an integer >= 1")
@@ -64,6 +65,8 @@ def run_all(
             numbers.setdefault(cell, {}).update(measured)  # another experiment may measure something else of it
         if progress is not None:
             progress(done, len(todo))
+        if heard is not None:
+            heard(numbers)
     return numbers
 
 

@@ -94,6 +94,17 @@ class RunOutcome:
     seeds: tuple[int, ...]
     numbers: Numbers
 
+    @property
+    def complete(self) -> bool:
+        """Is there a number for every cell and seed?"""
+        e = self.experiment
+        return all(
+            e.measurement.measures.keys() <= self.numbers.get((workload, seed, e.policy(row, column)), {}).keys()
+            for column, workload in e.columns.items()
+            for row in e.rows
+            for seed in self.seeds
+        )
+
     def values(self, row: str, column: str, name: str) -> list[float]:
         """What was measured in a cell, one number a seed; nan where it is not defined."""
         workload, policy = self.experiment.columns[column], self.experiment.policy(row, column)

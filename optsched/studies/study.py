@@ -10,7 +10,7 @@ from optsched.errors import check_legal
 from optsched.registry import Registry
 from optsched.studies.campaign import Advance, run_all
 from optsched.studies.estimate import CONFIDENCE
-from optsched.studies.experiment import Experiment, RunOutcome
+from optsched.studies.experiment import Experiment, Numbers, RunOutcome
 from optsched.studies.findings import findings
 from optsched.studies.measures import OBJECTIVE, Measure
 
@@ -42,10 +42,12 @@ class Study:
         small: bool = False,
         workers: int | None = None,
         progress: Advance | None = None,
+        so_far: Callable[[Reproduction], None] | None = None,
     ) -> Reproduction:
         """Run all experiments on the seeds 1..``seeds`` (default: the usual number, or that of the experiment).
 
-        The same numbers whenever and on however many ``workers``.
+        The same numbers whenever and on however many ``workers``. ``so_far`` is called with the experiments that are
+        finished, whenever there are more of them.
 
         Raises `InputError` unless ``seeds`` and ``workers`` are at least 1.
         """
@@ -54,10 +56,20 @@ class Study:
             check_legal(seeds >= 1, "seeds", seeds, "an integer >= 1")
             experiments = tuple(replace(each, seeds=None) for each in experiments)
         named = tuple(range(1, (self.seeds if seeds is None else seeds) + 1))
-        numbers = run_all(experiments, named, workers=workers, progress=progress)
-        return Reproduction(
-            self, small, named, tuple(RunOutcome(each, each.seeds_of(named), numbers) for each in experiments)
-        )
+        finished = 0
+
+        def outcomes(numbers: Numbers) -> tuple[RunOutcome, ...]:
+            return tuple(RunOutcome(each, each.seeds_of(named), numbers) for each in experiments)
+
+        def heard(numbers: Numbers) -> None:
+            nonlocal finished
+            complete = tuple(each for each in outcomes(numbers) if each.complete)
+            if so_far is not None and len(complete) > finished:
+                finished = len(complete)
+                so_far(Reproduction(self, small, named, complete))
+
+        numbers = run_all(experiments, named, workers=workers, progress=progress, heard=heard)
+        return Reproduction(self, small, named, outcomes(numbers))
 
 
 @dataclass(frozen=True)

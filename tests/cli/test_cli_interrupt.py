@@ -14,10 +14,17 @@ from pathlib import Path
 
 import pytest
 
+import optsched as osd
+from cli.calls import call
+from optsched.check.referee import check_schedule
+from optsched.cli import interrupt
 from optsched.cli.interrupt import interruptible
+from optsched.guarantees import evaluate
 from optsched.io.traces.generate import generate
+from optsched.problem.schedule import Schedule
 from optsched.solvers import sequence_paths
 from optsched.solvers.local_search import improve_order
+from optsched.studies.study import STUDIES, Reproduction
 
 pty = pytest.importorskip("pty")
 SOON = 10.0  # seconds; it is a fraction of one on a quiet machine
@@ -100,6 +107,69 @@ def test_run_tells_of_the_policies_that_have_finished_and_leaves_no_folder(tmp_p
     assert terminal.text.strip().endswith("optsched: interrupted")
     assert "Traceback" not in terminal.text
     assert not folder.exists()
+
+
+def test_solve_writes_the_best_schedule_that_it_has(tmp_path: Path) -> None:
+    generate("rigid", 1, jobs=80).save(tmp_path / "hard.json")
+    terminal = Terminal("solve", str(tmp_path / "hard.json"), "-o", str(tmp_path / "best.json"), columns=200)
+    terminal.wait_for(" %")
+    assert terminal.interrupt() == 130
+    assert re.search(r"incumbent [\d,]+, bound", terminal.text)
+    assert f"wrote {tmp_path / 'best.json'}" in terminal.text
+    hard = osd.load(tmp_path / "hard.json")
+    assert check_schedule(hard, Schedule.load(tmp_path / "best.json", hard), preemptive=False) == []
+
+
+def test_attack_tells_the_largest_ratio_and_writes_its_instance(tmp_path: Path) -> None:
+    file = tmp_path / "worst.json"
+    terminal = Terminal("attack", "sjf", "--budget", "200", "--workers", "1", "-o", str(file), columns=200)
+    terminal.wait_for(", ratio ")
+    assert terminal.interrupt() == 130
+    assert re.search(r"sjf: [\d.]+ times what another schedule reaches, on \d+ jobs?; not made small", terminal.text)
+    assert "Traceback" not in terminal.text
+    assert 1 <= osd.load(file).n <= 12
+
+
+def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\nfrom optsched.solvers import solve as module\n"
+        "module._begin = lambda state: time.sleep(600)\n"
+        "from optsched.cli import main\nmain()\n"
+    )
+    file = tmp_path / "best.json"
+    command = [sys.executable, "-c", code, "solve", "rigid-12-1", "--time-limit", "1", "-o", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the time limit came first" in done.stdout
+    assert check_schedule(osd.load("rigid-12-1"), Schedule.load(file, "rigid-12-1"), preemptive=False) == []
+
+
+def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    measure, calls = evaluate.measure, []
+
+    def second_is_interrupted(*given: object, **more: object) -> object:
+        if calls:
+            leave()
+        calls.append(given)
+        return measure(*given, **more)  # type: ignore[arg-type]
+
+    def leave() -> None:
+        for tell, _, _ in interrupt._known[-1:]:
+            tell()
+
+    monkeypatch.setattr(evaluate, "measure", second_is_interrupted)
+    assert call("ratio", "rigid", "--set", "jobs=4", "--seeds", "2", "-p", "fifo") == 0
+    out, err = capsys.readouterr()
+    assert "1 of 2 instances had been measured" in err
+    assert out.count("fifo") == 2
+
+
+def test_reproduce_tells_the_tables_that_are_finished() -> None:
+    heard: list[Reproduction] = []
+    whole = STUDIES.get("a-srpt").run(1, small=True, workers=1, so_far=heard.append)
+    sizes = [len(each.outcomes) for each in heard]
+    assert sizes == sorted(set(sizes))
+    assert heard[-1].to_json() == whole.to_json()
 
 
 def test_reproduce_stops_with_its_processes() -> None:

@@ -11,6 +11,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optsched.deadline import Deadline
 from optsched.models.rigid_time_indexed import build, count_columns
 from optsched.models.time_grid import time_grid
 from optsched.problem.instance import Cluster, Instance, Job
@@ -140,7 +141,9 @@ def test_the_incumbents_columns_can_be_kept() -> None:
 def test_a_deadline_in_the_past_stops_before_the_first_lp() -> None:
     instance = rigid(4)
     jobs = slot_jobs(instance, "total_flow_time")
-    thinned = thin(jobs, *all_columns(instance, "total_flow_time"), upper=Fraction(999), step=None, deadline=0.0)
+    thinned = thin(
+        jobs, *all_columns(instance, "total_flow_time"), upper=Fraction(999), step=None, deadline=Deadline(0.0)
+    )
     assert (thinned.finished, thinned.certificate) == (False, None)
 
 

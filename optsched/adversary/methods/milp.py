@@ -6,7 +6,6 @@ larger one or proves that there is none. Programs with few jobs come first; thei
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 from optsched.adversary.annealing import Found
 from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.method import Advance, Budget, add_method
+from optsched.adversary.method import Budget, Watch, add_method
 from optsched.adversary.queue_ranks import queue_ranks
 from optsched.adversary.spaces.whole_jobs import SUMS, WholeJobs
 from optsched.errors import InputError, SimulationError
@@ -62,20 +61,19 @@ class RatioProgram:
         return Answer(True, larger, value, rows(self.model, self.order)) if larger > ratio else Answer(proved=False)
 
 
-def run(evaluation: Evaluation, budget: Budget, progress: Advance | None) -> Found:
+def run(evaluation: Evaluation, budget: Budget, watch: Watch) -> Found:
     """The worst candidates of 2, 3, ... jobs; ``proved``: the number of jobs up to which there is no worse one."""
     space, goal = _served(evaluation, budget), get_objective(evaluation.objective)
     ranks = queue_ranks(evaluation.policy, space)
-    found, ratio, deadline = Found(), Fraction(1), time.monotonic() + budget.seconds
+    found, ratio = Found(), Fraction(1)
     found.offer(1.0, Candidate(((1, 1, 0, 1),) * FEWEST))  # equal jobs: every order is the best
     for jobs in range(FEWEST, space.jobs + 1):
         program = RatioProgram(QueueOrder(jobs, ranks, goal.weighted, goal.completion_form is not None))
-        while (answer := program.above(ratio, max(0.0, deadline - time.monotonic()))).ratio is not None:
+        while (answer := program.above(ratio, budget.deadline.left)).ratio is not None:
             ratio = answer.ratio
             found.offer(float(ratio), _agreed(evaluation, answer))
             found.tries += 1
-            if progress is not None:
-                progress(found.tries, 0)
+            watch(found, 0)
         found.tries += 1
         if not answer.proved:
             break

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from optsched.adversary.annealing import Found
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.method import Advance, Budget, add_method
+from optsched.adversary.method import Budget, Watch, add_method
 from optsched.adversary.search import search
 
 
-def run(evaluation: Evaluation, budget: Budget, progress: Advance | None) -> Found:
+def run(evaluation: Evaluation, budget: Budget, watch: Watch) -> Found:
     """The worst candidates met within the budget."""
     return search(
         evaluation,
         seed=budget.seed,
         tries=budget.tries,
-        seconds=budget.seconds,
+        deadline=budget.deadline,
         workers=budget.workers,
-        progress=progress,
+        watch=watch,
     )
 
 

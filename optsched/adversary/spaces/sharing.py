@@ -9,6 +9,7 @@ from functools import cached_property
 from optsched.adversary.candidate import Candidate, Quantity
 from optsched.adversary.space import SPACES, SearchSpace
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.guarantees.proven import refereed
@@ -81,9 +82,9 @@ class SharedGpus(SearchSpace):
         starts = float(sharing_optimum(instance, node_limit=NODES).value) - before
         return min(starts, simulate(instance, "srtf").value(objective))
 
-    def proved(self, instance: Instance, objective: str) -> Instance:
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
         """By the linear programs of all orders of events, where every two jobs meet."""
-        if instance.n > MOST_PROVED or meet_in_pairs(instance) is not None:
+        if deadline.passed or instance.n > MOST_PROVED or meet_in_pairs(instance) is not None:
             return instance
         value = float(_of_two(instance)) if instance.n == 2 else preemptive_sharing_optimum(instance).value
         stated = stating(value, "total_completion_time", "gpu-sharing", "sharing-preemptive")

@@ -10,6 +10,7 @@ import numpy as np
 
 from optsched.adversary.candidate import Candidate, Quantity
 from optsched.adversary.space import SPACES, SearchSpace
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.policies import AnyPolicy
@@ -76,10 +77,10 @@ class Transfers(SearchSpace):
         value = two_transfer_optimum(problem) if two else transfer_optimum(problem, node_limit=NODES).value
         return float(value) - _before(instance, objective)
 
-    def proved(self, instance: Instance, objective: str) -> Instance:
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
         """Where branch and bound and the linear programs of all event orders agree."""
         problem = transfers_of(instance)
-        if problem.n > MOST_PROVED:
+        if deadline.passed or problem.n > MOST_PROVED:
             return instance
         found = transfer_optimum(problem)
         value = float(found.value)

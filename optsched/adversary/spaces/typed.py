@@ -9,6 +9,7 @@ from optsched.adversary.branching import Modes, branched
 from optsched.adversary.candidate import Candidate, Quantity
 from optsched.adversary.solved import solved
 from optsched.adversary.space import SPACES, SearchSpace
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import check_legal
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import simulate
@@ -87,9 +88,9 @@ class Typed(SearchSpace):
             best = min(best, simulate(instance, "srtf").value(objective))
         return best
 
-    def proved(self, instance: Instance, objective: str) -> Instance:
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
         """By `optsched.solve`."""
-        return solved(instance, objective)
+        return solved(instance, objective, deadline)
 
 
 def _modes(candidate: Candidate) -> Modes:

@@ -9,6 +9,7 @@ from optsched.adversary.branching import Modes, branched
 from optsched.adversary.candidate import Candidate, Quantity
 from optsched.adversary.solved import solved
 from optsched.adversary.space import SPACES, SearchSpace
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import check_legal
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import simulate
@@ -81,9 +82,9 @@ class WholeJobs(SearchSpace):
             return None
         return least_weighted_completion(lengths, weights if objective in WEIGHTED else (1,) * len(lengths), self.gpus)
 
-    def proved(self, instance: Instance, objective: str) -> Instance:
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
         """By `optsched.solve`."""
-        return solved(instance, objective)
+        return solved(instance, objective, deadline)
 
 
 def _modes(instance: Instance) -> Modes:

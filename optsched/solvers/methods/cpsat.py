@@ -68,7 +68,7 @@ def _problem(state: SolveState) -> dict[str, Any]:
         "horizon": horizon,
         "largest": max((b + max(0, s * horizon - k) for s, k, b in zip(slope, kink, base, strict=True)), default=0),
         "hint": grid.slots(starts_of(there(state.schedule))).tolist(),
-        "time_limit": state.left,
+        "time_limit": None if state.left == math.inf else state.left,
     }
 
 
