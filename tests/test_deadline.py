@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import pickle
+import random
 
 import pytest
 
 import optsched as osd
 from optsched import deadline
+from optsched.adversary.confirmation import confirmed
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.search import ISLANDS, search
 from optsched.adversary.shrinking import shrunk
@@ -81,6 +83,13 @@ def test_search_and_shrinking_end_at_the_deadline(clock: Clock) -> None:
     before = evaluation.runs
     assert shrunk(evaluation, found.elites[0][1], deadline=Deadline(0.0)) == found.elites[0][1]
     assert evaluation.runs == before
+
+
+def test_what_is_not_proved_in_time_is_held_against_the_best_schedule_by_then() -> None:
+    policy, rng = specify("sjf"), random.Random(1)
+    evaluation = Evaluation(space_of(policy.policy), policy, None, "total_flow_time")
+    bad = next(each for each in iter(lambda: evaluation.space.drawn(rng), None) if evaluation.ratio(each) > 1.5)
+    assert confirmed(evaluation, bad, "late", Deadline(0.0)).ratio > 1.2
 
 
 def test_an_attack_tells_of_larger_and_larger_ratios() -> None:

@@ -54,7 +54,7 @@ class Confirmed:
 
 
 def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline: Deadline = NEVER) -> Confirmed:
-    """What is proved of a candidate; of its optimum, what can be by the ``deadline``.
+    """What is proved of a candidate; its optimum, where it can be proved before the ``deadline``.
 
     Raises `SimulationError` when the referee rejects a run, `OptschedError` when nothing is there to divide by.
     """
@@ -67,15 +67,11 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline:
         rival = space.specification(evaluation.against, candidate)
         other = _there(schedule_value(instance, refereed(instance, rival).schedule, objective))
         return Confirmed(instance, policy, objective, value, other, evaluation.against.text, None, (), rival)
-    instance = space.proved(instance, objective, deadline)
+    instance, found = space.proved(instance, objective, deadline)
     run = refereed(instance, policy)
     proven = Proven(instance, [run, *_rivals(instance, run)])
     shown = proven.beside(run, objective)
-    reached = [
-        each
-        for each in (proven.upper(objective, run.schedule_class), space.witness(instance, objective))
-        if each is not None
-    ]
+    reached = [each for each in (proven.upper(objective, run.schedule_class), found) if each is not None]
     best = max if get_objective(objective).gain else min
     other, judged = _there(best(reached, default=value)), judgements(policy, run, proven)
     most = None if shown is None else shown.ratio(float(value))

@@ -18,6 +18,7 @@ from optsched.problem.instance import Instance
 from optsched.registry import Registry
 
 MOST_JOBS = 16
+Reached = tuple[Instance, Fraction | None]  # stating its optimum if that is proved; what a schedule reaches
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,10 @@ class SearchSpace(ABC):
         """
 
     @abstractmethod
-    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
-        """The instance, stating its optimum where that could be proved in time (`guarantees.optimum.proved_here`)."""
-
-    def witness(self, instance: Instance, objective: str) -> Fraction | None:
-        """The value, in fractions, of a schedule that the referee accepts, where `proved` proves nothing; or None."""
-        return None
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
+        """The instance, stating its optimum where that can be proved (`optsched.guarantees.optimum.proved_here`) before the
+        ``deadline``; and the value, in fractions, of a schedule that the referee accepts, or None.
+        """
 
     @property
     def text(self) -> str:

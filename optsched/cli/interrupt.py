@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 from optsched.cli.output import say
@@ -26,6 +27,7 @@ T = TypeVar("T")
 THREAD = "optsched command"
 PATIENCE = 0.7  # seconds for a campaign without its processes to end
 POLL = 0.1  # seconds; where waiting for a thread cannot be interrupted, it is done in slices
+MOST_WAITED = 20  # times the CPU seconds that a start-up takes on a busy machine
 GRACE = 0.4  # seconds by which work may overrun its deadline: most of it ends by itself
 
 Tell = Callable[[], None]
@@ -44,9 +46,19 @@ class TimeIsUp(Exception):
 
 
 def clock_starts(own_process: bool) -> None:
-    """Limits count from now; in a process of its own from its beginning: it has not waited for anything yet."""
+    """Limits count from now; in a process of its own from its beginning."""
     global _began
-    _began = time.monotonic() - (time.process_time() if own_process else 0.0)
+    _began = time.monotonic() - (_seconds_old() if own_process else 0.0)
+
+
+def _seconds_old() -> float:
+    # Of the process, as Linux knows it, where that is no older program that has become this one; else the CPU time so far.
+    spent = time.process_time()
+    with contextlib.suppress(OSError, AttributeError, IndexError, ValueError):
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        old = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        return old if spent <= old <= MOST_WAITED * spent else spent
+    return spent
 
 
 def due(seconds: float | None) -> Deadline:

@@ -48,7 +48,7 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay jobs under online policies, with certified ratios. They are to the best possible schedule.
+    """Replay jobs under online policies, with certified ratios. Each is to the best possible schedule.
 
     optsched run cluster-week -p fifo+consolidated -p srtf -o result
     """
@@ -305,7 +305,7 @@ def ratio(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Worst, mean and median ratio over a suite of instances. They are to the best possible; is every guarantee kept?
+    """Worst, mean and median ratio over a suite of instances. Each is to the best possible; is every guarantee kept?
 
     optsched ratio ddl -p a-srpt -p spjf; optsched ratio rigid --set jobs=8 --seeds 20 -p srtf
     """

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from optsched.adversary.candidate import Candidate, Quantity
-from optsched.adversary.space import SPACES, SearchSpace
+from optsched.adversary.space import SPACES, Reached, SearchSpace
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
@@ -82,21 +82,24 @@ class SharedGpus(SearchSpace):
         starts = float(sharing_optimum(instance, node_limit=NODES).value) - before
         return min(starts, simulate(instance, "srtf").value(objective))
 
-    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
-        """By the linear programs of all orders of events, where every two jobs meet."""
-        if deadline.passed or instance.n > MOST_PROVED or meet_in_pairs(instance) is not None:
-            return instance
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
+        """By the linear programs of all orders of events, where every two jobs meet; a schedule is the better of the run of
+        SRPT and of starts at events.
+        """
+        reached = _reached(instance, objective)
+        if instance.n > MOST_PROVED or meet_in_pairs(instance) is not None or deadline.passed:
+            return instance, reached
         value = float(_of_two(instance)) if instance.n == 2 else preemptive_sharing_optimum(instance).value
         stated = stating(value, "total_completion_time", "gpu-sharing", "sharing-preemptive")
-        return proved_here(instance.replace(optimum=stated))
+        return proved_here(instance.replace(optimum=stated)), reached
 
-    def witness(self, instance: Instance, objective: str) -> Fraction | None:
-        """The better of the run of SRPT and of starts at events."""
-        schedules = [refereed(instance, specify("srtf")).schedule]
-        found = sharing_optimum(instance, node_limit=WITNESS_NODES).schedule
-        if not check_schedule(instance, found):
-            schedules.append(found)
-        return min(schedule_value(instance, each, objective) for each in schedules)
+
+def _reached(instance: Instance, objective: str) -> Fraction:
+    schedules = [refereed(instance, specify("srtf")).schedule]
+    found = sharing_optimum(instance, node_limit=WITNESS_NODES).schedule
+    if not check_schedule(instance, found):
+        schedules.append(found)
+    return min(schedule_value(instance, each, objective) for each in schedules)
 
 
 def _of_two(instance: Instance) -> Fraction:

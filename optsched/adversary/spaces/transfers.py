@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from optsched.adversary.candidate import Candidate, Quantity
-from optsched.adversary.space import SPACES, SearchSpace
+from optsched.adversary.space import SPACES, Reached, SearchSpace
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
@@ -77,23 +77,23 @@ class Transfers(SearchSpace):
         value = two_transfer_optimum(problem) if two else transfer_optimum(problem, node_limit=NODES).value
         return float(value) - _before(instance, objective)
 
-    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
-        """Where branch and bound and the linear programs of all event orders agree."""
-        problem = transfers_of(instance)
-        if deadline.passed or problem.n > MOST_PROVED:
-            return instance
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
+        """Where branch and bound and the linear programs of all event orders agree; the schedule: best starts at events."""
+        problem, reached = transfers_of(instance), _reached(instance, objective)
+        if problem.n > MOST_PROVED or deadline.passed:
+            return instance, reached
         found = transfer_optimum(problem)
         value = float(found.value)
         if not found.proved or abs(best_event_order(problem).value - value) > AGREE * value:
-            return instance
+            return instance, reached
         stated = stating(value, "total_completion_time", "task-sharing", "transfer-search", "transfer-orders")
-        return proved_here(instance.replace(optimum=stated))
+        return proved_here(instance.replace(optimum=stated)), reached
 
-    def witness(self, instance: Instance, objective: str) -> Fraction:
-        """The best starts at events, in fractions."""
-        value = transfer_optimum(transfers_of(instance), exact=True, node_limit=100 * NODES).value
-        before = sum(map(Fraction, instance.arrival.tolist())) if objective == "total_flow_time" else Fraction(0)
-        return Fraction(value) - before
+
+def _reached(instance: Instance, objective: str) -> Fraction:
+    value = transfer_optimum(transfers_of(instance), exact=True, node_limit=100 * NODES).value
+    before = sum(map(Fraction, instance.arrival.tolist())) if objective == "total_flow_time" else Fraction(0)
+    return Fraction(value) - before
 
 
 def _require_sum(objective: str) -> None:

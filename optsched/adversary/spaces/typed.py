@@ -8,7 +8,7 @@ from functools import cached_property
 from optsched.adversary.branching import Modes, branched
 from optsched.adversary.candidate import Candidate, Quantity
 from optsched.adversary.solved import solved
-from optsched.adversary.space import SPACES, SearchSpace
+from optsched.adversary.space import SPACES, Reached, SearchSpace
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import check_legal
 from optsched.policies import AnyPolicy
@@ -88,7 +88,7 @@ class Typed(SearchSpace):
             best = min(best, simulate(instance, "srtf").value(objective))
         return best
 
-    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Instance:
+    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
         """By `optsched.solve`."""
         return solved(instance, objective, deadline)
 
