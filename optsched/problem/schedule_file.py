@@ -122,8 +122,9 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
     try:
         job = np.array([index[row["job"]] for row in rows], dtype=np.int64)
         gangs = [np.array(row["gpus"], dtype=np.int64).reshape(-1, 2) for row in rows]
-        times = np.array([[row[f] for f in ("start", "end", "work")] for row in rows], dtype=np.float64).reshape(-1, 3)
-        if times.shape[0] != len(rows) or not np.isfinite(times).all():
+        given = [row[field] for row in rows for field in ("start", "end", "work")]
+        times = np.array(given, dtype=np.float64).reshape(-1, 3)
+        if not ({int, float}.issuperset(map(type, given)) and np.isfinite(times).all()):  # numpy takes text and true
             raise ValueError("start, end and work are finite numbers of seconds")
         steps = _steps(rows) if header.get("sharing") is True else None
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -95,6 +95,13 @@ def test_a_file_that_is_no_schedule_is_refused(document: Any, tmp_path: Path) ->
         read_schedule(as_file(tmp_path, document)(TWO), TWO)
 
 
+@pytest.mark.parametrize("wrong", [{"start": True}, {"start": "1", "work": 1}, {"work": True}])
+def test_text_and_truth_values_in_a_file_are_no_times(wrong: dict[str, Any], tmp_path: Path) -> None:
+    segments = [{"job": "a", "gpus": [[0, 0]], "start": 1, "end": 2, **wrong}]
+    with pytest.raises(InputError, match="start, end and work are finite numbers"):
+        read_schedule(as_file(tmp_path, {"segments": segments})(TWO), TWO)
+
+
 def test_a_command_writes_or_prints(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(f"import sys\nopen(sys.argv[1])\nprint({json.dumps({'starts': BEST})!r})\n")
