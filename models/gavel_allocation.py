@@ -237,6 +237,6 @@ def _array(problem: AllocationProblem, field: str, shape: tuple[int, ...] | None
     if wrong.size:
         at = tuple(wrong[0].tolist())
         where = f"{field}[{', '.join(map(str, at))}]"
-        raise InputError("not legal", field=where, value=float(array[at]), legal=legal)
+        raise InputError("invalid", field=where, value=float(array[at]), legal=legal)
     object.__setattr__(problem, field, _frozen(array))
     return array

@@ -52,7 +52,7 @@ class Pairs:
         if T2.ndim != 3 or T2.shape[:2] != jobs.shape:
             raise InputError("wrong shape", field="throughputs", value=T2.shape, legal=f"({len(jobs)}, 2, R)")
         if not (np.isfinite(T2) & (T2 >= 0)).all():
-            raise InputError("not legal", field="throughputs", value=float(T2.min()), legal="steps/s >= 0")
+            raise InputError("invalid", field="throughputs", value=float(T2.min()), legal="steps/s >= 0")
         object.__setattr__(self, "jobs", jobs)
         object.__setattr__(self, "throughputs", T2)
 

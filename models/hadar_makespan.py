@@ -38,7 +38,7 @@ from optsched.speeds.type_speeds import type_speeds
 def fluid_jobs(work: Any, tasks: Any, speed: Any, capacity: Any) -> ModeJobs:
     """The modes of the fluid LP: ``work`` f64[n], ``tasks`` i64[n], ``speed`` f64[n, R] a task, ``capacity`` i64[R].
 
-    Raises `InputError` for shapes and numbers that are not legal, `InfeasibleError` for a job that runs nowhere.
+    Raises `InputError` for shapes and numbers that are invalid, `InfeasibleError` for a job that runs nowhere.
     """
     v, W, X, c = _arrays(work, tasks, speed, capacity)
     return _one_type(v, W, X * W[:, None], c, np.broadcast_to(c > 0, X.shape))
@@ -86,11 +86,11 @@ def _arrays(work: Any, tasks: Any, speed: Any, capacity: Any) -> tuple[Floats, I
     W, c = np.asarray(tasks, dtype=np.int64), np.asarray(capacity, dtype=np.int64)
     for name, array, shape in (("tasks", W, (v.size,)), ("speed", X, (v.size, c.size)), ("capacity", c, (c.size,))):
         if array.shape != shape:
-            raise InputError("not legal", field=name, value=array.shape, legal=f"shape {shape}")
+            raise InputError("invalid", field=name, value=array.shape, legal=f"shape {shape}")
     if np.any(W < 1) or np.any(c < 0):
-        raise InputError("not legal", field="tasks, capacity", legal="gangs of at least 1, capacities of at least 0")
+        raise InputError("invalid", field="tasks, capacity", legal="gangs of at least 1, capacities of at least 0")
     if not np.all(np.isfinite(X) & (X >= 0)):
-        raise InputError("not legal", field="speed", legal="finite and >= 0")
+        raise InputError("invalid", field="speed", legal="finite and >= 0")
     return v, W, X, c
 
 

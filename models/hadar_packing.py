@@ -49,7 +49,7 @@ class Packing:
         object.__setattr__(self, "capacity", tuple(int(c) for c in self.capacity))
         object.__setattr__(self, "schedules", tuple(tuple(of_job) for of_job in self.schedules))
         if any(c < 0 for c in self.capacity):
-            raise InputError("not legal", field="capacity", value=min(self.capacity), legal="integers >= 0")
+            raise InputError("invalid", field="capacity", value=min(self.capacity), legal="integers >= 0")
         for j, of_job in enumerate(self.schedules):
             for one in of_job:
                 check_legal(0 <= one.utility < math.inf, "utility", one.utility, "finite and >= 0", row=j)

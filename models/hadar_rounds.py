@@ -65,7 +65,7 @@ class RoundProblem:
     together : iterations/s of one task while the whole gang is on one machine, f64[n, R]; None: as ``speed``, which then
         is not only the speed of gangs that are spread.
 
-    Raises `InputError` for shapes that do not match and values that are not legal.
+    Raises `InputError` for shapes that do not match and values that are invalid.
     """
 
     work: Floats
@@ -95,7 +95,7 @@ class RoundProblem:
             shapes.append(("together", self.together, (n, types)))
         for name, array, shape in shapes:
             if array.shape != shape:
-                raise InputError("not legal", field=name, value=array.shape, legal=f"shape {shape}")
+                raise InputError("invalid", field=name, value=array.shape, legal=f"shape {shape}")
         self._check_values()
 
     def _check_values(self) -> None:
@@ -111,7 +111,7 @@ class RoundProblem:
             after = self.utility[j, first:]
             if not np.all(np.isfinite(after) & (after >= 0)) or np.any(np.diff(after) > 0):
                 legal = "finite, >= 0 and not increasing from the arrival on"
-                raise InputError("not legal", row=j, field="utility", value=after.tolist(), legal=legal)
+                raise InputError("invalid", row=j, field="utility", value=after.tolist(), legal=legal)
 
     @property
     def n(self) -> int:
@@ -285,4 +285,4 @@ def _splits(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 def _legal(name: str, fine: Bools, values: Any, legal: str) -> None:
     if not fine.all():
-        raise InputError("not legal", field=name, value=values[~fine].flat[0].item(), legal=legal)
+        raise InputError("invalid", field=name, value=values[~fine].flat[0].item(), legal=legal)

@@ -54,7 +54,7 @@ class WorkMode:
 class ModeJobs:
     """``work`` v_j > 0 iterations; ``modes[j]``; ``capacity`` c_r units; ``one_mode``: is a job in one mode at a time?
 
-    Raises `InputError` for numbers that are not legal, `InfeasibleError` for a job without modes.
+    Raises `InputError` for numbers that are invalid, `InfeasibleError` for a job without modes.
     """
 
     work: tuple[float, ...]
@@ -67,7 +67,7 @@ class ModeJobs:
         object.__setattr__(self, "capacity", tuple(int(c) for c in self.capacity))
         if not self.work or len(self.work) != len(self.modes):
             legal = "one or more jobs, and the modes of each"
-            raise InputError("not legal", field="work", value=f"{len(self.work)} numbers", legal=legal)
+            raise InputError("invalid", field="work", value=f"{len(self.work)} numbers", legal=legal)
         for j, (work, modes) in enumerate(zip(self.work, self.modes, strict=True)):
             check_legal(np.isfinite(work) and work > 0, "work", work, "finite and > 0", row=j)
             if not modes:
@@ -75,7 +75,7 @@ class ModeJobs:
             for mode in modes:
                 check_legal(np.isfinite(mode.rate) and mode.rate > 0, "rate", mode.rate, "finite and > 0", row=j)
                 if not mode.use or any(u < 1 or self.capacity[r] < 1 for r, u in mode.use):
-                    raise InputError("not legal", row=j, field="use", value=mode.use, legal="units of what there is")
+                    raise InputError("invalid", row=j, field="use", value=mode.use, legal="units of what there is")
 
     @property
     def n(self) -> int:

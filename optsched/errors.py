@@ -37,7 +37,7 @@ def describe(
     value: Any = ...,
     legal: str | None = None,
 ) -> str:
-    """One line: ``file, row, field = value: message (legal: ...)``."""
+    """One line: ``file, row, field = value: message (expected: ...)``."""
     where = [str(file)] if file is not None else []
     if row is not None:
         where.append(f"row {row}")
@@ -47,7 +47,7 @@ def describe(
         where.append(repr(value))
     text = f"{', '.join(where)}: {message}" if where else message
     if legal is not None:
-        text += f" (legal: {legal})"
+        text += f"; {legal}" if legal.startswith("did you mean") else f" (expected: {legal})"
     return printable(" ".join(text.split()))
 
 
@@ -68,7 +68,7 @@ class InputError(OptschedError, ValueError):
 def check_legal(holds: bool, field: str, value: Any, legal: str, **where: Any) -> None:
     """`InputError` that names ``field``, its ``value`` and what is ``legal``, unless it ``holds``."""
     if not holds:
-        raise InputError("not legal", field=field, value=value, legal=legal, **where)
+        raise InputError("invalid", field=field, value=value, legal=legal, **where)
 
 
 class NotInstalledError(InputError):
@@ -77,13 +77,13 @@ class NotInstalledError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """One value of one row that is not legal; ``row`` is the 1-based line number in the file."""
+    """One value of one row that is invalid; ``row`` is the 1-based line number in the file."""
 
     row: int
     field: str
     value: Any
     legal: str
-    message: str = "not legal"
+    message: str = "invalid"
 
 
 class RowErrors(InputError):
@@ -98,7 +98,7 @@ class RowErrors(InputError):
         self.rows = rows
         bad = len({problem.row for problem in self.problems})
         counted = f"{bad} of {rows} rows" if rows else f"{bad} row{'s' if bad != 1 else ''}"
-        lines = [describe(f"{counted} not legal", file=file)]
+        lines = [describe(f"{counted} invalid", file=file)]
         for problem in self.problems[:SHOWN_ROWS]:
             lines.append(
                 "  "

@@ -89,7 +89,7 @@ def _converted(name: str, key: str, value: str, default: Any) -> Any:
     where = f"{name}: {key}"
     if isinstance(default, bool):
         if value.lower() not in _TRUE | _FALSE:
-            raise InputError("not legal", field=where, value=value, legal="true or false")
+            raise InputError("invalid", field=where, value=value, legal="true or false")
         return value.lower() in _TRUE
     if isinstance(default, str):
         return value
@@ -97,4 +97,4 @@ def _converted(name: str, key: str, value: str, default: Any) -> Any:
         return int(value) if isinstance(default, int) else float(value)
     except ValueError:
         legal = "an integer" if isinstance(default, int) else "a number"
-        raise InputError("not legal", field=where, value=value, legal=legal) from None
+        raise InputError("invalid", field=where, value=value, legal=legal) from None

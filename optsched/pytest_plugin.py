@@ -36,7 +36,7 @@ def _share(text: str) -> float:
     except ValueError:
         value = math.nan
     if not (text.strip().endswith("%") and 0 <= value < math.inf):
-        raise argparse.ArgumentTypeError(f"{text!r}: not a tolerance (legal: a number >= 0 and %, such as 1%)")
+        raise argparse.ArgumentTypeError(f"{text!r}: not a tolerance (expected: a number >= 0 and %, such as 1%)")
     return value
 
 

@@ -113,17 +113,17 @@ def test_one_policy_is_as_good_as_a_list_of_one(instance: osd.Instance, policies
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": None}, r"^Broken\.name: a policy has a name \(legal: text, shown in reports\)$"),
+        ({"name": None}, r"^Broken\.name: a policy has a name \(expected: text, shown in reports\)$"),
         ({"name": 7}, r"^Broken\.name = 7: a policy has a name"),
         ({"name": " "}, r"^Broken\.name = ' ': a policy has a name"),
         (
             {"knowledge": None},
-            r"^Broken\.knowledge: a policy says what it knows \(legal: one of clairvoyant, predicted",
+            r"^Broken\.knowledge: a policy says what it knows \(expected: one of clairvoyant, predicted",
         ),
         ({"knowledge": "everything"}, r"^Broken\.knowledge = 'everything': a policy says what it knows"),
         (
             {"decide": None},
-            r"^policy = .*: not a policy \(legal: text, or an object with order\(jobs\), decide\(view\)",
+            r"^policy = .*: not a policy \(expected: text, or an object with order\(jobs\), decide\(view\)",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_policy_that_is_none_is_told_in_one_line(call: Any, change: dict[str, 
 
 
 def test_a_class_is_not_yet_a_policy() -> None:
-    with pytest.raises(InputError, match=r"not a policy \(legal: an object of it: Mine\(\.\.\.\)\)"):
+    with pytest.raises(InputError, match=r"not a policy \(expected: an object of it: Mine\(\.\.\.\)\)"):
         osd.simulate(NAME, Mine)  # type: ignore[arg-type]
 
 

@@ -192,7 +192,7 @@ def _check_budget(seconds: float | None, tries: int | None, workers: int | None,
     if tries is not None:
         check_legal(tries >= 1, "tries", tries, "an integer >= 1")
     if workers is not None and workers < 1:
-        raise InputError("not legal", field="workers", value=workers, legal="an integer >= 1")
+        raise InputError("invalid", field="workers", value=workers, legal="an integer >= 1")
     if tolerance is not None:
         check_legal(0 <= tolerance < 1, "tolerance", tolerance, TOLERANCE_LEGAL)
 

@@ -202,7 +202,7 @@ class Certificate:
             raise InputError("missing field", file=path, field="value", legal=f"format {FORMAT}")
         value, epoch = parse_ratio(doc["value"], "value"), doc.get("epoch", 0)
         if type(epoch) not in (int, float) or not abs(epoch) < math.inf:
-            raise InputError("not legal", file=path, field="epoch", value=epoch, legal="seconds, or no such field")
+            raise InputError("invalid", file=path, field="epoch", value=epoch, legal="seconds, or no such field")
         names = doc["instance"], doc["objective"], _class_of_today(doc["class"], doc["kind"]), doc["kind"]
         return Certificate(*names, value, doc["data"], float(epoch))
 

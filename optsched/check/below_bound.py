@@ -53,7 +53,7 @@ def below_bound(context: CheckContext, objective: str, schedule_class: str, valu
         certificate.verify(instance)
         what, limit = ("more", "at most") if sign < 0 else ("less", "at least")
         message = f"{objective} is {float(value)!r}, {what} than any schedule of the class {schedule_class} has"
-        return f"{message} (legal: {limit} {certificate.exact_float!r}, proved by {name})"
+        return f"{message} (expected: {limit} {certificate.exact_float!r}, proved by {name})"
     return None
 
 

@@ -154,7 +154,7 @@ class CheckContext:
 
     def of_segment(self, rule: str, s: int, message: str, legal: str) -> Violation:
         """Segment ``s`` is to blame."""
-        return Violation(rule, f"{self.name(s)} {message} (legal: {legal})", self.job_id(s), s)
+        return Violation(rule, f"{self.name(s)} {message} (expected: {legal})", self.job_id(s), s)
 
     def unit(self, j: int) -> str:
         """What the work of job ``j`` is counted in (-1: no job)."""
@@ -166,4 +166,4 @@ class CheckContext:
         legal = f"{number(self.need[j])} {self.unit(j)} of work, " + (
             "all" if self.instance.profiled[j] else "its duration"
         )
-        return Violation(rule, f"job {job!r} {message} (legal: {legal})", job)
+        return Violation(rule, f"job {job!r} {message} (expected: {legal})", job)

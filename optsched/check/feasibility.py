@@ -98,7 +98,7 @@ def judge_gangs(context: CheckContext, found: Violations) -> None:
 
 def _instance(context: CheckContext, found: Violations) -> None:
     claimed, digest = context.document.digest, context.instance.digest
-    message = f"made for the instance {claimed!r} (legal: {digest!r}, the one it is checked against)"
+    message = f"made for the instance {claimed!r} (expected: {digest!r}, the one it is checked against)"
     found.add("instance", np.flatnonzero([claimed != digest]), lambda _: Violation("instance", message))
 
 
@@ -136,7 +136,7 @@ def _arrival(context: CheckContext, found: Violations) -> None:
 def in_sum(context: CheckContext, rule: str, j: int, message: str) -> Violation:
     """Job ``j`` breaks a rule by more than rounding with all its segments together."""
     job = context.instance.ids[j]
-    return Violation(rule, f"job {job!r} {message} (legal: one tolerance for rounding, however many segments)", job)
+    return Violation(rule, f"job {job!r} {message} (expected: one tolerance for rounding, however many segments)", job)
 
 
 def tolerance_of_jobs(context: CheckContext) -> Floats:

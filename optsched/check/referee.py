@@ -261,7 +261,7 @@ def _stated_value(context: CheckContext, found: Violations, objective: str, stat
     total = _value(context, objective)
     wrong = isinstance(stated, float) and not np.isfinite(stated)
     wrong = wrong or abs(Fraction(stated) - total) > _allowance(context, objective, total, stated)
-    message = f"{objective} is stated as {_digits(stated)} (legal: {_digits(total)}, the value of the schedule)"
+    message = f"{objective} is stated as {_digits(stated)} (expected: {_digits(total)}, the value of the schedule)"
     found.add("value", np.flatnonzero([wrong]), lambda _: Violation("value", message))
 
 

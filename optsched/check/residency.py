@@ -52,7 +52,7 @@ def judge_residency(context: CheckContext) -> Violations:
 def has_tasks(context: CheckContext, found: Violations) -> bool:
     if context.instance.at_task_level or not context.instance.n:
         return True
-    message = "tasks of an instance whose jobs have none (legal: jobs with iterations and tasks)"
+    message = "tasks of an instance whose jobs have none (expected: jobs with iterations and tasks)"
     found.add("instance", np.zeros(1, dtype=np.int64), lambda _: Violation("instance", message))
     return False
 

@@ -86,7 +86,7 @@ def document_of(schedule: Schedule, instance: Instance) -> ScheduleDocument:
         raise InputError("the arrays of the schedule have different lengths", legal="S, S, S, S and S + 1")
     ends = offset[0] == 0 and offset[-1] == node.size == index.size
     if not ends or np.any(np.diff(offset) < 0):
-        raise InputError("not legal", field="gpu_offset", legal="ascending from 0 to the number of pairs")
+        raise InputError("invalid", field="gpu_offset", legal="ascending from 0 to the number of pairs")
     steps = np.asarray(schedule.steps, dtype=np.int64) if isinstance(schedule, SharedSchedule) else None
     if steps is not None and steps.shape != job.shape:
         raise InputError("the steps of the schedule are not one a segment", field="steps", legal=f"{job.size} integers")
@@ -151,7 +151,7 @@ def _steps(segments: list[Any], path: str | os.PathLike[str]) -> Ints | None:
     column = [segment.get("steps", 1) for segment in segments]
     for s, each in enumerate(column):
         if type(each) is not int or abs(each) >= 2**63:
-            raise InputError("not legal", file=path, field=f"segments[{s}].steps", value=each, legal=_STEPS)
+            raise InputError("invalid", file=path, field=f"segments[{s}].steps", value=each, legal=_STEPS)
     return np.array(column, dtype=np.int64)
 
 
@@ -207,15 +207,15 @@ def _header(raw: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]
     objective = raw.get("objective")
     flags = {field: raw.get(field) for field in ("preemptive", "forking", "sharing", "elastic")}
     if not (objective is None or isinstance(objective, str)):
-        raise InputError("not legal", file=path, field="objective", value=objective, legal="a name, or none")
+        raise InputError("invalid", file=path, field="objective", value=objective, legal="a name, or none")
     for field, flag in flags.items():
         if not (flag is None or isinstance(flag, bool)):
-            raise InputError("not legal", file=path, field=field, value=flag, legal="true or false")
+            raise InputError("invalid", file=path, field=field, value=flag, legal="true or false")
     value = raw.get("value")
     if type(value) is int or (isinstance(value, str) and _RATIO.fullmatch(value)):
         value = Fraction(value)
     elif not (value is None or type(value) is float):
-        raise InputError("not legal", file=path, field="value", value=value, legal='a number or "p/q"')
+        raise InputError("invalid", file=path, field="value", value=value, legal='a number or "p/q"')
     return {"digest": digest, "objective": objective, "value": value, **flags}
 
 
@@ -255,7 +255,7 @@ def _blame(segments: list[Any], field: str, path: str | os.PathLike[str]) -> NoR
             raise InputError("missing", file=path, field=f"{where}.{field}", legal=_LEGAL[field])
         if not _well_typed([segment[field]], field):
             value = segment[field]
-            raise InputError("not legal", file=path, field=f"{where}.{field}", value=value, legal=_LEGAL[field])
+            raise InputError("invalid", file=path, field=f"{where}.{field}", value=value, legal=_LEGAL[field])
     raise AssertionError("a column is wrong and none of its values is")
 
 

@@ -80,7 +80,7 @@ def judge_sharing(context: CheckContext, *, preemptive: bool) -> Violations:
     """Apply the rules of this module, and those of `optsched.check.feasibility` that hold whether or not GPUs are shared."""
     found = Violations()
     if context.instance.interference is None or context.instance.at_task_level:
-        message = "shares GPUs, and the instance does not say what that costs (legal: an instance with interference)"
+        message = "shares GPUs, and the instance does not say what that costs (expected: an instance with interference)"
         found.add("instance", np.zeros(1, dtype=np.int64), lambda _: Violation("instance", f"the schedule {message}"))
         return found
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same

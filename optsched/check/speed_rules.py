@@ -94,7 +94,7 @@ def _too_fast(context: CheckContext, s: int, legal: str) -> Violation:
 def _together(context: CheckContext, j: int, missing: float) -> Violation:
     job = context.instance.ids[j]
     message = f"job {job!r} does more work than all its segments are worth: {number(missing)} s"
-    return Violation("rate", f"{message} (legal: one tolerance for rounding, however many segments)", job)
+    return Violation("rate", f"{message} (expected: one tolerance for rounding, however many segments)", job)
 
 
 def _pace_in_words(context: CheckContext, s: int, worth: float) -> str:

@@ -156,7 +156,7 @@ class _Tasks:
     def of_row(self, rule: str, r: int, message: str, legal: str) -> Violation:
         """A task is to blame."""
         j = int(self.document.job[r])
-        return Violation(rule, f"{self.name(r)} {message} (legal: {legal})", None if j < 0 else self.instance.ids[j])
+        return Violation(rule, f"{self.name(r)} {message} (expected: {legal})", None if j < 0 else self.instance.ids[j])
 
 
 def _rows(tasks: _Tasks, found: Violations) -> None:
@@ -190,10 +190,10 @@ def _counts(tasks: _Tasks, found: Violations) -> None:
         j, worker = int(tasks.slot_job[slot]), int(tasks.slot_worker[slot])
         job, count, legal = tasks.instance.ids[j], tasks.counted[slot], tasks.expected[slot]
         if worker >= 0:
-            message = f"worker {worker} of job {job!r} runs {count} tasks (legal: {legal}, forward and backward)"
+            message = f"worker {worker} of job {job!r} runs {count} tasks (expected: {legal}, forward and backward)"
         else:
             why = "one an iteration" if legal else "its gang is on one node, or it has no message"
-            message = f"job {job!r} runs {count} all-reduces (legal: {legal}, {why})"
+            message = f"job {job!r} runs {count} all-reduces (expected: {legal}, {why})"
         return Violation("completeness", message, job)
 
     found.add("completeness", wrong, spell_out)

@@ -138,7 +138,7 @@ class OnCluster(Case):
         for name in given.keys() & {job.get("profile") for job in self.jobs}:
             for row in given[name]:
                 key, near = (name, row["gpu"].casefold(), the(int, row, "gpus", 2)), the(float, row, "together", 2)
-                need(key not in self.table and row.keys() <= ROW, "the table of rates is not legal", 2)
+                need(key not in self.table and row.keys() <= ROW, "the table of rates is invalid", 2)
                 self.table[key] = near, the(float, row, "spread", 2, near)
         if {name for name, _, _ in self.table} & set(self.used):
             self.learn(sorted([*key, *rates] for key, rates in self.table.items()))

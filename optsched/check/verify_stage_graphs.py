@@ -81,7 +81,7 @@ def bandwidths(nodes: list[Data]) -> tuple[float, float]:
         near = node.get("intra_bandwidth", share)
         far = near if share is None else share
         legal = (share is not None or not several) and (near is None or near >= far)
-        need(legal and ("intra_bandwidth" in node or node["gpus"] == 1), "bandwidths are missing, or not legal", 2)
+        need(legal and ("intra_bandwidth" in node or node["gpus"] == 1), "bandwidths are missing, or invalid", 2)
         inner.append(float(near or math.inf))
         outer += [float(far or math.inf)] * min(node["count"], 2)
         shared += [inner[-1]] if node["gpus"] > 1 else []

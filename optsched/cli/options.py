@@ -73,7 +73,7 @@ class Reading:
         str | None,
         typer.Option("--columns", metavar="FIELD=NAME,...", help="csv: arrival=NAME,gpus=NAME,duration=NAME,..."),
     ] = None
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are not legal, and count them")] = (
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are invalid, and count them")] = (
         False
     )
     throughputs: Annotated[

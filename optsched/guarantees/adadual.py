@@ -109,7 +109,7 @@ def just_after(k: int, halvings: int) -> TransferProblem:
     ratio to SRPT is (2 k e + (1 - e) (2 k + 1)) / (2 k e + (1 - e) (k + 2)), for e -> 0 (2 + theta) / (1 + 2 theta).
     """
     if k < 2 or halvings < 1:
-        raise InputError("not legal", field="k, halvings", value=(k, halvings), legal="integers, k >= 2, halvings >= 1")
+        raise InputError("invalid", field="k, halvings", value=(k, halvings), legal="integers, k >= 2, halvings >= 1")
     late = 0.5**halvings
     return TransferProblem(np.array([0, k * late]), np.array([k, 1 - late]), Contention(1, k / 2 - 1))
 

@@ -76,7 +76,7 @@ class Member:
 
     @property
     def instance(self) -> Instance:
-        """Made anew; `InputError` for parameters that are not legal."""
+        """Made anew; `InputError` for parameters that are invalid."""
         return self.family.make(**self.parameters)
 
     @property

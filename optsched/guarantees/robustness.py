@@ -131,7 +131,7 @@ def robustness(
     Raises
     ------
     InputError
-        A policy without a predictor, or with one of its own choice; an error or a number of draws that is not legal; what
+        A policy without a predictor, or with one of its own choice; an error or a number of draws that is invalid; what
         `ratios` refuses.
     """
     check_legal(draws >= 1, "draws", draws, "an integer >= 1")

@@ -96,7 +96,7 @@ def suite(text: str) -> Suite:
     ------
     InputError
         No such suite, folder, file, instance or family (with near matches); a folder without instances; parameters of a
-        family that are not legal.
+        family that are invalid.
     """
     known = suites() | BESIDE
     if text in known:

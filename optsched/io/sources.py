@@ -109,7 +109,7 @@ def load(
         instance file or a classical instance, whose proven optimum is then dropped.
     limit : only the first jobs by (arrival, position).
     columns : which column of a log of your own holds what (dialect ``csv``): ``{"arrival": "submitted", ...}``.
-    skip_bad : leave out rows of a trace that are not legal. An instance file is read whole or not at all.
+    skip_bad : leave out rows of a trace that are invalid. An instance file is read whole or not at all.
     throughputs : iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
         form. Default: the built-in one where it serves. ``strict_throughputs`` refuses rates that the table does not hold.
     interference : what two jobs on one GPU cost each other: a number >= 1, the name of a table or a file
@@ -313,7 +313,7 @@ def shipped() -> list[ShippedInstance]:
     Raises
     ------
     InputError
-        When the index is not legal: no TOML, an unknown or missing key, a value of the wrong type, a name used twice.
+        When the index is invalid: no TOML, an unknown or missing key, a value of the wrong type, a name used twice.
     """
     index = _instances_folder().joinpath(INDEX)
     if not index.is_file():
@@ -324,7 +324,7 @@ def shipped() -> list[ShippedInstance]:
         raise InputError(f"not TOML: {error}", file=str(index), legal="[[instance]] tables") from None
     entries = document.get("instance", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise InputError("not legal", file=str(index), field="instance", legal="[[instance]] tables")
+        raise InputError("invalid", file=str(index), field="instance", legal="[[instance]] tables")
     found: dict[str, ShippedInstance] = {}
     for position, entry in enumerate(entries, 1):
         each = _shipped_instance(str(index), position, entry)
@@ -347,7 +347,7 @@ _REQUIRED = ("name", "file", "problem", "objective")
 
 def _shipped_instance(file: str, position: int, entry: Mapping[str, Any]) -> ShippedInstance:
     def wrong(field: str, legal: str) -> InputError:
-        return InputError("not legal", file=file, row=position, field=field, value=entry.get(field), legal=legal)
+        return InputError("invalid", file=file, row=position, field=field, value=entry.get(field), legal=legal)
 
     known = (*_TEXTS, *_NUMBERS, "proved_by", "seed")
     for field, value in entry.items():

@@ -71,7 +71,7 @@ class OnlineProgram:
     def arrive(self, row: Mapping[int, Number], demand: Number = 1, *, limit: Number | None = None) -> Fraction:
         """Cover a row: a_ij > 0 by i, b_j = ``demand`` > 0, u_j = ``limit`` > 0. Returns y_j.
 
-        `InputError` for entries that are not legal, or not within ``width``, ``low`` and ``high``.
+        `InputError` for entries that are invalid, or not within ``width``, ``low`` and ``high``.
         """
         check_legal(0 < demand < math.inf, "demand", demand, "a finite number > 0")
         check_legal(limit is None or 0 < limit < math.inf, "limit", limit, "a finite number > 0, or none")

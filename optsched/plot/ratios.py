@@ -154,7 +154,7 @@ def _known(value: Any, where: str, file: Path | None) -> float:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise InputError("not legal", file=file, field=where, value=value, legal="a finite number >= 0, or null")
+        raise InputError("invalid", file=file, field=where, value=value, legal="a finite number >= 0, or null")
     return float(value)
 
 

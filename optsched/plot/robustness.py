@@ -89,7 +89,7 @@ def _curve(row: Any, where: str, file: Path | None) -> Curve:
     check_legal(isinstance(row.get("policy"), str), f"{where}.policy", row.get("policy"), "a name", file=file)
     points = row.get("points")
     if not isinstance(points, list) or not all(isinstance(point, Mapping) for point in points):
-        raise InputError("not legal", file=file, field=f"{where}.points", value=points, legal="a list of points")
+        raise InputError("invalid", file=file, field=f"{where}.points", value=points, legal="a list of points")
     errors = [_number(point.get("error"), f"{where}.points[{k}].error", file) for k, point in enumerate(points)]
     worst, mean = (
         [_number(point.get(key), f"{where}.points[{k}].{key}", file, missing=True) for k, point in enumerate(points)]
@@ -104,7 +104,7 @@ def _number(value: Any, where: str, file: Path | None, *, missing: bool = False)
     if value is None and missing:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise InputError("not legal", file=file, field=where, value=value, legal="a finite number > 0")
+        raise InputError("invalid", file=file, field=where, value=value, legal="a finite number > 0")
     return float(value)
 
 

@@ -35,7 +35,7 @@ class Cells:
 def shared_cells(start: Floats, end: Floats, gpu_offset: Ints, node: Ints, index: Ints) -> Cells:
     """The cells of S segments with K (segment, GPU) pairs, by GPU and time.
 
-    A job takes the first lane that is free, and keeps it; of more than two jobs at once, which is not legal, the last one
+    A job takes the first lane that is free, and keeps it; of more than two jobs at once, which is invalid, the last one
     hides the others of its lane. O(K log K).
     """
     segment = np.repeat(np.arange(start.size), np.diff(gpu_offset))

@@ -112,7 +112,7 @@ def _gangs(schedule: TaskSchedule, log: TaskLog) -> Ints:
 def _window(log: TaskLog, first: float, last: float, start: float | None, end: float | None) -> tuple[float, float]:
     for field, value in (("start", start), ("end", end)):
         if value is not None and not math.isfinite(value):
-            raise InputError("not legal", field=field, value=value, legal="a finite number of seconds")
+            raise InputError("invalid", field=field, value=value, legal="a finite number of seconds")
     low = first if start is None else float(start)
     high = last if end is None else float(end)
     if start is None and end is None and len(log) > FIRST_TASKS:

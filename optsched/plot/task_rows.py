@@ -43,7 +43,7 @@ class TaskRows:
         wrong = [h for h in nodes if isinstance(h, bool) or not isinstance(h, int | np.integer) or not 0 <= h < count]
         if wrong or not nodes or len(set(nodes)) < len(nodes):
             legal = f"different integers from 0 to {count - 1}"
-            raise InputError("not legal", field="nodes", value=list(nodes), legal=legal)
+            raise InputError("invalid", field="nodes", value=list(nodes), legal=legal)
         rows = int((gpus[list(nodes)] + sends).sum())
         if rows > MOST_ROWS:
             raise InputError("too many rows for one picture", field="nodes", value=rows, legal=f"at most {MOST_ROWS}")

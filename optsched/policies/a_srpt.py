@@ -199,4 +199,4 @@ class ASrpt:
 
 def _require(holds: bool, field: str, value: object, legal: str) -> None:
     if not holds:
-        raise InputError("not legal", field=f"a-srpt: {field}", value=value, legal=legal)
+        raise InputError("invalid", field=f"a-srpt: {field}", value=value, legal=legal)

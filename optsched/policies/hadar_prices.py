@@ -52,7 +52,7 @@ class PriceFunction:
     def __post_init__(self) -> None:
         check_legal(0 < self.low <= self.high < math.inf, "prices", (self.low, self.high), "0 < low <= high < inf")
         if bool(((self.widest < 1) | (self.widest > self.capacity)).any()):
-            raise InputError("not legal", field="widest", legal="1 to the capacity of each resource")
+            raise InputError("invalid", field="widest", legal="1 to the capacity of each resource")
 
     @property
     def log_range(self) -> float:

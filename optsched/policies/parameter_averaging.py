@@ -31,7 +31,7 @@ def consolidated(copies: Sequence[Sequence[Floats]], steps: Sequence[float]) -> 
     """
     done = np.asarray(steps, dtype=np.float64)
     if done.shape != (len(copies),) or not (np.isfinite(done).all() and (done >= 0).all() and done.sum() > 0):
-        raise ValueError(f"steps {steps!r} of {len(copies)} copies (legal: one number >= 0 a copy, not all 0)")
+        raise ValueError(f"steps {steps!r} of {len(copies)} copies (expected: one number >= 0 a copy, not all 0)")
     if len({tuple(np.shape(array) for array in copy) for copy in copies}) != 1:
         raise ValueError("the copies have parameters of different shapes")
     first = next(h for h, count in enumerate(done) if count > 0)

@@ -40,13 +40,13 @@ class NodeGroup:
         for field in ("gpus", "count"):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError("not legal", field=f"nodes.{field}", value=value, legal="an integer >= 1")
+                raise InputError("invalid", field=f"nodes.{field}", value=value, legal="an integer >= 1")
         for field in ("gpu_memory", "nic_bandwidth", "intra_bandwidth"):
             value = getattr(self, field)
             if value is not None and not (_is_number(value) and math.isfinite(value) and value > 0):
-                raise InputError("not legal", field=f"nodes.{field}", value=value, legal="a finite number > 0, or none")
+                raise InputError("invalid", field=f"nodes.{field}", value=value, legal="a finite number > 0, or none")
         if not isinstance(self.gpu, str) or not self.gpu:
-            raise InputError("not legal", field="nodes.gpu", value=self.gpu, legal="the name of a GPU type")
+            raise InputError("invalid", field="nodes.gpu", value=self.gpu, legal="the name of a GPU type")
 
     def suits(self, gpu_types: Iterable[str] | None, gpu_memory: float | None) -> bool:
         """May a job with these allowed types (None: all) and this need of memory run here?"""
@@ -77,7 +77,7 @@ class Cluster:
         object.__setattr__(self, "nodes", tuple(self.nodes))
         for group in self.nodes:
             if not isinstance(group, NodeGroup):
-                raise InputError("not legal", field="nodes", value=group, legal="optsched.NodeGroup(...)")
+                raise InputError("invalid", field="nodes", value=group, legal="optsched.NodeGroup(...)")
         if not self.nodes:
             raise InputError("a cluster needs at least one node", field="nodes", legal="at least one node group")
         if self.gpus > MAX_GPUS:

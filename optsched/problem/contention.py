@@ -22,7 +22,7 @@ LARGEST = 1e18  # seconds, bytes, seconds a byte: beyond it sums overflow
 def _number(value: Any, field: str, legal: str, least: float = 0.0, *, above: bool = False) -> float:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not least <= value <= LARGEST or (above and value == least):
-        raise InputError("not legal", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
+        raise InputError("invalid", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
     return float(value)
 
 
@@ -138,7 +138,7 @@ def _square(kinds: Sequence[str], ratios: Sequence[Sequence[float]]) -> tuple[tu
         for other, value in zip(kinds, row, strict=True):
             where = f"contention.ratios[{kind!r}, {other!r}]"
             if _number(value, where, "a number in (0, 1]", above=True) > 1:
-                raise InputError("not legal", field=where, value=value, legal="a number in (0, 1]")
+                raise InputError("invalid", field=where, value=value, legal="a number in (0, 1]")
         found.append(tuple(float(value) for value in row))
     return tuple(found)
 

@@ -40,7 +40,7 @@ def first_problem(problem: Any, path: str | os.PathLike[str], form: str) -> Inpu
     if problem["type"] == "json_invalid":
         return InputError("not a JSON document, or a truncated one", file=path, legal=f"format {form}")
     field = ".".join(str(part) for part in where(problem)) or "document"
-    return InputError("not legal", file=path, field=field, value=shown(problem["input"]), legal=problem["msg"])
+    return InputError("invalid", file=path, field=field, value=shown(problem["input"]), legal=problem["msg"])
 
 
 def where(problem: Any) -> Sequence[str | int]:

@@ -80,7 +80,7 @@ class Instance(JobColumns):
     Raises
     ------
     RowErrors
-        Every job that is not legal, at once: duplicate ids, NaN or negative times, gangs larger than what the
+        Every job that is invalid, at once: duplicate ids, NaN or negative times, gangs larger than what the
         cluster offers them, gangs that are not the number of replicas of their profile, models that no table knows,
         models that run on no GPU type of the cluster, iterations of tasks that are not whole.
     InputError

@@ -26,7 +26,7 @@ def _ratio(value: Any, field: str) -> float:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not 1 <= value <= MOST:
         legal = f"a number from 1 (no interference) to {MOST:g}"
-        raise InputError("not legal", field=field, value=value, legal=legal)
+        raise InputError("invalid", field=field, value=value, legal=legal)
     return float(value)
 
 
@@ -49,7 +49,7 @@ class Interference:
         object.__setattr__(self, "ratio", _ratio(self.ratio, "interference.ratio"))
         kinds: Any = self.kinds
         if isinstance(kinds, str) or not all(isinstance(kind, str) for kind in kinds):
-            raise InputError("not legal", field="interference.kinds", value=kinds, legal="a list of names")
+            raise InputError("invalid", field="interference.kinds", value=kinds, legal="a list of names")
         object.__setattr__(self, "kinds", tuple(kinds))
         object.__setattr__(self, "ratios", _square(self.kinds, self.ratios))
 

@@ -90,4 +90,4 @@ def _legal(value: Any, field: str, dtype: pl.DataType, row: int) -> Any:
         legal = "names of GPU types, e.g. ('V100',)"
         if isinstance(value, tuple | list) and all(isinstance(name, str) for name in value):
             return list(value)
-    raise InputError("not legal", row=row, field=field, value=value, legal=legal)
+    raise InputError("invalid", row=row, field=field, value=value, legal=legal)

@@ -42,7 +42,7 @@ class JobColumns:
     def floats(self, column: str, missing: float) -> Floats:
         """A column of numbers, f64[n], with ``missing`` where it says nothing."""
         array = self._needs[column].to_numpy().astype(np.float64)
-        array[np.isnan(array)] = missing  # what is null; a number that is none is not legal
+        array[np.isnan(array)] = missing  # what is null; a number that is none is invalid
         array.flags.writeable = False
         return array
 

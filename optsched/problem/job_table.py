@@ -78,11 +78,11 @@ def _require_whole(column: pl.Series, file: str | os.PathLike[str] | None) -> No
     broken = (column != column.floor()).fill_null(False).arg_true()
     if len(broken):
         row = int(broken[0])
-        raise InputError("not legal", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer")
+        raise InputError("invalid", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer")
 
 
 def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
-    """Every value of a normal table that is not legal on this cluster, by row (1-based position).
+    """Every value of a normal table that is invalid on this cluster, by row (1-based position).
 
     ``models``: what gives jobs their speeds. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
     -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
@@ -113,7 +113,7 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
     short = (pl.col("duration") > 0) & (pl.col("duration") < SHORTEST)
     unknown = pl.col("duration").is_null() & (pl.col("iterations").is_null() | pl.col("profile").is_null())
     tiny = (pl.col("weight") > 0) & (pl.col("weight") < 1 / LONGEST)
-    at_most, wrong = f"at most {LONGEST:g}", "not legal"
+    at_most, wrong = f"at most {LONGEST:g}", "invalid"
     return [
         ("id", pl.col("id").is_null() | (pl.col("id") == ""), "a name", wrong),
         ("id", duplicate, "unique ids", "duplicate id"),

@@ -37,12 +37,12 @@ class Stage:
     def __post_init__(self) -> None:
         if isinstance(self.replicas, bool) or not isinstance(self.replicas, int) or not 1 <= self.replicas <= MAX_GPUS:
             legal = f"an integer from 1 to {MAX_GPUS}"
-            raise InputError("not legal", field="replicas", value=self.replicas, legal=legal)
+            raise InputError("invalid", field="replicas", value=self.replicas, legal=legal)
         for field in ("forward", "backward", "parameters", "activations"):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 unit = "seconds" if field in ("forward", "backward") else "bytes"
-                raise InputError("not legal", field=field, value=value, legal=f"a finite number of {unit} >= 0")
+                raise InputError("invalid", field=field, value=value, legal=f"a finite number of {unit} >= 0")
             object.__setattr__(self, field, float(value))  # equal profiles are written, and digested, equally
 
     @property
@@ -74,7 +74,7 @@ class Profile:
             raise InputError("an iteration takes no time", field="forward", value=0, legal="a stage with seconds > 0")
         m = self.micro_batches
         if m is not None and (isinstance(m, bool) or not isinstance(m, int) or m < 1):
-            raise InputError("not legal", field="micro_batches", value=m, legal="an integer >= 1, or none")
+            raise InputError("invalid", field="micro_batches", value=m, legal="an integer >= 1, or none")
         self._check_edges()
         object.__setattr__(self, "edges", tuple((s, u, float(size)) for s, u, size in self.edges))
         _ = self.depth
@@ -99,11 +99,11 @@ class Profile:
         for s, u, size in self.edges:
             if s == u or not (0 <= s < len(self.stages) and 0 <= u < len(self.stages)):
                 legal = f"two different stages of 0..{len(self.stages) - 1}"
-                raise InputError("not legal", field="edges", value=[s, u], legal=legal)
+                raise InputError("invalid", field="edges", value=[s, u], legal=legal)
             if (s, u) in seen:
                 raise InputError("an edge is given twice", field="edges", value=[s, u], legal="each pair once")
             if not 0 <= size < math.inf:
-                raise InputError("not legal", field="edges", value=[s, u, size], legal="a finite number of bytes >= 0")
+                raise InputError("invalid", field="edges", value=[s, u, size], legal="a finite number of bytes >= 0")
             seen.add((s, u))
 
     @cached_property
@@ -162,7 +162,7 @@ class Profile:
 def _edge(edge: Sequence[Any], stages: tuple[Stage, ...]) -> Edge:
     ends = [end for end in edge[:2] if isinstance(end, int) and not isinstance(end, bool)]
     if len(edge) not in (2, 3) or len(ends) != 2:
-        raise InputError("not legal", field="edges", value=list(edge), legal="[from, to] or [from, to, bytes]")
+        raise InputError("invalid", field="edges", value=list(edge), legal="[from, to] or [from, to, bytes]")
     if len(edge) == 3:
         return ends[0], ends[1], float(edge[2])
     return ends[0], ends[1], stages[ends[0]].activations if 0 <= ends[0] < len(stages) else 0.0

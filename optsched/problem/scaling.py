@@ -27,7 +27,7 @@ LARGEST = 1e18
 def _number(value: Any, field: str, legal: str, least: float = 0.0) -> float:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not least <= value <= LARGEST:
-        raise InputError("not legal", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
+        raise InputError("invalid", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
     return float(value)
 
 
@@ -48,7 +48,7 @@ class MeasuredSteps:
             rows = tuple(tuple(row) for row in getattr(self, name))
             for row in rows:
                 if len(row) != width:
-                    raise InputError("not legal", field=f"measured.{name}", value=row, legal=f"{width} numbers")
+                    raise InputError("invalid", field=f"measured.{name}", value=row, legal=f"{width} numbers")
                 for value in row:
                     _number(value, f"measured.{name}", "numbers >= 0")
             object.__setattr__(self, name, rows)
@@ -92,7 +92,7 @@ class Scaling:
         if self.compute + self.per_sample == 0 and self.measured is None:
             raise InputError("an iteration takes no time", field="compute", value=0, legal="seconds > 0")
         if self.most_local is not None and (type(self.most_local) is not int or self.most_local < 1):
-            raise InputError("not legal", field="most_local", value=self.most_local, legal="an integer >= 1, or none")
+            raise InputError("invalid", field="most_local", value=self.most_local, legal="an integer >= 1, or none")
         object.__setattr__(self, "iterations", _rising(self.iterations))
 
     @property
@@ -144,7 +144,7 @@ def _rising(rows: Sequence[Sequence[float]]) -> tuple[tuple[int, float], ...]:
         legal = "[[total batch, iterations], ...], batches rising, iterations > 0"
         numbers = all(isinstance(x, int | float) and math.isfinite(x) for x in row)
         if len(row) != 2 or not numbers or int(row[0]) != row[0] or row[0] < 1 or not 0 < row[1] <= LARGEST:
-            raise InputError("not legal", field="iterations", value=row, legal=legal)
+            raise InputError("invalid", field="iterations", value=row, legal=legal)
         if found and row[0] <= found[-1][0]:
             raise InputError("not rising", field="iterations", value=row, legal=legal)
         found.append((int(row[0]), float(row[1])))

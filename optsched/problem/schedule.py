@@ -95,7 +95,7 @@ class Schedule:
         instance, start = instance_of(instance), np.asarray(starts, dtype=np.float64)
         if start.shape != (instance.n,) or not np.isfinite(start).all():
             raise InputError(
-                "not legal", field="starts", legal=f"one finite number of seconds for each of {instance.n} jobs"
+                "invalid", field="starts", legal=f"one finite number of seconds for each of {instance.n} jobs"
             )
         lasts = instance.duration if duration is None else np.asarray(duration, dtype=np.float64)
         if np.isnan(lasts).any():

@@ -128,7 +128,7 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
             raise ValueError("start, end and work are finite numbers of seconds")
         steps = _steps(rows) if header.get("sharing") is True else None
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"a segment is not legal: {error!r}", file=path, legal=FORMAT) from None
+        raise InputError(f"a segment is invalid: {error!r}", file=path, legal=FORMAT) from None
     offset = np.cumsum([0, *(len(gang) for gang in gangs)], dtype=np.int64)
     flat = np.concatenate([*gangs, np.zeros((0, 2), dtype=np.int64)])
     start, end, work = np.ascontiguousarray(times.T)
@@ -160,7 +160,5 @@ def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[di
         for row in rows:
             row["gpus"] = list(zip(row.pop("node"), row.pop("index"), strict=True))
     except (KeyError, TypeError, ValueError):
-        raise InputError(
-            "a segment's GPUs are not legal", file=path, legal="lists node and index, alike long"
-        ) from None
+        raise InputError("a segment's GPUs are invalid", file=path, legal="lists node and index, alike long") from None
     return header, rows

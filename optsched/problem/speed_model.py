@@ -42,7 +42,7 @@ class SpeedModel:
     None: files do not mention it. ``limits_types``: it says of GPU types that they are not for a job (`runs_on`).
     ``closed``: where it is given, a name that no model knows is a slip of the pen.
 
-    Raises `InputError` when what is given is not legal.
+    Raises `InputError` when what is given is invalid.
     """
 
     name: ClassVar[str]
@@ -75,7 +75,7 @@ class SpeedModel:
     # --- beside jobs -------------------------------------------------------------------------------------------------
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-        """What is not legal of its jobs beyond what holds for all jobs."""
+        """What is invalid of its jobs beyond what holds for all jobs."""
         return []
 
     def gang(self, name: str) -> int | None:
@@ -149,7 +149,7 @@ class NamedModel(SpeedModel, Generic[V]):
         for name, value in self.given.items():
             if not isinstance(value, self.value):
                 legal = f"optsched.{self.value.__name__}(...)"
-                raise InputError("not legal", field=f"{self.name}.{name}", value=value, legal=legal)
+                raise InputError("invalid", field=f"{self.name}.{name}", value=value, legal=legal)
 
     @property
     def names(self) -> Collection[str]:

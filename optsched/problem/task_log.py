@@ -102,7 +102,7 @@ class TaskSchedule(Schedule):
             )
             _check_rows(log, instance)
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-            raise InputError(f"not legal: {error!r}", file=path, legal=FORMAT) from None
+            raise InputError(f"invalid: {error!r}", file=path, legal=FORMAT) from None
         return cls(
             instance,
             np.array([row[0] for row in rows], dtype=np.int64),

@@ -39,7 +39,7 @@ class Throughput:
         if self.spread is not None:
             object.__setattr__(self, "spread", legal_rate(self.spread, "spread"))
         if not isinstance(self.measured, bool):
-            raise InputError("not legal", field="measured", value=self.measured, legal="true or false")
+            raise InputError("invalid", field="measured", value=self.measured, legal="true or false")
 
     @property
     def over_nodes(self) -> float:
@@ -77,7 +77,7 @@ class Throughputs:
         for key, entry in self.entries.items():
             _check_key(key)
             if not isinstance(entry, Throughput):
-                raise InputError("not legal", field=_name(*key), value=entry, legal="optsched.Throughput(...)")
+                raise InputError("invalid", field=_name(*key), value=entry, legal="optsched.Throughput(...)")
         for pair, rates in self.pairs.items():
             _check_pair(pair, rates)
         _ = self._rates, self._beside
@@ -183,12 +183,12 @@ class Throughputs:
     def from_json(cls, document: Any) -> Throughputs:
         """The table that `to_json` wrote; `InputError` naming the job type, the field and the value otherwise."""
         if not isinstance(document, Mapping):
-            raise InputError("not legal", field="throughputs", value=document, legal="an object of job types")
+            raise InputError("invalid", field="throughputs", value=document, legal="an object of job types")
         entries: dict[Key, Throughput] = {}
         pairs: dict[PairKey, tuple[float, float]] = {}
         for job_type, rows in document.items():
             if not isinstance(rows, list):
-                raise InputError("not legal", field=f"throughputs.{job_type}", value=rows, legal="a list of rows")
+                raise InputError("invalid", field=f"throughputs.{job_type}", value=rows, legal="a list of rows")
             for position, row in enumerate(rows):
                 try:
                     key, entry, beside = _row(job_type, row)
@@ -208,13 +208,13 @@ def legal_rate(value: Any, name: str) -> float:
             return float(value)
     except OverflowError:  # an integer beyond all floats
         value = ...
-    raise InputError("not legal", field=name, value=value, legal=RATE_LEGAL)
+    raise InputError("invalid", field=name, value=value, legal=RATE_LEGAL)
 
 
 def legal_gang(value: Any, name: str = "gpus") -> int:
     """``value`` as a gang size; `InputError` naming the field when it is no integer >= 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError("not legal", field=name, value=value, legal="an integer >= 1")
+        raise InputError("invalid", field=name, value=value, legal="an integer >= 1")
     return value
 
 
@@ -224,27 +224,27 @@ def _name(job_type: str, gpu: str, gpus: int) -> str:
 
 def _check_key(key: Any) -> None:
     if not (isinstance(key, tuple) and len(key) == 3 and all(isinstance(part, str) and part for part in key[:2])):
-        raise InputError("not legal", field="throughputs", value=key, legal="(job type, GPU type, gang size)")
+        raise InputError("invalid", field="throughputs", value=key, legal="(job type, GPU type, gang size)")
     legal_gang(key[2], _name(*key))
 
 
 def _check_pair(pair: Any, rates: Any) -> None:
     legal = "(GPU type, (job type, gang size), (job type, gang size)) with two rates"
     if not (isinstance(pair, tuple) and len(pair) == 3 and isinstance(pair[0], str) and pair[0]):
-        raise InputError("not legal", field="pairs", value=pair, legal=legal)
+        raise InputError("invalid", field="pairs", value=pair, legal=legal)
     for gang in pair[1:]:
         if not (isinstance(gang, tuple) and len(gang) == 2 and isinstance(gang[0], str) and gang[0]):
-            raise InputError("not legal", field="pairs", value=pair, legal=legal)
+            raise InputError("invalid", field="pairs", value=pair, legal=legal)
         legal_gang(gang[1], f"pairs.{gang[0]}")
     if not (isinstance(rates, tuple) and len(rates) == 2):
-        raise InputError("not legal", field=f"pairs.{pair}", value=rates, legal="two rates")
+        raise InputError("invalid", field=f"pairs.{pair}", value=rates, legal="two rates")
     for rate in rates:
         legal_rate(rate, f"pairs.{pair}")
 
 
 def _row(job_type: str, row: Any) -> tuple[Key, Throughput, dict[PairKey, tuple[float, float]]]:
     if not isinstance(row, Mapping):
-        raise InputError("not legal", value=row, legal="an object")
+        raise InputError("invalid", value=row, legal="an object")
     for name in row:
         if name not in _ROW_FIELDS:
             raise InputError("unknown field", field=str(name), legal=", ".join(_ROW_FIELDS))
@@ -253,17 +253,17 @@ def _row(job_type: str, row: Any) -> tuple[Key, Throughput, dict[PairKey, tuple[
             raise InputError("missing field", field=name, legal="gpu, gpus and together")
     gpu = row["gpu"]
     if not isinstance(gpu, str) or not gpu:
-        raise InputError("not legal", field="gpu", value=gpu, legal="the name of a GPU type")
+        raise InputError("invalid", field="gpu", value=gpu, legal="the name of a GPU type")
     gang = job_type, legal_gang(row["gpus"])
     measured = row.get("measured")
     entry = Throughput(row["together"], row.get("spread"), True if measured is None else measured)
     beside = row.get("beside")
     if not isinstance(beside, list | None):
-        raise InputError("not legal", field="beside", value=beside, legal="a list of pairs")
+        raise InputError("invalid", field="beside", value=beside, legal="a list of pairs")
     pairs = {}
     for pair in beside or ():
         if not (isinstance(pair, list | tuple) and len(pair) == 4 and isinstance(pair[0], str)):
-            raise InputError("not legal", field="beside", value=pair, legal="[job type, gang size, own rate, its rate]")
+            raise InputError("invalid", field="beside", value=pair, legal="[job type, gang size, own rate, its rate]")
         own, its = legal_rate(pair[2], "beside"), legal_rate(pair[3], "beside")
         pairs[gpu, gang, (pair[0], legal_gang(pair[1], "beside"))] = own, its
     return (job_type, gpu, gang[1]), entry, pairs

@@ -54,12 +54,12 @@ class TransferProblem:
         release = _numbers(self.release, "release")
         if release.size != size.size:
             raise InputError(
-                "not legal", field="release", value=release.size, legal=f"{size.size} numbers, as many as sizes"
+                "invalid", field="release", value=release.size, legal=f"{size.size} numbers, as many as sizes"
             )
         _each(size > 0, size, "size", "a transfer of 0 bytes or less transfers nothing", "a finite number of bytes > 0")
-        _each(np.isfinite(size), size, "size", "not legal", "a finite number of bytes > 0")
+        _each(np.isfinite(size), size, "size", "invalid", "a finite number of bytes > 0")
         fine = np.isfinite(release) & (release >= 0)
-        _each(fine, release, "release", "not legal", "a finite number of seconds >= 0")
+        _each(fine, release, "release", "invalid", "a finite number of seconds >= 0")
         for name, array in (("release", release), ("size", size)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -101,7 +101,7 @@ def _numbers(values: Any, field: str) -> Floats:
     except (TypeError, ValueError):
         raise InputError("not numbers", field=field, legal="one number for each transfer") from None
     if array.ndim != 1:
-        raise InputError("not legal", field=field, value=array.shape, legal="one number for each transfer")
+        raise InputError("invalid", field=field, value=array.shape, legal="one number for each transfer")
     return array
 
 
@@ -118,11 +118,11 @@ def _links(links: Sequence[Sequence[int]], n: int) -> Links:
     if len(links) == 0:
         return ((0,),) * n
     if len(links) != n:
-        raise InputError("not legal", field="links", value=len(links), legal=f"{n} tuples, one for each transfer")
+        raise InputError("invalid", field="links", value=len(links), legal=f"{n} tuples, one for each transfer")
     found = []
     for j, own in enumerate(links):
         if not isinstance(own, Sequence) or not own or not all(map(_is_link, own)) or len(set(own)) < len(own):
             legal = "at least one link, integers >= 0, each once"
-            raise InputError("not legal", field=f"transfer {j}, links", value=own, legal=legal)
+            raise InputError("invalid", field=f"transfer {j}, links", value=own, legal=legal)
         found.append(tuple(sorted(int(link) for link in own)))
     return tuple(found)

@@ -192,7 +192,7 @@ def _filled(document: dict[str, Any], instance: Instance) -> dict[str, Any]:
     try:
         segments = [segment(row) for row in document["segments"]]
     except OverflowError as error:
-        raise InputError(f"not legal: {error}", field="segments", legal="times in seconds") from None
+        raise InputError(f"invalid: {error}", field="segments", legal="times in seconds") from None
     return {"format": FORMAT, "instance": instance.digest, **document, "segments": segments}
 
 
@@ -214,4 +214,4 @@ def from_starts(instance: Instance, starts: Mapping[str, Any]) -> Schedule:
     except InputError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"not legal: {error}", field="starts", legal="seconds, a number for each job") from None
+        raise InputError(f"invalid: {error}", field="starts", legal="seconds, a number for each job") from None

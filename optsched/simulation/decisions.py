@@ -60,7 +60,7 @@ class Decisions:
         Of a list the stops, and the starts that name their GPUs, are done many at a time; a generator may yield such lists.
         """
         if not isinstance(decisions, Iterable):
-            raise self._wrong(f"decide returned {_shown(decisions)} (legal: an iterable of decisions)")
+            raise self._wrong(f"decide returned {_shown(decisions)} (expected: an iterable of decisions)")
         if not isinstance(decisions, list):  # a generator may look at the view between two decisions
             for decision in decisions:
                 self._list(decision) if type(decision) is list else self._one(decision)
@@ -117,7 +117,9 @@ class Decisions:
 
     def _all(self, moves: Moves) -> None:
         if not _is_legal(moves):
-            raise self._wrong(f"{moves!r} is not legal (legal: arrays of i64 and, of times, of f64, as its fields say)")
+            raise self._wrong(
+                f"{moves!r} is invalid (expected: arrays of i64 and, of times, of f64, as its fields say)"
+            )
         if moves.at is None and self._moves_at_once and not self._copying:
             jobs = np.concatenate([moves.stop, moves.start])
             first = np.concatenate([np.zeros(moves.stop.size, dtype=np.int64), moves.first])
@@ -152,20 +154,20 @@ class Decisions:
             now = float(self._now[0])
             if not _is_real(decision.time):
                 legal = f"a number of seconds, not above {sys.float_info.max:.3g}"
-                raise self._wrong(f"{_shown(decision)} is at no time (legal: {legal})")
+                raise self._wrong(f"{_shown(decision)} is at no time (expected: {legal})")
             if not decision.time > now:
-                raise self._wrong(f"{_shown(decision)} is not later than now (legal: a time later than now)")
+                raise self._wrong(f"{_shown(decision)} is not later than now (expected: a time later than now)")
             self.wakes.add(float(decision.time))
             return
         if isinstance(decision, Moves):
             self._all(decision)
             return
         if not isinstance(decision, Start | Stop):
-            raise self._wrong(f"{_shown(decision)} is not a decision (legal: Start, Stop, Wake, Moves)")
+            raise self._wrong(f"{_shown(decision)} is not a decision (expected: Start, Stop, Wake, Moves)")
         j = decision.job
         if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
             kind, last = type(decision).__name__, self._instance.n - 1
-            raise self._wrong(f"{kind}: there is no job {_shown(j)} (legal: 0 to {last})")
+            raise self._wrong(f"{kind}: there is no job {_shown(j)} (expected: 0 to {last})")
         if isinstance(decision, Stop):
             self._stop(j, decision.at)
         else:
@@ -181,7 +183,7 @@ class Decisions:
         elif _is_real(at) and self._now[0] < at < math.inf:
             self.planned.add_all(np.array([j], dtype=np.int64), np.array([float(at)]))
         else:
-            raise self._wrong(f"{job} is to be stopped at {_shown(at)} (legal: a time later than now)")
+            raise self._wrong(f"{job} is to be stopped at {_shown(at)} (expected: a time later than now)")
 
     def _start(self, decision: Start) -> None:
         j, job = decision.job, self._instance.ids[decision.job]
@@ -229,7 +231,7 @@ class Decisions:
         entries = self._named(on, j)
         rate = self._view.goodputs.rate(j, tuple(on))
         if rate <= 0 or len({node for node, _ in on}) < len(on):
-            raise self._wrong(f"job {self._instance.ids[j]!r} cannot run on {on} (legal: GPUs of every node once)")
+            raise self._wrong(f"job {self._instance.ids[j]!r} cannot run on {on} (expected: GPUs of every node once)")
         share = self._view.goodputs.share(j, tuple(on))
         if share is not None:
             self._engine.on_network(j, 1.0 / rate, share)
@@ -247,12 +249,12 @@ class Decisions:
             raise self._wrong(f"a copy of job {job!r} is started, which is not active")
         entries = self._named(on, j)
         if not (_is_real(work) and math.isfinite(work) and work > 0 and math.isfinite(self._engine.pace(j))):
-            raise self._wrong(f"a copy of job {job!r} has the work {_shown(work)} (legal: > 0, where it can run)")
+            raise self._wrong(f"a copy of job {job!r} has the work {_shown(work)} (expected: > 0, where it can run)")
         known, places = self._engine.state.jobs[j], {node for node, _ in on or ()}
         ended, nodes, planned = self._of_copies(j)
         if nodes and (known.copies >= self._copies or nodes & places):
             legal = f"at most {self._copies}, on different nodes"
-            raise self._wrong(f"job {job!r} has {int(known.copies) + 1} copies (legal: {legal})")
+            raise self._wrong(f"job {job!r} has {int(known.copies) + 1} copies (expected: {legal})")
         if planned + work > known.left * (1 + CONSERVED):
             raise self._wrong(f"the copies of job {job!r} are to do more than is left, {known.left:g}")
         self._engine.start_part(j, entries, float(work), 0.0)
@@ -280,7 +282,7 @@ class Decisions:
         most, total = int(self._engine.state.world[0].width), 0
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
             legal = f"(node, GPUs) for 1 to {most} nodes"
-            raise self._wrong(f"{_shown(on)} names no GPUs for job {job!r} (legal: {legal})")
+            raise self._wrong(f"{_shown(on)} names no GPUs for job {job!r} (expected: {legal})")
         for k, (node, count) in enumerate(on):
             where = f"job {job!r} is started on {count} GPUs of node {node}"
             if not (0 <= node < free.size and count >= 1):

@@ -138,7 +138,7 @@ def _copies(policy: Any, instance: Instance) -> int:
     nodes, copies = instance.cluster.node_count, getattr(policy, "copies", 0)
     if isinstance(copies, bool) or not isinstance(copies, int | np.integer) or copies < 0:
         legal = "an integer >= 1; 0: one a node"
-        raise InputError("not legal", field=f"{policy.name}: copies", value=copies, legal=legal)
+        raise InputError("invalid", field=f"{policy.name}: copies", value=copies, legal=legal)
     return min(int(copies), nodes) if copies else nodes
 
 
@@ -152,7 +152,7 @@ def _legal(order: Order, name: str, n: int) -> Order:
         except (TypeError, ValueError, OverflowError):
             array = np.zeros(0)
         if array.shape != (n,) or np.isnan(array).any():
-            raise InputError("not legal", field=f"{name}: {field}", legal=f"one number for each of {n} jobs")
+            raise InputError("invalid", field=f"{name}: {field}", legal=f"one number for each of {n} jobs")
     for field in ("starvation", "round", "restart"):
         _require_seconds(getattr(order, field), f"{name}: {field}")
     given = order.thresholds
@@ -163,13 +163,13 @@ def _legal(order: Order, name: str, n: int) -> Order:
     ):
         value = given[0] if isinstance(given, tuple) and len(given) == 1 else given
         legal = "GPU-seconds > 0, increasing"
-        raise InputError("not legal", field=f"{name}: threshold", value=value, legal=legal)
+        raise InputError("invalid", field=f"{name}: threshold", value=value, legal=legal)
     return order
 
 
 def _require_seconds(value: Any, field: str) -> None:
     if not (isinstance(value, int | float | np.integer | np.floating) and 0 <= value <= sys.float_info.max):
-        raise InputError("not legal", field=field, value=value, legal="a finite number of seconds >= 0")
+        raise InputError("invalid", field=field, value=value, legal="a finite number of seconds >= 0")
 
 
 def _legal_rule(order: Order, name: str) -> Order:

@@ -133,15 +133,15 @@ def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder
         legal = "a function under @optsched.simulation.admission.admission, or none and communicate(view)"
         raise InputError("not compiled", field=f"{name}: admit", value=order.admit, legal=legal)
     if not all(isinstance(number, int | float | np.number) for number in order.numbers):
-        raise InputError("not legal", field=f"{name}: numbers", value=order.numbers, legal="numbers")
+        raise InputError("invalid", field=f"{name}: numbers", value=order.numbers, legal="numbers")
     queue = np.asarray(order.queue, dtype=np.float64)
     if queue.shape != (n,) or np.isnan(queue).any():
-        raise InputError("not legal", field=f"{name}: queue", legal=f"one number for each of {n} jobs")
+        raise InputError("invalid", field=f"{name}: queue", legal=f"one number for each of {n} jobs")
     for which in ("gpu", "link"):
         try:
             getattr(order, which).columns(n)
         except (AttributeError, TypeError, ValueError) as error:
-            raise InputError(f"not legal: {error}", field=f"{name}: {which}", legal=f"keys of {n} jobs") from None
+            raise InputError(f"invalid: {error}", field=f"{name}: {which}", legal=f"keys of {n} jobs") from None
     if order.admit is None and not callable(getattr(policy, "communicate", None)):
         raise InputError("nobody decides on transfers", field=name, legal="a rule to admit, or communicate(view)")
     return order
@@ -212,7 +212,7 @@ class _View:
     def running(self, node: int) -> tuple[int, ...]:
         links, found = self.state.links, []
         if not 0 <= node < links.head.size:
-            raise SimulationError(f"policy {self._name} asks about node {node!r} (legal: 0..{links.head.size - 1})")
+            raise SimulationError(f"policy {self._name} asks about node {node!r} (expected: 0..{links.head.size - 1})")
         e = int(links.head[node])
         while e >= 0:
             found.append(int(links.sending[e].job))
@@ -243,7 +243,7 @@ class _View:
             waiting = ", ".join(f"{each} ({self._instance.ids[each]!r})" for each in self.ready)
             raise SimulationError(
                 f"policy {self._name} at {self.now + self.epoch:.12g} s: {named} has no all-reduce that waits "
-                f"(legal: {waiting})"
+                f"(expected: {waiting})"
             )
         start_waiting(self.state, job)
 
@@ -251,7 +251,7 @@ class _View:
         if jobs is None:
             return
         if not isinstance(jobs, Iterable):
-            raise SimulationError(f"policy {self._name}: communicate gives {jobs!r} (legal: jobs to start, or None)")
+            raise SimulationError(f"policy {self._name}: communicate gives {jobs!r} (expected: jobs to start, or None)")
         for job in jobs:
             self.start(job)
 

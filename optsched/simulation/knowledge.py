@@ -33,7 +33,7 @@ def uses_of(policy: object) -> frozenset[Use]:
     said = getattr(policy, "uses", ())
     legal = ", ".join(Use)
     if isinstance(said, str) or not all(each in list(Use) for each in said):
-        raise InputError("not legal", field=f"{type(policy).__name__}.uses", value=said, legal=f"some of {legal}")
+        raise InputError("invalid", field=f"{type(policy).__name__}.uses", value=said, legal=f"some of {legal}")
     uses = frozenset(map(Use, said))
     apart = sorted(uses & {Use.SHARING, Use.WIDTHS, Use.COPIES})
     if len(apart) > 1:

@@ -64,17 +64,17 @@ class Neighbourhood:
     def choose(self, job: int, gpus: Sequence[Gpu], option: int) -> None:
         """Let ``job`` start there next. `ValueError` says what is wrong and what is legal."""
         if not (isinstance(option, int | np.integer) and 0 <= option < self.options(job)):
-            raise ValueError(f"chooses sub-batch {option!r} for %s (legal: 0..{self.options(job) - 1})")
+            raise ValueError(f"chooses sub-batch {option!r} for %s (expected: 0..{self.options(job) - 1})")
         numbers = [self._number(gpu) for gpu in gpus]
         gang, different = int(self._instance.gpus[job]), len(set(numbers))
         if different != len(numbers) or different != gang:
-            raise ValueError(f"chooses {different} GPUs for %s (legal: {gang} different ones)")
+            raise ValueError(f"chooses {different} GPUs for %s (expected: {gang} different ones)")
         suits, need = self._instance.eligible(job), self._beside.memory[job, option]
         for g in numbers:
             gpu = self._beside.gpus[g]
             if not (suits[gpu.node] and gpu.jobs <= 1 and self._stands(job, g)) or gpu.room < need:
                 legal = "GPUs that suit it, with at most one job that it may run beside, and room for it"
-                raise ValueError(f"puts %s on GPU {self._name_of(g)} (legal: {legal})")
+                raise ValueError(f"puts %s on GPU {self._name_of(g)} (expected: {legal})")
         self._out[NUMBER, : len(numbers)] = numbers
 
     def lowest_idle(self, places: Iterable[tuple[int, int]]) -> list[Gpu]:
@@ -110,7 +110,7 @@ class Neighbourhood:
         whole = pair and all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in gpu)
         if not (whole and 0 <= gpu[0] < size.size and 0 <= gpu[1] < size[gpu[0]]):
             legal = f"(node, index) of the GPUs of {self._instance.cluster.spec}"
-            raise ValueError(f"names GPU {gpu!r} (legal: {legal})")
+            raise ValueError(f"names GPU {gpu!r} (expected: {legal})")
         return int(np.searchsorted(self._node, gpu[0])) + int(gpu[1])
 
     def _name_of(self, g: int) -> Gpu:

@@ -73,7 +73,7 @@ class PolicyHooks:
         if not (math.isfinite(length) and length > 0):
             raise SimulationError(
                 f"predictor {predictor.name} at {now + self.instance.zero:.12g} s: "
-                f"job {self.instance.ids[j]!r} is predicted to have the length {length!r} (legal: a finite number > 0)"
+                f"job {self.instance.ids[j]!r} is predicted to have the length {length!r} (expected: a finite number > 0)"
             )
         predicted[j] = length
 

@@ -30,7 +30,7 @@ class Rounds:
         self.name, self.length, self.restart = name, float(policy.round), float(getattr(policy, "restart", 0.0))
         if not (math.isfinite(self.length) and self.length > 0):
             legal = "a finite number of seconds > 0"
-            raise InputError("not legal", field=f"{self.name}: round", value=policy.round, legal=legal)
+            raise InputError("invalid", field=f"{self.name}: round", value=policy.round, legal=legal)
         longest, job = _longest(instance, Use.WIDTHS in uses)
         require_rounds(self.name, self.length, longest + self.restart, job)
         self._first = float(instance.arrival.min(initial=math.inf))

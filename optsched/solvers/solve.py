@@ -159,7 +159,7 @@ def begin(
 
 def _limit(seconds: float | None) -> Deadline:
     if seconds is not None and not seconds > 0:
-        raise InputError("not legal", field="time limit", value=seconds, legal="seconds > 0")
+        raise InputError("invalid", field="time limit", value=seconds, legal="seconds > 0")
     return Deadline.after(seconds)
 
 

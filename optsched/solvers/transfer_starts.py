@@ -26,7 +26,7 @@ def transfer_completions(problem: TransferProblem, start: Sequence[Any], *, exac
     for j, (s, r) in enumerate(zip(start, problem.release.tolist(), strict=True)):
         if not math.isfinite(s) or s < number(r):
             legal = f"a finite number, at least its release {r!r}"
-            raise InputError("not legal", field=f"transfer {j}, start", value=float(s), legal=legal)
+            raise InputError("invalid", field=f"transfer {j}, start", value=float(s), legal=legal)
     b, eta = number(problem.contention.seconds_per_byte), number(problem.contention.penalty)
 
     def pace(running: set[int]) -> dict[int, Any]:

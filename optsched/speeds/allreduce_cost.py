@@ -62,7 +62,7 @@ def _log(N: int) -> Number:
 
 def _check(N: int, alpha: Number, beta: Number, gamma: Number) -> None:
     if isinstance(N, bool) or not isinstance(N, int) or N < 2:
-        raise InputError("not legal", field="N", value=N, legal="a whole number of workers >= 2")
+        raise InputError("invalid", field="N", value=N, legal="a whole number of workers >= 2")
     for field, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma)):
         if not value >= 0:
-            raise InputError("not legal", field=field, value=value, legal="a number of seconds >= 0")
+            raise InputError("invalid", field=field, value=value, legal="a number of seconds >= 0")

@@ -57,9 +57,9 @@ class ContentionFit:
         NaN where there is no standard error.
         """
         if name not in NAMES:
-            raise InputError("not legal", field="name", value=name, legal=", ".join(NAMES))
+            raise InputError("invalid", field="name", value=name, legal=", ".join(NAMES))
         if not 0 < level < 1:
-            raise InputError("not legal", field="level", value=level, legal="a number between 0 and 1")
+            raise InputError("invalid", field="level", value=level, legal="a number between 0 and 1")
         from scipy.special import stdtrit  # imported where it is used: it takes longer than most runs
 
         centre, error = getattr(self, name), self.errors[NAMES.index(name)]
@@ -92,11 +92,11 @@ def fit(
     Raises
     ------
     InputError
-        Lists of unequal length, values that are not legal, or measurements that do not determine what is asked.
+        Lists of unequal length, values that are invalid, or measurements that do not determine what is asked.
     """
     k, M, T = _measurements(transfers, sizes, seconds)
     if latency is not None and not (math.isfinite(latency) and latency >= 0):
-        raise InputError("not legal", field="latency", value=latency, legal="a finite number of seconds >= 0")
+        raise InputError("invalid", field="latency", value=latency, legal="a finite number of seconds >= 0")
     free_latency = latency is None
     known = 0.0 if latency is None else latency
     # In a, b and g = b + eta the model is a + M b + (k - 1) M g, so that the bounds are signs.
@@ -134,7 +134,7 @@ def fit_by_slope(
     """
     k, _, T = _measurements(transfers, [size] * len(transfers), seconds)
     if not (math.isfinite(seconds_per_byte) and seconds_per_byte > 0):
-        raise InputError("not legal", field="seconds_per_byte", value=seconds_per_byte, legal="a finite number > 0")
+        raise InputError("invalid", field="seconds_per_byte", value=seconds_per_byte, legal="a finite number > 0")
     (_, slope), covariance = _least_squares(np.column_stack([np.ones_like(k), k]), T, bounded=False)
     eta = float(slope) / size - seconds_per_byte
     residuals = T - latency - (k * seconds_per_byte + (k - 1) * eta) * size
@@ -175,9 +175,7 @@ def _measurements(
             wrong |= values != np.floor(values)
         if wrong.any():
             first = int(wrong.argmax())
-            message = (
-                "a transfer of 0 bytes transfers nothing" if name == "sizes" and values[first] == 0 else "not legal"
-            )
+            message = "a transfer of 0 bytes transfers nothing" if name == "sizes" and values[first] == 0 else "invalid"
             raise InputError(message, field=f"{name}[{first}]", value=float(values[first]), legal=legal)
         found.append(values)
     return found[0], found[1], found[2]

@@ -82,7 +82,7 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
     Raises
     ------
     InputError
-        No such file, no JSON, a field that is not legal, a table that is not square, a ratio below 1 or not a number;
+        No such file, no JSON, a field that is invalid, a table that is not square, a ratio below 1 or not a number;
         Gavel's form and a cluster of several GPU types, or of one without pairs in the table.
     """
     content = read_bytes(path)
@@ -151,7 +151,7 @@ def random_interference(
     `InputError` for a mean that is negative or not finite.
     """
     if not 0 <= mean < np.inf:
-        raise InputError("not legal", field="mean", value=mean, legal="a finite number >= 0")
+        raise InputError("invalid", field="mean", value=mean, legal="a finite number >= 0")
     draw = np.random.Generator(np.random.PCG64(seed))
     ratios = 1 + draw.exponential(mean, (len(kinds), len(kinds)))
     table = tuple(tuple(row) for row in ratios.tolist())

@@ -69,7 +69,7 @@ class LinkCost:
     def __post_init__(self) -> None:
         _require_rates(self.seconds_per_byte, self.penalty)
         if not is_finite(self.latency) or self.latency < 0:
-            raise InputError("not legal", field="latency", value=self.latency, legal="a finite number of seconds >= 0")
+            raise InputError("invalid", field="latency", value=self.latency, legal="a finite number of seconds >= 0")
 
     @property
     def measured(self) -> bool:
@@ -166,7 +166,7 @@ def is_finite(value: Any) -> bool:
 def require_size(value: Number, field: str) -> Number:
     """``value`` if it is a finite number of bytes > 0, else an `InputError`."""
     if not is_finite(value):
-        raise InputError("not legal", field=field, value=value, legal="a finite number of bytes > 0")
+        raise InputError("invalid", field=field, value=value, legal="a finite number of bytes > 0")
     if value <= 0:
         raise InputError(f"a transfer of {value} bytes transfers nothing", field=field, value=value, legal="bytes > 0")
     return value
@@ -174,15 +174,15 @@ def require_size(value: Number, field: str) -> Number:
 
 def _require_count(k: Any) -> None:
     if isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1:
-        raise InputError("not legal", field="k", value=k, legal="a whole number of transfers >= 1")
+        raise InputError("invalid", field="k", value=k, legal="a whole number of transfers >= 1")
 
 
 def _require_rates(b: Number, eta: Number) -> None:
     if not is_finite(b) or b <= 0:
-        raise InputError("not legal", field="seconds_per_byte", value=b, legal="a finite number > 0")
+        raise InputError("invalid", field="seconds_per_byte", value=b, legal="a finite number > 0")
     if not is_finite(eta) or eta <= -b:
         legal = f"a finite number > {-b}, minus the seconds a byte"
-        raise InputError("not legal", field="penalty", value=eta, legal=legal)
+        raise InputError("invalid", field="penalty", value=eta, legal=legal)
 
 
 def _require_linear(contention: LinearLink, what: str) -> None:

@@ -71,7 +71,7 @@ def read_total_samples(path: str | os.PathLike[str]) -> dict[tuple[str, int], fl
     columns, values = _table(path, POSITIVE)
     for column in columns:
         if not (column.isascii() and column.isdigit() and int(column) > 0):
-            raise InputError("not legal", file=path, row=1, field="GPUs", value=column, legal="a whole number > 0")
+            raise InputError("invalid", file=path, row=1, field="GPUs", value=column, legal="a whole number > 0")
     return {
         (model, int(column)): value for model, row in values.items() for column, value in zip(columns, row, strict=True)
     }
@@ -86,7 +86,7 @@ def _table(
         raise InputError("the file is empty", file=path, legal="a header and one row a kind")
     header = tuple(field.strip() for field in lines[0][1][1:])
     if not header or "" in header or len(set(header)) < len(header):
-        raise InputError("not legal", file=path, row=lines[0][0], field="header", legal="different names, one a column")
+        raise InputError("invalid", file=path, row=lines[0][0], field="header", legal="different names, one a column")
     values: dict[str, tuple[float, ...]] = {}
     problems: list[RowProblem] = []
     for line, (first, *fields) in lines[1:]:
@@ -179,7 +179,7 @@ def implied_penalties(contention: Contention, network_share: float = 1.0) -> Map
     another kind the two have different shares and sizes, and the equation has two unknowns.
     """
     if not 0 < network_share <= 1:
-        raise InputError("not legal", field="network_share", value=network_share, legal=RATIO_LEGAL)
+        raise InputError("invalid", field="network_share", value=network_share, legal=RATIO_LEGAL)
     _index(contention)
     return {
         kind: ImpliedPenalty(kind, row[i], (1 / row[i] - 1) / network_share - 1)

@@ -92,7 +92,7 @@ def zoo_profile(model: str, gpus: int, parallelism: str = "data", micro_batches:
         legal = near_matches(str(parallelism), list(PARALLELISM), kind="kind")
         raise InputError(f"there is no parallelism named {parallelism!r}", field="parallelism", legal=legal)
     if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
-        raise InputError("not legal", field="gpus", value=gpus, legal="an integer >= 1")
+        raise InputError("invalid", field="gpus", value=gpus, legal="an integer >= 1")
     of = MODELS[model]
     if parallelism == "pipeline" and gpus > len(of.blocks):
         legal = f"at most {len(of.blocks)}, the blocks of {model}"

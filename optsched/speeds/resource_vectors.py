@@ -47,7 +47,7 @@ def resource_interference(
     """xi of every pair of models by the formula of the module.
 
     ``times``: (iteration, resource 1, resource 2, ...) of each model alone on one GPU, in any one unit, as many resources
-    for all. ``ratio``: xi beside models that are not there. O(K^2 R). `InputError` for times that are not legal.
+    for all. ``ratio``: xi beside models that are not there. O(K^2 R). `InputError` for times that are invalid.
     """
     width = {len(row) for row in times.values()}
     if len(width) > 1 or (width and min(width) < 2):
@@ -57,7 +57,7 @@ def resource_interference(
     for model, (iteration, *used) in times.items():
         if not (0 < iteration < math.inf) or not all(0 <= each < math.inf for each in used):
             legal = "an iteration > 0 and resources >= 0, all finite"
-            raise InputError("not legal", field=f"times.{model}", value=(iteration, *used), legal=legal)
+            raise InputError("invalid", field=f"times.{model}", value=(iteration, *used), legal=legal)
         shares[model] = [each / iteration for each in used]
     ratios = [
         [max(1.0, *(u + v for u, v in zip(mine, its, strict=True))) for its in shares.values()]
@@ -72,7 +72,7 @@ def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, 
     Raises
     ------
     RowErrors
-        Every row of one GPU whose times are no numbers, or not legal.
+        Every row of one GPU whose times are no numbers, or invalid.
     InputError
         No such file, columns that are missing, no job of one GPU.
     """

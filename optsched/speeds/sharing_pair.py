@@ -91,7 +91,7 @@ class SharingPair:
     def completions(self, delay: Number = 0) -> tuple[Number, Number]:
         """When B and A end, if A starts after ``delay`` >= 0 seconds."""
         if not is_finite(delay) or delay < 0:
-            raise InputError("not legal", field="delay", value=delay, legal="a finite number of seconds >= 0")
+            raise InputError("invalid", field="delay", value=delay, legal="a finite number of seconds >= 0")
         if delay >= self.left:
             return self.left, delay + self.alone
         hat_a, hat_b = self.new * self.alone, self.old * (self.left - delay)
@@ -159,11 +159,11 @@ def sharing_pair(left: Number, alone: Number, old: Number, new: Number) -> Shari
 
 def _length(value: Number, field: str) -> Number:
     if not is_finite(value) or value <= 0:
-        raise InputError("not legal", field=field, value=value, legal="a finite number of seconds > 0")
+        raise InputError("invalid", field=field, value=value, legal="a finite number of seconds > 0")
     return value
 
 
 def _slowdown(value: Number, field: str) -> Number:
     if not is_finite(value) or value < 1:
-        raise InputError("not legal", field=f"{field}: slow-down", value=value, legal="a finite number >= 1")
+        raise InputError("invalid", field=f"{field}: slow-down", value=value, legal="a finite number >= 1")
     return value

@@ -101,7 +101,7 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
     """
     if len(nodes) != profile.gpus:
         raise InputError(
-            "not legal", field="nodes", value=len(nodes), legal=f"one node for each of {profile.gpus} replicas"
+            "invalid", field="nodes", value=len(nodes), legal=f"one node for each of {profile.gpus} replicas"
         )
     at = list(nodes)
     graph = stage_graph(profile)

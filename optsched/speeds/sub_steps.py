@@ -16,7 +16,7 @@ class SubSteps:
     """S segments. ``legal`` bool[S]: the steps are those of a sub-batch of the job; ``first`` i64[S]: those of its largest.
 
     ``memory`` f64[S] bytes on each GPU; ``stretch`` f64[S]: seconds of an iteration by those with the largest sub-batch,
-    T(m, s, r) / T(m_0, s_0, r) on one node or over several (`optsched.problem.scaling`). Where the steps are not legal,
+    T(m, s, r) / T(m_0, s_0, r) on one node or over several (`optsched.problem.scaling`). Where the steps are invalid,
     or the segment names no job, those of the largest sub-batch.
     """
 

@@ -85,7 +85,7 @@ def _table(document: dict[str, Any]) -> Throughputs:
         for text, row in rows.items():
             job_type, gpus = _gang(text, worker)
             if not isinstance(row, dict):
-                raise InputError("not legal", field=f"{worker}.{text}", value=row, legal='{"null": rate, ...}')
+                raise InputError("invalid", field=f"{worker}.{text}", value=row, legal='{"null": rate, ...}')
             for other, value in row.items():
                 field = f"{worker}.{text}.{other}"
                 if other == "null":
@@ -115,7 +115,7 @@ def _gang(text: str, where: str) -> Gang:
 
 def _pair(value: Any, field: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
-        raise InputError("not legal", field=field, value=value, legal="two numbers, the rates of the two jobs")
+        raise InputError("invalid", field=field, value=value, legal="two numbers, the rates of the two jobs")
     return legal_rate(value[0], field), legal_rate(value[1], field)
 
 

@@ -37,7 +37,7 @@ def adadual_ratio(theta: Number) -> Number:
     meet at m = theta. Other releases: no worse, proved in `optsched.guarantees.adadual`.
     """
     if not is_finite(theta) or not 0 < 2 * theta <= 1:
-        raise InputError("not legal", field="theta", value=theta, legal="b / (2 (b + eta)), a number in (0, 1/2]")
+        raise InputError("invalid", field="theta", value=theta, legal="b / (2 (b + eta)), a number in (0, 1/2]")
     return (2 + theta) / (1 + 2 * theta)
 
 
@@ -65,7 +65,7 @@ class TwoTransfers:
     def completions(self, tau: Number) -> tuple[Number, Number]:
         """When the old and the new one end, seconds from now, if the new one starts after ``tau`` >= 0 seconds."""
         if not is_finite(tau) or tau < 0:
-            raise InputError("not legal", field="tau", value=tau, legal="a finite number of seconds >= 0")
+            raise InputError("invalid", field="tau", value=tau, legal="a finite number of seconds >= 0")
         b, eta, m = self.b, self.eta, self.new_size
         if tau >= self.wait:
             return self.wait, tau + b * m

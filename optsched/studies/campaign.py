@@ -55,7 +55,7 @@ def run_all(
     (finished tasks, all tasks), ``heard`` with the numbers so far. Raises `InputError` for fewer than one worker.
     """
     if workers is not None and workers < 1:
-        raise InputError("not legal", field="workers", value=workers, legal="an integer >= 1")
+        raise InputError("invalid", field="workers", value=workers, legal="an integer >= 1")
     todo = tasks(experiments, seeds)
     processes = min(workers or _processors(), len(todo))
     numbers: dict[tuple[Workload, int, str], dict[str, float]] = {}

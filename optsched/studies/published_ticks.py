@@ -131,7 +131,7 @@ def _milliseconds(instance: Instance, field: str) -> Ints:
 def _rule(text: str) -> int:
     found = re.fullmatch(r"srsf:k=([1-9]\d*)", text)
     if text != "ada-srsf" and not found:
-        raise InputError("not legal", field="rule", value=text, legal=RULES)
+        raise InputError("invalid", field="rule", value=text, legal=RULES)
     return int(found[1]) if found else ADADUAL
 
 
@@ -139,7 +139,7 @@ def _placement(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"lwf:kappa=([1-9]\d*)", text)
     named = {"list": (LEAST_LOADED, 2**40), "first-fit": (FIRST_FIT, 0), "random": (RANDOM, 0)}
     if text not in named and not found:
-        raise InputError("not legal", field="placement", value=text, legal=PLACEMENTS)
+        raise InputError("invalid", field="placement", value=text, legal=PLACEMENTS)
     return (LEAST_LOADED, int(found[1])) if found else named[text]
 
 

@@ -102,7 +102,7 @@ def test_numbers_that_do_not_fit_are_left_to_integers(rows: list[tuple[float, in
     jobs = [Job(f"j{k}", r, g, max(d, 5e-324), weight=w) for k, (r, g, d, w) in enumerate(rows)]
     try:
         instance = Instance(jobs, "1x4").relative
-    except ValueError:  # times that are not legal
+    except ValueError:  # times that are invalid
         return
     same_on(instance)
 

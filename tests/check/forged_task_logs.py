@@ -106,7 +106,7 @@ def _at_clock(instance: Instance, epoch: float, unit: float) -> Instance:
 
 
 def _a_little_different(rng: Rng, instance: Instance) -> Instance:
-    """Other costs, tasks, memory, types or arrivals: what was made for the first is not legal in the second, or it is."""
+    """Other costs, tasks, memory, types or arrivals: what was made for the first is invalid in the second, or it is."""
     cost, jobs = instance.contention, instance.table
     assert cost is not None
     by = 1 + float(rng.choice([0.25, 1e-3, 1e-6, 1e-8, 1e-10]))

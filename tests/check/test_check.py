@@ -232,7 +232,7 @@ def test_a_file_says_that_its_schedule_forks(tmp_path: Path, suffix: str) -> Non
     schedule.save(path, forking=True, preemptive=False)
     assert rules_of(check_file(path, instance).violations) == {"preemption"}
     schedule.save(path, forking="yes")
-    with pytest.raises(InputError, match=r"forking = 'yes': not legal \(legal: true or false\)"):
+    with pytest.raises(InputError, match=r"forking = 'yes': invalid \(expected: true or false\)"):
         check_file(path, instance)
 
 
@@ -376,7 +376,7 @@ def test_contiguous_segments_on_the_same_gpus_are_one_run() -> None:
     gap = [Segment(0, first, 0, 1, 1), Segment(0, second, 2, 5, 3)]
     moved = [Segment(0, first, 0, 1, 1), Segment(0, ((1, 0), (1, 1)), 1, 4, 3)]
     assert check_schedule(instance, Schedule.from_segments(instance, whole), preemptive=False) == []
-    for segments, words in ((gap, "0 to 1 s) began (legal"), (moved, "began on other GPUs")):
+    for segments, words in ((gap, "0 to 1 s) began (expected"), (moved, "began on other GPUs")):
         assert check_schedule(instance, Schedule.from_segments(instance, segments)) == []
         (violation,) = check_schedule(instance, Schedule.from_segments(instance, segments), preemptive=False)
         assert (violation.rule, violation.job, violation.segment) == ("preemption", "a", 1)

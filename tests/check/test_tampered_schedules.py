@@ -280,7 +280,7 @@ def test_messages_name_job_segment_place_times_and_what_is_legal(document: Docum
     assert (violation.rule, violation.job, violation.segment, violation.count) == ("capacity", "fat", FAT, 1)
     assert str(violation) == (
         "capacity: segment 4 (job 'fat', 0 to 3 s) uses GPU 1 of node 0, and so does segment 0 (job 'wide', 0 to 4 s) "
-        "(legal: one segment at a time)"
+        "(expected: one segment at a time)"
     )
 
 

@@ -424,7 +424,7 @@ def test_every_forgery_breaks_its_rule(forged: Forged, tamper: Callable[[Forged]
     rules = {violation.rule for violation in found}
     assert rule in rules
     assert rules == {rule} or tamper not in ALONE
-    assert all("legal: " in violation.message or violation.count > 1 for violation in found)
+    assert all("expected: " in violation.message or violation.count > 1 for violation in found)
 
 
 def test_a_schedule_of_another_instance_is_judged_by_the_names_of_its_jobs(forged: Forged) -> None:

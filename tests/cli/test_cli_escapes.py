@@ -77,7 +77,7 @@ def attack(command: Callable[..., Any], folder: Path, seeds: range) -> int:
         parts = [*PARTS, "\ud800"] if seed % 5 == 0 else PARTS
         name, gpu, job, user, key = ("".join(draw.choices(parts, k=4)) for _ in range(5))
         given = document(name, gpu, job, user=user, group=user, model=user)
-        if draw.random() < 0.3:  # what is no part of such a file, or not legal there
+        if draw.random() < 0.3:  # what is no part of such a file, or invalid there
             draw.choice([given, given["cluster"], given["jobs"][0]])[draw.choice([key, "objective", "gpus"])] = key
         if draw.random() < 0.1:
             given["jobs"] *= 2  # the same name twice

@@ -36,7 +36,7 @@ def changed(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
 BAD = {
     "a cycle, by its stages": (lambda d: d["profiles"]["m"].update(edges=[[0, 1], [1, 0]]), "cycle: a -> b -> a"),
     "an edge to nowhere": (lambda d: d["profiles"]["m"].update(edges=[[0, 5]]), "edges = [0, 5]"),
-    "another gang": (lambda d: d["jobs"][0].update(gpus=4), "row 1, gpus = 4: not legal (legal: 3, the replicas"),
+    "another gang": (lambda d: d["jobs"][0].update(gpus=4), "row 1, gpus = 4: invalid (expected: 3, the replicas"),
     "no bandwidth at all": (lambda d: d["cluster"]["nodes"][0].update(nic_bandwidth=0), "nic_bandwidth = 0"),
     "a bandwidth not stated": (lambda d: d["cluster"]["nodes"][0].pop("nic_bandwidth"), "nodes.nic_bandwidth: missing"),
     "links slower than the NIC": (lambda d: d["cluster"]["nodes"][0].update(intra_bandwidth=1e6), "intra_bandwidth = "),
@@ -50,7 +50,7 @@ TEXTS = {
     "a-srpt:predictor=forest/trees": "trees=...",
     "a-srpt:beta=0": "0 < beta <= 1",
     "a-srpt:backfill=all": "none, shadow, unrestricted",
-    "a-srpt+heavy-edge:variant=best": "multi-seed-local-search",
+    "a-srpt+heavy-edge:variant=best": "the nearest of 8 variants: exact",
 }
 
 

@@ -159,7 +159,7 @@ def test_a_report_says_where_its_interference_comes_from(two: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("xi", "told"),
     [
-        ("0.9", "interference.ratio = 0.9: not legal (legal: a number from 1"),
+        ("0.9", "interference.ratio = 0.9: invalid (expected: a number from 1"),
         ("nan", "interference.ratio = nan"),
         ("p10", "did you mean p100"),
         ("nowhere.json", "nowhere.json: no such file"),

@@ -101,7 +101,7 @@ def test_unknown_models_are_named_by_row_and_can_be_skipped(
     where = (f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", table)
     assert call("convert", *where, "-o", tmp_path / "i.json") == 2
     err = capsys.readouterr().err
-    assert "2 of 3 rows not legal" in err
+    assert "2 of 3 rows invalid" in err
     assert "row 2, job_type = 'nett': unknown model" in err
     assert "row 3" in err
     assert not (tmp_path / "i.json").exists()

@@ -80,10 +80,10 @@ def test_one_fair_entity_is_water_filling(problem: AllocationProblem) -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(InputError, match=r"weight = 0: not legal \(legal: a number > 0\)"):
+    with pytest.raises(InputError, match=r"weight = 0: invalid \(expected: a number > 0\)"):
         Entity(0)
-    with pytest.raises(InputError, match=r"rule = 'lifo': not legal \(legal: fairness, fifo\)"):
+    with pytest.raises(InputError, match=r"rule = 'lifo': invalid \(expected: fairness, fifo\)"):
         Entity(1, "lifo")
     for of in ([0, 1], [0, 1, 2], [0, -1, 0]):
-        with pytest.raises(InputError, match=r"of = .*not an entity for each job \(legal: 3 numbers from 0 to 1\)"):
+        with pytest.raises(InputError, match=r"of = .*not an entity for each job \(expected: 3 numbers from 0 to 1\)"):
             gavel_hierarchical.allocate(three_jobs(1), [Entity(), Entity()], np.array(of))

@@ -115,13 +115,13 @@ def test_refusals() -> None:
     with pytest.raises(InputError, match=r"pair \(0, 2\) has gangs of \(1, 2\) GPUs"):
         gavel_space_sharing.allocate(problem, Pairs(np.array([[0, 2]]), half))
     for jobs in ((1, 1), (0, 3), (-1, 0)):
-        with pytest.raises(InputError, match=r"not a pair of jobs \(legal: two of 0..2\)"):
+        with pytest.raises(InputError, match=r"not a pair of jobs \(expected: two of 0..2\)"):
             gavel_space_sharing.allocate(problem, Pairs(np.array([jobs]), half))
     with pytest.raises(InputError, match=r"wrong shape.*1 GPU types"):
         gavel_space_sharing.allocate(problem, Pairs(np.array([[0, 1]]), np.full((1, 2, 2), 0.5)))
-    with pytest.raises(InputError, match=r"throughputs = -0.5: not legal \(legal: steps/s >= 0\)"):
+    with pytest.raises(InputError, match=r"throughputs = -0.5: invalid \(expected: steps/s >= 0\)"):
         Pairs(np.array([[0, 1]]), -half)
     with pytest.raises(InputError, match="wrong shape"):
         Pairs(np.array([[0, 1]]), half[:, 0])
-    with pytest.raises(InputError, match=r"objective = 'min': not legal \(legal: max_min, max_sum\)"):
+    with pytest.raises(InputError, match=r"objective = 'min': invalid \(expected: max_min, max_sum\)"):
         gavel_space_sharing.allocate(problem, Pairs(np.array([[0, 1]]), half), "min")

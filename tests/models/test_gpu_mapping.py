@@ -67,7 +67,7 @@ def test_the_traps_of_the_greedy(case: Case, alpha: float, solve: Callable[[Any]
 
 def test_refusals() -> None:
     case = trap_of_every_greedy()
-    with pytest.raises(InputError, match=r"too few free GPUs \(legal: at least 6 free GPUs"):
+    with pytest.raises(InputError, match=r"too few free GPUs \(expected: at least 6 free GPUs"):
         gpu_mapping.build(case.profile, case.network, (2, 3, 0))
     mixed = Network(np.array([4, 4]), np.array([25.0, 25.0]), np.array([1.0, 2.0]))
     with pytest.raises(InputError, match=r"gpu-mapping: bandwidths between servers differ.*alike"):

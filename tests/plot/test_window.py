@@ -68,7 +68,9 @@ def test_a_short_window_of_a_long_run_shows_blocks() -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(50, 50), (60, 50), (105, None), (None, 0), (200, 300), (float("nan"), 3)])
 def test_a_window_in_which_nothing_lies_is_an_error(gangs: Schedule, start: float | None, end: float | None) -> None:
-    with pytest.raises(InputError, match=r"nothing to show \(legal: start < end, seconds, in part within 0 \.\. 105\)"):
+    with pytest.raises(
+        InputError, match=r"nothing to show \(expected: start < end, seconds, in part within 0 \.\. 105\)"
+    ):
         gantt(gangs, start=start, end=end)
 
 
@@ -82,7 +84,7 @@ def test_moments_are_seconds_or_have_a_unit(text: str | None, seconds: float | N
 
 @pytest.mark.parametrize("text", ["", "h", "2 weeks", "1:30", "nan", "--"])
 def test_what_is_no_moment_is_told(text: str) -> None:
-    with pytest.raises(InputError, match=r"from = .*: not a time \(legal: seconds, or a number with s, min, h, d\)"):
+    with pytest.raises(InputError, match=r"from = .*: not a time \(expected: seconds, or a number with s, min, h, d\)"):
         moment(text, "from")
 
 

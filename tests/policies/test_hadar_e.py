@@ -282,15 +282,15 @@ def waited(rows: Sequence[Any], j: int, arrival: float) -> float:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hadar-e:rule=fast", "hadar-e: rule = 'fast': not legal (legal: work, payoff)"),
-        ("hadar-e:estimate=false", "hadar-e: estimate = 'false': not legal (legal: true, device, noisy)"),
-        ("hadar-e:error=-1", "hadar-e: error = -1.0: not legal"),
-        ("hadar-e:error=nan", "hadar-e: error = nan: not legal"),
-        ("hadar-e:seed=-1", "hadar-e: seed = -1: not legal"),
-        ("hadar-e:copies=-1", "hadar-e: copies = -1: not legal (legal: an integer >= 1; 0: one a node)"),
-        ("hadar-e:copies=two", "hadar-e: copies = 'two': not legal (legal: an integer)"),
-        ("hadar-e:round=0", "hadar-e: round = 0.0: not legal"),
-        ("hadar-e:round=10", "hadar-e: overhead = 10.0: not legal (legal: 0 or more seconds, less than"),
+        ("hadar-e:rule=fast", "hadar-e: rule = 'fast': invalid (expected: work, payoff)"),
+        ("hadar-e:estimate=false", "hadar-e: estimate = 'false': invalid (expected: true, device, noisy)"),
+        ("hadar-e:error=-1", "hadar-e: error = -1.0: invalid"),
+        ("hadar-e:error=nan", "hadar-e: error = nan: invalid"),
+        ("hadar-e:seed=-1", "hadar-e: seed = -1: invalid"),
+        ("hadar-e:copies=-1", "hadar-e: copies = -1: invalid (expected: an integer >= 1; 0: one a node)"),
+        ("hadar-e:copies=two", "hadar-e: copies = 'two': invalid (expected: an integer)"),
+        ("hadar-e:round=0", "hadar-e: round = 0.0: invalid"),
+        ("hadar-e:round=10", "hadar-e: overhead = 10.0: invalid (expected: 0 or more seconds, less than"),
     ],
 )
 def test_what_is_not_legal_is_one_line(text: str, words: str) -> None:

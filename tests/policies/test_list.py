@@ -53,7 +53,7 @@ def test_any_list_and_the_jobs_it_leaves_out_come_last() -> None:
 
 
 def test_what_is_not_an_order_or_a_job_is_one_line() -> None:
-    with pytest.raises(InputError, match=r"list: by = 'wide': unknown order \(legal: did you mean widest"):
+    with pytest.raises(InputError, match=r"list: by = 'wide': unknown order; did you mean widest"):
         ListScheduling(by="wide")
     with pytest.raises(InputError, match="list: jobs = 'z': no such job"):
         simulate(Instance(JOBS, "1x3"), ListScheduling(jobs=("a", "z")))

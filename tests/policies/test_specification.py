@@ -54,22 +54,25 @@ def test_a_policy_object_takes_a_placement_and_a_specification_stays_as_it_is() 
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("fof", "there is no policy named 'fof' (legal: did you mean fifo?"),
+        ("fof", "there is no policy named 'fof'; did you mean fifo?"),
         ("", "there is no policy named ''"),
         ("+count", "there is no policy named ''"),
         ("fifo+", "there is no placement named ''"),
-        ("fifo+consolidate", "there is no placement named 'consolidate' (legal: did you mean consolidated or count?"),
+        (
+            "fifo+consolidate",
+            "there is no placement named 'consolidate'; did you mean consolidated or count?",
+        ),
         ("random", "there is no policy named 'random'"),
-        ("fifo:skipp=true", "skipp: unknown parameter of the policy fifo (legal: did you mean skip?"),
-        ("sjf:skip=true", "skip: unknown parameter of the policy sjf (legal: no parameters)"),
-        ("fifo+count:seed=1", "seed: unknown parameter of the placement count (legal: no parameters)"),
-        ("fifo:skip", "skip: a parameter of fifo without a value (legal: skip=...)"),
-        ("fifo:skip=maybe", "fifo: skip = 'maybe': not legal (legal: true or false)"),
-        ("srtf:restart=soon", "srtf: restart = 'soon': not legal (legal: a number)"),
-        ("srtf:restart=", "srtf: restart = '': not legal (legal: a number)"),
-        ("fifo+random:seed=1.5", "random: seed = '1.5': not legal (legal: an integer)"),
-        ("srtf:restart=1,restart=2", "restart = '2': a parameter of srtf is given twice (legal: each one once)"),
-        ("list:by=size", "list: by = 'size': unknown order (legal: "),
+        ("fifo:skipp=true", "skipp: unknown parameter of the policy fifo; did you mean skip?"),
+        ("sjf:skip=true", "skip: unknown parameter of the policy sjf (expected: no parameters)"),
+        ("fifo+count:seed=1", "seed: unknown parameter of the placement count (expected: no parameters)"),
+        ("fifo:skip", "skip: a parameter of fifo without a value (expected: skip=...)"),
+        ("fifo:skip=maybe", "fifo: skip = 'maybe': invalid (expected: true or false)"),
+        ("srtf:restart=soon", "srtf: restart = 'soon': invalid (expected: a number)"),
+        ("srtf:restart=", "srtf: restart = '': invalid (expected: a number)"),
+        ("fifo+random:seed=1.5", "random: seed = '1.5': invalid (expected: an integer)"),
+        ("srtf:restart=1,restart=2", "restart = '2': a parameter of srtf is given twice (expected: each one once)"),
+        ("list:by=size", "list: by = 'size': unknown order (expected: "),
         ("list:jobs=a", "jobs: unknown parameter of the policy list"),
         ("fifo:name=x", "name: unknown parameter of the policy fifo"),
     ],
@@ -95,7 +98,7 @@ def test_a_placement_is_named_once() -> None:
 
 @pytest.mark.parametrize("text", ["srtf:restart=-1", "srtf:restart=nan", "srtf:restart=inf", "tiresias:round=-5"])
 def test_illegal_numbers_are_refused_when_the_policy_runs(text: str) -> None:
-    with pytest.raises(InputError, match=r"not legal \(legal: a finite number of seconds >= 0\)"):
+    with pytest.raises(InputError, match=r"invalid \(expected: a finite number of seconds >= 0\)"):
         simulate(Instance([Job("a", duration=1)], "1x1"), text)
 
 

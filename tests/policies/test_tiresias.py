@@ -71,7 +71,7 @@ def test_the_restart_counts_as_service() -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan"])
 def test_an_illegal_threshold_is_one_line(value: str) -> None:
-    with pytest.raises(InputError, match=r"tiresias.*: threshold = .*: not legal \(legal: GPU-seconds > 0"):
+    with pytest.raises(InputError, match=r"tiresias.*: threshold = .*: invalid \(expected: GPU-seconds > 0"):
         simulate(Instance([Job("a", duration=1)], "1x1"), f"tiresias:threshold={value}")
 
 

@@ -35,7 +35,7 @@ def test_parse(spec: str, gpus: int, nodes: int, types: list[str]) -> None:
 def test_what_is_not_a_cluster_is_one_line(spec: Any) -> None:
     with pytest.raises(InputError) as caught:
         Cluster.parse(spec)
-    assert str(caught.value).startswith(f"cluster = {spec!r}: not a cluster (legal: NODESxGPUS")
+    assert str(caught.value).startswith(f"cluster = {spec!r}: not a cluster (expected: NODESxGPUS")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_is_not_a_cluster_is_one_line(spec: Any) -> None:
 def test_an_illegal_node_group_is_one_line(field: str, value: Any) -> None:
     with pytest.raises(InputError) as caught:
         NodeGroup(**{"gpus": 1, field: value})
-    assert str(caught.value).startswith(f"nodes.{field} = {value!r}: not legal (legal: ")
+    assert str(caught.value).startswith(f"nodes.{field} = {value!r}: invalid (expected: ")
 
 
 def test_a_cluster_needs_groups_of_nodes_and_has_an_end() -> None:

@@ -145,7 +145,7 @@ def test_an_illegal_job_is_one_line_that_names_row_field_value_and_what_is_legal
     with pytest.raises(RowErrors) as caught:
         Instance([Job("first", duration=1), bad], MIXED)
     summary, *lines = str(caught.value).split("\n")
-    assert summary == "1 of 2 rows not legal"
+    assert summary == "1 of 2 rows invalid"
     assert len(lines) == 1
     assert lines[0].startswith(f"  row 2, {what}")
     assert legal in lines[0]
@@ -172,7 +172,7 @@ def test_a_field_of_the_wrong_type_is_one_line(field: str, value: Any) -> None:
     job = dataclasses.replace(Job("b", duration=1), **{field: value})
     with pytest.raises(InputError) as caught:
         Instance([Job("a", duration=1), job], "1x8")
-    assert str(caught.value).startswith(f"row 2, {field} = {value!r}: not legal (legal: ")
+    assert str(caught.value).startswith(f"row 2, {field} = {value!r}: invalid (expected: ")
     assert "\n" not in str(caught.value)
 
 
@@ -182,7 +182,7 @@ def test_every_bad_row_is_reported_at_once() -> None:
         Instance(jobs, "1x8")
     assert {problem.row for problem in caught.value.problems} == {j + 1 for j in range(60) if j % 2 or j % 3 == 0}
     lines = str(caught.value).split("\n")
-    assert lines[0] == "40 of 60 rows not legal"
+    assert lines[0] == "40 of 60 rows invalid"
     assert len(lines) == 1 + 20 + 1
     assert lines[-1] == "  ... and 30 more"
 
@@ -192,7 +192,7 @@ def test_every_bad_row_is_reported_at_once() -> None:
     [
         ({"duration": [1.0], "colour": ["red"]}, "colour: unknown job column"),
         ({"duration": ["long"]}, "duration: wrong type of column"),
-        ({"duration": [1.0, 1.0], "gpus": [1.0, 2.5]}, "row 2, gpus = 2.5: not legal"),
+        ({"duration": [1.0, 1.0], "gpus": [1.0, 2.5]}, "row 2, gpus = 2.5: invalid"),
         ({"duration": [1.0], "gpus": [math.nan]}, "gpus: wrong type of column"),
     ],
 )

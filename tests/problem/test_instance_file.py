@@ -212,7 +212,7 @@ def test_a_bad_job_is_one_line_with_file_row_field_and_value(
     summary, line = str(caught.value).split("\n")
     assert summary.startswith(f"{tmp_path / 'bad.json'}: 1 ")
     assert line.startswith(f"  {tmp_path / 'bad.json'}, row 2, {what}")
-    assert "(legal: " in line
+    assert "(expected: " in line
 
 
 BAD_DOCUMENTS: list[tuple[dict[str, Any], str]] = [
@@ -232,11 +232,11 @@ BAD_DOCUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"recipe": 3}, "recipe = 3"),
     ({"optimum": {"objective": "makespan"}}, "optimum.value"),
     ({"optimum": {"objective": "makespan", "value": math.nan}}, "optimum.value = nan"),
-    ({"optimum": {"objective": "makespan", "value": 10**400}}, "optimum.value: not legal"),
-    ({"optimum": {"objective": "makespan", "value": -1e301}}, "optimum.value = -1e+301: not legal"),
-    ({"optimum": {"objective": "nonsense", "value": 1}}, "optimum.objective = 'nonsense': not legal"),
+    ({"optimum": {"objective": "makespan", "value": 10**400}}, "optimum.value: invalid"),
+    ({"optimum": {"objective": "makespan", "value": -1e301}}, "optimum.value = -1e+301: invalid"),
+    ({"optimum": {"objective": "nonsense", "value": 1}}, "optimum.objective = 'nonsense': invalid"),
     ({"optimum": {"objective": "makespam", "value": 1}}, "did you mean makespan"),
-    ({"optimum": {"objective": "makespan", "class": "xyz", "value": 2}}, "optimum.class = 'xyz': not legal"),
+    ({"optimum": {"objective": "makespan", "class": "xyz", "value": 2}}, "optimum.class = 'xyz': invalid"),
 ]
 
 
@@ -253,7 +253,7 @@ def test_a_bad_document_is_one_line_with_file_and_field(
 
 @pytest.mark.parametrize("field", ["format", "cluster", "jobs"])
 def test_required_parts_are_required(load: Callable[[Any], Instance], field: str) -> None:
-    with pytest.raises(InputError, match=f", {field}: not legal"):
+    with pytest.raises(InputError, match=f", {field}: invalid"):
         load({name: part for name, part in DOCUMENT.items() if name != field})
 
 
@@ -261,7 +261,7 @@ def test_many_bad_jobs_are_a_summary_and_the_first_twenty(load: Callable[[Any], 
     with pytest.raises(RowErrors) as caught:
         load({**DOCUMENT, "jobs": [{"duration": -1, "gpus": "x"} for _ in range(15)]})
     lines = str(caught.value).split("\n")
-    assert lines[0].endswith(": 15 rows not legal")
+    assert lines[0].endswith(": 15 rows invalid")
     assert len(lines) == 1 + 20 + 1
     assert lines[-1] == "  ... and 10 more"
 
@@ -328,8 +328,8 @@ def test_a_damaged_parquet_file_is_an_input_error_or_still_an_instance(tmp_path:
         (None, "a Parquet table without the key 'optsched-instance'"),
         ("{bad", "not a JSON object"),
         ("[]", "not a JSON object"),
-        ("{}", "format: not legal"),
-        ('{"format": "optsched-instance/1"}', "cluster: not legal"),
+        ("{}", "format: invalid"),
+        ('{"format": "optsched-instance/1"}', "cluster: invalid"),
     ],
 )
 def test_a_parquet_table_that_is_not_an_instance_is_one_line(tmp_path: Path, metadata: str | None, what: str) -> None:
@@ -385,7 +385,7 @@ def test_a_folder_is_not_a_file(tmp_path: Path, name: str) -> None:
 def test_the_name_says_the_format(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(TEXT)
     for act in (Instance.load, WHOLE.save):
-        with pytest.raises(InputError, match=r"cannot tell the format .* \(legal: .json or .parquet\)"):
+        with pytest.raises(InputError, match=r"cannot tell the format .* \(expected: .json or .parquet\)"):
             act(tmp_path / name)
     assert (tmp_path / name).read_text() == TEXT
 

@@ -42,7 +42,9 @@ def test_a_long_document_is_refused_by_its_size(reader: str, tmp_path: Path, mon
     os.truncate(path, 3 * 2**29)
     # a reader that reads before it looks would need more than this
     monkeypatch.setattr("optsched.problem.json_text.json.loads", lambda *_, **__: pytest.fail("it was read"))
-    with pytest.raises(InputError, match=rf"long\.json, bytes = {3 * 2**29}: too long \(legal: at most {MOST_JSON}\)"):
+    with pytest.raises(
+        InputError, match=rf"long\.json, bytes = {3 * 2**29}: too long \(expected: at most {MOST_JSON}\)"
+    ):
         READERS[reader](path)
 
 
@@ -63,7 +65,7 @@ def test_a_cluster_of_many_nodes_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("policy", ["hadar", "hadar-commit", "gavel"])
 def test_jobs_of_too_many_rounds_are_refused(policy: str) -> None:
     instance = Instance([Job("a", duration=5), Job("long", duration=1e13), Job("b", duration=1e13)], "1x1")
-    what = rf"{policy}: round = 360\S*: too short for job 'long' of 1e\+13 s \(legal: .* at most 1e\+06 rounds"
+    what = rf"{policy}: round = 360\S*: too short for job 'long' of 1e\+13 s \(expected: .* at most 1e\+06 rounds"
     with pytest.raises(InputError, match=what):
         simulate(instance, policy)
 

@@ -90,7 +90,7 @@ def test_only_flow_objectives_have_a_completion_form_and_two_are_maxima() -> Non
 
 def test_names_may_be_written_with_hyphens_and_unknown_ones_are_one_line() -> None:
     assert get_objective("total-flow-time") is get_objective("total_flow_time")
-    with pytest.raises(InputError, match=r"no objective named 'makespam' \(legal: did you mean makespan"):
+    with pytest.raises(InputError, match=r"no objective named 'makespam'; did you mean makespan"):
         get_objective("makespam")
 
 

@@ -90,7 +90,7 @@ def test_a_profile_needs_a_stage_and_a_stage_that_computes() -> None:
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ([(0, 1), (0, 1)], r"edges = \[0, 1\]: an edge is given twice \(legal: each pair once\)"),
+        ([(0, 1), (0, 1)], r"edges = \[0, 1\]: an edge is given twice \(expected: each pair once\)"),
         ([(0, 4)], r"edges = \[0, 4\]: .*two different stages of 0..3"),
         ([(-1, 0)], r"edges = \[-1, 0\]: .*two different stages"),
         ([(2, 2)], r"edges = \[2, 2\]: .*two different stages"),
@@ -113,7 +113,7 @@ def test_a_cycle_is_named_along_its_edges() -> None:
     edges = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (3, 1, 1.0), (3, 4, 1.0)]
     with pytest.raises(InputError) as refused:
         Profile.of_stages(stages, edges)
-    named = str(refused.value).split("cycle: ")[1].split(" (legal")[0].split(" -> ")
+    named = str(refused.value).split("cycle: ")[1].split(" (expected")[0].split(" -> ")
     position = {"left": 1, "2": 2, "right": 3}
     walk = [position[name] for name in named]
     assert walk[0] == walk[-1]
@@ -166,7 +166,7 @@ def test_a_gang_has_one_gpu_for_each_replica() -> None:
     with pytest.raises(RowErrors) as refused:
         Instance(jobs, CLUSTER, profiles={"chain": CHAIN})
     assert [(p.row, p.field, p.value) for p in refused.value.problems] == [(2, "gpus", 2), (3, "gpus", 1)]
-    assert "row 2, gpus = 2: not legal (legal: 3, the replicas of the profile 'chain')" in str(refused.value)
+    assert "row 2, gpus = 2: invalid (expected: 3, the replicas of the profile 'chain')" in str(refused.value)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
@@ -218,13 +218,13 @@ STAGE = ("profiles", "chain", "stages", 1)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_change((*STAGE, "forward"), ...), "profiles.chain.stages.1.forward: not legal (legal: Field required)"),
+        (_change((*STAGE, "forward"), ...), "profiles.chain.stages.1.forward: invalid (expected: Field required)"),
         (_change((*STAGE, "forward"), -1), "profiles.chain.stages.1.forward = -1"),
         (_change((*STAGE, "forward"), "fast"), "profiles.chain.stages.1.forward = 'fast'"),
         (_change((*STAGE, "replicas"), 0), "profiles.chain.stages.1.replicas = 0"),
         (_change((*STAGE, "forwards"), 1), "profiles.chain.stages.1.forwards = 1"),
         (_change(("profiles", "chain", "stages"), []), "profiles.chain.stages"),
-        (_change(("profiles", "chain", "edges"), [[0, 5]]), "profiles.chain: edges = [0, 5]: not legal"),
+        (_change(("profiles", "chain", "edges"), [[0, 5]]), "profiles.chain: edges = [0, 5]: invalid"),
         (_change(("profiles", "chain", "edges"), [[0, 1], [1, 0]]), "profiles.chain: edges: the stages form a cycle"),
         (_change(("profiles", "chain", "edges"), [[0, 1, "x"]]), "profiles.chain.edges.0"),
         (_change(("profiles", "chain", "micro_batches"), 0), "profiles.chain.micro_batches = 0"),

@@ -116,7 +116,9 @@ def test_decided_nodes_are_kept_and_their_capacity_is_enforced(rows: list[tuple[
 
 @pytest.mark.parametrize("starts", [[0.0], [0.0, 1.0, 2.0], [0.0, math.nan], [math.inf, 0.0], [[0.0, 1.0]]])
 def test_starts_must_be_one_number_a_job(starts: Any) -> None:
-    with pytest.raises(InputError, match=r"starts: not legal \(legal: one finite number of seconds for each of 2 jobs"):
+    with pytest.raises(
+        InputError, match=r"starts: invalid \(expected: one finite number of seconds for each of 2 jobs"
+    ):
         Schedule.from_starts(TWO, starts)
 
 
@@ -230,7 +232,7 @@ def document(**changes: Any) -> dict[str, Any]:
 def test_an_illegal_segment_is_one_line(tmp_path: Path, changes: dict[str, Any]) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps(document(**changes)))
-    with pytest.raises(InputError, match="a segment is not legal") as caught:
+    with pytest.raises(InputError, match="a segment is invalid") as caught:
         Schedule.load(path, TWO)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)

@@ -59,7 +59,7 @@ def test_a_restricted_table_keeps_rows_and_pairs_of_its_job_types() -> None:
 
 @pytest.mark.parametrize("rate", [-1e-9, math.nan, math.inf, -math.inf, "3", True, None, 10**400])
 def test_rates_are_finite_and_not_negative(rate: Any) -> None:
-    with pytest.raises(InputError, match=r"together.*not legal \(legal: a finite number of iterations/s >= 0\)"):
+    with pytest.raises(InputError, match=r"together.*invalid \(expected: a finite number of iterations/s >= 0\)"):
         Throughput(rate)
     if rate is not None:
         with pytest.raises(InputError, match="spread"):
@@ -124,7 +124,7 @@ def test_any_table_comes_back(entries: dict[tuple[str, str, int], Throughput]) -
     [
         ([], "an object of job types"),
         ({A: {}}, "a list of rows"),
-        ({A: [3]}, r"throughputs\..*\.0: 3: not legal \(legal: an object"),
+        ({A: [3]}, r"throughputs\..*\.0: 3: invalid \(expected: an object"),
         ({A: [{"gpu": "V100", "gpus": 1}]}, "together: missing field"),
         ({A: [{"gpu": "", "gpus": 1, "together": 1}]}, "gpu = ''"),
         ({A: [{"gpu": "V100", "gpus": 0, "together": 1}]}, "gpus = 0"),

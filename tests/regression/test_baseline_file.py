@@ -52,7 +52,7 @@ BROKEN: list[Any] = [
 def test_what_is_no_baseline_is_refused_in_one_line(tmp_path: Path, tests: Any) -> None:
     path = tmp_path / "kept.json"
     path.write_text(json.dumps({"format": FORMAT, "tests": tests}))
-    with pytest.raises(InputError, match=r"kept\.json, tests.*: not legal") as caught:
+    with pytest.raises(InputError, match=r"kept\.json, tests.*: invalid") as caught:
         read(path)
     assert "\n" not in str(caught.value)
 
@@ -72,7 +72,7 @@ def test_the_shipped_baseline_has_finite_ratios_only(tmp_path: Path) -> None:
     document["policies"]["fifo"]["suites"]["single"]["worst"] = math.nan
     path = tmp_path / "kept.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(InputError, match=r"policies\.fifo\.suites\.single\.worst = nan: not legal.*finite"):
+    with pytest.raises(InputError, match=r"policies\.fifo\.suites\.single\.worst = nan: invalid.*finite"):
         baseline.load(path)
 
 

@@ -78,9 +78,9 @@ def test_a_schedule_that_stops_jobs_is_compared_with_those_that_may() -> None:
         ({"a": 4, "b": 1}, InputError, "starts = 'c': a job without a start"),
         ({"a": 4, "b": 1, "c": 2, "d": 9}, InputError, "starts = 'd': no such job"),
         ({"a": 4, "b": "soon", "c": 2}, InputError, "starts: b = 'soon': not a number"),
-        ({"a": 4, "b": "1", "c": 2}, InputError, r"starts: b = '1': not a number \(legal: seconds\)"),
-        ({"a": 4, "b": True, "c": 2}, InputError, r"starts: b = True: not a number \(legal: seconds\)"),
-        ({"a": 4, "b": None, "c": 2}, InputError, "starts: not legal: float"),
+        ({"a": 4, "b": "1", "c": 2}, InputError, r"starts: b = '1': not a number \(expected: seconds\)"),
+        ({"a": 4, "b": True, "c": 2}, InputError, r"starts: b = True: not a number \(expected: seconds\)"),
+        ({"a": 4, "b": None, "c": 2}, InputError, "starts: invalid: float"),
         ([1, 2, 3], InputError, "what the scheduler returns = 'list': not a schedule"),
     ],
 )
@@ -91,7 +91,7 @@ def test_what_is_no_schedule_is_refused(made: Any, error: type[Exception], what:
 
 @pytest.mark.parametrize("document", [[], {"jobs": []}, {"segments": [{"job": "z", "gpus": [], "start": 0, "end": 1}]}])
 def test_a_file_that_is_no_schedule_is_refused(document: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"not a schedule|not legal"):
+    with pytest.raises(InputError, match=r"not a schedule|invalid"):
         read_schedule(as_file(tmp_path, document)(TWO), TWO)
 
 

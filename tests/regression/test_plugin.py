@@ -139,17 +139,17 @@ def test_what_is_no_baseline_is_an_error_of_one_line(project: pytest.Pytester, s
     (project.path / "ratio-baseline.json").write_text('{"format": "another/1"}')
     result = session("-k", "policy")
     result.assert_outcomes(failed=1, deselected=1)
-    result.stdout.fnmatch_lines(["*ratio-baseline.json, format = 'another/1': not legal*optsched-guarded-ratios/1*"])
+    result.stdout.fnmatch_lines(["*ratio-baseline.json, format = 'another/1': invalid*optsched-guarded-ratios/1*"])
     result = session("-k", "policy", "--ratio-update")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*ratio-baseline.json, format = 'another/1': not legal*"])
+    result.stdout.fnmatch_lines(["*ratio-baseline.json, format = 'another/1': invalid*"])
 
 
 @pytest.mark.parametrize("share", ["1", "x%", "-1%", "nan%", "%"])
 def test_a_tolerance_is_a_percentage(share: str, session: Session) -> None:
     result = session(f"--ratio-compare-fail={share}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*not a tolerance (legal: a number >= 0 and %, such as 1%)*"])
+    result.stderr.fnmatch_lines(["*not a tolerance (expected: a number >= 0 and %, such as 1%)*"])
 
 
 def test_several_processes_write_one_baseline(project: pytest.Pytester, session: Session) -> None:

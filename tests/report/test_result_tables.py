@@ -95,7 +95,7 @@ def test_tables_go_to_pandas_without_pyarrow() -> None:
 def test_who_has_no_pandas_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     table = osd.simulate("rigid-06-1", "fifo").jobs
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pandas is not installed \(legal: pip install 'optsched\[pandas\]'\)"):
+    with pytest.raises(InputError, match=r"pandas is not installed \(expected: pip install 'optsched\[pandas\]'\)"):
         table.to_pandas()
 
 
@@ -143,11 +143,11 @@ def test_a_frame_that_is_not_legal_is_told(columns: dict[str, list[object]], mes
 
 def test_date_times_are_no_seconds() -> None:
     table = pl.DataFrame({"arrival": ["2024-05-01 08:00:00"], "duration": [3]})
-    with pytest.raises(InputError, match=r"arrival = Datetime.*wrong type of column \(legal: seconds"):
+    with pytest.raises(InputError, match=r"arrival = Datetime.*wrong type of column \(expected: seconds"):
         osd.Instance(table.with_columns(pl.col("arrival").str.to_datetime()), "1x1")
 
 
 @pytest.mark.parametrize("wrong", ["rigid-06-1", 7, None])
 def test_what_is_no_collection_of_jobs_is_told(wrong: object) -> None:
-    with pytest.raises(InputError, match=r"jobs = .*no jobs \(legal: a list of optsched\.Job"):
+    with pytest.raises(InputError, match=r"jobs = .*no jobs \(expected: a list of optsched\.Job"):
         osd.Instance(wrong, "1x1")  # type: ignore[arg-type]

@@ -166,14 +166,14 @@ def test_what_is_not_possible_is_named_wherever_it_stands(wrong: Any, words: str
         (in_arrays([Start(9, ((1, 2),))]), "there is no job 9"),
         (Moves(stop=np.array([0]), at=np.array([0.0])), "job 'a' is to be stopped at 0.0"),
         (Moves(stop=np.array([2]), at=np.array([5.0])), "job 'c' is stopped but does not run"),
-        (Moves(stop=[0]), "is not legal"),  # type: ignore[arg-type]
-        (Moves(stop=np.array([0.0])), "is not legal"),  # type: ignore[arg-type]
-        (Moves(stop=np.array([[0]])), "is not legal"),
-        (Moves(stop=np.array([0]), at=np.array([3])), "is not legal"),  # type: ignore[arg-type]
-        (Moves(stop=np.array([0]), at=np.array([3.0, 4.0])), "is not legal"),
-        (Moves(start=np.array([1])), "is not legal"),
-        (Moves(start=np.array([1]), first=np.array([0, 1])), "is not legal"),
-        (Moves(start=np.array([1]), first=np.array([1, 0]), node=np.array([1])), "is not legal"),
+        (Moves(stop=[0]), "is invalid"),  # type: ignore[arg-type]
+        (Moves(stop=np.array([0.0])), "is invalid"),  # type: ignore[arg-type]
+        (Moves(stop=np.array([[0]])), "is invalid"),
+        (Moves(stop=np.array([0]), at=np.array([3])), "is invalid"),  # type: ignore[arg-type]
+        (Moves(stop=np.array([0]), at=np.array([3.0, 4.0])), "is invalid"),
+        (Moves(start=np.array([1])), "is invalid"),
+        (Moves(start=np.array([1]), first=np.array([0, 1])), "is invalid"),
+        (Moves(start=np.array([1]), first=np.array([1, 0]), node=np.array([1])), "is invalid"),
     ],
 )
 def test_moves_that_are_not_possible_are_named(wrong: Moves, words: str) -> None:

@@ -263,7 +263,7 @@ def test_a_job_keeps_its_gpus_while_a_more_important_one_has_room_elsewhere() ->
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"key": [0.0]}, "custom: key: not legal (legal: one number for each of 2 jobs)"),
+        ({"key": [0.0]}, "custom: key: invalid (expected: one number for each of 2 jobs)"),
         ({"key": [[0.0, 1.0]]}, "custom: key"),
         ({"key": [0.0, np.nan]}, "custom: key"),
         ({"slope": [1.0]}, "custom: slope"),

@@ -254,8 +254,8 @@ TWO = Instance([Job("a", gpus=2, duration=50), Job("b", arrival=500, duration=50
         ([copy(0, ((0, 2),), float("nan"))], "has the work nan"),
         ([copy(0, ((0, 2),), 51.0)], "are to do more than is left, 50"),
         ([copy(0, ((0, 2),), 20.0), copy(0, ((0, 2),), 20.0)], "2 GPUs of node 0, 2 in all: 0 are free"),
-        ([copy(0, ((2, 2),), 20.0), copy(0, ((2, 2),), 20.0)], "has 2 copies .legal: at most 2, on different nodes"),
-        ([copy(0, ((v, 2),), 5.0) for v in range(3)], "has 3 copies .legal: at most 2"),
+        ([copy(0, ((2, 2),), 20.0), copy(0, ((2, 2),), 20.0)], "has 2 copies .expected: at most 2, on different nodes"),
+        ([copy(0, ((v, 2),), 5.0) for v in range(3)], "has 3 copies .expected: at most 2"),
     ],
 )
 def test_impossible_copies_are_refused(copies: list[Any], words: str) -> None:

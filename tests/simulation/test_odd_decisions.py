@@ -40,7 +40,7 @@ class Odd:
         (osd.Start(True), False, "Start: there is no job True"),
         (osd.Stop(False), False, "Stop: there is no job False"),
         (osd.Start(10**5000), False, "there is no job a int"),
-        (osd.Wake(10**400), False, r"Wake.*is at no time \(legal: a number of seconds"),  # type: ignore[arg-type]
+        (osd.Wake(10**400), False, r"Wake.*is at no time \(expected: a number of seconds"),  # type: ignore[arg-type]
         (osd.Wake(10**5000), False, "a Wake is at no time"),  # type: ignore[arg-type]
         (osd.Wake(True), False, "is at no time"),
         (osd.Wake(0), False, "is not later than now"),

@@ -172,10 +172,10 @@ def test_a_plan_for_a_job_that_has_ended_does_nothing() -> None:
 @pytest.mark.parametrize(
     ("stops", "message"),
     [
-        ((Stop(0, at=0.0),), r"job '0' is to be stopped at 0.0 \(legal: a time later than now\)"),
+        ((Stop(0, at=0.0),), r"job '0' is to be stopped at 0.0 \(expected: a time later than now\)"),
         (
             (Stop(0, at=float("nan")), Stop(1, at=1.0)),
-            r"job '0' is to be stopped at nan \(legal: a time later than now\)",
+            r"job '0' is to be stopped at nan \(expected: a time later than now\)",
         ),
         ((Stop(0, at=float("inf")),), r"job '0' is to be stopped at inf"),
         ((Stop(0, at="soon"),), r"job '0' is to be stopped at 'soon'"),  # type: ignore[arg-type]

@@ -163,7 +163,7 @@ def test_without_a_predictor_there_is_nothing_to_ask() -> None:
 
 @pytest.mark.parametrize("length", [0.0, -1.0, math.nan, math.inf])
 def test_a_prediction_that_is_no_length_names_predictor_job_and_time(length: float) -> None:
-    with pytest.raises(SimulationError, match=r"predictor diary at 3 s: job 'c'.*legal: a finite number > 0"):
+    with pytest.raises(SimulationError, match=r"predictor diary at 3 s: job 'c'.*expected: a finite number > 0"):
         simulated(Greedy(Diary([1.0, 1.0, length, 1.0])))
 
 

@@ -113,11 +113,11 @@ def test_who_stands_still_beside_another_goes_on() -> None:
 @pytest.mark.parametrize(
     ("decision", "message"),
     [
-        (Start(0, gpus=((0, 1),)), r"names GPU \(0, 1\) \(legal: \(node, index\) of the GPUs of 1x1\)"),
-        (Start(0, gpus=((0, 0), (0, 0))), "chooses 1 GPUs for job 'a' \\(legal: 1 different ones\\)"),
-        (Start(0, gpus=((0, 0),), option=1), r"chooses sub-batch 1 for job 'a' \(legal: 0..0\)"),
+        (Start(0, gpus=((0, 1),)), r"names GPU \(0, 1\) \(expected: \(node, index\) of the GPUs of 1x1\)"),
+        (Start(0, gpus=((0, 0), (0, 0))), "chooses 1 GPUs for job 'a' \\(expected: 1 different ones\\)"),
+        (Start(0, gpus=((0, 0),), option=1), r"chooses sub-batch 1 for job 'a' \(expected: 0..0\)"),
         (Start(0, option=-1), "chooses sub-batch -1"),
-        (Start(0, gpus=(3,)), r"names GPU 3 \(legal: \(node, index\)"),  # type: ignore[arg-type]
+        (Start(0, gpus=(3,)), r"names GPU 3 \(expected: \(node, index\)"),  # type: ignore[arg-type]
         (Start(0, gpus=((0, 0.5),)), r"names GPU \(0, 0.5\)"),  # type: ignore[arg-type]
         (Start(0, gpus=((0, 0),), option="a"), "chooses sub-batch 'a'"),  # type: ignore[arg-type]
         (Start(1, gpus=((0, 0),)), "job 'b' is started but does not wait"),

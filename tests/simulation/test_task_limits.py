@@ -195,7 +195,7 @@ def test_answers_of_a_policy_in_plain_python() -> None:
         (lambda view: [True], "job True"),
         (lambda view: [7], "job 7 has no all-reduce"),
         (lambda view: [view.ready[0]] * 2, "job 'a' \\(0\\) has no all-reduce that waits"),
-        (lambda view: view.running(99), "node 99 \\(legal: 0..1\\)"),
+        (lambda view: view.running(99), "node 99 \\(expected: 0..1\\)"),
         (lambda view: view.running(-1), "node -1"),
     ):
         with pytest.raises(SimulationError, match=said):
@@ -218,7 +218,7 @@ def test_damaged_files_of_tasks_are_not_loaded(damage: str, tmp_path: Path) -> N
     else:
         schedule = dataclasses.replace(schedule, gpu_node=schedule.gpu_node + 99)
     schedule.save_tasks(tmp_path / "tasks.parquet")
-    with pytest.raises(InputError, match="not legal"):
+    with pytest.raises(InputError, match="invalid"):
         TaskSchedule.load_tasks(tmp_path / "tasks.parquet", instance)
     assert not check_file(tmp_path / "tasks.parquet", instance).holds
 
@@ -234,7 +234,7 @@ def test_a_queue_that_waits_for_memory_is_not_searched_again_and_again() -> None
 
 
 def test_the_recipe_names_the_memory_that_it_needs() -> None:
-    with pytest.raises(InputError, match=r"ada-srsf: memory = 1000000000.0: too small \(legal: at least 4.527e\+09"):
+    with pytest.raises(InputError, match=r"ada-srsf: memory = 1000000000.0: too small \(expected: at least 4.527e\+09"):
         osd.generate("ada-srsf", 1, memory=1e9)
 
 

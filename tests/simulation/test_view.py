@@ -232,20 +232,20 @@ def test_a_non_clairvoyant_policy_sees_everything_else() -> None:
         ([Start(2)], "job 'c' is started but does not wait"),
         ([Stop(2)], "job 'c' is stopped but does not run"),
         ([Start(0), Start(1)], "job 'b' is started but its 2 GPUs do not fit (ask view.fits first)"),
-        ([Start(7)], "there is no job 7"),
-        ([Start(-1)], "there is no job -1"),
-        ([Start("a")], "there is no job 'a'"),  # type: ignore[arg-type]
-        ([Stop(0.0)], "there is no job 0.0"),  # type: ignore[arg-type]
+        ([Start(7)], "Start: there is no job 7"),
+        ([Start(-1)], "Start: there is no job -1"),
+        ([Start("a")], "Start: there is no job 'a'"),  # type: ignore[arg-type]
+        ([Stop(0.0)], "Stop: there is no job 0.0"),  # type: ignore[arg-type]
         ([Wake(0)], "Wake(time=0) is not later than now"),
         ([Wake(-1)], "Wake(time=-1) is not later than now"),
         ([Wake(math.nan)], "Wake(time=nan) is not later than now"),
-        ([Wake("soon")], "Wake(time='soon') is not later than now"),  # type: ignore[arg-type]
-        ([0], "0 is not a decision (legal: Start, Stop, Wake, Moves)"),
+        ([Wake("soon")], "Wake(time='soon') is at no time"),  # type: ignore[arg-type]
+        ([0], "0 is not a decision (expected: Start, Stop, Wake, Moves)"),
         ([None], "None is not a decision"),
-        (None, "decide returned None (legal: an iterable of decisions)"),
+        (None, "decide returned None (expected: an iterable of decisions)"),
         (
             Start(0),
-            "decide returned Start(job=0, on=None, gpus=None, option=0, work=None) (legal: an iterable of decisions)",
+            "decide returned Start(job=0, on=None, gpus=None, option=0, work=None) (expected: an iterable of decisions)",
         ),
     ],
     ids=str,
@@ -266,7 +266,7 @@ def test_a_finished_job_cannot_be_started_again() -> None:
 @pytest.mark.parametrize("restart", [-1.0, math.nan, math.inf])
 def test_an_illegal_restart_is_refused(restart: float) -> None:
     with pytest.raises(
-        Exception, match=r"plain-srtf: restart = .*: not legal \(legal: a finite number of seconds >= 0\)"
+        Exception, match=r"plain-srtf: restart = .*: invalid \(expected: a finite number of seconds >= 0\)"
     ):
         run(THREE, PlainSrtf(restart))
 

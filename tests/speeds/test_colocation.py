@@ -66,7 +66,7 @@ def test_only_pairs_of_single_gpus_of_that_type_count() -> None:
         ("P100", ("a", 2), ("b", 2)): (1.0, 1.0),
         ("P100", ("a", 1), ("c", 1)): (1.0, 0.0),  # c runs on no P100, alone or not
     }
-    with pytest.raises(InputError, match=r"no rates of two jobs on one P100 \(legal: .* on V100\)|on P100, V100"):
+    with pytest.raises(InputError, match=r"no rates of two jobs on one P100 \(expected: .* on V100\)|on P100, V100"):
         interference_of(Throughputs(entries, pairs), "P100")
     assert interference_of(Throughputs(entries, pairs), "V100").kinds == ("a",)
     with pytest.raises(InputError, match="those of this one are on none"):

@@ -166,7 +166,7 @@ def test_the_public_data_do_not_bear_out_a_positive_eta(
     assert [nodes for nodes, each in found.items() if each.sound] == positive
 
 
-# --- what is not legal ------------------------------------------------------------------------------------------------
+# --- what is invalid ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

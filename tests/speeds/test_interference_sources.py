@@ -64,7 +64,7 @@ def test_what_to_json_writes_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("0.99", "interference.ratio = 0.99: not legal .*from 1"),
+        ("0.99", "interference.ratio = 0.99: invalid .*from 1"),
         ("-1", "interference.ratio = -1.0"),
         ("nan", "interference.ratio = nan"),
         ("inf", "interference.ratio = inf"),
@@ -97,7 +97,7 @@ def test_texts_that_name_nothing(text: str, told: str) -> None:
         ({"kinds": ["a"], "ratios": [[0.9]]}, r"interference.ratios\['a', 'a'\] = 0.9"),
         ('{"kinds": ["a"], "ratios": [[Infinity]]}', "ratios.0.0.*finite"),
         ({"kinds": ["a"], "ratios": [[1]], "penalty": 3}, "penalty"),
-        ({"p100": {"('a', 1)": {"null": -1}}}, "not legal"),
+        ({"p100": {"('a', 1)": {"null": -1}}}, "invalid"),
         ({"k80": {"('a', 1)": {"null": 1}}}, "no rates of two jobs on one P100.*on none"),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_text_is_not_a_list_of_kinds() -> None:
 
 def test_gavels_table_needs_one_type_of_gpu(tmp_path: Path) -> None:
     path = written(tmp_path, GAVEL)
-    with pytest.raises(InputError, match=r"rates of which GPU type\? \(legal: a cluster of one GPU type"):
+    with pytest.raises(InputError, match=r"rates of which GPU type\? \(expected: a cluster of one GPU type"):
         interference(path, Cluster.parse("1x1:P100+1x1:V100"))
     with pytest.raises(InputError, match=r"no rates of two jobs on one V100.*on p100"):
         interference(path, Cluster.parse("1x1:V100"))

@@ -96,7 +96,7 @@ def test_the_k_way_threshold(k: int, x: Fraction, b: Fraction, eta: Fraction, pa
         assert (gain == 0) == (m / x == limit)
 
 
-# --- what is not legal ------------------------------------------------------------------------------------------------
+# --- what is invalid ------------------------------------------------------------------------------------------------
 
 TABLE = Contention(1.0, kinds=("a",), ratios=((0.5,),))
 

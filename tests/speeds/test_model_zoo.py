@@ -143,15 +143,15 @@ def test_a_job_needs_a_gpu(gpus: Any) -> None:
 
 
 def test_near_matches_of_unknown_names() -> None:
-    with pytest.raises(InputError, match=r"model: there is no model named 'vgg-19' \(legal: did you mean vgg19\?"):
+    with pytest.raises(InputError, match=r"model: there is no model named 'vgg-19'; did you mean vgg19\?"):
         zoo_profile("vgg-19", 4)
-    with pytest.raises(InputError, match=r"there is no parallelism named 'pipelined' \(legal: did you mean pipeline\?"):
+    with pytest.raises(InputError, match=r"there is no parallelism named 'pipelined'; did you mean pipeline\?"):
         zoo_profile("vgg19", 4, "pipelined")
 
 
 def test_a_pipeline_has_no_more_stages_than_blocks() -> None:
     assert len(zoo_profile("vgg19", 19, "pipeline").stages) == 19
     with pytest.raises(
-        InputError, match=r"gpus = 20: more stages than blocks \(legal: at most 19, the blocks of vgg19\)"
+        InputError, match=r"gpus = 20: more stages than blocks \(expected: at most 19, the blocks of vgg19\)"
     ):
         zoo_profile("vgg19", 20, "pipeline")

@@ -64,7 +64,7 @@ def test_a_single_node_needs_no_nic_and_one_gpu_nodes_no_links_inside() -> None:
     ],
 )
 def test_the_message_says_which_bandwidth_is_missing(group: NodeGroup, field: str) -> None:
-    with pytest.raises(InputError, match=rf"^{field}: missing: jobs with profiles send data .* \(legal: bytes/s"):
+    with pytest.raises(InputError, match=rf"^{field}: missing: jobs with profiles send data .* \(expected: bytes/s"):
         Network.of(Cluster((group,)))
 
 

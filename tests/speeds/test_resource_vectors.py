@@ -86,5 +86,5 @@ def test_every_bad_time_is_told(tmp_path: Path) -> None:
     "times", [{"a": (1,)}, {"a": (1, 1), "b": (1, 1, 1)}, {"a": (0, 1)}, {"a": (1, -1)}, {"a": (float("nan"), 1)}]
 )
 def test_times_that_are_not_legal(times: dict[str, tuple[float, ...]]) -> None:
-    with pytest.raises(InputError, match="legal: "):
+    with pytest.raises(InputError, match="expected: "):
         resource_interference(times)

@@ -44,7 +44,7 @@ def test_what_is_read(write: Callable[..., Path]) -> None:
 
 def test_bad_rows_are_reported_together(write: Callable[..., Path]) -> None:
     bad = PLACED + "x,4,1,0\n12,0,1,0\n12,4,-1,0\n12,4,nan,0\n12,4,0.5,0.5\n11,8,2,0\n1.5,4,1,0\n12,4,1\n"
-    with pytest.raises(RowErrors, match="8 of 13 rows not legal") as caught:
+    with pytest.raises(RowErrors, match="8 of 13 rows invalid") as caught:
         read_scalings(write(bad))
     assert [(p.row, p.field) for p in caught.value.problems] == [
         (7, "placement"),
@@ -68,7 +68,7 @@ def test_what_is_missing_is_named(write: Callable[..., Path], tmp_path: Path) ->
         read_scalings(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"scalability\.csv.*cannot be read"):
         read_scalings(write(scaled=None))
-    with pytest.raises(InputError, match=r"placements\.csv.*missing columns .legal: placement, local_bsz"):
+    with pytest.raises(InputError, match=r"placements\.csv.*missing columns .expected: placement, local_bsz"):
         read_scalings(write("placement,local\n1,2\n"))
     with pytest.raises(InputError, match=r"placements\.csv.*no rows"):
         read_scalings(write(""))

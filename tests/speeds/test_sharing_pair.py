@@ -270,7 +270,7 @@ def test_adadual_decides_alike_in_floats() -> None:
     assert share_threshold(2 + 0.2745, 2 + 0.2745) == pytest.approx(ETHERNET_10G.theta, abs=5e-5)
 
 
-# --- what is not legal --------------------------------------------------------------------------------------------------
+# --- what is invalid --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

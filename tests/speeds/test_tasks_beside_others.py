@@ -94,7 +94,7 @@ def test_what_is_not_legal_names_the_job() -> None:
     with pytest.raises(InputError, match=r"may send a message over the network"):
         mixed.replace(contention=None)
     half = osd.Job("half", 0.0, 1, iterations=1.5, profile=next(iter(mixed.tasks)))
-    with pytest.raises(InputError, match=r"iterations = 1.5: not legal .legal: a whole number"):
+    with pytest.raises(InputError, match=r"iterations = 1.5: invalid .expected: a whole number"):
         mixed.replace(jobs=[*mixed.jobs, half])
     with pytest.raises(InputError, match="unknown model"):
         mixed.replace(jobs=[*mixed.jobs, osd.Job("slip", 0.0, 1, iterations=1, profile="no-such-net")])

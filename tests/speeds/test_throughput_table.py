@@ -55,11 +55,11 @@ def test_gavels_form_is_read(tmp_path: Path) -> None:
         ({"v100": {KEY_A: 3}}, r"v100\.\('ResNet.* = 3"),
         (
             {"v100": {KEY_A: {"null": -1}}},
-            r"v100\..*null = -1: not legal \(legal: a finite number of iterations/s >= 0",
+            r"v100\..*null = -1: invalid \(expected: a finite number of iterations/s >= 0",
         ),
         ('{"v100": {"' + KEY_A + '": {"null": NaN}}}', "= nan"),
         ('{"v100": {"' + KEY_A + '": {"null": Infinity}}}', "= inf"),
-        ('{"v100": {"' + KEY_A + '": {"null": 1' + "0" * 400 + "}}}", "not legal"),
+        ('{"v100": {"' + KEY_A + '": {"null": 1' + "0" * 400 + "}}}", "invalid"),
         ({"v100": {KEY_A: {"null": "fast"}}}, "= 'fast'"),
         ({"v100": {KEY_A: {"null": True}}}, "= True"),
         ({"v100": {KEY_A: {"null": None}}}, "= None"),

@@ -113,7 +113,7 @@ def test_the_messages_of_the_four_models() -> None:
     assert not starts(262 * MB, inception)
 
 
-# --- what is not legal ------------------------------------------------------------------------------------------------
+# --- what is invalid ------------------------------------------------------------------------------------------------
 
 TABLE = Contention(1.0, kinds=("a",), ratios=((0.5,),))
 BELOW = Contention(1.0, -0.1)

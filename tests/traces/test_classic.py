@@ -100,8 +100,8 @@ def test_bad_numbers_are_reported_by_position(read: Reader) -> None:
     [
         ({"problem": "1|r_j|sumU"}, "unknown problem.*sumC, sumwC"),
         ({"problem": "sumC"}, "unknown problem"),
-        ({"machines": 0}, "machines = 0: not legal"),
-        ({"machines": True}, "machines = True: not legal"),
+        ({"machines": 0}, "machines = 0: invalid"),
+        ({"machines": True}, "machines = True: invalid"),
         ({"p": []}, "no jobs"),
         ({"r": [1]}, "r: wrong number of values.*a list of 3 numbers"),
         ({"optimum": "12"}, "optimum = '12'"),

@@ -175,7 +175,7 @@ def test_or_library_s_own_file_of_optima(tmp_path: Path) -> None:
 def test_microsoft_s_own_log_is_refused_by_name(tmp_path: Path) -> None:
     path = written(tmp_path, "cluster_job_log", json.dumps(PHILLY_LOG, indent=4))
     with pytest.raises(
-        InputError, match=r"cluster_job_log: this is JSON, not a table .legal: the Pollux artifact's philly.csv"
+        InputError, match=r"cluster_job_log: this is JSON, not a table .expected: the Pollux artifact's philly.csv"
     ):
         osd.load(f"philly:{path}", cluster="8x8")
     with pytest.raises(InputError, match="this is JSON, not a table"):

@@ -140,8 +140,8 @@ def test_only_one_off_jobs_and_none() -> None:
     ("setting", "message"),
     [
         ({"one_off": 1.5}, "one_off = 1.5: recipe recurring.*at most 1"),
-        ({"load": 0}, "load = 0: not legal"),
-        ({"nic_bandwidth": 0}, "nic_bandwidth = 0: not legal"),
+        ({"load": 0}, "load = 0: invalid"),
+        ({"nic_bandwidth": 0}, "nic_bandwidth = 0: invalid"),
         ({"gpus": "constant:value=100"}, "no gang fits"),
         ({"bandwidth": 1}, "bandwidth: recipe recurring has no such parameter.*nic_bandwidth"),
     ],

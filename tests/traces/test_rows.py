@@ -42,7 +42,7 @@ def test_numbers_are_read_as_python_reads_them() -> None:
 def test_what_is_no_positive_number(text: str) -> None:
     rows = rows_of(t=["1", text, "2"])
     assert rows.positive("t").to_list() == [1.0, None, 2.0]
-    message = "missing" if not text.strip() else "not legal"
+    message = "missing" if not text.strip() else "invalid"
     assert problems(rows) == [(3, "t", text, message)]
     assert rows.good.to_list() == [True, False, True]
 
@@ -57,13 +57,13 @@ def test_what_is_no_gang(text: str) -> None:
 def test_zero_is_a_non_negative_number() -> None:
     rows = rows_of(t=["0", "-0", "3", "-1"])
     assert rows.non_negative("t").to_list() == [0.0, 0.0, 3.0, None]
-    assert problems(rows) == [(5, "t", "-1", "not legal")]
+    assert problems(rows) == [(5, "t", "-1", "invalid")]
 
 
 def test_an_optional_field_may_be_empty_but_not_wrong() -> None:
     rows = rows_of(w=["", "2", "x"])
     assert rows.number("w", least=0, required=False).to_list() == [None, 2.0, None]
-    assert problems(rows) == [(4, "w", "x", "not legal")]
+    assert problems(rows) == [(4, "w", "x", "invalid")]
 
 
 def test_a_row_is_reported_once_with_its_first_problem_and_in_the_order_of_the_file() -> None:
@@ -84,7 +84,7 @@ def test_every_bad_row_is_found_and_counted() -> None:
     assert "log.csv" in lines[0]
     assert len(lines) == 22
     assert "row 2, a = '0'" in lines[1]
-    assert "legal: a finite number > 0" in lines[1]
+    assert "expected: a finite number > 0" in lines[1]
 
 
 def test_ids_are_unique_and_the_first_owner_is_named() -> None:
@@ -108,7 +108,7 @@ def test_missing_columns_name_what_is_there_and_what_is_wanted(tmp_path: Path) -
     text = str(caught.value)
     assert "missing: time, length" in text
     assert "there are: when, gpus" in text
-    assert "legal: a header with time, gpus, length" in text
+    assert "expected: a header with time, gpus, length" in text
     assert "\n" not in text
 
 
@@ -141,7 +141,7 @@ def test_any_date_time_survives(moments: list[datetime.datetime]) -> None:
 def test_what_is_no_date_time(text: str) -> None:
     rows = rows_of(t=["2017-10-09 07:01:55", text])
     assert rows.date_times("t").to_list()[1] is None
-    assert problems(rows) == [(3, "t", text, "not legal")]
+    assert problems(rows) == [(3, "t", text, "invalid")]
 
 
 def test_gangs_wider_than_the_cluster_name_what_it_offers() -> None:

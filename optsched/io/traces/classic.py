@@ -108,7 +108,7 @@ def _objective(file: str, entry: dict[str, Any]) -> str:
 def _cluster(file: str, entry: dict[str, Any]) -> Cluster:
     machines = entry.get("machines")
     if isinstance(machines, bool) or not isinstance(machines, int) or machines < 1:
-        raise InputError("not legal", file=file, field="machines", value=machines, legal="an integer >= 1")
+        raise InputError("invalid", file=file, field="machines", value=machines, legal="an integer >= 1")
     if "size" in str(entry["problem"]).split("|")[1]:
         return Cluster((NodeGroup(gpus=machines),))
     return Cluster.machines(machines)
@@ -135,7 +135,7 @@ def _optimum(file: str, entry: dict[str, Any], objective: str) -> dict[str, Any]
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError("not legal", file=file, field="optimum", value=value, legal="a number")
+        raise InputError("invalid", file=file, field="optimum", value=value, legal="a number")
     return {
         "objective": objective,
         "class": "gang-nonpreemptive",

@@ -129,7 +129,7 @@ class Dialect:
 def check_limit(limit: int | None) -> None:
     """`InputError` unless ``limit`` is None or an integer >= 1."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InputError("not legal", field="limit", value=limit, legal="an integer >= 1")
+        raise InputError("invalid", field="limit", value=limit, legal="an integer >= 1")
 
 
 DIALECTS: Registry[Dialect] = Registry("dialect", package="optsched.io.traces")
@@ -247,7 +247,7 @@ def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:
 
 
 def _skipped(arrival: pl.Series, legal: pl.Series, good: pl.Series, kept: pl.Series) -> int:
-    # Rows that are not legal, and gangs too wide for the cluster that stood before the last job kept.
+    # Rows that are invalid, and gangs too wide for the cluster that stood before the last job kept.
     last = arrival.filter(kept).max()
     passed = (arrival <= last) if bool((good & ~kept).any()) else pl.Series([True]).new_from_index(0, len(good))
     return int((~legal).sum()) + int((legal & ~good & passed.fill_null(True)).sum())

@@ -28,7 +28,7 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
     Raises
     ------
     InputError
-        Unknown recipe or parameter (with near matches), or a value that is not legal.
+        Unknown recipe or parameter (with near matches), or a value that is invalid.
 
     Complexity: O(n), vectorised; a million jobs take about a second.
 
@@ -40,7 +40,7 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
     """
     chosen = RECIPES.get(recipe)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError("not legal", field="seed", value=seed, legal="an integer >= 0")
+        raise InputError("invalid", field="seed", value=seed, legal="an integer >= 0")
     values = chosen.resolve(parameters)
     drawn = chosen.draw(np.random.Generator(np.random.PCG64(int(seed))), values)
     record = {
@@ -62,7 +62,7 @@ def settings(texts: Iterable[str], option: str = "--set") -> dict[str, str]:
         key, equals, value = text.partition("=")
         key = key.strip().replace("-", "_")
         if not equals or not key or not value.strip():
-            raise InputError("not legal", field=option, value=text, legal="key=value")
+            raise InputError("invalid", field=option, value=text, legal="key=value")
         if key in found:
             raise InputError("the key is given twice", field=option, value=text, legal="each key once")
         found[key] = value.strip()

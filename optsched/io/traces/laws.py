@@ -228,7 +228,7 @@ def _number(text: str, field: str, key: str, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise _illegal(text, field, f"{key}=NUMBER", f"{key} is missing" if value is None else "not legal")
+        raise _illegal(text, field, f"{key}=NUMBER", f"{key} is missing" if value is None else "invalid")
     return number
 
 
@@ -253,5 +253,5 @@ def _demand(text: str, holds: bool, legal: str) -> None:
         raise _illegal(text, DURATION, legal)
 
 
-def _illegal(text: str, field: str, legal: str, message: str = "not legal") -> InputError:
+def _illegal(text: str, field: str, legal: str, message: str = "invalid") -> InputError:
     return InputError(message, field=field, value=text, legal=legal)

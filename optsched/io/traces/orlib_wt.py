@@ -112,5 +112,5 @@ def _optimum(request: TraceRequest, k: int, instances: int, n: int) -> int | flo
     try:
         value = float(values[k - 1])
     except ValueError:
-        raise InputError("not legal", file=path, row=k, value=values[k - 1], legal="a number") from None
+        raise InputError("invalid", file=path, row=k, value=values[k - 1], legal="a number") from None
     return int(value) if value.is_integer() else value

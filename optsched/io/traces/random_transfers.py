@@ -28,11 +28,11 @@ def random_transfers(
     """n >= 1 transfers with penalty eta = ``eta_ratio`` b; the same arguments give the same problem.
 
     ``unit``: bytes of a size of 1. ``links`` > 1: each transfer uses a uniform random nonempty set of them; the law of
-    sizes and releases stays as it is. Raises `InputError` for n, links or seed that are not legal.
+    sizes and releases stays as it is. Raises `InputError` for n, links or seed that are invalid.
     """
     for name, value, least in (("n", n, 1), ("links", links, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError("not legal", field=name, value=value, legal=f"an integer >= {least}")
+            raise InputError("invalid", field=name, value=value, legal=f"an integer >= {least}")
     rng = np.random.default_rng(int(seed))
     size = unit * np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST), n))
     late = rng.random(n) >= AT_ZERO

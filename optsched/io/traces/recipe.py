@@ -43,7 +43,7 @@ class Parameter:
         except InputError:
             raise
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"not legal for recipe {recipe}", field=name, value=value, legal=self.legal) from None
+            raise InputError(f"invalid for recipe {recipe}", field=name, value=value, legal=self.legal) from None
 
 
 def integer(default: int | None, meaning: str, *, least: int = 1, most: int = 10**8) -> Parameter:

@@ -1,6 +1,6 @@
 """Checks on the columns of a text table: every bad row of a file is found, none of them one by one.
 
-A check returns the parsed column (null where the text is not legal) and remembers the rows that fail, each with its
+A check returns the parsed column (null where the text is invalid) and remembers the rows that fail, each with its
 first problem: line, field, value and what would be legal.
 """
 
@@ -58,7 +58,7 @@ class Rows:
                 legal=f"a header with {', '.join(wanted)}",
             )
 
-    def reject(self, wrong: pl.Series, field: str, legal: str | pl.Series, message: str = "not legal") -> None:
+    def reject(self, wrong: pl.Series, field: str, legal: str | pl.Series, message: str = "invalid") -> None:
         """Mark rows as bad; ``wrong`` is bool[rows] (null counts as wrong), ``legal`` one text or one a row."""
         wrong = wrong.fill_null(True) & self._good
         if not wrong.any():

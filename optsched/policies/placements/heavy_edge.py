@@ -201,7 +201,7 @@ def _require_room(profile: Profile, network: Network, free: Ints) -> None:
     """`InputError` unless ``free`` names a number of GPUs >= 0 for every node and offers enough for the job."""
     if free.shape != network.gpus.shape or (free < 0).any():
         legal = f"a number of GPUs >= 0 for each of {network.gpus.size} nodes"
-        raise InputError("not legal", field="free", value=free.tolist(), legal=legal)
+        raise InputError("invalid", field="free", value=free.tolist(), legal=legal)
     if int(free.sum()) < profile.gpus:
         legal = f"at least {profile.gpus} free GPUs, one for each replica"
         raise InputError("too few free GPUs", field="free", value=free.tolist(), legal=legal)

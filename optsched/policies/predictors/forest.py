@@ -56,7 +56,7 @@ class Forest(Learner):
             value = getattr(self, key)
             check_legal(value >= least, key, value, f"an integer >= {least}")
         if self.cap != 0 and not (1 <= self.cap < math.inf):
-            raise InputError("not legal", field="cap", value=self.cap, legal="0 (off) or a factor >= 1")
+            raise InputError("invalid", field="cap", value=self.cap, legal="0 (off) or a factor >= 1")
         self._forget()
 
     @property

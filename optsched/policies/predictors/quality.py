@@ -78,7 +78,7 @@ def _positive(values: npt.ArrayLike, field: str) -> Floats:
     bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
     if bad.size:
         row = int(bad[0])
-        raise InputError("not legal", row=row + 1, field=field, value=float(array[row]), legal="a finite number > 0")
+        raise InputError("invalid", row=row + 1, field=field, value=float(array[row]), legal="a finite number > 0")
     return array
 
 

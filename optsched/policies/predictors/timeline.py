@@ -29,7 +29,7 @@ def timeline(instance: Instance, wait: float | npt.ArrayLike = 0.0) -> Iterator[
     waits = np.asarray(wait, dtype=np.float64)
     if not (np.isfinite(waits).all() and (waits >= 0).all()) or waits.shape not in ((), (instance.n,)):
         legal = f"a finite number of seconds >= 0, or {instance.n} of them"
-        raise InputError("not legal", field="wait", value=wait, legal=legal)
+        raise InputError("invalid", field="wait", value=wait, legal=legal)
     ends = (instance.arrival + waits + seconds_alone(instance)).tolist()
     arrival = instance.arrival.tolist()
     running: list[tuple[float, int]] = []

@@ -101,7 +101,7 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
         broken = (pl.col("iterations") != pl.col("iterations").floor()) & pl.col("iterations").is_finite()
         problems = []
         for wrong, legal, message in (
-            (broken, "a whole number", "not legal"),
+            (broken, "a whole number", "invalid"),
             (pl.col("iterations") > MOST_ITERATIONS, f"at most {MOST_ITERATIONS:g}", "too many"),
         ):
             found = rows.filter(wrong).head(REPORTED).select("__row", "iterations").iter_rows()

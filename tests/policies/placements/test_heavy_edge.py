@@ -185,12 +185,12 @@ def test_bad_input() -> None:
         InputError, match=r"heavy-edge: variant = 'plane': there is no such variant.*did you mean plain"
     ):
         map_job(case.profile, case.network, case.free, "plane")
-    with pytest.raises(InputError, match=r"free = \[3, 3\]: too few free GPUs \(legal: at least 7 free GPUs"):
+    with pytest.raises(InputError, match=r"free = \[3, 3\]: too few free GPUs \(expected: at least 7 free GPUs"):
         map_job(case.profile, case.network, (3, 3))
     with pytest.raises(InputError, match=r"a number of GPUs >= 0 for each of 2 nodes"):
         map_job(case.profile, case.network, (3, 3, 3))
-    with pytest.raises(InputError, match=r"seed = -1: not legal"):
+    with pytest.raises(InputError, match=r"seed = -1: invalid"):
         heavy_edge("random", -1)
     large = Profile.of_stages([Stage(11, 1.0, 1.0)])
-    with pytest.raises(InputError, match=r"replicas = 11: too many replicas to enumerate \(legal: at most 10"):
+    with pytest.raises(InputError, match=r"replicas = 11: too many replicas to enumerate \(expected: at most 10"):
         best_mapping(large, case.network, (8, 8))

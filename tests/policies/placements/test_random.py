@@ -48,5 +48,5 @@ def test_any_integer_is_a_seed(seed: int) -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(InputError, match=r"random: seed = -1: not legal \(legal: an integer >= 0\)"):
+    with pytest.raises(InputError, match=r"random: seed = -1: invalid \(expected: an integer >= 0\)"):
         random(seed=-1)

@@ -139,7 +139,7 @@ def test_perfect_is_perfect() -> None:
 
 @pytest.mark.parametrize("wait", [-1.0, math.nan, math.inf, [0.0, 1.0]])
 def test_waits_that_are_not_legal(wait: Any) -> None:
-    with pytest.raises(InputError, match=r"wait = .*not legal.*>= 0, or 1 of them"):
+    with pytest.raises(InputError, match=r"wait = .*invalid.*>= 0, or 1 of them"):
         replay(workload((0, 1, None, None)), "perfect", wait)
 
 

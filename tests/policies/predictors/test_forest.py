@@ -203,7 +203,7 @@ def test_the_seed_decides(recurring: list[Instance]) -> None:
     ["trees=0", "leaf=0", "refit=0", "window=0", "seed=-1", "cap=0.5", "cap=-4", "cap=nan", "cap=inf", "trees=x"],
 )
 def test_parameters_that_are_not_legal(text: str) -> None:
-    with pytest.raises(InputError, match=rf"{text.partition('=')[0]} = .*legal: "):
+    with pytest.raises(InputError, match=rf"{text.partition('=')[0]} = .*expected: "):
         predictor(f"forest/{text}")
 
 

@@ -68,7 +68,7 @@ def test_what_was_learned_before_serves_from_the_first_job() -> None:
 
 @pytest.mark.parametrize("text", ["forest", "group-mean", "global-mean"])
 def test_fitted_on_nothing(text: str) -> None:
-    with pytest.raises(InputError, match=r"cannot be fitted on nothing.*legal: an instance with at least one job"):
+    with pytest.raises(InputError, match=r"cannot be fitted on nothing.*expected: an instance with at least one job"):
         predictor(text).fit(Instance([], "1x1", name="empty"))  # type: ignore[attr-defined]
 
 
@@ -83,7 +83,7 @@ def test_fitted_on_nothing(text: str) -> None:
     ],
 )
 def test_parameters_that_are_not_legal(text: str) -> None:
-    with pytest.raises(InputError, match=r"(mean|prior) = .*legal: "):
+    with pytest.raises(InputError, match=r"(mean|prior) = .*expected: "):
         predictor(text)
 
 

@@ -54,7 +54,7 @@ def test_a_job_has_the_same_luck_whatever_comes_before_after_or_is_asked_first()
 
 @pytest.mark.parametrize("text", ["error=0.5", "error=nan", "error=inf", "error=0", "seed=-1", "error=x", "seed=1.5"])
 def test_parameters_that_are_not_legal(text: str) -> None:
-    with pytest.raises(InputError, match=r"(error|seed) = .*legal: "):
+    with pytest.raises(InputError, match=r"(error|seed) = .*expected: "):
         predictor(f"noisy/{text}")
 
 

@@ -67,10 +67,10 @@ def test_json_has_no_nan() -> None:
     [
         ([], [], "true: nothing to compare"),
         ([1, 2], [1], "predicted = 1: another number of values.*2 values"),
-        ([1, 0], [1, 1], r"row 2, true = 0.0: not legal"),
-        ([1, 1], [1, math.nan], r"row 2, predicted = nan: not legal"),
-        ([1, 1], [-2, 1], r"row 1, predicted = -2.0: not legal"),
-        ([math.inf], [1], r"row 1, true = inf: not legal"),
+        ([1, 0], [1, 1], r"row 2, true = 0.0: invalid"),
+        ([1, 1], [1, math.nan], r"row 2, predicted = nan: invalid"),
+        ([1, 1], [-2, 1], r"row 1, predicted = -2.0: invalid"),
+        ([math.inf], [1], r"row 1, true = inf: invalid"),
     ],
 )
 def test_what_cannot_be_compared(true: list[float], predicted: list[float], message: str) -> None:

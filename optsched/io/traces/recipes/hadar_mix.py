@@ -52,7 +52,7 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
         ("longest", values["longest"], values["longest"] >= values["shortest"]),
     ):
         if not legal:
-            raise InputError("not legal for recipe hadar-mix", field=field, value=value)
+            raise InputError("invalid for recipe hadar-mix", field=field, value=value)
     table = _speeds(rng, where, uneven)
     job_type = [MODELS[k % len(MODELS)] for k in range(jobs)]
     fastest = {name: max(table.entries[name, gpu, 1].together for gpu in where.gpu_types) for name in MODELS}
