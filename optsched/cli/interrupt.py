@@ -30,6 +30,8 @@ POLL = 0.1  # seconds; where waiting for a thread cannot be interrupted, it is d
 MOST_WAITED = 20  # times the CPU seconds that a start-up takes on a busy machine
 GRACE = 0.4  # seconds by which work may overrun its deadline: most of it ends by itself
 
+ATTEMPTS, PAUSE = 15, 0.05  # to tell what is known, and seconds between them
+
 Tell = Callable[[], None]
 _known: list[tuple[Tell, Tell | None, Deadline]] = []
 _untidy: list[Tell] = []
@@ -147,11 +149,11 @@ def leave_work_behind(code: int, late: Tell | None = None) -> None:
     """Tell what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works."""
     _speaking.acquire(blocking=False)
     _leaving.set()
-    with contextlib.suppress(KeyboardInterrupt, Exception):  # a second Ctrl-C: then nothing is told
+    with contextlib.suppress(Exception):  # a terminal where progress is just about to appear
         if "optsched.progress" in sys.modules:
             sys.modules["optsched.progress"].stop_all()
-        for tell in [late] if late is not None else [tell for tell, _, _ in _known[-1:]]:
-            tell()
+    for tell in [late] if late is not None else [tell for tell, _, _ in _known[-1:]]:
+        any(_heard(tell) for _ in range(ATTEMPTS))
     campaign = False
     with contextlib.suppress(KeyboardInterrupt, Exception):
         for tidy in (*_untidy, discard_unfinished):
@@ -165,6 +167,17 @@ def leave_work_behind(code: int, late: Tell | None = None) -> None:
     if campaign and _ended(PATIENCE):
         sys.exit(code)  # what its processes shared is then given back in good order
     os._exit(code)  # not through the interpreter's end, which a thread within a solver does not survive
+
+
+def _heard(tell: Tell) -> bool:
+    """Did no Ctrl-C come in between? polars, too, notes the first one, and raises it until no other thread is within it."""
+    try:
+        with contextlib.suppress(Exception):
+            tell()
+    except KeyboardInterrupt:
+        time.sleep(PAUSE)
+        return False
+    return True
 
 
 def _workers_stopped() -> bool:

@@ -144,6 +144,19 @@ def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_
     assert check_schedule(osd.load("rigid-12-1"), Schedule.load(file, "rigid-12-1"), preemptive=False) == []
 
 
+def test_what_is_known_is_told_though_a_library_raises_the_same_ctrl_c_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+
+    def tell() -> None:
+        told.append(len(told))
+        if len(told) < 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupt, "PAUSE", 0.0)
+    assert [interrupt._heard(tell) for _ in range(3)] == [False, False, True]
+    assert interrupt.ATTEMPTS > 3
+
+
 def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     measure, calls = evaluate.measure, []
 
