@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from placed_brute_force import placed_optimum
 
 from optsched.check.referee import check_schedule
+from optsched.deadline import Deadline
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
+from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
+from optsched.solvers.method import METHODS
 from optsched.solvers.methods import mode_branching
 from optsched.solvers.solve import solve
+from optsched.solvers.solve_state import SolveState
 from solvers.placed_instances import beside_two_others, placed_instances
 
 OBJECTIVES = (
@@ -112,12 +116,15 @@ def test_what_it_refuses_and_what_it_says_at_a_limit(monkeypatch: pytest.MonkeyP
         solve(generate("ddl-small", 1, jobs=13), model="mode-branching")
     monkeypatch.setattr(mode_branching, "NODES", 1)
     # looks at the clock after every node: the time is up at once, and nothing is called optimal
-    limited = solve(generate("ddl-small", 2, jobs=9, nodes=3), model="mode-branching", time_limit=1e-6)
-    assert limited.status == "limit"
-    assert "the time limit came after" in limited.note
-    assert limited.bound_exact is not None
-    assert limited.value_exact is not None
-    assert limited.bound_exact < limited.value_exact
+    instance = generate("ddl-small", 2, jobs=9, nodes=3)
+    limited = SolveState(instance, get_objective("total_completion_time"), deadline=Deadline(0.0))
+    limited.search(0)
+    limited.combinatorial()
+    assert "the time limit came after" in METHODS.get("mode-branching").run(limited).note
+    assert not limited.closed
+    assert limited.bound is not None
+    assert limited.value is not None
+    assert limited.bound < limited.value
     # and resumed node by node it comes to the same end
     whole = solve(small, model="mode-branching")
     assert (whole.status, whole.value) == ("optimal", float(Fraction(whole.bound_exact or 0)))

@@ -44,7 +44,7 @@ def test_patient_and_eager() -> None:
 
 def test_an_instance_that_nobody_can_solve_has_an_interval() -> None:
     instance = generate("ddl-cluster", 1, jobs=15, nodes=3)
-    solution = solve(instance, time_limit=2)
+    solution = solve(instance, time_limit=60)  # it stops by itself long before
     assert (solution.status, solution.model) == ("limit", "list")
     assert solution.schedule is not None
     assert check_schedule(instance, solution.schedule, preemptive=False) == []

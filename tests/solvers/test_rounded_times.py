@@ -11,6 +11,7 @@ from brute_force import optimum
 
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
+from optsched.deadline import Deadline
 from optsched.errors import OptschedError
 from optsched.models.time_grid import time_grid
 from optsched.problem.instance import Cluster, Instance, Job
@@ -127,7 +128,7 @@ def test_a_proof_that_tolerances_end_says_so(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_deadline_before_the_first_lp_is_told() -> None:
     jobs = [(float(k % 5), 1 + k % 3, float(1 + (7 * k) % 11)) for k in range(12)]
-    task = SolveState(gangs(4, *jobs), get_objective("total_completion_time"), time_limit=1e-9)
+    task = SolveState(gangs(4, *jobs), get_objective("total_completion_time"), deadline=Deadline(0.0))
     task.search(0)
     assert task.late
     report = METHODS.get("reduced-cost-fixing").run(task)
