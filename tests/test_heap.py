@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.heap import ENTRY, before, insert, lower, pop, push, remove
+from optsched.compiled.heap import ENTRY, before, insert, lower, pop, push, remove
 
 
 @given(st.integers(0, 3), st.lists(st.one_of(st.none(), st.integers(-5, 5)), max_size=60))

@@ -15,7 +15,7 @@ CALLS = """
 import numpy as np
 from optsched.compiled import without_interpreting
 from optsched.policies.placements.count import _count
-from optsched.heap import push, pop
+from optsched.compiled.heap import push, pop
 from optsched.policies.ties import leading_of
 with without_interpreting():
     print(leading_of(1.5), file=open("out", "w"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from optsched.bounds.wide_integers import Words, wide_product
 from optsched.compiled import njit
-from optsched.heap import pop, push
+from optsched.compiled.heap import pop, push
 from optsched.problem.arrays import Ints
 
 

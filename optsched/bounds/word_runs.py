@@ -9,7 +9,7 @@ import numpy as np
 
 from optsched.bounds.word_arithmetic import LOW, WORD, wide_product
 from optsched.compiled import njit
-from optsched.heap import KERNEL, pop, push
+from optsched.compiled.heap import KERNEL, pop, push
 from optsched.problem.arrays import Bools, Floats, Ints
 
 

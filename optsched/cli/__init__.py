@@ -21,7 +21,8 @@ from optsched.cli.files import convert, generate, plot, verify
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
 from optsched.cli.lists import list_names
 from optsched.cli.output import OutputError, refused, say, silence
-from optsched.cli.run import bound, ratio, reproduce, run, solve
+from optsched.cli.reproduce import reproduce
+from optsched.cli.run import bound, ratio, run, solve
 from optsched.cli.warm_up import warm_up
 from optsched.errors import InputError, OptschedError
 

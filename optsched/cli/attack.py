@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -97,10 +97,15 @@ def attack(
     def unconfirmed() -> None:
         say(_so_far(policy, against, known, file))
 
+    def late() -> None:
+        unconfirmed()
+        if as_json:
+            print_json(_unconfirmed(policy, against, objective, known))
+
     with (
         bars(words=tries is None) as shown,
         others_print_to_stderr(),
-        telling(unconfirmed, late=unconfirmed, deadline=due(budget)),
+        telling(unconfirmed, late=late, deadline=due(budget)),
     ):
         name = f"attacking {policy}"
         told, tell = (None, shown.line(name)) if tries is None else (shown.step(name), None)
@@ -154,3 +159,16 @@ def _so_far(policy: str, against: str, known: Sequence[tuple[float, Instance]], 
     jobs = f"{instance.n} job{'s' * (instance.n != 1)}"
     wrote = "" if file is None else f"; wrote {file}"
     return f"{policy}: {ratio:.6g} times {to}, on {jobs}; not made small, not confirmed{wrote}"
+
+
+def _unconfirmed(policy: str, against: str, objective: str, known: Sequence[tuple[float, Instance]]) -> dict[str, Any]:
+    """The document of a search that was ended before its proof: what `Attack.to_json` says, as far as it is known."""
+    ratio, instance = known[-1] if known else (None, None)
+    return {
+        "policy": policy,
+        "against": against,
+        "objective": objective,
+        "ratio": ratio,
+        "ratio_to": None,
+        "instance": None if instance is None else instance.to_json(),
+    }

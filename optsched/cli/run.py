@@ -1,4 +1,4 @@
-"""``run``, ``solve``, ``bound``, ``ratio`` and ``reproduce``: what computes, and may take long."""
+"""``run``, ``solve``, ``bound`` and ``ratio``: what computes, and may take long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli.interrupt import due, shield_processes, telling, tidying
+from optsched.cli.interrupt import due, telling, tidying
 from optsched.cli.options import (
     DEFAULT_POLICIES,
     AsJson,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from optsched.problem.instance import Instance
     from optsched.simulation.run import Run
     from optsched.solvers.solution import Solution
-    from optsched.studies.study import Reproduction
 
 
 @reading_source
@@ -371,57 +370,6 @@ def _tell_ratios(done: Sequence[RatioTable], every: int, as_json: bool) -> None:
         else:
             worst = [(row.policy, row.worst) for row in table.policies if row.worst is not None]
             say("worst so far: " + "; ".join(f"{policy} {ratio:.6g}" for policy, ratio in worst))
-
-
-def reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="see: optsched list studies", show_default=False)],
-    seeds: Annotated[
-        int | None,
-        typer.Option("--seeds", metavar="N", help="workloads of every kind: seeds 1..N; default: as many as usual"),
-    ] = None,
-    small: Annotated[bool, typer.Option("--small", help="a quick look: few and small workloads")] = False,
-    workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run the experiments of a study again. Means and intervals over seeds, and what they say.
-
-    optsched reproduce a-srpt --small
-    """
-    from optsched.progress import bars
-    from optsched.studies.study import STUDIES
-
-    chosen = STUDIES.get(study)
-    shield_processes()
-    reached, finished = [0, 0], deque["Reproduction"](maxlen=1)
-
-    def tell() -> None:
-        say(_so_far(study, *reached))
-        if finished and not as_json:  # stdout is for a whole document
-            from optsched.cli.study import reproduction_view
-
-            show(reproduction_view(finished[-1]))
-
-    with bars() as shown, telling(tell):
-        advance = shown.step(f"running the study {study}")
-
-        def progress(finished: int, every: int) -> None:
-            reached[:] = finished, every
-            advance(finished, every)
-
-        done = chosen.run(seeds, small=small, workers=workers, progress=progress, so_far=finished.append)
-    if as_json:
-        print_json(done.to_json())
-        return
-    from optsched.cli.study import reproduction_view
-
-    show(reproduction_view(done))
-
-
-def _so_far(study: str, finished: int, every: int) -> str:
-    of = f"{finished} of {every}" if every else "none"
-    return f"the study {study}: {of} of its workloads had been run; a table needs all of its own"
 
 
 @contextlib.contextmanager

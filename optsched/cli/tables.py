@@ -357,7 +357,7 @@ def entry_view(entry: Entry) -> Group:
         table.add_column("default", overflow="fold")
         explained = any(each.meaning for each in entry.parameters)
         if explained:
-            table.add_column("", overflow="fold")
+            table.add_column("legal values", overflow="fold")
         for each in entry.parameters:
             table.add_row(Text(each.name), Text(each.default), *([Text(each.meaning)] if explained else []))
         parts += [table, Text(f"written as: {entry.written}\n")]

@@ -24,6 +24,7 @@ Q. Wang, S. Shi, C. Wang, X. Chu, arXiv 2002.10105.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -150,6 +151,7 @@ def blocked(small: int, contention: Contention, size: float | None = None) -> Bl
 
 def _blocked_instance(small: int = 10, eta: float = 0.2745) -> Instance:
     """See `optsched.guarantees.adadual.blocked`; b = 1."""
+    check_legal(0 <= eta < math.inf, "eta", eta, "a finite number >= 0")
     problem = blocked(small, Contention(1, eta)).problem
     return transfer_instance(problem, f"blocked-transfers-{small}", objective="total_flow_time")
 

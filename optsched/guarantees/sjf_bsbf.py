@@ -35,6 +35,7 @@ rule: arXiv 2407.13088.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -155,6 +156,7 @@ def crowded(small: int, xi: float, size: float | None = None, second: float | No
     ratio is at least m / 11, for every xi; so is that of SJF-FFS, and of SJF, where they wait for 1 s.
     """
     check_legal(small >= 1, "small", small, "an integer >= 1")
+    check_legal(1 <= xi < math.inf, "xi", xi, "a finite number >= 1")
     short = 1 / small**2 if size is None else size
     admitted = JUST_BELOW * min(float(share_threshold(xi, xi)), 1.0) if second is None else second
     jobs = [Job("long", duration=1), Job("second", arrival=SECOND, duration=admitted)]

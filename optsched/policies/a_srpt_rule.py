@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, record
-from optsched.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, KERNEL
 from optsched.policies import compiled_shadow_queue as shadow
 from optsched.policies import compiled_virtual_machine as machine
 from optsched.policies.usage_profile import proceed

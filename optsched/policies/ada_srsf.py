@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from optsched.policies import POLICIES
 from optsched.policies.adadual import small_enough
-from optsched.policies.shortest_service import shortest_service, threshold
+from optsched.policies.shortest_service import check_theta, shortest_service, threshold
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import TaskJobs, TaskOrder
 
@@ -33,6 +33,9 @@ class AdaSrsf:
     name: ClassVar[str] = "ada-srsf"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     default_placement: ClassVar[str] = "lwf"
+
+    def __post_init__(self) -> None:
+        check_theta(self.name, self.theta)
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
         """By remaining service, transfers admitted by AdaDUAL."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from optsched.policies import POLICIES
-from optsched.policies.shortest_service import shortest_service, threshold
+from optsched.policies.shortest_service import check_theta, shortest_service, threshold
 from optsched.simulation.admission import admission
 from optsched.simulation.links import bytes_left, most_running
 from optsched.simulation.policy import Knowledge
@@ -49,6 +49,9 @@ class AdaDual:
     name: ClassVar[str] = "adadual"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     default_placement: ClassVar[str] = "lwf"
+
+    def __post_init__(self) -> None:
+        check_theta(self.name, self.theta)
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
         """Transfers by size, everything else by remaining service."""

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit, record
-from optsched.heap import ENTRY, INNER, KERNEL, insert, remove
+from optsched.compiled.heap import ENTRY, INNER, KERNEL, insert, remove
 from optsched.policies.usage_profile import Usage, first_above, new_usage, take, take_back
 
 Floats = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit, record
-from optsched.heap import ENTRY, INNER, insert, remove
+from optsched.compiled.heap import ENTRY, INNER, insert, remove
 
 MACHINE = record(
     job="int",  # in service, -1: none, with `left` to do at the time `since`
@@ -15,7 +15,7 @@ MACHINE = record(
     since="real",
     waiting="int",  # jobs in the heap
 )
-# A record, as everything else with places in heaps: else `optsched.heap` would be compiled once more.
+# A record, as everything else with places in heaps: else `optsched.compiled.heap` would be compiled once more.
 VIRTUAL_JOB = record(
     after_point="real",  # work behind the beta point, nan: it has been reached
     place="short",  # in the heap, -1: not there

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.policies.ties import leading, leading_of
 from optsched.problem.arrays import Floats, Ints
 

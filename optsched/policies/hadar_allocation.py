@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
 
 NONE = -1.0  # no rate: there is no such allocation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.policies.hadar_allocation import SLACK
 from optsched.problem.arrays import Floats, Ints
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL, pop, push
+from optsched.compiled.heap import KERNEL, pop, push
 from optsched.policies.hadar_allocation import SLACK, utility
 from optsched.problem.arrays import Floats, Ints
 

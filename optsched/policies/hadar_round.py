@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.policies.hadar_allocation import (
     ALL_ROUNDS,
     LEFT,

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optsched.compiled import njit
+from optsched.compiled.heap import KERNEL
 from optsched.errors import check_legal
-from optsched.heap import KERNEL
 from optsched.policies import POLICIES
 from optsched.policies.shortest_service import shortest_service
 from optsched.simulation.admission import SIGNATURE

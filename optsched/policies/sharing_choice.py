@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, seconds_left, seconds_with
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.policies.sharing_gpus import only_job, xi_beside
 from optsched.simulation.state import NUMBER, Neighbours, Site, State
 

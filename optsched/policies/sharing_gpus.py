@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.simulation.state import FREE, NUMBER, Neighbours, Site, State
 
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about

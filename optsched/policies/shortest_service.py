@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from optsched.errors import check_legal
@@ -27,9 +28,13 @@ def shortest_service(
     return TaskOrder(queue=queue, gpu=left, link=left if link is None else link, admit=admit, numbers=numbers)
 
 
+def check_theta(policy: str, theta: float) -> None:
+    """Raises `InputError` for what no threshold is."""
+    check_legal(0 <= theta < math.inf, f"{policy}: theta", theta, "a number > 0, or 0 for b / (2 (b + eta))")
+
+
 def threshold(policy: str, jobs: TaskJobs, theta: float) -> float:
     """AdaDUAL's theta: as given, else (0) b / (2 (b + eta)); `InputError` where the theorem behind it does not hold."""
-    check_legal(0 <= theta < float("inf"), f"{policy}: theta", theta, "a number > 0, or 0 for b / (2 (b + eta))")
     if theta > 0 or jobs.contention is None:
         return theta or 0.5
     jobs.contention.require_penalty(f"{policy} (its threshold b / (2 (b + eta)); or say theta=...)")

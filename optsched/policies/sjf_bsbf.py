@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -54,6 +55,9 @@ class SjfBsbf:
 
     def __post_init__(self) -> None:
         check_legal(self.by in BY, f"{self.name}: by", self.by, " or ".join(BY))
+        check_legal(
+            0 <= self.interval < math.inf, f"{self.name}: interval", self.interval, "a finite number of seconds >= 0"
+        )
 
     def order(self, jobs: KnownJobs) -> Order:
         """Shortest first; the rule with its test."""

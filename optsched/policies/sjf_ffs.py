@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.sharing_choice import best_sharing
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
@@ -32,6 +34,11 @@ class SjfFfs:
     name: ClassVar[str] = "sjf-ffs"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     uses: ClassVar[tuple[str, ...]] = ("sharing",)
+
+    def __post_init__(self) -> None:
+        check_legal(
+            0 <= self.interval < math.inf, f"{self.name}: interval", self.interval, "a finite number of seconds >= 0"
+        )
 
     def order(self, jobs: KnownJobs) -> Order:
         """Shortest first; the rule without its test."""

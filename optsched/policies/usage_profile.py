@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit, record
-from optsched.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, KERNEL
 from optsched.problem.arrays import Ints
 
 CHANGE = record(

@@ -2,7 +2,7 @@
 
 ``clocks`` ENTRY[2 P], P the least power of two >= R: that of execution x is ``clocks[P + x]``, every other one the first of
 its two children in order of (time, job), so that ``clocks[1]`` is the next change. Setting a clock walks at most log2 P
-levels and touches neither jobs nor an index: half of what leaving and entering an indexed heap (`optsched.heap`) costs.
+levels and touches neither jobs nor an index: half of what leaving and entering an indexed heap (`compiled.heap`) costs.
 Where clocks need no order but that of their numbers, `optsched.simulation.next_event` is a tree of times alone.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import ENTRY, KERNEL
+from optsched.compiled.heap import ENTRY, KERNEL
 from optsched.simulation.next_event import leaves
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit, record, types
-from optsched.heap import INNER, KERNEL, pop, push
+from optsched.compiled.heap import INNER, KERNEL, pop, push
 from optsched.problem.arrays import Floats
 from optsched.simulation.executions import start
 from optsched.simulation.instant import end_of_instant

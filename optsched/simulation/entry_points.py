@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from optsched.compiled import njit, runs_compiled, types
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation import executions, kernel, moves
 from optsched.simulation.job_lists import JobLists

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, KERNEL
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.clocks import clear_clock
 from optsched.simulation.held_gpus import give_counted, give_named, take_counted, take_named

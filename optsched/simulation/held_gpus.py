@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, KERNEL
 from optsched.simulation.state import COUNT, FREE, NUMBER, POOL, State
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit, record
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.interface_sharing import CommunicationTables, communication_share, fill_met

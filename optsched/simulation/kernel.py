@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import INNER, before
+from optsched.compiled.heap import INNER, before
 from optsched.simulation.executions import complete
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.queues import (

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit, record
-from optsched.heap import KERNEL, Floats, Ints
+from optsched.compiled.heap import KERNEL, Floats, Ints
 from optsched.simulation.next_event import new_tree, set_clock
 
 ABSENT, READY, LATENT, MOVING = 0, 1, 2, 3  # Links.state

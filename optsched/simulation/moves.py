@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.simulation.executions import start, start_part, stop
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.kernel import next_time, standing

@@ -2,7 +2,7 @@
 
 ``tree`` f64[2 P], P the least power of two >= m: leaf i is ``tree[P + i]``, every other node the least of its two children,
 so that ``tree[1]`` is the next time. Setting a clock walks log2 P levels and touches no index: two to three times as fast
-as leaving and entering an indexed heap (`optsched.heap`).
+as leaving and entering an indexed heap (`optsched.compiled.heap`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL, Floats
+from optsched.compiled.heap import KERNEL, Floats
 
 
 def leaves(clocks: int) -> int:

@@ -23,7 +23,7 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, types
-from optsched.heap import INNER, KERNEL, before, insert, lower, remove
+from optsched.compiled.heap import INNER, KERNEL, before, insert, lower, remove
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage

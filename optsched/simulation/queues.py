@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.heap import INNER, insert, remove
+from optsched.compiled.heap import INNER, insert, remove
 from optsched.simulation.clocks import set_clock
 from optsched.simulation.instant import next_tick
 from optsched.simulation.records import WAITING

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, KERNEL
 from optsched.simulation.interfaces import slowed_by_network
 from optsched.simulation.queues import set_change
 from optsched.simulation.state import State

@@ -7,7 +7,7 @@ pays no restart, and is not counted as preempted.
 from __future__ import annotations
 
 from optsched.compiled import njit
-from optsched.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, KERNEL
 from optsched.simulation.records import NOBODY
 from optsched.simulation.settling import set_finish
 from optsched.simulation.state import State

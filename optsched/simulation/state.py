@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from optsched.heap import ENTRY
+from optsched.compiled.heap import ENTRY
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, types
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job

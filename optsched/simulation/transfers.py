@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit, types
+from optsched.compiled.heap import KERNEL
 from optsched.errors import InputError, SimulationError
-from optsched.heap import KERNEL
 from optsched.problem.arrays import Floats
 from optsched.problem.epoch import epoch_of
 from optsched.problem.transfer_instance import transfer_instance, transfer_order

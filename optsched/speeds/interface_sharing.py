@@ -33,8 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit
+from optsched.compiled.heap import KERNEL
 from optsched.errors import InputError
-from optsched.heap import KERNEL
 from optsched.problem.instance import Instance
 from optsched.speeds.speed_records import SpeedTables
 from optsched.speeds.speed_tables import stage_tables

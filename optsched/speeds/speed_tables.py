@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.job_speeds import PlacementPaces, StagePaces, TypePaces

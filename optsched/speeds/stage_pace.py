@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.speeds.speed_records import SpeedTables
 
 

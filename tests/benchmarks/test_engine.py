@@ -17,7 +17,7 @@ import pytest
 from numba import njit
 
 from optsched.compiled import without_interpreting
-from optsched.heap import pop, push
+from optsched.compiled.heap import pop, push
 from optsched.io.traces.generate import generate
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance

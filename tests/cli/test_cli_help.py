@@ -99,6 +99,12 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
         ("policies", "hadar", "fill", "true", "true or false"),
         ("policies", "goodput", "p", "-1.0", "a number from -10 to 1"),
         ("policies", "srtf", "restart", "0.0", "a finite number of seconds >= 0"),  # judged when it runs
+        ("policies", "adadual", "theta", "0.0", "a number > 0, or 0 for b / (2 (b + eta))"),
+        ("policies", "ada-srsf", "theta", "0.0", "a number > 0, or 0 for b / (2 (b + eta))"),
+        ("policies", "sjf-ffs", "interval", "0.0", "a finite number of seconds >= 0"),
+        ("policies", "sjf-bsbf", "interval", "0.0", "a finite number of seconds >= 0"),
+        ("families", "crowded", "xi", "2.0", "a finite number >= 1"),
+        ("families", "blocked-transfers", "eta", "0.2745", "a finite number >= 0"),
         ("policies", "list", "by", "given", "orders: given, shortest, longest, widest, narrowest, largest, due"),
         ("policies", "spjf", "predictor", "perfect", "predictors: forest, global-mean, group-mean, noisy, perfect"),
         ("placements", "lwf", "kappa", "1", "an integer >= 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -142,6 +143,21 @@ def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_
     assert (done.returncode, done.stderr) == (0, "")
     assert "the time limit came first" in done.stdout
     assert check_schedule(osd.load("rigid-12-1"), Schedule.load(file, "rigid-12-1"), preemptive=False) == []
+
+
+def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
+    code = (
+        "import sys, time\nimport optsched.adversary.attack as module, optsched as osd\n"
+        "def search(*_, best, **__):\n    best(1.5, osd.load('rigid-10-1'))\n    time.sleep(600)\n"
+        "module.attack = search\nfrom optsched.cli import main\nmain()\n"
+    )
+    command = [sys.executable, "-c", code, "attack", "sjf", "--budget", "1", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
+    assert done.returncode == 0
+    assert "sjf: 1.5 times what another schedule reaches" in done.stderr
+    found = json.loads(done.stdout)
+    assert (found["policy"], found["ratio"], found["ratio_to"]) == ("sjf", 1.5, None)
+    assert len(found["instance"]["jobs"]) == 10
 
 
 def test_what_is_known_is_told_though_a_library_raises_the_same_ctrl_c_again(monkeypatch: pytest.MonkeyPatch) -> None:

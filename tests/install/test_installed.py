@@ -32,7 +32,7 @@ def test_it_lists_loads_solves_verifies_and_runs(site: Path, tmp_path: Path) -> 
 
 def test_compiled_code_goes_to_the_cache_of_the_user(site: Path, tmp_path: Path) -> None:
     code = (
-        "import numpy, optsched.heap as heap\nfrom optsched.compiled import without_interpreting\n"
+        "import numpy, optsched.compiled.heap as heap\nfrom optsched.compiled import without_interpreting\n"
         "with without_interpreting(): heap.push(numpy.zeros(4, dtype=int), 0, 0, 7)\n"
         "print(heap.__file__, heap.push.stats.cache_path, sum(heap.push.stats.cache_hits.values()))"
     )

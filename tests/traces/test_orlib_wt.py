@@ -9,17 +9,10 @@ import pytest
 
 from optsched.errors import InputError, RowErrors
 from optsched.io.traces import TraceRead
+from traces.orlib_excerpt import WT40
 
 Reader = Callable[..., TraceRead]
 TEXT = " 26 24\n1 10 158 162\n 5  6\n\n1 0\n-3 11\n"  # two instances of two jobs
-FIRST = """\
- 26 24 79 46 32 35 73 74 14 67 86 46 78 40 29 94 64 27 90 55
- 35 52 36 69 85 95 14 78 37 86 44 28 39 12 30 68 70  9 49 50
-  1 10  9 10 10  4  3  2 10  3  7  3  1  3 10  4  7  7  4  7
-  5  3  5  4  9  5  2  8 10  4  7  4  9  5  7  7  5 10  1  3
- 1588 1620 1731 1773 1694 1487 1566 1844 1727 1636 1599 1539 1855 1645 1709 1660 1582 1836 1484 1559
- 1772 1510 1512 1795 1522 1509 1598 1658 1826 1628 1650 1833 1627 1528 1541 1497 1481 1446 1579 1814
-"""  # of OR-Library's wt40.txt, 20 numbers a line
 
 
 def test_the_second_instance_with_its_optimum(read: Reader, tmp_path: Path) -> None:
@@ -47,7 +40,7 @@ def test_without_a_file_of_optima_there_is_none(read: Reader) -> None:
 @pytest.mark.parametrize(("name", "fragment"), [("wt40.txt", "1"), ("log.txt", "1,n=40"), ("wt5.txt", "1,n=40")])
 def test_the_published_file_of_which_every_row_goes_over_two_lines(read: Reader, name: str, fragment: str) -> None:
     """Read by lines, this was an instance of 20 jobs with weights up to 95."""
-    first = read("orlib-wt", FIRST, cluster=None, name=name, fragment=fragment).instance()
+    first = read("orlib-wt", WT40, cluster=None, name=name, fragment=fragment).instance()
     assert first.n == 40
     assert first.duration.tolist()[18:22] == [90.0, 55.0, 35.0, 52.0]
     assert first.weight.max() == 10.0
@@ -57,7 +50,7 @@ def test_the_published_file_of_which_every_row_goes_over_two_lines(read: Reader,
 @pytest.mark.parametrize("fragment", ["1", "1,n=", "1,n=x", "1,n=0", "1,m=4"])
 def test_how_many_jobs_is_never_guessed(read: Reader, fragment: str) -> None:
     with pytest.raises(InputError, match=r"jobs an instance unknown.*#k,n=40"):
-        read("orlib-wt", FIRST, cluster=None, fragment=fragment)
+        read("orlib-wt", WT40, cluster=None, fragment=fragment)
 
 
 @pytest.mark.parametrize("fragment", ["0", "3", "x", "-1", "1.0", "²", ""])

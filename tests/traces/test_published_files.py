@@ -9,6 +9,7 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError, OptschedError
+from traces.orlib_excerpt import WT40
 
 GAVEL_6 = (
     "ResNet-18\tcd /home/keshavsanthanam/gpusched/workloads/pytorch/image_classification/cifar10 && python3 main.py "
@@ -71,14 +72,6 @@ PHILLY_LOG = [
         "user": "ce2f4c",
     }
 ]  # msr-fiddle/philly-traces, the example entry of its README, two of eight GPUs
-WT40 = """\
- 26 24 79 46 32 35 73 74 14 67 86 46 78 40 29 94 64 27 90 55
- 35 52 36 69 85 95 14 78 37 86 44 28 39 12 30 68 70  9 49 50
-  1 10  9 10 10  4  3  2 10  3  7  3  1  3 10  4  7  7  4  7
-  5  3  5  4  9  5  2  8 10  4  7  4  9  5  7  7  5 10  1  3
- 1588 1620 1731 1773 1694 1487 1566 1844 1727 1636 1599 1539 1855 1645 1709 1660 1582 1836 1484 1559
- 1772 1510 1512 1795 1522 1509 1598 1658 1826 1628 1650 1833 1627 1528 1541 1497 1481 1446 1579 1814
-"""  # OR-Library, wt40.txt
 WTOPT40 = [913, 1225, 537, 2094, 990, 6955, 6324, 6865, 16225, 9737, 17465, 19312, 29256, 14377, 26914, 72317, 78623]
 WTOPT40 += [74310, 77122]  # OR-Library, wtopt40.txt, one a line; number 19 is the best value known
 

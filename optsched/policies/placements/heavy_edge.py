@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
+from optsched.compiled.heap import KERNEL
 from optsched.errors import InputError, check_legal
-from optsched.heap import KERNEL
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.exact_mapping import EXACT, enumerate_mappings
 from optsched.policies.placements.greedy_mapping import fill_from_every_seed, set_servers

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
 from optsched.speeds.speed_records import SpeedTables
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit
-from optsched.heap import KERNEL
+from optsched.compiled.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
 
 Row = npt.NDArray[np.float32]
