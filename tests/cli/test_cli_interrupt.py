@@ -140,7 +140,8 @@ def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_
     file = tmp_path / "best.json"
     command = [sys.executable, "-c", code, "solve", "rigid-12-1", "--time-limit", "1", "-o", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
-    assert (done.returncode, done.stderr) == (0, "")
+    told = [line for line in done.stderr.splitlines() if not line.startswith("optsched: compil")]  # on a cold cache
+    assert (done.returncode, told) == (0, [])
     assert "the time limit came first" in done.stdout
     assert check_schedule(osd.load("rigid-12-1"), Schedule.load(file, "rigid-12-1"), preemptive=False) == []
 

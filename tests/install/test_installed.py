@@ -41,7 +41,7 @@ def test_compiled_code_goes_to_the_cache_of_the_user(site: Path, tmp_path: Path)
         done = run([sys.executable, "-c", code], tmp_path, path=site)
         assert done.returncode == 0, done.stderr
         file, cache, found = done.stdout.split()
-        assert Path(file) == site / "optsched" / "heap.py"
+        assert Path(file) == site / "optsched" / "compiled" / "heap.py"
         assert Path(cache).is_relative_to(tmp_path / ".cache" / "optsched")
         assert found == hits
         files.append(sorted(Path(cache).iterdir()))
