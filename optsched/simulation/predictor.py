@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from optsched.errors import KnowledgeError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
+from optsched.speeds.duration import paces
 
 
 class JobFacts:
@@ -16,7 +18,7 @@ class JobFacts:
     """
 
     def __init__(self, instance: Instance, *, revealed: bool = False) -> None:
-        self.instance_name = instance.name
+        self._instance, self.instance_name = instance, instance.name
         self.n = instance.n
         self.ids, self.arrival, self.gpus = instance.ids, instance.arrival, instance.gpus
         table = instance.table
@@ -28,6 +30,11 @@ class JobFacts:
         known = instance.profiles
         self.stages = tuple(len(known[name].stages) if name in known else 1 for name in self.profile)
         self._length = instance.work if revealed else None
+
+    @cached_property
+    def fastest(self) -> Floats:
+        """Seconds that a unit of length takes where the job runs best, f64[n]: alpha_min of a profile, else 1."""
+        return paces(self._instance)[0]
 
     @property
     def length(self) -> Floats:

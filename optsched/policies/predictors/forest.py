@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from optsched.errors import InputError, check_legal
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.features import Features
 from optsched.policies.predictors.history import Runs
 from optsched.policies.predictors.learner import Learner
+from optsched.policies.predictors.refits import Refits
 from optsched.policies.predictors.text import spelled
-from optsched.policies.predictors.trees import Row, Trees
+from optsched.policies.predictors.trees import Trees
 
-FIRST_FIT = 100  # completions; before that the group's mean serves
 KNOWN = 3  # runs of a group from which on it counts as seen
 
 
@@ -46,9 +43,7 @@ class Forest(Learner):
     window: int = 5_000
     _features: Features | None = field(default=None, init=False, repr=False, compare=False)
     _fitted: Trees | None = field(default=None, init=False, repr=False, compare=False)
-    _asked: dict[int, Row] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _runs: deque[tuple[Row, float]] = field(default_factory=deque, init=False, repr=False, compare=False)
-    _fresh: int = field(default_factory=int, init=False, repr=False, compare=False)  # completions since the last fit
+    _refits: Refits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,31 +60,27 @@ class Forest(Learner):
         return spelled("forest", self)
 
     def _forget(self) -> None:
-        self._features, self._fitted, self._asked = Features(self.prior), None, {}
-        self._runs, self._fresh = deque(maxlen=self.window), 0
+        self._features, self._fitted, self._refits = Features(self.prior), None, Refits(self.refit, self.window)
 
     def _submit(self, job: int, now: float) -> None:
         assert self._features is not None
-        self._asked[job] = self._features.row(self.jobs, job, now, self._history)
+        self._refits.submit(job, self._features.row(self.jobs, job, now, self._history))
 
     def _complete(self, job: int, now: float, length: float) -> None:
         super()._complete(job, now, length)
-        self._runs.append((self._asked.pop(job), math.log1p(length)))
-        self._fresh += 1
+        self._refits.complete(job, math.log1p(length))
 
     def observe(self, job: int, now: float, length: float) -> None:
         """The run enters the history, with the features it had at its submission; now and then the forest is refitted."""
         super().observe(job, now, length)
-        if self._fresh >= (self.refit if self._fitted else min(FIRST_FIT, self.refit)):
+        if self._refits.due:
             self._settle()
 
     def _settle(self) -> None:
         from sklearn.ensemble import RandomForestRegressor  # slow to import, and few runs need it
 
-        rows = np.stack([row for row, _ in self._runs])
-        y = np.array([y for _, y in self._runs])
         forest = RandomForestRegressor(self.trees, min_samples_leaf=self.leaf, random_state=self.seed)
-        self._fitted, self._fresh = Trees.of(forest.fit(rows, y)), 0
+        self._fitted = Trees.of(forest.fit(*self._refits.take()))
 
     def _length(self, job: int) -> float:
         jobs, history = self.jobs, self._history
@@ -100,7 +91,7 @@ class Forest(Learner):
             return self.prior if y is None else math.expm1(y)
         if self._fitted is None:
             return math.expm1(group.mean)
-        return self._capped(math.expm1(self._fitted.predict(self._asked[job])), group)
+        return self._capped(math.expm1(self._fitted.predict(self._refits.asked(job))), group)
 
     def _capped(self, length: float, group: Runs) -> float:
         if not self.cap:

@@ -26,6 +26,8 @@ from .workloads import with_length, workload, workloads
 # small forests that are refitted at every turn, so that their trees speak on a dozen jobs
 TEXTS = [name for name in PREDICTORS.names() if name != "forest"] + [
     "forest/trees=2/refit=3",
+    "boosting/refit=3",
+    "conformal/of=group-mean/level=0.5/window=2",
     "group-mean/mean=arithmetic",
 ]
 LEARNERS = [text for text in TEXTS if not getattr(predictor(text), "oracle", False)]
