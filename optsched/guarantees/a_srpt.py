@@ -8,15 +8,21 @@ this project's own. G GPUs, g_j gang, n_j length, alpha seconds a unit of length
 * lam_o, lam_u >= 1: the worst factors by which a prediction was above and below the true length.
 * B_j: when SRPT on the virtual machine, with lengths p_j = g_j predicted_j nominal_j / G, has done beta p_j of job j.
 
-Per job, C_j <= (1 + (tau + lam_u rho_2 kappa) / beta) B_j + n_j slowest_j: all jobs up to j in the queue have
-sum p_k <= B_j / beta, the head waits at most tau p_k for a better place, and while it does not fit G - g_max + 1 GPUs are
-busy with jobs before j. Summed up, with sum B_j <= lam_o rho_1 OPT (SRPT is optimal on the relaxation) and
-sum n_j slowest_j <= rho OPT, it gives the theorem.
+* sigma: ``overtake``. What runs out of turn between B_j and the start of j is charged at most sigma G B_j GPU-seconds.
+
+Per job, C_j <= (1 + (tau + lam_u rho_2 kappa) / beta + lam_u sigma kappa) B_j + n_j slowest_j. All jobs up to j in the queue
+have sum p_k <= B_j / beta. From B_j to its start let b(t) GPUs be busy, b' = b / (G - g_max + 1). The integral of b' is at
+most kappa times lam_u rho_2 B_j / beta, for jobs up to j, plus lam_u sigma B_j, for those out of turn (what was charged
+lasts at most lam_u times as long as predicted). Where b' < 1 the head fits and waits for a better place by its own choice;
+it counts 1 - b' of each such second, to at most tau p_k. So the time from B_j to the start, the integral of b' + (1 - b')^+
+at least, is at most the sum of all three. Summed up, with sum B_j <= lam_o rho_1 OPT (SRPT is optimal on the relaxation)
+and sum n_j slowest_j <= rho OPT, it gives the theorem.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +51,13 @@ class Factors:
     kappa: float
     over: float
     under: float
+    overtake: float
 
     @property
     def of_beta_point(self) -> float:
         """How much later than its beta point a job may start."""
-        return 1 + (self.tau + self.under * self.rho_2 * self.kappa) / self.beta
+        in_turn = (self.tau + self.under * self.rho_2 * self.kappa) / self.beta
+        return 1 + in_turn + self.under * self.overtake * self.kappa
 
     @property
     def ratio(self) -> float:
@@ -108,7 +116,7 @@ def factors(policy: Any, run: Run) -> Factors:
     """The factors of the theorem for a run."""
     instance = run.instance
     if instance.n == 0:
-        return Factors(policy.tau, policy.beta, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+        return Factors(policy.tau, policy.beta, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, policy.overtake)
     fastest, slowest = paces(instance)
     nominal = _nominal(policy, run, fastest, slowest)
     predicted, gpus = _predicted(run), instance.cluster.gpus
@@ -123,6 +131,7 @@ def factors(policy: Any, run: Run) -> Factors:
         kappa=gpus / (gpus - int(instance.gpus.max()) + 1),
         over=max(1.0, over),
         under=max(1.0, under),
+        overtake=policy.overtake,
     )
 
 
@@ -131,7 +140,7 @@ def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple
         one_gpu_type(instance),
         any_free_gpus(placement, instance),
         own_network(instance),
-        None if policy.backfill in ("none", "shadow") else f"backfill={policy.backfill} may let a job wait for ever",
+        None if policy.overtake < math.inf else "overtake=inf may let a job wait for ever",
     )
 
 
@@ -157,17 +166,18 @@ def _audit(policy: Any, run: Run) -> list[str]:
 A_SRPT = guarantee(
     id="a-srpt",
     statement=(
-        "P | r_j, size_j | sum C_j: A-SRPT <= (lam_o rho_1 (1 + (tau + lam_u rho_2 kappa) / beta) + rho) OPT, kappa = G / "
-        "(G - g_max + 1)"
+        "P | r_j, size_j | sum C_j: A-SRPT <= (lam_o rho_1 (1 + (tau + lam_u rho_2 kappa) / beta + lam_u sigma kappa) + "
+        "rho) OPT, kappa = G / (G - g_max + 1), sigma = overtake"
     ),
     notation="P | r_j, size_j, online-r_j | sum C_j",
     knowledge="predicted",
     source="optsched, in the manner of Luo, Liu, Lee and Shroff 2025",
     status="proved",
     proof=(
-        "C_j <= (1 + (tau + lam_u rho_2 kappa) / beta) B_j + n_j slowest_j for every job: all jobs up to j in the queue "
-        "have done beta of their virtual length by B_j, the head waits at most tau p_k for a better place, and while it "
-        "does not fit G - g_max + 1 GPUs are busy with jobs before it. SRPT is optimal on the machine as fast as the "
+        "C_j <= (1 + (tau + lam_u rho_2 kappa) / beta + lam_u sigma kappa) B_j + n_j slowest_j for every job: all jobs up "
+        "to j in the queue have done beta of their virtual length by B_j, those out of turn are charged at most sigma G "
+        "B_j GPU-seconds, the head waits for a better place at most tau p_k seconds, each counted by the idle share of G - "
+        "g_max + 1 GPUs, and while it does not fit all of these are busy. SRPT is optimal on the machine as fast as the "
         "cluster, so the B_j add up to at most lam_o rho_1 OPT."
     ),
     objective="total_completion_time",
@@ -175,5 +185,5 @@ A_SRPT = guarantee(
     assumptions=_assumptions,
     ratio=_ratio,
     audit=_audit,
-    tight=TightFamily("not known to be tight; the factor kappa is needed: the family kappa, ratio about G / 2"),
+    tight=TightFamily("not known to be tight; kappa is needed where sigma = 0: the family kappa, ratio about G / 2"),
 )

@@ -65,7 +65,7 @@ def kappa_family(gpus: int, pairs: int = 400) -> Limit:
 
 
 def starvation_family(n: int) -> Limit:
-    """Narrow jobs that keep coming hold wide ones up: backfilling without reservations loses a factor that grows with n.
+    """Narrow jobs that keep coming hold wide ones up: overtaking without a budget loses a factor that grows with n.
 
     On 2 GPUs: ``n`` narrow jobs (1 GPU, 2 s, released at 0, 1, 2, ...) and 10 n^2 wide ones (2 GPUs, `SHORT` s, released at
     `LATE`). ``better``: the wide jobs as soon as they come, then the narrow ones in order.
@@ -111,7 +111,7 @@ def _kappa_instance(gpus: int = 4, pairs: int = 100) -> Instance:
 KAPPA = family(
     name="kappa",
     summary="pairs of a narrow and a cluster-wide job that are alike to SRPT on a machine as fast as the cluster",
-    policy="a-srpt",
+    policy="a-srpt:overtake=0",
     objective="total_completion_time",
     make=_kappa_instance,
     reference=lambda gpus, pairs: kappa_family(gpus, pairs).exact,
@@ -128,7 +128,7 @@ def _starvation_instance(n: int = 10) -> Instance:
 STARVATION = family(
     name="starvation",
     summary="narrow jobs that keep coming hold wide ones up",
-    policy="a-srpt:backfill=unrestricted",
+    policy="a-srpt:overtake=inf",
     objective="total_completion_time",
     make=_starvation_instance,
     reference=lambda n: starvation_family(n).exact,

@@ -1,11 +1,11 @@
 """Phillips, Stein and Wein 1998: jobs without preemption in the order in which SRPT completes them, within a factor 2.
 
 **Theorem**. One machine. Let C'_j be the completions of SRPT. Serve the jobs in their order, each as soon as it has come (or
-only from C'_j on, as A-SRPT with beta = 1 does, which can do so online): C_j <= 2 C'_j, and sum C_j <= 2 OPT even against
-schedules with preemption. Proof: SRPT has done all jobs up to j by C'_j, so that they have come by then, and their lengths
-add up to at most C'_j; from C'_j on the machine serves nothing but these until j is done.
+only from C'_j on, as A-SRPT with beta = 1 and overtake = 0 does, which can do so online): C_j <= 2 C'_j, and sum C_j <= 2
+OPT even against schedules with preemption. Proof: SRPT has done all jobs up to j by C'_j, so that they have come by then,
+and their lengths add up to at most C'_j; from C'_j on the machine serves nothing but these until j is done.
 
-A-SRPT's own theorem (`optsched.guarantees.a_srpt`) gives 3 here.
+A-SRPT's own theorem (`optsched.guarantees.a_srpt`) gives 3 here, too, with tau = 0 and nobody out of turn.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple
         one_machine(instance),
         known_durations(instance),
         None if policy.beta == 1 else "jobs join the queue before SRPT has completed them",
-        None if policy.backfill == "none" else f"backfill={policy.backfill} leaves the order of SRPT",
+        None if policy.overtake == 0 else f"overtake={policy.overtake:g} leaves the order of SRPT",
         None if policy.predictor == "perfect" else "lengths are predicted",
     )
 
@@ -83,5 +83,5 @@ SRPT_ORDER = guarantee(
     assumptions=_assumptions,
     ratio=_ratio,
     audit=_audit,
-    tight=TightFamily("one job: A-SRPT starts it when SRPT has completed it"),
+    tight=TightFamily("one job: a-srpt:overtake=0 starts it when SRPT has completed it"),
 )

@@ -1,199 +1,224 @@
-"""A-SRPT: a virtual single machine decides the order, the cluster follows, non-preemptively."""
+"""A-SRPT: a virtual single machine decides whose turn it is, the cluster follows, non-preemptively."""
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
 
 from optsched.errors import InputError
 from optsched.policies import POLICIES
-from optsched.policies.a_srpt_rule import a_srpt_rule
+from optsched.policies.expected_place import ExpectedPlaces
+from optsched.policies.overtaking import Overtaking
 from optsched.policies.predictors import predictor
-from optsched.policies.shadow_queue import ShadowQueue
+from optsched.policies.virtual_job import Kind, VirtualJob
 from optsched.policies.virtual_machine import VirtualMachine
 from optsched.problem.arrays import Floats
-from optsched.registry import near_matches
-from optsched.simulation.decision_rule import DecisionRule
-from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Predictor, Start, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Predictor, Start, View, Wake
 
 VIRTUAL_ALPHA = ("min", "max", "heavy-edge")
-BACKFILL = ("none", "shadow", "unrestricted")
 
 
 @POLICIES.register("a-srpt")
 @dataclass
 class ASrpt:
-    """A-SRPT: jobs start in the order in which SRPT completes them on one virtual machine as fast as the cluster.
+    """A-SRPT: jobs have their turn in the order in which SRPT completes them on one virtual machine as fast as the cluster.
 
     Job j becomes a virtual job of length ``p_j = g_j n^_j alpha~_j / G`` (n^_j predicted iterations, alpha~_j nominal
-    iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, j joins a strict queue; the head
-    starts as soon as g_j GPUs are free, or, if it is communication heavy (alpha_max >= ``heavy_threshold`` alpha_min) and
-    offered more than (1 + ``eps``) alpha_min while others run, waits for a better placement, at most ``tau p_j`` seconds.
-    ``backfill``: ``shadow`` lets later jobs start where no earlier one can lose by it (it needs true lengths as upper
-    bounds), ``unrestricted`` wherever they fit.
+    iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, at B_j, j joins a queue. The head
+    starts as soon as g_j GPUs are free. Until then any job that is here may start, the shortest predicted one first, on a
+    budget: from B_j until j starts, such jobs are charged at most ``overtake`` G B_j GPU-seconds
+    (`optsched.policies.overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee.
+
+    A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j (alpha_now -
+    alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a node waits
+    for whole nodes, unless its speed is the same everywhere. Predictions that have passed are doubled
+    (`optsched.policies.expected_place`). The head waits so for at most ``tau p_j`` seconds, each counted by the share of
+    the G - g_max + 1 GPUs that are idle.
 
     **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
 
-    **Guarantee** sum C <= [lam_o rho_1 (1 + (tau + lam_u rho_2 kappa)/beta) + rho] OPT, kappa = G/(G - g_max + 1), with
-    predictions in [n/lam_u, lam_o n], rho_1 = max alpha~/alpha_min, rho_2 = max alpha_max/alpha~, rho = max
-    alpha_max/alpha_min (`optsched.guarantees.a_srpt`); none with ``backfill=unrestricted``. **Counterexamples** the factor
-    kappa is real: with gangs as wide as the cluster strict order loses about G/2; unrestricted backfilling has no bound at
-    all. **Complexity** O(log n) an event for the virtual machine, plus one placement for each time the head is looked at.
-    **Reference** Luo, Liu, Lee, Shroff, INFOCOM 2025 (arXiv 2501.05563); delay rule, beta points, shadow
-    backfilling and this theorem are this project's own.
+    **Guarantee** sum C <= [lam_o rho_1 (1 + (tau + lam_u rho_2 kappa)/beta + lam_u overtake kappa) + rho] OPT, kappa =
+    G/(G - g_max + 1), with predictions in [n/lam_u, lam_o n], rho_1 = max alpha~/alpha_min, rho_2 = max alpha_max/alpha~,
+    rho = max alpha_max/alpha_min (`optsched.guarantees.a_srpt`). **Counterexamples** the factor kappa is real: with gangs
+    as wide as the cluster strict order loses about G/2; overtaking without a budget has no bound at all.
+    **Complexity** O(log n) an event for the virtual machine, a placement for each kind of job that waits, and
+    O(R N log N) for each kind that is offered too many of N nodes while R jobs run.
+    **Reference** Luo, Liu, Lee, Shroff, INFOCOM 2025 (arXiv 2501.05563); overtaking, the rule of waiting, beta points and
+    this theorem are this project's own.
     """
 
     virtual_alpha: str = "min"
     beta: float = 1.0
     tau: float = 0.5
-    heavy_threshold: float = 1.5
-    eps: float = 0.05
-    backfill: str = "none"
+    overtake: float = 1.0
     predictor: str = "perfect"
 
     name: ClassVar[str] = "a-srpt"
+    knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
     default_placement: ClassVar[str] = "heavy-edge"
     noted_times: ClassVar[tuple[str, ...]] = ("eligible",)
 
     _machine: VirtualMachine = field(init=False, repr=False)
-    _queue: deque[int] = field(init=False, repr=False)
-    _gang: dict[int, int] = field(init=False, repr=False)  # g_j
-    _length: dict[int, float] = field(init=False, repr=False)  # p_j
-    _eligible: dict[int, float] = field(init=False, repr=False)  # B_j
-    _patience: dict[int, float] = field(init=False, repr=False)  # seconds of delay left
-    _expires: tuple[int, float] | None = field(init=False, repr=False)  # the job that waits, and until when
-    _shadow: ShadowQueue | None = field(init=False, repr=False)
+    _budget: Overtaking = field(init=False, repr=False)
+    _places: ExpectedPlaces = field(init=False, repr=False)
+    _jobs: dict[int, VirtualJob] = field(init=False, repr=False)
+    _queue: deque[int] = field(init=False, repr=False)  # in turn; those that have started too, until they are its head
+    _shortest: dict[Kind, list[tuple[float, int]]] = field(init=False, repr=False)  # heaps of (seconds, job)
+    _waiting: int = field(init=False, repr=False)
+    _widest: int = field(init=False, repr=False)  # g_max so far
+    _clock: tuple[int, float, float] | None = field(init=False, repr=False)  # the head that waits, since, idle share
 
     def __post_init__(self) -> None:
         _require(self.virtual_alpha in VIRTUAL_ALPHA, "virtual_alpha", self.virtual_alpha, ", ".join(VIRTUAL_ALPHA))
-        _require(self.backfill in BACKFILL, "backfill", self.backfill, near_matches(self.backfill, list(BACKFILL)))
         _require(0 < self.beta <= 1, "beta", self.beta, "0 < beta <= 1")
         _require(0 <= self.tau < math.inf, "tau", self.tau, "a finite number >= 0")
-        _require(0 <= self.eps < math.inf, "eps", self.eps, "a finite number >= 0")
-        _require(self.heavy_threshold >= 1, "heavy_threshold", self.heavy_threshold, "a number >= 1")
+        _require(self.overtake >= 0, "overtake", self.overtake, "a number >= 0; inf: no limit")
         predictor(self.predictor)
-
-    @property
-    def knowledge(self) -> Knowledge:
-        """Predicted lengths; true ones for shadow backfilling, which needs upper bounds that hold."""
-        return Knowledge.CLAIRVOYANT if self.backfill == "shadow" else Knowledge.PREDICTED
 
     def make_predictor(self) -> Predictor:
         """The predictor of a run."""
         return predictor(self.predictor)
 
-    def accelerator(self, jobs: KnownJobs) -> DecisionRule | None:
-        """The same decisions, compiled; not of a policy derived from this one."""
-        return a_srpt_rule(self, jobs) if type(self) is ASrpt else None
-
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._machine, self._queue = VirtualMachine(self.beta), deque()
-        self._gang, self._length, self._eligible, self._patience, self._expires = {}, {}, {}, {}, None
-        self._shadow = ShadowQueue(view.cluster_gpus) if self.backfill == "shadow" else None
+        self._machine, self._queue, self._shortest = VirtualMachine(self.beta), deque(), {}
+        self._budget, self._places = Overtaking(view.cluster_gpus, self.overtake), ExpectedPlaces()
+        self._jobs, self._waiting, self._widest, self._clock = {}, 0, 1, None
 
     def decide(self, view: View) -> Iterator[Decision]:
-        """Advance the virtual machine, queue what it is done with, start from the head."""
+        """Advance the virtual machine, queue what it is done with; start short jobs on the budget, then the head."""
+        self._spend_patience(view.now)
+        self._join(view.now)  # before completions count: budgets are those of the time of joining
         for j in view.finished:
-            if self._shadow is not None:
-                self._shadow.finish(j)
-        for j in self._machine.advance(view.now):
-            self._join(j, view)
+            self._budget.finish(j)
+            self._places.finish(j)
         for j in view.arrived:
-            self._gang[j] = view.gpus(j)
-            self._length[j] = self._gang[j] * view.predicted(j) * self._nominal(j, view) / view.cluster_gpus
-            self._machine.release(j, view.now, self._length[j])
-        # Again, for jobs so short that the clock does not see them: no later event would come.
-        for j in self._machine.advance(view.now):
-            self._join(j, view)
-        while self._queue and self._starts(self._queue[0], view):
-            yield Start(self._leave(self._queue[0], view.now))
-        if self.backfill != "none":
-            yield from self._overtake(view)
-            if self._expires is not None and not view.fits(self._expires[0]):
-                self._pause(view.now)  # they took the room in which the head waited for a better one
-        yield from self._wake(view.now)
+            self._arrive(j, view)
+        self._join(view.now)  # again, for jobs so short that the clock does not see them: no later event would come
+        blocked: set[Kind] = set()
+        while view.free_gpus:
+            if (yield from self._overtake(view, blocked)):
+                continue  # the head was among them: now another one is
+            head = self._head()
+            pace = None if head is None else view.offer(head)
+            if head is None or pace is None or not self._takes(head, pace, view):
+                break
+            yield self._start(head, pace, view.now)
+        yield from self._wake(view)
 
-    def _nominal(self, j: int, view: View) -> float:
-        if self.virtual_alpha == "heavy-edge":
-            return view.pace_on_idle(j)
-        return view.pace_range(j)[self.virtual_alpha == "max"]
+    def _arrive(self, j: int, view: View) -> None:
+        (fastest, slowest), gpus, predicted = view.pace_range(j), view.gpus(j), view.predicted(j)
+        idle = view.pace_on_idle(j) if slowest > fastest else fastest
+        nominal = {"min": fastest, "max": slowest, "heavy-edge": idle}[self.virtual_alpha]
+        kind = (view.kind(j), fastest, slowest)
+        job = VirtualJob(gpus, predicted, idle, kind, gpus * predicted * nominal / view.cluster_gpus)
+        self._jobs[j], self._widest, self._waiting = job, max(self._widest, gpus), self._waiting + 1
+        self._machine.release(j, view.now, job.length)
+        heapq.heappush(self._shortest.setdefault(kind, []), (predicted * fastest, j))
 
-    def _join(self, j: int, view: View) -> None:
-        fastest, slowest = view.pace_range(j)
-        heavy = slowest >= self.heavy_threshold * fastest and slowest > fastest
-        self._eligible[j] = view.now
-        self._patience[j] = self.tau * self._length[j] if heavy else 0.0
-        self._queue.append(j)
-        if self._shadow is not None:
-            longest = view.remaining(j) * slowest
-            self._shadow.add(j, view.now, self._gang[j], longest, self._patience[j])
+    def _join(self, now: float) -> None:
+        for time, j in self._machine.advance(now):
+            job = self._jobs[j]
+            job.eligible = time
+            job.patience = self.tau * job.length if job.kind[2] > job.kind[1] else 0.0
+            if not job.started:
+                job.limit = self._budget.limit(time)
+                self._queue.append(j)
 
-    def _starts(self, j: int, view: View) -> bool:
-        # Does the head start now? If not, it waits for GPUs, or for a better placement while its patience lasts.
-        pace = view.offer(j)
-        if pace is None:
-            self._pause(view.now)
-            return False
-        if self._shadow is not None and view.now >= self._shadow.latest_start(j):
+    def _head(self) -> int | None:
+        while self._queue and self._jobs[self._queue[0]].started:
+            self._queue.popleft()
+        return self._queue[0] if self._queue else None
+
+    def _overtake(self, view: View, blocked: set[Kind]) -> Generator[Decision, None, bool]:
+        # The shortest first, on the budget of the head, until that starts; of a kind only while its first one does.
+        head = self._head()
+        limit = self._budget.limit(view.now) if head is None else self._jobs[head].limit
+        first = [self._first(kind) for kind in self._shortest if kind not in blocked]
+        queue = [each for each in first if each is not None]
+        heapq.heapify(queue)
+        while queue and view.free_gpus:
+            j = heapq.heappop(queue)[1]
+            job, pace = self._jobs[j], view.offer(j)
+            if pace is None or not self._takes(j, pace, view):
+                blocked.add(job.kind)
+                continue
+            if j != head:
+                charge = job.gpus * job.predicted * pace
+                if not self._budget.allows(charge, limit):
+                    continue
+                self._budget.start(j, charge)
+            yield self._start(j, pace, view.now)
+            if j == head:
+                return True
+            following = self._first(job.kind)
+            if following is not None:
+                heapq.heappush(queue, following)
+        return False
+
+    def _first(self, kind: Kind) -> tuple[float, int] | None:
+        heap = self._shortest[kind]
+        while heap and self._jobs[heap[0][1]].started:
+            heapq.heappop(heap)
+        return heap[0] if heap else None
+
+    def _takes(self, j: int, pace: float, view: View) -> bool:
+        # Does it start at this pace, or wait for a better place?
+        job = self._jobs[j]
+        if job.kind[1] == job.kind[2] or view.free_gpus == view.cluster_gpus:  # its speed is the same everywhere
             return True
-        # In an idle cluster there is nothing better to wait for (a gang may be larger than any node).
-        poor = pace > (1 + self.eps) * view.pace_range(j)[0] and view.free_gpus < view.cluster_gpus
-        if poor and self._delays(j, view.now):
-            return False
-        return self._shadow is None or self._shadow.may_start(j, view.now)
+        wait = self._places.wait(j, view)
+        cost = job.predicted * (pace - job.idle) if self._places.fewest(j, view) == 1 else math.inf
+        return wait == 0 or cost <= wait or (self._head() == j and not self._patient(job, view))
 
-    def _delays(self, j: int, now: float) -> bool:
-        if self._expires is None:
-            if self._patience[j] <= 0:
-                return False
-            self._expires = (j, now + self._patience[j])
-        return now < self._expires[1]
+    def _patient(self, job: VirtualJob, view: View) -> bool:
+        rate = self._idle_share(view)
+        return job.patience > 0 and (rate == 0 or view.now + job.patience / rate > view.now)
 
-    def _pause(self, now: float) -> None:
-        # The clock of the delay runs only while there is room.
-        if self._expires is not None:
-            job, until = self._expires
-            self._patience[job], self._expires = max(0.0, until - now), None
+    def _idle_share(self, view: View) -> float:
+        # While the head does not fit, at least G - g_max + 1 GPUs are busy.
+        return max(0.0, 1 - (view.cluster_gpus - view.free_gpus) / (view.cluster_gpus - self._widest + 1))
 
-    def _leave(self, j: int, now: float) -> int:
-        self._queue.remove(j)
-        if self._expires is not None and self._expires[0] == j:
-            self._expires = None
-        if self._shadow is not None:
-            self._shadow.start(j, now)
-        return j
+    def _spend_patience(self, now: float) -> None:
+        if self._clock is not None:
+            j, since, rate = self._clock
+            job = self._jobs[j]
+            spent = now >= since + job.patience / rate  # the very time of the wake
+            job.patience = 0.0 if spent else max(0.0, job.patience - rate * (now - since))
 
-    def _overtake(self, view: View) -> Iterator[Decision]:
-        # Jobs behind the head, in the order of the queue.
-        free = view.free_gpus
-        for j in [k for k in islice(self._queue, 1, None) if self._gang[k] <= free]:
-            allowed = self._gang[j] <= free and (self._shadow is None or self._shadow.may_start(j, view.now))
-            if allowed and view.fits(j):
-                yield Start(self._leave(j, view.now))
-                free = view.free_gpus
+    def _start(self, j: int, pace: float, now: float) -> Start:
+        job = self._jobs[j]
+        job.started, self._waiting = True, self._waiting - 1
+        self._places.start(j, now, job.predicted * pace)
+        return Start(j)
 
-    def _wake(self, now: float) -> Iterator[Decision]:
-        times = [self._machine.next_event()]
-        times += [] if self._expires is None else [self._expires[1]]
-        times += [] if self._shadow is None else [self._shadow.next_start(now)]
-        later = [t for t in times if now < t < math.inf]
-        if later:
-            yield Wake(min(later))
+    def _wake(self, view: View) -> Iterator[Decision]:
+        # Only where somebody could start then: the next one to have its turn, or a head that has lost its patience.
+        self._clock, head = None, self._head()
+        if not self._waiting or not view.free_gpus:
+            return
+        time = self._machine.next_event()
+        if head is not None:
+            rate, time = self._idle_share(view), math.inf
+            if rate > 0 and self._jobs[head].patience > 0:
+                self._clock, time = (head, view.now, rate), view.now + self._jobs[head].patience / rate
+        if view.now < time < math.inf:
+            yield Wake(time)
 
     def notes(self) -> dict[str, Floats]:
         """``virtual_length`` p_j and ``eligible`` B_j of every job, f64[n] seconds; nan for a job that has none."""
-        n = max(self._length, default=-1) + 1
+        for time, j in self._machine.advance(math.inf):
+            self._jobs[j].eligible = time
+        n = max(self._jobs, default=-1) + 1
         found = {"virtual_length": np.full(n, np.nan), "eligible": np.full(n, np.nan)}
-        for j, length in self._length.items():
-            found["virtual_length"][j] = length
-            found["eligible"][j] = self._eligible.get(j, math.nan)
+        for j, job in self._jobs.items():
+            found["virtual_length"][j], found["eligible"][j] = job.length, job.eligible
         return found
 
 

@@ -47,13 +47,13 @@ class VirtualMachine:
             return math.inf
         return self._since + (self._left - self._after_point.get(self._job, 0.0))
 
-    def advance(self, now: float) -> list[int]:
-        """Serve until ``now``; the jobs that have reached their beta point since the last call, in that order."""
+    def advance(self, now: float) -> list[tuple[float, int]]:
+        """Serve until ``now``: (time, job) of the beta points reached since the last call, in order."""
         reached = []
         while self._job >= 0:
             behind = self._after_point.get(self._job)
             if behind is not None and self._since + (self._left - behind) <= now:
-                reached.append(self._job)
+                reached.append((self._since + (self._left - behind), self._job))
                 del self._after_point[self._job]
             done = self._since + self._left
             if done > now:

@@ -16,14 +16,13 @@ import numpy as np
 from optsched.compiled import Function, Stopwatch, slice_of, worked
 from optsched.errors import InputError, SimulationError
 from optsched.problem.instance import Instance
-from optsched.simulation.decision_rule import DecisionRule
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.elastic_run import ElasticRun
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.forked_run import ForkedRun, nodes_lost
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
-from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule, site_kind
+from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Use, uses_of
 from optsched.simulation.policy_hooks import PolicyHooks, blamed
@@ -82,7 +81,6 @@ def run_policy(
     rates = rates_of(instance, name) if Use.SHARING in uses else None
     hooks = PolicyHooks(policy, instance)
     jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
-    rule: DecisionRule | None = None
     orders = callable(getattr(policy, "order", None))
     try:
         given: Any = hooks.accelerator(jobs)
@@ -91,7 +89,7 @@ def run_policy(
         raise blamed(error, policy.name, instance.zero) from error.__cause__
     if orders and not isinstance(given, Order):
         raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
-    if given is not None and not isinstance(given, DecisionRule):
+    if given is not None:
         order = _legal(given, name, instance.n)
         sharing = None if rates is None else Sharing(rates, _legal_rule(order, name).numbers)
         state, site = new_state(instance, order, placement, sharing=sharing)
@@ -105,12 +103,9 @@ def run_policy(
         sharing = None if rates is None else Sharing(rates, listed=False)
         state, site = new_state(instance, order, placement, sharing=sharing, uses=uses)
         state.world[0].first_start = first_start
-        if given is None:
-            state = _run_python(state, site, placement, hooks, knowledge, uses, name, progress)
-        else:
-            state, rule = _run_rule(state, site, placement, given, name, progress)
+        state = _run_python(state, site, placement, hooks, knowledge, uses, name, progress)
         preemptive = False
-    told, log = hooks.told(rule), run_log(state)
+    told, log = hooks.told(), run_log(state)
     del state  # before the schedule is built
     if rates is not None:
         return shared_result(log, site, instance, rates, name, knowledge, clock.seconds, **told)
@@ -207,24 +202,6 @@ def _require_all(state: State, order: Order, name: str, ids: Sequence[str]) -> N
     waits = np.flatnonzero(state.jobs["status"] == WAITING)
     if order.rule is not None and waits.size:
         raise SimulationError(f"policy {name}: job {ids[int(waits[0])]!r} waits for ever")
-
-
-def _run_rule(
-    state: State, site: Site, placement: Placement, rule: DecisionRule, name: str, progress: Advance | None
-) -> tuple[State, DecisionRule]:
-    loop, decide = rule.compiled[site_kind(site)]
-    while True:
-        before = int(state.world[0].events)
-        status = loop(decide, placement.place, state, site, rule.memory, slice_of(loop, SLICE))
-        worked(loop, int(state.world[0].events) - before)
-        if progress is not None:
-            progress(int(state.world[0].finished), state.jobs.size)
-        if status == NEEDS_ROOM:
-            state, rule = grown(state), rule.grown()
-        elif status == THRASHES:
-            raise _thrashes(state, name)
-        elif status != PAUSED:
-            return state, rule
 
 
 def _thrashes(state: State, name: str) -> SimulationError:

@@ -58,8 +58,8 @@ class Policy(Protocol):
     of ``round`` seconds after the first arrival, while jobs run or have come. ``knows_rates = False``: it may not ask how
     fast jobs are where they have not run.
 
-    ``accelerator(jobs)`` may give the same decisions in compiled form, an `Order` or an
-    `optsched.simulation.decision_rule.DecisionRule`, or None; it is not asked where a predictor learns during the run.
+    ``accelerator(jobs)`` may give the same decisions as an `Order`, which runs compiled, or None; it is not asked where a
+    predictor learns during the run.
     """
 
     @property

@@ -10,7 +10,6 @@ import numpy as np
 from optsched.errors import KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
-from optsched.simulation.decision_rule import DecisionRule
 from optsched.simulation.policy import JobFacts, KnownJobs, Order, Predictor, View
 
 
@@ -77,7 +76,7 @@ class PolicyHooks:
             )
         predicted[j] = length
 
-    def accelerator(self, jobs: KnownJobs) -> Order | DecisionRule | None:
+    def accelerator(self, jobs: KnownJobs) -> Order | None:
         """The policy's decisions in compiled form, if it has one, and needs no predictor that learns during the run."""
         make = getattr(self.policy, "accelerator", None)
         if make is None or getattr(self._predictor, "learns", self._predictor is not None):
@@ -86,15 +85,11 @@ class PolicyHooks:
             for j, now in enumerate(self.instance.arrival.tolist()):
                 self._predict(self._predictor, self.predicted, j, now)
         jobs.predicted = self.predicted
-        found: Order | DecisionRule | None = make(jobs)
+        found: Order | None = make(jobs)
         return found
 
-    def told(self, rule: DecisionRule | None = None) -> dict[str, Any]:
-        """What a `Run` keeps of it; ``rule``: that which decided in the policy's place."""
-        notes: dict[str, Floats] = {}
-        if rule is not None:
-            notes = rule.notes(rule.memory)
-        elif hasattr(self.policy, "notes"):
-            notes = self.policy.notes()
+    def told(self) -> dict[str, Any]:
+        """What a `Run` keeps of it."""
+        notes: dict[str, Floats] = self.policy.notes() if hasattr(self.policy, "notes") else {}
         times = tuple(getattr(self.policy, "noted_times", ()))
         return {"predicted": self.predicted, "notes": notes, "noted_times": times}

@@ -4,17 +4,20 @@ The workload is the recipe ``recurring`` (8-GPU nodes, six models of the zoo, sc
 measured on it. Neither the published workloads nor the published numbers are available, so that this study compares
 algorithms with each other and with proven bounds, not with figures of the paper (arXiv 2501.05563).
 
-All policies use the same mapper, Heavy-Edge. Communication is scaled by dividing all bandwidths by a factor, which is the
-same as multiplying all bytes; the recipe keeps the lengths of the jobs at the alpha_min of the cluster, hence the load.
+A-SRPT maps by Heavy-Edge. So do the baselines, and again, since they do not wait for a better place by themselves, with
+``+consolidated``, where a gang never takes more nodes than it needs. Communication is scaled by dividing all bandwidths by
+a factor, which is the same as multiplying all bytes; the recipe keeps the lengths of the jobs at the alpha_min of the
+cluster, hence the load.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from optsched.parameters import parameters_of
-from optsched.policies.a_srpt import BACKFILL, VIRTUAL_ALPHA, ASrpt
+from optsched.policies.a_srpt import VIRTUAL_ALPHA, ASrpt
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study import study
 
@@ -25,9 +28,13 @@ POLICIES = {
     name: name
     for name in (
         "a-srpt",
-        "a-srpt:beta=0.25",
-        "a-srpt:backfill=shadow",
-        "a-srpt:backfill=unrestricted",
+        "a-srpt:overtake=0",
+        "a-srpt:overtake=inf",
+        "spjf+consolidated",
+        "spwf+consolidated",
+        "wcs-duration+consolidated",
+        "wcs-workload+consolidated",
+        "sjf+consolidated",
         "spjf",
         "spwf",
         "wcs-duration",
@@ -36,7 +43,7 @@ POLICIES = {
         "fifo+heavy-edge",
     )
 }
-PREDICTORS = ("perfect", "forest", "group-mean", "global-mean")
+PREDICTORS = ("perfect", "shrinkage", "boosting", "forest", "group-mean", "global-mean")
 ERRORS = (1.0, 1.25, 1.5, 2.0, 4.0)
 MAPPERS = {
     "heavy-edge (auto)": "a-srpt",
@@ -171,21 +178,19 @@ def _predictions(size: ASrptSize) -> Iterable[Experiment]:
 
 def _ablations(size: ASrptSize) -> Iterable[Experiment]:
     waits = _sweep("tau", "tau", (0.0, 0.25, 0.5, 1.0, 2.0))
-    thresholds = _sweep("threshold", "heavy_threshold", (1.2, 1.5, 2.0))
-    heavy = "From which alpha_max / alpha_min on should a job count as communication heavy?"
     for name, question, rows, reference in (
         ("mapper", "What is the mapper worth?", MAPPERS, "heavy-edge (auto)"),
-        ("tau", "Should communication-heavy jobs wait for a better place, and how long?", waits, "tau 0"),
-        ("heavy-threshold", heavy, thresholds, "threshold 1.5"),
+        ("tau", "For how long may the head of the queue wait for a better place?", waits, "tau 0"),
     ):
         about, placed = f"{question} {_usual(size)}", JCT + RATIO + PLACED
         yield Experiment(name, about, "NIC bandwidth of a node", _nics(size), rows, reference, placed)
     betas = _sweep("beta", "beta", (0.1, 0.25, 0.5, 1.0))
-    ways, charged = _sweep("backfill", "backfill", BACKFILL), _sweep("virtual alpha", "virtual_alpha", VIRTUAL_ALPHA)
-    backfill = "What is backfilling worth (shadow: with the proof, unrestricted: without)?"
+    budgets = _sweep("overtake", "overtake", (0.0, 0.25, 0.5, 1.0, math.inf))
+    charged = _sweep("virtual alpha", "virtual_alpha", VIRTUAL_ALPHA)
+    overtake = "What is it worth to start short jobs out of turn (inf: without the proof)?"
     for name, question, rows, reference in (
         ("beta", "Is it better to queue a job at an early beta point of the virtual machine?", betas, "beta 1"),
-        ("backfill", backfill, ways, "backfill none"),
+        ("overtake", overtake, budgets, "overtake 0"),
         ("virtual-alpha", "Which iteration time should the virtual machine charge?", charged, "virtual alpha min"),
     ):
         about, shown = f"{question} {size.usual_nodes * GPUS_PER_NODE} GPUs", (*JCT, *RATIO, "utilization", "guarantee")

@@ -1,4 +1,4 @@
-"""A search finds much worse instances than drawing as many at random does; backfilling without limits has no worst one."""
+"""A search finds much worse instances than drawing as many at random does; overtaking without a budget has no worst one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def test_a_search_beats_as_many_random_instances(policy: str) -> None:
 
 
 @pytest.mark.study
-def test_unrestricted_backfilling_grows_with_the_number_of_jobs() -> None:
+def test_overtaking_without_a_budget_grows_with_the_number_of_jobs() -> None:
     ratios = [
-        osd.attack("a-srpt:backfill=unrestricted", space="whole-jobs:latest=40", jobs=n, tries=2400, workers=1).ratio
+        osd.attack("a-srpt:overtake=inf", space="whole-jobs:latest=40", jobs=n, tries=2400, workers=1).ratio
         for n in (4, 7, 10)
     ]
     assert ratios[0] * 1.1 < ratios[1] < ratios[2] / 1.1

@@ -46,7 +46,6 @@ def seconds(way: str, source: str, policy: str, cache: Path) -> float:
         ("cluster-week", "fifo"),
         ("cluster-week", "a-srpt"),
         ("all-four", "a-srpt"),
-        ("all-four", "a-srpt:backfill=shadow"),
         ("all-four", "hadar"),
         ("all-four", "gavel"),
         ("sharing-cluster", "sjf-bsbf"),

@@ -49,7 +49,7 @@ TEXTS = {
     "a-srpt:predictor=noisy/error=0.5": "error = 0.5",
     "a-srpt:predictor=forest/trees": "trees=...",
     "a-srpt:beta=0": "0 < beta <= 1",
-    "a-srpt:backfill=all": "none, shadow, unrestricted",
+    "a-srpt:overtake=-1": "a number >= 0; inf: no limit",
     "a-srpt+heavy-edge:variant=best": "the nearest of 8 variants: exact",
 }
 

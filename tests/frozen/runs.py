@@ -48,7 +48,7 @@ SMALL = {
 }
 # parameters that change what a policy does, each beside its defaults
 VARIANTS = (
-    "a-srpt:backfill=shadow,beta=0.5",
+    "a-srpt:overtake=2,beta=0.5",
     "a-srpt:tau=0.5",
     "fifo:skip=true",
     "gavel:policy=finish_time_fairness_perf,round=4",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,7 @@ from optsched.simulation.run import Run
 
 def policy(**changes: Any) -> SimpleNamespace:
     """The parameters of A-SRPT that the theorem reads."""
-    return SimpleNamespace(**{"virtual_alpha": "min", "beta": 1.0, "tau": 0.0, "backfill": "none", **changes})
+    return SimpleNamespace(**{"virtual_alpha": "min", "beta": 1.0, "tau": 0.0, "overtake": 0.0, **changes})
 
 
 def slow_srpt(arrival: list[int], length: list[int], beta: Fraction) -> list[Fraction]:
@@ -97,6 +98,8 @@ def test_the_factors_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (low.rho, low.rho_1, low.rho_2) == (4, 1, 4)
     assert (low.kappa, low.over, low.under) == (2, 1.5, 2)
     assert low.ratio == 1.5 * 1 * (1 + (0.5 + 2 * 4 * 2) / 0.5) + 4
+    # What is charged may last lam_u times as long, and kappa of it is idle: 2 x 0.75 x 2.
+    assert factors(policy(tau=0.5, beta=0.5, overtake=0.75), run).ratio == low.ratio + 1.5 * 1 * 3
     high = factors(policy(virtual_alpha="max"), run)
     assert (high.rho, high.rho_1, high.rho_2) == (4, 4, 1)
     assert high.ratio == 1.5 * 4 * (1 + 2 * 1 * 2) + 4
@@ -186,9 +189,9 @@ def test_assumptions() -> None:
         return " and ".join(A_SRPT.assumptions(policy(**changes), specify(spec).placement, where))
 
     assert broken() == ""
-    assert broken(backfill="shadow") == ""
+    assert broken(overtake=2.0) == ""
     assert broken(virtual_alpha="max") == ""
-    assert "unrestricted" in broken(backfill="unrestricted")
+    assert "overtake=inf" in broken(overtake=math.inf)
     assert broken(virtual_alpha="heavy-edge") == ""
     assert "consolidated" in broken("fifo+consolidated")
     assert "2 types" in broken(where=instance.with_cluster("1x2:V100+1x2:P100"))
@@ -206,7 +209,7 @@ def test_a_run_without_predictions_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["rigid-12-1", "wide-gangs-08-1", "single-12-1"])
 @pytest.mark.parametrize(
-    "parameters", ["", ":beta=0.5,tau=2", ":virtual_alpha=max", ":virtual_alpha=heavy-edge", ":backfill=shadow"]
+    "parameters", ["", ":beta=0.5,tau=2", ":virtual_alpha=max", ":virtual_alpha=heavy-edge", ":overtake=0"]
 )
 def test_the_policy_keeps_it_and_its_virtual_machine_is_the_one_here(name: str, parameters: str) -> None:
     instance = load(name)
@@ -220,9 +223,9 @@ def test_the_policy_keeps_it_and_its_virtual_machine_is_the_one_here(name: str, 
     assert np.allclose(run.notes["eligible"], virtual_srpt(instance.arrival, length, beta), rtol=1e-9, atol=0)
 
 
-def test_no_guarantee_with_unrestricted_backfilling() -> None:
+def test_no_guarantee_for_overtaking_without_a_budget() -> None:
     instance = load("rigid-06-1")
-    assert evaluate(instance, ["a-srpt:backfill=unrestricted", "spjf"]).lines[0].to_json()["guarantee"] is None
+    assert evaluate(instance, ["a-srpt:overtake=inf", "spjf"]).lines[0].to_json()["guarantee"] is None
     assert [line.guarantee is None for line in evaluate(instance, ["a-srpt", "spjf"]).lines] == [False, True]
 
 

@@ -132,14 +132,14 @@ def test_srpt_on_two_machines(rows: list[tuple[int, int]]) -> None:
 def test_in_the_order_of_srpt(rows: list[tuple[int, int]]) -> None:
     instance = one_gpu_jobs(first_at_zero(rows)[:4])
     best = preemptive_optimum(instance, "total_completion_time")
-    kept("srpt-order", "a-srpt", instance, best)
+    kept("srpt-order", "a-srpt:overtake=0", instance, best)
     offline = srpt_order(instance)
     assert check_schedule(instance, offline, preemptive=False) == []
     assert schedule_value(instance, offline, "total_completion_time") <= 2 * best
 
 
 def test_the_order_of_srpt_is_kept_however_ties_fall_in_every_order_of_rows() -> None:
-    theorem, chosen, rng = GUARANTEES.get("srpt-order"), specify("a-srpt"), np.random.default_rng(3)
+    theorem, chosen, rng = GUARANTEES.get("srpt-order"), specify("a-srpt:overtake=0"), np.random.default_rng(3)
     drawn = [list(zip(*rng.integers([[0], [1]], 4, (2, 3)).tolist(), strict=True)) for _ in range(15)]
     for rows in [[(1, 1), (0, 2)], *drawn]:
         for order in permutations(first_at_zero(rows)):

@@ -21,6 +21,7 @@ from optsched.problem.transfers import TransferProblem
 Draw = np.random.Generator
 WHOLE = [
     "a-srpt",
+    "a-srpt:overtake=0",
     "delayed-spt",
     "fifo",
     "fifo:skip=true",

@@ -1,4 +1,4 @@
-"""A-SRPT a second way, in plain Python: SRPT by scanning, the strict dispatcher one job after another, small optima.
+"""A-SRPT a second way, in plain Python: SRPT by scanning, turns and what overtaking costs by summing up, small optima.
 
 Shares no code with the policy. All functions work in ints, fractions or floats, whatever they are given.
 """
@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Number = Any
-# what a job would be given now: its alpha, or None when it does not fit; `running` are (end, job) of those before it
-Offer = Callable[[int, list[tuple[Number, int]]], Number | None]
 
 
 def srpt_points(release: Sequence[Number], length: Sequence[Number], beta: Number = 1) -> list[Number]:
@@ -42,41 +40,103 @@ def srpt_points(release: Sequence[Number], length: Sequence[Number], beta: Numbe
     return point
 
 
-def dispatched(
-    point: Sequence[Number],
-    work: Sequence[Number],
-    offer: Offer,
-    patience: Sequence[Number],
-    good: Sequence[Number],
-    *,
-    alone: bool = True,
-) -> list[tuple[Number, Number]]:
-    """(start, end) of every job: the strict queue in the order of ``point``, one job after another.
+class Turns:
+    """A cluster on which jobs have their turn at ``point`` B_j and others may overtake on a budget; time passes in `run`.
 
-    A job starts when its predecessors have and it fits; while it is offered an alpha above ``good[j]`` it waits for the next
-    completion, as long as ``patience[j]`` lasts and others run (``alone`` false: whoever runs). Only jobs before it matter,
-    since nothing overtakes.
+    Whoever decides looks at ``head``, ``waiting``, ``free`` and starts what he likes with `start`; here is counted what that
+    costs: charges against limits, and the patience of the head while GPUs idle.
     """
-    times: dict[int, tuple[Number, Number]] = {}
-    clock = 0
-    for j in sorted(range(len(point)), key=lambda k: (point[k], k)):
-        clock, budget = max(clock, point[j]), patience[j]
-        while True:
-            running = sorted((end, k) for k, (_, end) in times.items() if end > clock)
-            pace = offer(j, running)
-            if pace is not None and (pace <= good[j] or budget <= 0 or (alone and not running)):
-                break
-            following = running[0][0] if running else None
-            if pace is not None:
-                expiry = clock + budget
-                if following is None or expiry <= following:
-                    clock, budget = expiry, 0
-                else:
-                    clock, budget = following, expiry - following
-            else:
-                clock = following
-        times[j] = clock, clock + work[j] * pace
-    return [times[j] for j in range(len(point))]
+
+    def __init__(
+        self,
+        total: int,
+        release: Sequence[Number],
+        gpus: Sequence[int],
+        work: Sequence[Number],
+        predicted: Sequence[Number],
+        point: Sequence[Number],
+        patience: Sequence[Number],
+        overtake: Number,
+    ) -> None:
+        self.total, self.release, self.gpus, self.work = total, release, gpus, work
+        self.predicted, self.point, self.overtake = predicted, point, overtake
+        self.patience = list(patience)
+        self.now: Number = -1
+        self.times: dict[int, tuple[Number, Number]] = {}  # start, end
+        self.charge: dict[int, Number] = {}
+        self._wakes: set[Number] = set()
+        self._clock: tuple[int, Number, Number] | None = None  # the head that waits, since, at which rate
+
+    def running(self) -> list[int]:
+        """In the order of their starts."""
+        return [j for j, (_, end) in self.times.items() if end > self.now]
+
+    @property
+    def free(self) -> int:
+        """GPUs."""
+        return self.total - sum(self.gpus[j] for j in self.running())
+
+    def arrived(self) -> list[int]:
+        """By number."""
+        return [j for j, r in enumerate(self.release) if r <= self.now]
+
+    def waiting(self) -> list[int]:
+        """Here, and not started."""
+        return [j for j in self.arrived() if j not in self.times]
+
+    def head(self) -> int | None:
+        """Whose turn it is."""
+        due = [j for j in self.waiting() if self.point[j] <= self.now]
+        return min(due, key=lambda j: (self.point[j], j), default=None)
+
+    def rate(self) -> Number:
+        """At which the head's patience is spent."""
+        widest = max(self.gpus[j] for j in self.arrived())
+        busy = self.total - self.free
+        return max(0, 1 - busy / (self.total - widest + 1))
+
+    def affordable(self, charge: Number) -> bool:
+        """May that overtake the head?"""
+        if self.overtake == float("inf"):
+            return True
+        head = self.head()
+        since = self.now if head is None else self.point[head]
+        done = {j for j in self.charge if self.times[j][1] < since or (head is None and self.times[j][1] == since)}
+        over = sum(self.charge[j] for j in self.charge if j in done)
+        return bool(sum(self.charge.values()) + charge <= over + self.overtake * self.total * since)
+
+    def start(self, j: int, pace: Number) -> None:
+        """In turn if it is the head, else charged."""
+        if j != self.head():
+            self.charge[j] = self.gpus[j] * self.predicted[j] * pace
+        self.times[j] = self.now, self.now + self.work[j] * pace
+
+    def run(self, decide: Callable[[], None], until: Callable[[], Sequence[Number]]) -> list[tuple[Number, Number]]:
+        """(start, end) of every job; ``until()``: when to ask again where nobody has a turn, beside arrivals and ends."""
+        while len(self.times) < len(self.release):
+            moments = [*self.release, *(end for _, end in self.times.values()), *self._wakes]
+            self.now = min(t for t in moments if t > self.now)
+            self._spend()
+            decide()
+            if self.waiting() and self.free:
+                self._sleep(until())
+        return [self.times[j] for j in range(len(self.release))]
+
+    def _spend(self) -> None:
+        if self._clock is not None:
+            j, since, rate = self._clock
+            spent = self.now >= since + self.patience[j] / rate
+            self.patience[j] = 0 if spent else self.patience[j] - rate * (self.now - since)
+            self._clock = None
+
+    def _sleep(self, times: Sequence[Number]) -> None:
+        head, rate = self.head(), self.rate()
+        if head is None:
+            later = [t for t in times if t > self.now]
+            self._wakes |= {min(later)} if later else set()
+        elif rate > 0 and self.patience[head] > 0:
+            self._clock = head, self.now, rate
+            self._wakes.add(self.now + self.patience[head] / rate)
 
 
 def smallest_total(release: Sequence[Number], duration: Sequence[Number], gpus: Sequence[int], total: int) -> Number:

@@ -15,7 +15,7 @@ def delay_alone(spec: str, seconds: float, gpus: int, cluster_gpus: int) -> floa
     policy: Any = specify(spec).policy
     on_one_machine = seconds * gpus / cluster_gpus
     if policy.name == "a-srpt":
-        return float(policy.beta * on_one_machine)
+        return 0.0 if policy.overtake == math.inf else float(policy.beta * on_one_machine)
     if policy.name == "random-alpha-points":  # the first draw, by inversion
         share = 1.0 - float(np.random.Generator(np.random.PCG64(policy.seed)).random())
         return math.log1p(share * math.expm1(policy.largest)) * on_one_machine

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +22,7 @@ from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time
-from policies.a_srpt_model import dispatched, srpt_points
+from policies.a_srpt_model import Turns, srpt_points
 
 CLOSE = 1 + 1e-9
 
@@ -40,7 +42,7 @@ def nodes_of(run: Run) -> dict[int, list[int]]:
 
 def small_ddl(rng: random.Random, seed: int, jobs: int = 7) -> Instance:
     """Integer durations on every placement; crowded."""
-    nodes, gpus = rng.choice([(2, 2), (4, 1), (4, 2), (2, 4)])
+    nodes, gpus = rng.choice([(2, 2), (3, 2), (4, 2), (2, 4)])
     return generate(
         "ddl-small", seed, jobs=jobs, nodes=nodes, gpus=gpus, heavy=0.8, rho=4, span=rng.choice([0.0, 0.3, 1.0])
     )
@@ -49,129 +51,216 @@ def small_ddl(rng: random.Random, seed: int, jobs: int = 7) -> Instance:
 # -- the whole dispatcher ---------------------------------------------------------------------------------------------
 
 
-def first_fit(free: list[int], gang: int) -> list[int]:
-    """The first free GPUs in the order of the nodes."""
-    return [node for node, count in enumerate(free) for _ in range(count)][:gang]
+class Second:
+    """The rule a second time: who starts, and where, is found anew at every moment by sorting and scanning."""
 
+    def __init__(self, instance: Instance, run: Run, place: str, parameters: dict[str, Any]) -> None:
+        self.instance, self.place, self.network = instance, place, Network.of(instance.cluster)
+        self.profiles = [instance.profiles[name] for name in instance.table["profile"].to_list()]
+        self.fastest, self.slowest = (each.tolist() for each in paces(instance))
+        self.predicted = run.predicted.tolist()  # type: ignore[union-attr]
+        self.gpus, self.beta = instance.gpus.tolist(), parameters["beta"]
+        sizes = self.network.gpus.tolist()
+        self.idle = [iteration_time(self.profiles[j], self.network, self.placed(j, sizes)) for j in range(instance.n)]
+        nominal = {"min": self.fastest, "max": self.slowest, "heavy-edge": self.idle}[parameters["virtual_alpha"]]
+        total = instance.cluster.gpus
+        self.length = [g * n * a / total for g, n, a in zip(self.gpus, self.predicted, nominal, strict=True)]
+        self.point = run.notes["eligible"].tolist()
+        expected = srpt_points(instance.arrival.tolist(), self.length, self.beta)
+        assert self.point == pytest.approx(expected, rel=1e-12)
+        patience = [parameters["tau"] * p if self.varies(j) else 0.0 for j, p in enumerate(self.length)]
+        work, overtake = instance.work.tolist(), parameters["overtake"]
+        self.zero = float(instance.arrival.min())  # budgets count from the first arrival
+        rows = [[t - self.zero for t in each] for each in (instance.arrival.tolist(), self.point)]
+        self.turns = Turns(total, rows[0], self.gpus, work, self.predicted, rows[1], patience, overtake)
+        self.where: dict[int, list[int]] = {}
+        self.pace: dict[int, float] = {}
+        self.waited = 0
 
-def replayed(
-    instance: Instance, run: Run, place: str, tau: float, beta: float, threshold: float, eps: float, nominal: Any
-) -> tuple[list[float], list[float], dict[int, list[int]]]:
-    """Beta points, starts and nodes of every job by the second dispatcher."""
-    network = Network.of(instance.cluster)
-    fastest, slowest = paces(instance)
-    profiles = [instance.profiles[name] for name in instance.table["profile"].to_list()]
-    length = (instance.gpus * run.predicted * nominal / instance.cluster.gpus).tolist()
-    point = srpt_points(instance.arrival.tolist(), length, beta)
-    heavy = (slowest >= threshold * fastest) & (slowest > fastest)
-    where: dict[int, list[int]] = {}
+    def run(self) -> list[float]:
+        """Starts."""
+        return [self.zero + start for start, _ in self.turns.run(self.decide, self.until)]
 
-    def offer(j: int, running: list[tuple[float, int]]) -> float | None:
-        free = network.gpus.tolist()
-        for _, k in running:
-            for node in where[k]:
+    def varies(self, j: int) -> bool:
+        """Its speed depends on its place."""
+        return bool(self.slowest[j] > self.fastest[j])
+
+    def placed(self, j: int, free: list[int]) -> list[int]:
+        """Nodes of its replicas."""
+        if self.place == "first-fit":
+            return [node for node, count in enumerate(free) for _ in range(count)][: self.gpus[j]]
+        return map_job(self.profiles[j], self.network, free)[0].tolist()
+
+    def room(self, without: list[int]) -> list[int]:
+        """GPUs of every node that would be free if these had ended."""
+        free = self.network.gpus.tolist()
+        for k in self.turns.running():
+            for node in self.where[k] if k not in without else []:
                 free[node] -= 1
-        if sum(free) < instance.gpus[j]:
-            return None
-        if place == "first-fit":
-            where[j] = first_fit(free, int(instance.gpus[j]))
-        else:
-            where[j] = map_job(profiles[j], network, free)[0].tolist()
-        return iteration_time(profiles[j], network, where[j])
+        return free
 
-    patience = [tau * p if h else 0.0 for p, h in zip(length, heavy.tolist(), strict=True)]
-    good = ((1 + eps) * fastest).tolist()
-    times = dispatched(point, instance.work.tolist(), offer, patience, good)
-    return point, [start for start, _ in times], where
+    def seconds_to_a_place(self, j: int) -> float:
+        """Until it fits on as few nodes as in an idle cluster, as far as is predicted."""
+        size = max(self.network.gpus.tolist())
+        nodes, now, gone = -(-self.gpus[j] // size), self.turns.now, list[int]()
+        expected = []
+        for k in self.turns.running():
+            start, guess = self.turns.times[k][0], self.predicted[k] * self.pace[k]
+            while start + guess <= now:
+                guess *= 2
+            expected.append((start + guess, k))
+        for end, k in [(now, -1), *sorted(expected)]:
+            gone.append(k)
+            if sum(sorted(self.room(gone))[-nodes:]) >= self.gpus[j]:
+                return float(end - now)
+        raise AssertionError("an empty cluster has room")
+
+    def takes(self, j: int, pace: float) -> bool:
+        """Or does it wait for a better place?"""
+        turns = self.turns
+        if not self.varies(j) or turns.free == turns.total:
+            return True
+        wait = self.seconds_to_a_place(j)
+        one = self.gpus[j] <= max(self.network.gpus.tolist())
+        if wait == 0 or (one and self.predicted[j] * (pace - self.idle[j]) <= wait):
+            return True
+        return j == turns.head() and turns.patience[j] == 0
+
+    def begin(self, j: int) -> bool | None:
+        """Started; None: not wanted or no room; False: it may not overtake."""
+        turns, free = self.turns, self.room([])
+        if self.gpus[j] > sum(free):
+            return None
+        nodes = self.placed(j, free)
+        pace = iteration_time(self.profiles[j], self.network, nodes)
+        if not self.takes(j, pace):
+            self.waited += 1
+            return None
+        if j != turns.head() and not turns.affordable(self.gpus[j] * self.predicted[j] * pace):
+            return False
+        self.where[j], self.pace[j] = nodes, pace
+        turns.start(j, pace)
+        return True
+
+    def kind(self, j: int) -> tuple[Any, ...]:
+        """What is refused to one is not offered to others like it."""
+        return self.gpus[j], self.fastest[j], self.slowest[j]
+
+    def decide(self) -> None:
+        """As long as somebody starts."""
+        turns, never = self.turns, set()
+        while turns.waiting() and turns.free:
+            head, not_yet = turns.head(), set()
+            for j in sorted(turns.waiting(), key=lambda j: (self.predicted[j] * self.fastest[j], j)):
+                if self.kind(j) in never | not_yet:
+                    continue
+                found = self.begin(j)
+                if found is None:
+                    never.add(self.kind(j))
+                elif not found:
+                    not_yet.add(self.kind(j))
+                elif j == head:
+                    break
+            else:
+                if turns.head() is None or not self.begin(turns.head()):
+                    return
+
+    def until(self) -> list[float]:
+        """When the virtual machine reaches something, as far as is known."""
+        turns, here = self.turns, self.turns.arrived()
+        rows = [turns.release[j] for j in here], [self.length[j] for j in here]
+        return [*srpt_points(*rows, self.beta), *srpt_points(*rows), *(turns.point[j] for j in here)]
+
+
+def drawn(rng: random.Random) -> tuple[dict[str, Any], str]:
+    """Parameters, and as a specification."""
+    parameters = {
+        "tau": rng.choice([0.0, 0.5, 2.0]),
+        "beta": rng.choice([0.25, 0.5, 1.0]),
+        "overtake": rng.choice([0.0, 0.1, 1.0, math.inf]),
+        "virtual_alpha": rng.choice(["min", "max", "heavy-edge"]),
+    }
+    text = ",".join(f"{name}={value}" for name, value in parameters.items())
+    return parameters, f"a-srpt:{text},predictor=noisy/error={rng.choice([1, 2])}"
 
 
 @pytest.mark.parametrize("place", ["first-fit", "heavy-edge"])
 def test_every_start_and_every_placement_is_that_of_a_second_dispatcher(place: str) -> None:
     rng = random.Random(1)
-    waited = 0
-    for seed in range(60):
-        instance = small_ddl(rng, seed)
-        tau, beta = rng.choice([0.0, 0.5, 2.0]), rng.choice([0.25, 0.5, 1.0])
-        threshold, eps, variant = rng.choice([1.0, 1.5, 2.0]), rng.choice([0.0, 0.05, 0.5]), rng.choice(["min", "max"])
-        error = rng.choice([1, 2])
-        run = simulate(
-            instance,
-            f"a-srpt:tau={tau},beta={beta},heavy_threshold={threshold},eps={eps},virtual_alpha={variant},"
-            f"predictor=noisy/error={error}+{place}",
-        )
-        nominal = paces(instance)[variant == "max"]
-        point, start, where = replayed(instance, run, place, tau, beta, threshold, eps, nominal)
-        assert run.notes["eligible"].tolist() == pytest.approx(point, rel=1e-12)
-        assert started(run) == pytest.approx(start, rel=1e-12), (seed, run.policy)
-        assert nodes_of(run) == where
-        without = dispatched(
-            point, instance.work.tolist(), lambda j, running: 1.0, [0.0] * instance.n, [0.0] * instance.n
-        )
-        waited += started(run) != [s for s, _ in without]
-    assert waited > 30
+    overtaken, waited, strict = 0, 0, 0
+    for seed in range(80):
+        instance = small_ddl(rng, seed, jobs=12)
+        parameters, text = drawn(rng)
+        run = simulate(instance, f"{text}+{place}")
+        second = Second(instance, run, place, parameters)
+        assert started(run) == pytest.approx(second.run(), rel=1e-12), (seed, run.policy)
+        assert nodes_of(run) == second.where
+        overtaken, waited = overtaken + bool(second.turns.charge), waited + bool(second.waited)
+        strict += not second.turns.charge
+    assert overtaken > 40
+    assert waited > 10
+    assert strict > 20
 
 
-# -- the delay rule ---------------------------------------------------------------------------------------------------
+# -- what the theorem uses of the rule ------------------------------------------------------------------------------------
 
 
-def delays(instance: Instance, run: Run) -> Iterator[tuple[int, float]]:
-    """(job, seconds between the first moment at which it is the head and fits, and its start), in queue order.
-
-    Nothing overtakes, so free GPUs only grow while the head waits: the clock runs exactly in these seconds.
-    """
-    start, eligible = started(run), run.notes["eligible"]
-    end = run.schedule.completion
-    order = sorted(range(instance.n), key=lambda j: (eligible[j], j))
-    before: list[int] = []
-    clock = 0.0
-    for j in order:
-        assert start[j] >= clock, "the order of the queue has changed"
-        clock = max(clock, eligible[j])
-        for moment in sorted({clock, *(float(end[k]) for k in before if end[k] > clock)}):
-            used = sum(int(instance.gpus[k]) for k in before if end[k] > moment)
-            if used + instance.gpus[j] <= instance.cluster.gpus:
-                yield j, start[j] - moment
-                break
-        clock = start[j]
-        before.append(j)
+def busy_while(run: Run, begin: float, end: float) -> Iterator[tuple[float, int]]:
+    """(seconds, busy GPUs) of every stretch of a while."""
+    segments = list(run.schedule.segments())
+    moments = sorted({begin, end, *(t for s in segments for t in (s.start, s.end) if begin < t < end)})
+    for first, last in itertools.pairwise(moments):
+        yield last - first, sum(len(s.gpus) for s in segments if s.start <= first and last <= s.end)
 
 
-def test_no_job_is_delayed_for_more_than_tau_p_nor_without_being_heavy_nor_before_a_good_place() -> None:
+def test_no_head_idles_for_more_than_tau_p_and_what_overtakes_stays_within_the_budget() -> None:
     rng = random.Random(4)
-    longest, whole_budget = 0.0, 0
-    for seed in range(100, 170):
-        instance = small_ddl(rng, seed, jobs=8)
-        tau, threshold, eps = rng.choice([0.25, 1.0, 2.0]), rng.choice([1.2, 1.5, 2.0]), rng.choice([0.0, 0.05])
+    idlest, most, patient = 0.0, 0.0, 0
+    for seed in range(100, 260):
+        instance = small_ddl(rng, seed, jobs=14)
+        parameters, text = drawn(rng)
         place = rng.choice(["first-fit", "heavy-edge", "random"])
-        run = simulate(instance, f"a-srpt:tau={tau},heavy_threshold={threshold},eps={eps}+{place}")
-        fastest, slowest = paces(instance)
-        network, nodes = Network.of(instance.cluster), nodes_of(run)
-        names = instance.table["profile"].to_list()
-        for j, delay in delays(instance, run):
-            budget = tau * run.notes["virtual_length"][j]
-            heavy = slowest[j] >= threshold * fastest[j] and slowest[j] > fastest[j]
-            assert -1e-9 <= delay <= (budget if heavy else 0.0) * CLOSE + 1e-9
-            pace = iteration_time(instance.profiles[names[j]], network, nodes[j])
-            start, end = started(run), run.schedule.completion
-            idle = not any(start[k] < start[j] < end[k] for k in range(instance.n))  # nothing better could come
-            if heavy and not idle and pace > (1 + eps) * fastest[j] * CLOSE:  # it has waited as long as it may
-                assert delay == pytest.approx(budget, rel=1e-9)
-                whole_budget += 1
-            longest = max(longest, delay)
-    assert longest > 1
-    assert whole_budget > 20
+        run = simulate(instance, f"{text}+{place}")
+        start, point, total = started(run), run.notes["eligible"], instance.cluster.gpus
+        zero, under = instance.arrival.min(), max(1.0, (instance.work / run.predicted).max())  # type: ignore[operator]
+        wide = total - int(instance.gpus.max()) + 1
+        order = sorted(range(instance.n), key=lambda j: (point[j], j))
+        turn = 0.0  # when all that are before it have started
+        for k, j in enumerate(order):
+            turn = max(turn, point[j])
+            if start[j] > turn:
+                idle = sum(seconds * max(0.0, 1 - busy / wide) for seconds, busy in busy_while(run, turn, start[j]))
+                budget = parameters["tau"] * run.notes["virtual_length"][j]
+                assert idle <= budget * CLOSE + 1e-9, (seed, run.policy)
+                idlest, patient = max(idlest, idle), patient + (idle > 0)
+            if start[j] > point[j]:
+                later = order[k + 1 :]
+                segments = [s for s in run.schedule.segments() if s.job in later and s.start < start[j]]
+                spent = sum(len(s.gpus) * max(0.0, min(s.end, start[j]) - max(s.start, point[j])) for s in segments)
+                budget = under * parameters["overtake"] * total * (point[j] - zero)
+                assert spent <= budget * CLOSE + 1e-9, (seed, run.policy)
+                most = max(most, spent / budget if 0 < budget < math.inf else 0.0)
+            turn = max(turn, start[j])
+    assert idlest > 1
+    assert patient > 5
+    assert most > 0.9
 
 
 @pytest.mark.parametrize("place", ["first-fit", "heavy-edge"])
-def test_without_tau_it_is_a_plain_queue_of_virtual_completions(place: str) -> None:
+def test_without_tau_and_overtaking_it_is_a_plain_queue_of_virtual_completions(place: str) -> None:
     rng = random.Random(6)
     for seed in range(200, 225):
         instance = small_ddl(rng, seed)
-        run = simulate(instance, f"a-srpt:tau=0,heavy_threshold=1+{place}")
-        assert all(delay == 0 for _, delay in delays(instance, run))
-        # thresholds and tolerances mean nothing then
-        other = simulate(instance, f"a-srpt:tau=0,heavy_threshold=3,eps=2+{place}")
-        assert started(other) == started(run)
+        run = simulate(instance, f"a-srpt:tau=0,overtake=0+{place}")
+        start, point, end = started(run), run.notes["eligible"], run.schedule.completion
+        clock, before = 0.0, list[int]()
+        for j in sorted(range(instance.n), key=lambda j: (point[j], j)):
+            clock = max(clock, point[j])
+            room = instance.cluster.gpus - instance.gpus[j]
+            moments = sorted({clock, *(float(end[k]) for k in before if end[k] > clock)})
+            clock = next(t for t in moments if sum(int(instance.gpus[k]) for k in before if end[k] > t) <= room)
+            assert start[j] == clock
+            before.append(j)
 
 
 class Said:
@@ -192,62 +281,59 @@ class Said:
         pass
 
 
-def with_one_heavy_job(policy: str, second: int, late: int) -> Run:
-    """Two nodes of two GPUs, first-fit. ``wide`` takes 15/8 s an iteration on one node and 8 s on two; virtual length 15.
+def start_of_wide(tau: float, second: int, said: int, late: int, late_gpus: int = 4) -> float:
+    """Two nodes of two GPUs, first-fit, no budget. ``wide`` takes 15/8 s an iteration on one node and 8 s on two: 98 s more.
 
-    first 1..41 and second 2..2+``second`` on node 0, third 3..103 on node 1; wide is eligible at 18, late at ``late`` + 1.
+    first 0..40 and second 0..``second``, predicted ``said``, are on node 0, third on node 1 all the time. Wide arrives at 3,
+    has its turn before 40, and p_j = 15: as gangs have at most two GPUs, 2 busy ones of 3 let a third of a second count.
     """
     cluster = Cluster((NodeGroup(gpus=2, count=2, nic_bandwidth=2.0, intra_bandwidth=8.0),))
-    pair = Profile.of_stages([Stage(2, 0.5, 0.5, parameters=7.0)])  # a ring of 7 bytes: 7/8 s inside, 7 s across
-    alone = Profile.of_stages([Stage(1, 0.5, 0.5)])
+    profiles = {
+        "pair": Profile.of_stages([Stage(2, 0.5, 0.5, parameters=7.0)]),  # a ring of 7 bytes: 7/8 s inside, 7 s across
+        "alone": Profile.of_stages([Stage(1, 0.5, 0.5)]),
+        "late": Profile.of_stages([Stage(late_gpus, 0.5, 0.5)]),
+    }
     jobs = [
         Job("first", iterations=40, profile="alone"),
         Job("second", iterations=second, profile="alone"),
-        Job("third", iterations=100, profile="alone"),
+        Job("third", iterations=1000, profile="alone"),
         Job("wide", gpus=2, iterations=16, profile="pair", arrival=3),
-        Job("late", iterations=10, profile="alone", arrival=late),
+        Job("late", gpus=late_gpus, iterations=10, profile="late", arrival=late),
     ]
-    chosen: Any = specify(f"{policy}+first-fit")
-    chosen.policy.predictor = Said([4, 4, 4, 16, 4])
-    run = simulate(Instance(jobs, cluster, profiles={"pair": pair, "alone": alone}), chosen)
-    assert run.notes["eligible"].tolist() == [1, 2, 3, 18, late + 1]
-    return run
+    chosen: Any = specify(f"a-srpt:tau={tau},overtake=inf+first-fit")
+    chosen.policy.predictor = Said([40, said, 1000, 16, 10])
+    run = simulate(Instance(jobs, cluster, profiles=profiles), chosen)
+    assert run.notes["virtual_length"][3] == 15
+    assert run.notes["eligible"][3] < 40
+    start = started(run)[3]
+    assert run.schedule.completion[3] == start + 16 * (15 / 8 if start == second else 8)
+    return start
 
 
 @pytest.mark.parametrize(
-    ("tau", "second", "start", "alpha", "late"),
+    ("tau", "second", "said", "late", "start"),
     [
-        (0, 100, 41, 8, 102),  # it fits at 41, apart
-        (2, 100, 71, 8, 102),  # 30 s of patience are not enough: second is done at 102
-        (4, 100, 101, 8, 102),
-        (5, 100, 102, 15 / 8, 102),  # 75 s are: on node 0 as soon as it is free
-        (5, 39, 41, 15 / 8, 45),  # node 0 is free at once: no reason to wait
+        (5, 40, 40, 900, 40),  # node 0 is free at once
+        (5, 100, 100, 900, 100),  # it is expected to be free in 60 s, sooner than the 98 that two nodes cost
+        (5, 137, 137, 900, 137),
+        (5, 138, 138, 900, 40),  # in 98 s: not worth it
+        (1, 100, 100, 900, 85),  # 15 s of patience last for 45
+        (0, 100, 100, 900, 40),
+        (5, 150, 30, 900, 150),  # said to end at 30; at 40 it still runs: expected at 60, and nobody asks again
+        (5, 150, 30, 61, 150),  # at 61 somebody comes: expected at 120
+        (5, 150, 30, 121, 121),  # at 121: expected at 240, and not worth it any more
     ],
 )
-def test_a_head_waits_for_a_better_place_while_its_patience_lasts(
-    tau: float, second: int, start: float, alpha: float, late: float
+def test_a_head_waits_where_a_better_place_is_expected_soon(
+    tau: float, second: int, said: int, late: int, start: float
 ) -> None:
-    run = with_one_heavy_job(f"a-srpt:tau={tau}", second, late=44)
-    assert started(run)[3] == start
-    assert run.schedule.completion[3] == start + 16 * alpha
-    assert started(run)[4] == late  # strict: nothing overtakes the head, whatever is free
-
-
-def test_an_offer_within_eps_and_a_job_below_the_threshold_do_not_wait() -> None:
-    assert started(with_one_heavy_job("a-srpt:tau=5,eps=3.3", 100, late=44))[3] == 41  # 8 <= 4.3 x 15/8
-    assert started(with_one_heavy_job("a-srpt:tau=5,heavy_threshold=4.3", 100, late=44))[3] == 41
-    assert started(with_one_heavy_job("a-srpt:tau=5,eps=3.2,heavy_threshold=4.2", 100, late=44))[3] == 102
+    assert start_of_wide(tau, second, said, late) == pytest.approx(start, rel=1e-12)
 
 
 def test_the_clock_stands_while_there_is_no_room() -> None:
-    # 15 s of patience from 41; at 45 late overtakes and takes a GPU for 10 s; the 11 s that are left run from 55.
-    run = with_one_heavy_job("a-srpt:tau=1,backfill=unrestricted", 100, late=44)
-    assert started(run)[4] == 45
-    assert started(run)[3] == 66
-    # Shadow backfilling lets it through too: wide is not due before 41 + 15.
-    run = with_one_heavy_job("a-srpt:tau=1,backfill=shadow", 100, late=44)
-    assert started(run)[4] == 45
-    assert started(run)[3] == 56
+    # 15 s of patience, from 40 on; from 44 to 54 late has a GPU. With a gang of four here no idle GPU counts at all.
+    assert start_of_wide(1, 100, 100, late=44, late_gpus=1) == pytest.approx(95, rel=1e-12)
+    assert start_of_wide(1, 100, 100, late=44, late_gpus=4) == 100
 
 
 # -- what it is told and what it tells --------------------------------------------------------------------------------
@@ -265,8 +351,8 @@ def test_the_notes_are_virtual_lengths_and_beta_points_in_the_order_of_the_insta
 def test_jobs_shorter_than_the_clock_can_tell_are_not_forgotten() -> None:
     # p < ulp(now): no later event would ever report them.
     instance = Instance([Job("a", arrival=1e9, duration=1e-8), Job("b", arrival=1e9, duration=1e-8)], "1x1")
-    for backfill in ("none", "shadow", "unrestricted"):
-        run = simulate(instance, f"a-srpt:backfill={backfill}")
+    for overtake in (0, 1, math.inf):
+        run = simulate(instance, f"a-srpt:overtake={overtake}")
         assert run.unfinished == []
         assert run.schedule.completion.tolist() == pytest.approx([1e9, 1e9], rel=1e-15)
 
@@ -290,10 +376,9 @@ def test_the_nominal_alpha_of_heavy_edge_is_that_of_an_idle_cluster() -> None:
         ("beta=1.5", "beta"),
         ("tau=-1", "tau"),
         ("tau=inf", "tau"),
-        ("eps=-0.1", "eps"),
-        ("heavy_threshold=0.5", "heavy_threshold"),
+        ("overtake=-1", "overtake"),
+        ("overtake=nan", "overtake"),
         ("virtual_alpha=mean", "virtual_alpha"),
-        ("backfill=shadw", "shadow"),
         ("predictor=forrest", "forest"),
     ],
 )

@@ -21,7 +21,7 @@ from optsched.simulation.run import Run
 from optsched.speeds.interface_sharing import communicating
 from optsched.speeds.type_speeds import type_speeds
 
-pytestmark = pytest.mark.xdist_group("a-srpt")  # one process runs the policies, and compiles the rule of A-SRPT
+pytestmark = pytest.mark.xdist_group("all-four")  # one process runs the policies
 README = Path(__file__).parents[2] / "README.md"
 POLICIES = [
     "fifo",

@@ -30,7 +30,7 @@ from policies.delays import delay_alone
 
 # Parameters that show more of a policy than its defaults do; policies that are not named here run with the defaults.
 TELLING = {
-    "a-srpt": ":backfill=shadow,beta=0.5",
+    "a-srpt": ":overtake=2,beta=0.5",
     "fifo": ":skip=true",
     "gavel": ":policy=finish_time_fairness_perf,round=4",
     "hadar": ":round=4,restart=1",
@@ -221,7 +221,7 @@ def test_who_has_seconds_of_his_own_is_not_asked_about_the_unit(spec: str) -> No
 
 LEARNING = [
     "a-srpt:predictor=group-mean",
-    "a-srpt:predictor=global-mean,backfill=unrestricted",
+    "a-srpt:predictor=global-mean,overtake=inf",
     "spjf:predictor=global-mean",
 ]
 

@@ -25,9 +25,10 @@ def drive(release: list[float], length: list[float], beta: float) -> tuple[list[
     coming = sorted(range(len(release)), key=lambda j: (release[j], j))
     while coming or len(machine):
         now = min([machine.next_event(), *(release[j] for j in coming[:1])])
-        for j in machine.advance(now):
+        for time, j in machine.advance(now):
             assert math.isnan(point[j])
-            point[j] = now
+            assert time == now  # it says when, and it has just been asked
+            point[j] = time
             order.append(j)
         while coming and release[coming[0]] <= now:
             machine.release(coming[0], now, length[coming.pop(0)])
@@ -100,7 +101,7 @@ def test_it_preempts_only_for_strictly_less() -> None:
     assert machine.advance(2.0) == []
     machine.release(9, 2.0, math.nextafter(2.0, 0))
     assert machine.next_event() == 2.0 + math.nextafter(2.0, 0)
-    assert machine.advance(100.0) == [9, 5, 2]
+    assert [j for _, j in machine.advance(100.0)] == [9, 5, 2]
     assert len(machine) == 0
 
 
@@ -108,7 +109,7 @@ def test_of_equal_jobs_that_wait_the_smaller_name_is_served() -> None:
     machine = VirtualMachine()
     for j in (7, 3, 5):
         machine.release(j, 0.0, 2.0)
-    assert machine.advance(6.0) == [7, 3, 5]  # 7 came first and was never preempted
+    assert machine.advance(6.0) == [(2.0, 7), (4.0, 3), (6.0, 5)]  # 7 came first and was never preempted
 
 
 def test_no_event_is_announced_twice_or_forgotten_when_it_is_asked_rarely() -> None:
@@ -120,15 +121,15 @@ def test_no_event_is_announced_twice_or_forgotten_when_it_is_asked_rarely() -> N
             seen += machine.advance(r)  # only at releases, as if nobody had woken it
             machine.release(j, float(r), float(rows[j][1]))
         seen += machine.advance(1e9)
-        _, order = drive([float(r) for r, _ in rows], [float(p) for _, p in rows], beta)
-        assert seen == order
+        point, order = drive([float(r) for r, _ in rows], [float(p) for _, p in rows], beta)
+        assert seen == [(point[j], j) for j in order]  # and it says when each was, however late it is asked
 
 
 def test_a_job_shorter_than_the_clock_can_tell_is_reported_at_once() -> None:
     machine = VirtualMachine()
     machine.release(0, 1e9, 1e-8)
     assert machine.next_event() == 1e9
-    assert machine.advance(1e9) == [0]
+    assert machine.advance(1e9) == [(1e9, 0)]
 
 
 class Counted(float):

@@ -23,7 +23,7 @@ POLICIES = [
     "srtf:restart=3",
     "srtf",
     "fifo",
-    "a-srpt:heavy_threshold=1",
+    "a-srpt:overtake=0",
     "wcs-duration",
     "tiresias:restart=1,threshold=16",
 ]

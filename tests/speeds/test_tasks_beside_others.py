@@ -37,7 +37,7 @@ def of_all_kinds() -> Instance:
     return four.replace(jobs=[*four.jobs, *jobs], tasks=tasks)
 
 
-@pytest.mark.parametrize("policy", ["fifo", "srtf:restart=3+first-fit", "a-srpt:backfill=shadow", "tiresias"])
+@pytest.mark.parametrize("policy", ["fifo", "srtf:restart=3+first-fit", "a-srpt:overtake=0", "tiresias"])
 def test_they_run_as_jobs_at_the_job_level_do(policy: str) -> None:
     for seed in (1, 2):
         mixed, whole = both(seed)

@@ -52,7 +52,7 @@ def test_every_cell_has_finite_numbers_and_a_ratio_of_at_least_one(printed: str)
 def test_the_guarantee_stands_beside_a_srpt_and_not_beside_what_has_none(printed: str) -> None:
     found = cells(json.loads(printed))
     guaranteed = {row for (name, row, _), m in found.items() if name == "policies-16" and m["guarantee"]}
-    assert guaranteed == {"a-srpt", "a-srpt:beta=0.25", "a-srpt:backfill=shadow"}
+    assert guaranteed == {"a-srpt", "a-srpt:overtake=0"}
 
 
 def test_errors_of_predictions_stay_within_what_was_asked_for(printed: str) -> None:
@@ -105,7 +105,7 @@ def test_the_default_size_covers_what_was_promised() -> None:
     assert set(experiments["predictors"].columns) >= {"load 0.5", "load 1.1"}
     assert set(experiments["prediction-error"].rows) == {f"error {e}" for e in ("1", "1.25", "1.5", "2", "4")}
     assert len(experiments["nic"].columns) == 3
-    assert {"mapper", "tau", "heavy-threshold", "beta", "backfill", "virtual-alpha"} <= set(experiments)
+    assert {"mapper", "tau", "beta", "overtake", "virtual-alpha"} <= set(experiments)
 
 
 @pytest.mark.parametrize(("seeds", "workers", "named"), [(0, 1, "seeds"), (1, 0, "workers")])
