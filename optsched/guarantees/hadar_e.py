@@ -6,10 +6,11 @@ job may run on every node and a copy fills it, that is min(n, x J) busy nodes: s
 falls to 1 in the end, x = n is the smallest fixed number of copies that keeps all busy until the last round; more are
 useless.
 
-**Time.** Identical nodes (rate 1), a copy fills a node, all jobs there at 0, x >= n, rule ``work``, s = L - o:
-C_max <= L ceil(S/n), S = sum_j ceil(p_j/s). Proof: a job with p left fills ceil(p/s) node-rounds. If in a round every node
-got a job with planned work, S falls by exactly n; otherwise all work is planned, every job's targets cover what it has left,
-and the round is the last. Since OPT >= sum_j p_j / n even with forking, C_max <= [L n ceil(S/n) / sum_j p_j] OPT.
+**Time.** Identical nodes (rate 1), a copy fills a node, all jobs there at 0, x >= n, rule ``work``, which ``lp`` is there,
+s = L - o: C_max <= L ceil(S/n), S = sum_j ceil(p_j/s). Proof: a job with p left fills ceil(p/s) node-rounds. If in a round
+every node got a job with planned work, S falls by exactly n; otherwise all work is planned, every job's targets cover all
+that it has left, and the round is the last. Since OPT >= sum_j p_j / n even with forking,
+C_max <= [L n ceil(S/n) / sum_j p_j] OPT.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple
         None if instance.unrestricted else "some jobs may not use every node",
         None if fills else "a gang does not fill a node",
         None if policy.copies == 0 or policy.copies >= nodes.size else f"fewer copies than the {nodes.size} nodes",
-        None if policy.rule == "work" else "the rule is not work",
+        None if policy.rule != "payoff" else "the rule is payoff",  # lp is work on alike nodes
         None if policy.estimate == "true" else "throughputs are estimated",
         None if instance.n else "no jobs",
     )

@@ -12,6 +12,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
+from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.job_tracker import JobTracker
 from optsched.policies.round_clock import RoundClock
 from optsched.policies.throughput_estimates import KINDS, ThroughputEstimates
@@ -21,7 +22,7 @@ from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, 
 from optsched.simulation.rounds import require_rounds
 from optsched.speeds.group_rates import GroupRates
 
-RULES = ("work", "payoff")
+RULES = ("lp", "work", "payoff")
 
 
 @POLICIES.register("hadar-e")
@@ -29,20 +30,23 @@ RULES = ("work", "payoff")
 class HadarE:
     """HadarE: rounds in which a job trains in up to ``copies`` copies (0: as many as there are nodes) on different nodes.
 
-    At the begin of a round of ``round`` seconds, ``overhead`` of which go to saving, loading and aggregating, nodes get
-    copies: ``rule=work``, node by node, the fastest first, the job with the most planned work; ``payoff``, by falling
-    w_j X_jh / left_j. Nodes left idle are filled along augmenting paths. The job tracker splits a job's work X_jh (L - o)
-    a copy, scaled so that all copies of a job that can finish end together; at the end of the round it adds up what they
-    did (their parameters: `optsched.policies.parameter_averaging`). X_jh is what it believes (``estimate``: ``true``,
-    ``device``, or ``noisy`` with a relative ``error`` drawn from ``seed``: `optsched.policies.throughput_estimates`) and
-    corrects after every round. A gang larger than any node is not forked: it takes the fastest free nodes before the others.
-    ``copies=1`` does not fork: its schedules are of the class gang.
+    ``rule=lp``, where gangs are whole nodes that are not alike: blocks of work by the linear program `hadar-e-forking`, new
+    ones every round; a copy that is alone stays on its node, copies of one job at once begin anew with every round of
+    ``round`` seconds (`optsched.policies.fork_plan`). Elsewhere, and with fewer copies than nodes, lp is ``work``: at the
+    begin of a round, node by node, the fastest first, the job with the most planned work. ``payoff``: by falling
+    w_j X_jh / left_j. With these two, nodes left idle are filled along augmenting paths, and the job tracker splits a job's
+    work X_jh (L - o) a copy, scaled so that all copies of a job that can finish end together. A start costs ``overhead``
+    seconds, o, for saving, loading and aggregating (parameters: `optsched.policies.parameter_averaging`). X_jh is what is
+    believed (``estimate``: ``true``, ``device``, or ``noisy`` with a relative ``error`` drawn from ``seed``:
+    `optsched.policies.throughput_estimates`) and corrected by what copies do. A gang larger than any node is not forked: it
+    takes the fastest free nodes before the others. ``copies=1`` does not fork: its schedules are of the class gang.
 
     **Problem** R | r_j, size_j, forking, online-r_j | C_max. **Knowledge** clairvoyant (steps are known, speeds as far as
-    ``estimate`` says). **Guarantee** where all gangs are alike, no round leaves a node idle that could be busy: min(n, x J)
-    are, if every job runs on every node; hence, on identical nodes with one copy a node and all jobs there at 0,
-    C_max <= L ceil(S/n), S = sum ceil(p_j/(L - o)) (`optsched.guarantees.hadar_e`). **Counterexample** to more: with J >= n
-    jobs an ideal preemptive schedule without forking is as short. **Complexity** O(copies J) a round for J active jobs.
+    ``estimate`` says). **Guarantee** by ``work`` and ``payoff``, where all gangs are alike, no round leaves a node idle that
+    could be busy: min(n, x J) are, if every job runs on every node; hence, on identical nodes with one copy a node and all
+    jobs there at 0, C_max <= L ceil(S/n), S = sum ceil(p_j/(L - o)) (`optsched.guarantees.hadar_e`). **Counterexample** to
+    more: with J >= n jobs an ideal preemptive schedule without forking is as short. **Complexity** O(copies J) a round for J
+    active jobs; with lp a linear program of J M columns, M groups of alike nodes.
     **Reference** Sultana, Pakka, Xu, Yuan, Chen, Tzeng, arXiv 2503.10918, as far as its structure is known; its rules,
     splitting and theorems as they stand here are this project's own.
     """
@@ -50,7 +54,7 @@ class HadarE:
     copies: int = 0
     round: float = 360.0
     overhead: float = 10.0
-    rule: str = "work"
+    rule: str = "lp"
     estimate: str = "true"
     error: float = 0.3
     seed: int = 0
@@ -66,6 +70,8 @@ class HadarE:
     _clock: RoundClock = field(init=False, repr=False)
     _members: set[int] = field(init=False, repr=False)  # of the present round
     _ended: list[Ended] = field(init=False, repr=False)
+    _plan: ForkPlan | None = field(init=False, repr=False)  # of rule lp, where it applies
+    _until: float = field(init=False, repr=False)  # the end of its round
 
     def __post_init__(self) -> None:
         for key, value, known in (("rule", self.rule, RULES), ("estimate", self.estimate, KINDS)):
@@ -111,10 +117,22 @@ class HadarE:
         best, hosted = self._estimates.rates.max(axis=1, initial=0.0), self._groups.hosts.any(axis=1)
         longest = float((view.left[hosted] / best[hosted]).max(initial=0.0)) / self._groups.node_gpus.size
         require_rounds(self.name, self.round, longest)
+        self._plan = ForkPlan(self._groups.node_group, self.overhead) if self._plans() else None
+
+    def _plans(self) -> bool:
+        # The program is of gangs that are whole nodes, in as many copies as there are nodes; alike nodes need none.
+        nodes, alike = self._groups.node_gpus.size, not np.ptp(self._estimates.rates, axis=1).any()
+        return self.rule == "lp" and self._groups.whole_nodes and not 0 < self.copies < nodes and not alike
 
     def decide(self, view: View) -> Iterator[list[Decision] | Decision]:
-        """At the begin of a round: add up what the copies did, and send them out anew; between two rounds nothing."""
+        """At the begin of a round: add up what the copies did, and send them out anew; between two rounds nothing.
+
+        By the plan of rule lp a copy that is alone goes on from round to round, and a node that is done takes a new block.
+        """
         active = view.active
+        if self._plan is not None:
+            yield from self._follow(self._plan, view)
+            return
         if not (self._clock.due(view.now) or self._members.isdisjoint(active.tolist())):
             self._ended += view.ended
             return
@@ -128,6 +146,44 @@ class HadarE:
             self._clock.stop()
         if copies:
             yield Wake(self._clock.begin(view.now))
+
+    def _follow(self, plan: ForkPlan, view: View) -> Iterator[list[Decision] | Decision]:
+        # Stops come first: what is left of a job is known when its copies have ended.
+        now, heard, begins = view.now, self._hear(plan, view, 0), self._clock.due(view.now)
+        if begins:
+            yield [Stop(j) for j in plan.joint]
+            heard = self._hear(plan, view, heard)
+        active = view.active[self._groups.hosts[view.active].any(axis=1)]
+        if not active.size:
+            self._clock.stop()
+            return
+        if begins:
+            self._until = self._clock.begin(now)
+            yield Wake(self._until)
+        left, rates = view.left, self._estimates.rates
+        if begins or plan.lacks(view.free > 0):
+            plan.solve(now, active.tolist(), left[active], rates[active])
+        stops, nodes = plan.next(now, self._until, np.flatnonzero(view.free > 0).tolist())
+        yield [Stop(j) for j in stops]
+        self._hear(plan, view, heard)
+        left, active = view.left, view.active
+        yield [
+            Start(j, on=((node, view.gpus(j)),), work=work)
+            for j, on in nodes.items()
+            if j in active
+            for node, work in plan.begin(j, on, now, self._until, float(left[j]), rates[j])
+        ]
+
+    def _hear(self, plan: ForkPlan, view: View, heard: int) -> int:
+        # What has ended; copies are brought together when the last of their job has ended.
+        ended = view.ended
+        for each in ended[heard:]:
+            plan.ended(each.job, each.on[0][0], each.work)
+        self._ended += ended[heard:]
+        done = [each for each in self._ended if not plan.nodes_of(each.job)]
+        self._ended = [each for each in self._ended if plan.nodes_of(each.job)]
+        self._collect(done)
+        return len(ended)
 
     def _copies(self, view: View, active: Ints) -> Iterator[Decision]:
         # The copies of the round that begins.
@@ -143,7 +199,7 @@ class HadarE:
         weight = np.array([view.weight(j) for j in jobs.tolist()])
         rates = self._estimates.rates[jobs]
         round_ = Assignment(rates, gang, groups.node_group, free, min(self.copies or nodes, nodes))
-        if self.rule == "work":
+        if self.rule != "payoff":
             by_work(round_, left[jobs], seconds)
         else:
             by_payoff(round_, left[jobs], weight)
@@ -171,9 +227,9 @@ class HadarE:
     def _collect(self, ended: list[Ended]) -> None:
         # Add up what the copies did, and correct what was believed of their speeds.
         work: dict[int, list[float]] = {}
-        for each in ended:
+        for each in (each for each in ended if each.work > 0):  # others were stopped before they had loaded anything
             work.setdefault(each.job, []).append(each.work)
-            if len(each.on) == 1:
+            if len(each.on) == 1 and each.seconds > 0:
                 group = int(self._groups.node_group[each.on[0][0]])
                 self._estimates.learn(each.job, group, each.work / each.seconds)
         for j, steps in work.items():

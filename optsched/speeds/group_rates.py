@@ -52,6 +52,11 @@ class GroupRates:
         return group_rates(self._instance)
 
     @property
+    def whole_nodes(self) -> bool:
+        """Is every gang as large as every node?"""
+        return bool((self._instance.gpus[:, None] == self.node_gpus[None, :]).all()) and self._instance.n > 0
+
+    @property
     def hosts(self) -> Bools:
         """May a gang of job j run on one node of group m? bool[n, M]: it fits, and it has a rate there."""
         found: Bools = self._real > 0

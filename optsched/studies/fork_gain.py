@@ -1,4 +1,4 @@
-"""What forking can gain, and what HadarE's rule gains: five unlike nodes, few and many jobs (5.4 of the Hadar sheet).
+"""What forking can gain, and what HadarE gains by rule ``work``: five unlike nodes, few and many jobs (5.4 of the sheet).
 
 Nodes of relative speed 1, .9, .55, .35, .12 (each x U(0.8, 1.2), and each pair of job and node x U(0.8, 1.2)), jobs of
 U(5, 50) steps/s at speed 1 and U(600, 6000) s on their fastest node, all there at 0. Beside every measured total time stands
@@ -91,7 +91,7 @@ def fork_instance(jobs: int, seed: int) -> Instance:
 def fork_gain(
     instance: Instance,
     copies: Iterable[int] = COPIES,
-    policy: Callable[[int], str] = "hadar-e:copies={}".format,
+    policy: Callable[[int], str] = "hadar-e:rule=work,copies={}".format,
 ) -> ForkGain:
     """The two optima and HadarE's runs on an instance with one-GPU jobs on one-GPU nodes.
 

@@ -88,6 +88,8 @@ OF_YARN = (Published("mean JCT", "mean_jct", "hadar", ("yarn-cs",), 3.0),)
 
 MIX_POLICIES = {
     "hadar-e": "hadar-e",
+    **{f"hadar-e, rounds of {s:g} s": f"hadar-e:round={s:g}" for s in (90.0, 180.0, 720.0)},
+    "hadar-e, by work": "hadar-e:rule=work",
     "hadar-e, 2 copies": "hadar-e:copies=2",
     "hadar-e, 1 copy": "hadar-e:copies=1",
     "hadar": "hadar",

@@ -62,7 +62,7 @@ def test_total_time_on_identical_nodes(lengths: list[int], nodes: int, gpus: int
     ("spec", "changes", "words"),
     [
         ("hadar-e:copies=1", {}, "fewer copies than the 2 nodes"),
-        ("hadar-e:rule=payoff", {}, "the rule is not work"),
+        ("hadar-e:rule=payoff", {}, "the rule is payoff"),
         ("hadar-e:estimate=noisy", {}, "throughputs are estimated"),
         ("hadar-e", {"arrival": 3}, "not all jobs arrive at 0"),
         ("hadar-e", {"gpus": 1}, "a gang does not fill a node"),
@@ -89,7 +89,9 @@ def test_no_round_leaves_a_node_idle_that_could_be_busy(seed: int, copies: int) 
     rng = np.random.default_rng([seed, 41])
     rate = np.where(rng.random((6, 5)) < 0.5, rng.uniform(1, 9, (6, 5)), 0.0)
     rate[np.arange(6), rng.integers(0, 5, 6)] = 3.0  # everybody runs somewhere
-    run = forked(table_instance(rate.tolist(), rng.uniform(500, 9000, 6).tolist()), f"hadar-e:copies={copies}")
+    run = forked(
+        table_instance(rate.tolist(), rng.uniform(500, 9000, 6).tolist()), f"hadar-e:copies={copies},rule=work"
+    )
     audit = utilisation_audit(run)
     assert audit.holds
     assert (audit.rounds, audit.audited) == (len(run.rounds), len(run.rounds))

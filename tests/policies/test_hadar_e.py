@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,7 +17,10 @@ from simulation.forked_instances import gang_instance, table_instance
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
+from optsched.io.traces.generate import generate
+from optsched.io.traces.recipes.hadar_mix import AWS, LAB
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
+from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.hadar_e import HadarE
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
@@ -26,7 +30,7 @@ from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.engine import run_policy
 from optsched.simulation.forked_run import ForkedRun
 from optsched.simulation.metrics import cluster_utilization
-from optsched.speeds.group_rates import GroupRates
+from optsched.speeds.group_rates import GroupRates, group_rates
 
 
 def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:
@@ -170,6 +174,63 @@ def test_on_one_node_nothing_is_forked() -> None:
     assert check_schedule(run.instance, run.schedule) == []
 
 
+# -- the plan of rule lp ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_plan_is_an_optimum_of_the_fork_program(seed: int) -> None:
+    rate, steps = random_table(seed, 4)
+    plan = ForkPlan(np.arange(5), overhead=0.0)
+    plan.solve(0.0, range(4), np.array(steps), np.array(rate))
+    starts = {j: plan.begin(j, list(range(5)), 0.0, np.inf, steps[j], np.array(rate[j])) for j in range(4)}
+    seconds = np.zeros(5)
+    for j, copies in starts.items():
+        assert sum(work for _, work in copies) == pytest.approx(steps[j])
+        for node, work in copies:
+            seconds[node] += work / rate[j][node]
+    best = makespan_lp(rate, steps, fork=True)
+    assert seconds == pytest.approx(best)  # every node is busy to the end: nothing is left to gain
+    plan.solve(0.0, range(4), np.array(steps), np.array(rate))
+    assert plan.next(0.0, np.inf, [0, 1, 2, 3, 4]) == ([], {})  # what has begun is not planned again
+
+
+def test_one_job_shares_its_nodes_in_rounds_and_a_second_one_has_its_own() -> None:
+    # Alone: 700 units on nodes of 3 and 1 a second are 175 s. Rounds of 60 s, of which 10 are lost: 200 units each.
+    run = forked(table_instance([[3.0, 1.0]], [700.0]), "hadar-e:round=60,overhead=10")
+    assert [(r.start, len(r.segments)) for r in run.rounds] == [(0, 2), (60, 2), (120, 2), (180, 2)]
+    assert run.schedule.completion.tolist() == [pytest.approx(180 + 10 + 100 / 4)]
+    # Two that are alike, T = 1200 / 4 = 300: who is alone on a node stays there without overhead from round to round.
+    run = forked(table_instance([[3.0, 1.0], [3.0, 1.0]], [600.0, 600.0]), "hadar-e:round=60,overhead=10")
+    assert run.preemptions <= 1
+    assert len(run.schedule) <= 6
+    assert 300 < run.schedule.completion.max() <= 360
+
+
+@pytest.mark.parametrize("cluster", [LAB, AWS])
+@pytest.mark.parametrize("jobs", [1, 3, 5, 8, 12])
+def test_its_total_time_is_close_to_the_program_and_below_that_of_gavel(cluster: str, jobs: int) -> None:
+    for seed in (201, 202, 203):  # the rule was made on seeds 1 to 10
+        instance = generate("hadar-mix", seed, jobs=jobs, cluster=cluster)
+        run, gavel = forked(instance), simulate(instance, "gavel:policy=min_total_duration_perf,restart=10")
+        assert check_schedule(instance, run.schedule, forking=True) == []
+        least = makespan_lp(group_rates(instance)[:, instance.cluster.node_group], instance.work, fork=True)
+        assert least <= run.schedule.end.max() * (1 + 1e-9) <= 1.05 * least
+        assert run.schedule.end.max() < gavel.schedule.end.max()
+
+
+def test_jobs_that_come_later_and_speeds_that_are_not_known_lose_no_work() -> None:
+    for seed in range(6):
+        rate, steps = random_table(seed, 5)
+        whole = table_instance(rate, steps)
+        jobs = [dataclasses.replace(job, arrival=500.0 * k) for k, job in enumerate(whole.jobs)]
+        instance = whole.replace(jobs=jobs)
+        for estimate in ("true", "noisy"):
+            run = forked(instance, f"hadar-e:estimate={estimate}")
+            assert check_schedule(instance, run.schedule, forking=True) == []
+            assert run.unfinished == []
+            assert run.schedule.received == pytest.approx(steps)
+
+
 # -- estimates ------------------------------------------------------------------------------------------------------------
 
 
@@ -179,7 +240,7 @@ def test_a_measurement_counts_half() -> None:
         Cluster((NodeGroup(gpus=1, gpu="V100"), NodeGroup(gpus=1, gpu="K80"))),
         throughputs=Throughputs({("m", "V100", 1): Throughput(10.0), ("m", "K80", 1): Throughput(4.0)}),
     )
-    policy = HadarE(estimate="device")
+    policy = HadarE(estimate="device", rule="work")
     policy.begin(ViewOf(instance))
     believed = 10.0 * 4.1 / 15.7  # FP32 of one K80 and a V100
     assert policy.believed.tolist() == [[10.0, pytest.approx(believed)]]
@@ -282,7 +343,7 @@ def waited(rows: Sequence[Any], j: int, arrival: float) -> float:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hadar-e:rule=fast", "hadar-e: rule = 'fast': invalid (expected: work, payoff)"),
+        ("hadar-e:rule=fast", "hadar-e: rule = 'fast': invalid (expected: lp, work, payoff)"),
         ("hadar-e:estimate=false", "hadar-e: estimate = 'false': invalid (expected: true, device, noisy)"),
         ("hadar-e:error=-1", "hadar-e: error = -1.0: invalid"),
         ("hadar-e:error=nan", "hadar-e: error = nan: invalid"),

@@ -135,7 +135,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[int], list[int], list[list[int]], i
 def test_the_replay_in_fractions_agrees(case: Any) -> None:
     arrival, work, rate, copies, length, overhead = case
     instance = table_instance(rate, work, arrival)
-    run = forked(instance, f"hadar-e:copies={copies},round={length},overhead={overhead}")
+    run = forked(instance, f"hadar-e:rule=work,copies={copies},round={length},overhead={overhead}")
     exact = replay(
         *(list(map(Fraction, x)) for x in (arrival, work)), rate, copies, Fraction(length), Fraction(overhead)
     )

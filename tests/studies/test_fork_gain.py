@@ -81,7 +81,7 @@ def test_no_run_is_below_its_lp_and_forking_pays_where_jobs_are_few(measured: di
 def test_the_runs_are_accepted(measured: dict[int, list[ForkGain]]) -> None:
     instance = measured[3][0].instance
     for copies in COPIES:
-        run = simulate(instance, f"hadar-e:copies={copies}")
+        run = simulate(instance, f"hadar-e:rule=work,copies={copies}")
         assert check_schedule(instance, run.schedule, forking=copies > 1) == []
 
 
