@@ -16,6 +16,7 @@ from optsched.policies import POLICIES
 from optsched.policies.expected_place import ExpectedPlaces
 from optsched.policies.overtaking import Overtaking
 from optsched.policies.predictors import predictor
+from optsched.policies.ties import TIE, leading_of
 from optsched.policies.virtual_job import Kind, VirtualJob
 from optsched.policies.virtual_machine import VirtualMachine
 from optsched.problem.arrays import Floats
@@ -72,6 +73,7 @@ class ASrpt:
     _shortest: dict[Kind, list[tuple[float, int]]] = field(init=False, repr=False)  # heaps of (seconds, job)
     _waiting: int = field(init=False, repr=False)
     _widest: int = field(init=False, repr=False)  # g_max so far
+    _zero: float = field(init=False, repr=False)  # the first arrival: budgets count from here
     _clock: tuple[int, float, float] | None = field(init=False, repr=False)  # the head that waits, since, idle share
 
     def __post_init__(self) -> None:
@@ -89,7 +91,7 @@ class ASrpt:
         """Forget the last run."""
         self._machine, self._queue, self._shortest = VirtualMachine(self.beta), deque(), {}
         self._budget, self._places = Overtaking(view.cluster_gpus, self.overtake), ExpectedPlaces()
-        self._jobs, self._waiting, self._widest, self._clock = {}, 0, 1, None
+        self._jobs, self._waiting, self._widest, self._clock, self._zero = {}, 0, 1, None, math.nan
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Advance the virtual machine, queue what it is done with; start short jobs on the budget, then the head."""
@@ -98,6 +100,8 @@ class ASrpt:
         for j in view.finished:
             self._budget.finish(j)
             self._places.finish(j)
+        if math.isnan(self._zero):
+            self._zero = view.now
         for j in view.arrived:
             self._arrive(j, view)
         self._join(view.now)  # again, for jobs so short that the clock does not see them: no later event would come
@@ -120,7 +124,7 @@ class ASrpt:
         job = VirtualJob(gpus, predicted, idle, kind, gpus * predicted * nominal / view.cluster_gpus)
         self._jobs[j], self._widest, self._waiting = job, max(self._widest, gpus), self._waiting + 1
         self._machine.release(j, view.now, job.length)
-        heapq.heappush(self._shortest.setdefault(kind, []), (predicted * fastest, j))
+        heapq.heappush(self._shortest.setdefault(kind, []), (leading_of(predicted * fastest), j))
 
     def _join(self, now: float) -> None:
         for time, j in self._machine.advance(now):
@@ -128,7 +132,7 @@ class ASrpt:
             job.eligible = time
             job.patience = self.tau * job.length if job.kind[2] > job.kind[1] else 0.0
             if not job.started:
-                job.limit = self._budget.limit(time)
+                job.limit = self._budget.limit(time - self._zero)
                 self._queue.append(j)
 
     def _head(self) -> int | None:
@@ -139,7 +143,7 @@ class ASrpt:
     def _overtake(self, view: View, blocked: set[Kind]) -> Generator[Decision, None, bool]:
         # The shortest first, on the budget of the head, until that starts; of a kind only while its first one does.
         head = self._head()
-        limit = self._budget.limit(view.now) if head is None else self._jobs[head].limit
+        limit = self._budget.limit(view.now - self._zero) if head is None else self._jobs[head].limit
         first = [self._first(kind) for kind in self._shortest if kind not in blocked]
         queue = [each for each in first if each is not None]
         heapq.heapify(queue)
@@ -175,7 +179,7 @@ class ASrpt:
             return True
         wait = self._places.wait(j, view)
         cost = job.predicted * (pace - job.idle) if self._places.fewest(j, view) == 1 else math.inf
-        return wait == 0 or cost <= wait or (self._head() == j and not self._patient(job, view))
+        return wait == 0 or cost <= wait * (1 + TIE) or (self._head() == j and not self._patient(job, view))
 
     def _patient(self, job: VirtualJob, view: View) -> bool:
         rate = self._idle_share(view)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from optsched.policies.ties import TIE
 from optsched.simulation.policy import View
 
 
@@ -15,7 +16,7 @@ class _Expected(NamedTuple):
     def end(self, now: float) -> float:
         # What has outlived its prediction is expected to take as long again.
         seconds = self.seconds
-        while self.start + seconds <= now and seconds > 0:
+        while self.start + (1 - TIE) * seconds <= now and seconds > 0:
             seconds = max(2 * seconds, math.ulp(now))
         return self.start + seconds
 

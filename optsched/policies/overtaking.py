@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from optsched.policies.ties import TIE
+
 
 class Overtaking:
     """GPU-seconds of jobs that started out of turn: at any time t those that still run, and all that start while a job
@@ -30,7 +32,7 @@ class Overtaking:
 
     def allows(self, gpu_seconds: float, limit: float) -> bool:
         """May so much start out of turn?"""
-        return self._charged + gpu_seconds <= limit
+        return (self._charged + gpu_seconds) * (1 - TIE) <= limit
 
     def start(self, job: int, gpu_seconds: float) -> None:
         """The job starts out of turn."""

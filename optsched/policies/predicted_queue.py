@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from optsched.policies.predictors import predictor
+from optsched.policies.ties import leading, leading_of
 from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Predictor, Start, View
 
 
@@ -41,7 +42,7 @@ class PredictedQueue(ABC):
 
     @abstractmethod
     def key(self, foreseen: Foreseen) -> Any:
-        """Smaller is served first; ties by index."""
+        """Smaller is served first; ties, up to rounding, by index."""
 
     def make_predictor(self) -> Predictor:
         """The predictor of a run."""
@@ -52,7 +53,7 @@ class PredictedQueue(ABC):
         if type(self).decide is not PredictedQueue.decide:
             return None
         foreseen = Foreseen(jobs.predicted * jobs.pace_range[0], jobs.gpus, jobs.arrival)
-        return Order(key=self.key(foreseen), skip=self.work_conserving)
+        return Order(key=leading(self.key(foreseen)), skip=self.work_conserving)
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
@@ -62,7 +63,7 @@ class PredictedQueue(ABC):
         """Queue what arrived, start what fits in the order of the queue."""
         for j in view.arrived:
             foreseen = Foreseen(view.predicted(j) * view.pace_range(j)[0], view.gpus(j), view.arrival(j))
-            heapq.heappush(self._heaps.setdefault(view.kind(j), []), (self.key(foreseen), j))
+            heapq.heappush(self._heaps.setdefault(view.kind(j), []), (leading_of(float(self.key(foreseen))), j))
         full: set[int] = set()
         while view.free_gpus > 0:
             heads = [(heap[0], kind) for kind, heap in self._heaps.items() if heap and kind not in full]

@@ -80,7 +80,6 @@ def poisson(jobs: int, load: float) -> Instance:
 @pytest.mark.bench
 @pytest.mark.benchmark(timer=time.process_time)
 @pytest.mark.parametrize("jobs", [1_000, 10_000])
-@pytest.mark.parametrize("jobs", [1_000, 10_000])
 @pytest.mark.parametrize("policy", ["a-srpt", "a-srpt:overtake=0", "wcs-duration"])
 def test_a_whole_run(benchmark: Any, policy: str, jobs: int) -> None:
     """At load 0.9; the ratio is to the compiled srtf on the same instance."""

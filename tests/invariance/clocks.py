@@ -7,6 +7,8 @@ from typing import Any
 
 from optsched.parameters import parameters_of
 from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.conformal import Conformal
+from optsched.policies.predictors.shrinkage import Shrinkage
 from optsched.policies.specification import specify
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
@@ -15,6 +17,8 @@ from optsched.problem.profile import Profile
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.problem.throughputs import Throughputs
 
+# Predictors whose prior is seconds of any job; that of the others is iterations of jobs with a profile.
+IN_SECONDS = ("shrinkage", "boosting", "leader")
 # What parameters of policies and predictors mean seconds, or GPU-seconds. A vocabulary, not a list of policies: a new
 # policy that calls its seconds so is scaled by itself.
 SECONDS = frozenset({"quantum", "round", "restart", "overhead", "interval", "threshold", "reset", "prior"})
@@ -60,7 +64,7 @@ def in_another_unit(instance: Instance, unit: float) -> Instance:
 def policy_in_another_unit(spec: str, instance: Instance, unit: float) -> Any:
     """The policy of ``spec`` with every parameter of `SECONDS` times ``unit``.
 
-    What a predictor says before it has learned is seconds, too, unless all jobs count iterations.
+    What a predictor says before it has learned is seconds, too, unless it is iterations of jobs that all count these.
     """
     policy = specify(spec).policy
     if not dataclasses.is_dataclass(policy):
@@ -72,7 +76,9 @@ def policy_in_another_unit(spec: str, instance: Instance, unit: float) -> Any:
     }
     predictor = getattr(policy, "predictor", "")
     known = parameters_of(PREDICTORS.get(predictor)) if predictor in PREDICTORS else {}
-    if "prior" in known and not instance.profiled.all():
+    if predictor == "conformal":
+        changes["predictor"] = Conformal(of=Shrinkage(prior=3600.0 * unit))
+    elif "prior" in known and (not instance.profiled.all() or predictor in IN_SECONDS):
         changes["predictor"] = f"{predictor}/prior={known['prior'] * unit!r}"
     return dataclasses.replace(policy, **changes)  # type: ignore[type-var]
 

@@ -151,7 +151,7 @@ class Second:
         turns, never = self.turns, set()
         while turns.waiting() and turns.free:
             head, not_yet = turns.head(), set()
-            for j in sorted(turns.waiting(), key=lambda j: (self.predicted[j] * self.fastest[j], j)):
+            for j in sorted(turns.waiting(), key=lambda j: (f"{1e9 + self.predicted[j] * self.fastest[j]:.6f}", j)):
                 if self.kind(j) in never | not_yet:
                     continue
                 found = self.begin(j)

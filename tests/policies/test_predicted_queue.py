@@ -79,7 +79,7 @@ def test_every_start_is_that_of_a_naive_simulation(name: str, error: int) -> Non
         run = simulate(instance, f"{name}:predictor=noisy/error={error}/seed={seed}+first-fit")
         assert run.predicted is not None
         seconds = run.predicted * paces(instance)[0]
-        key = [rule(*row) for row in zip(instance.arrival, instance.gpus, seconds, strict=True)]
+        key = [float(f"{rule(*row):.10e}") for row in zip(instance.arrival, instance.gpus, seconds, strict=True)]
         assert started(run) == pytest.approx(naive(instance, key, conserving), rel=1e-12)
 
 

@@ -49,7 +49,7 @@ class Conformal:
     **Reference** Vovk, Gammerman and Shafer 2005; split conformal bounds: Papadopoulos et al. 2002.
     """
 
-    of: str = "shrinkage"
+    of: str | Predictor = "shrinkage"
     level: float = 0.95
     window: int = 500
     _inner: Predictor = field(init=False, repr=False, compare=False)

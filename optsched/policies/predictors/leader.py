@@ -1,4 +1,4 @@
-"""``best``: whatever predictor has been best so far on jobs that came after it was asked."""
+"""``leader``: whichever predictor has been best so far on jobs that came after it was asked."""
 
 from __future__ import annotations
 
@@ -7,54 +7,59 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS, predictor
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.boosting import Boosting
+from optsched.policies.predictors.shrinkage import Shrinkage
 from optsched.policies.predictors.text import spelled
-from optsched.simulation.policy import JobFacts, Predictor
-
-CANDIDATES = ("shrinkage", "boosting", "group-mean")  # of equally good ones the first
+from optsched.simulation.policy import JobFacts
 
 
-@PREDICTORS.register("best")
+@PREDICTORS.register("leader")
 @dataclass
-class Best:
-    """Follows the leader of ``shrinkage``, ``boosting`` and ``group-mean``: least mean log error of ``window`` runs.
+class Leader:
+    """Follows the leader of ``shrinkage`` and ``boosting``: the least mean error, on log scale, of ``window`` runs.
 
-    Each of them says its n^ when a job arrives; it counts when that job completes. No error is ever measured on a run that
-    a predictor has learned from. Before the first completion: ``shrinkage``. **Guarantee** none.
+    Each says its n^ when a job arrives; it counts when that job completes. So no error is measured on a run from which a
+    predictor has learned. Of equally good ones: ``shrinkage``. **Guarantee** none.
     """
 
     window: int = 200
-    _asked: dict[str, Predictor] = field(init=False, repr=False, compare=False)
-    _errors: dict[str, deque[float]] = field(init=False, repr=False, compare=False)
-    _said: dict[int, dict[str, float]] = field(init=False, repr=False, compare=False)
+    prior: float = 3600.0
+    _asked: tuple[Shrinkage, ...] = field(init=False, repr=False, compare=False)
+    _errors: tuple[deque[float], ...] = field(init=False, repr=False, compare=False)
+    _said: dict[int, list[float]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_legal(self.window >= 1, "window", self.window, "an integer >= 1")
-        self._asked = {text: predictor(text) for text in CANDIDATES}
+        self._asked = Shrinkage(self.prior), Boosting(self.prior)
 
     @property
     def name(self) -> str:
         """Shown in reports."""
-        return spelled("best", self)
+        return spelled("leader", self)
 
     def begin(self, jobs: JobFacts) -> None:
         """Forget all errors."""
-        for each in self._asked.values():
+        for each in self._asked:
             each.begin(jobs)
-        self._errors, self._said = {text: deque(maxlen=self.window) for text in CANDIDATES}, {}
+        self._errors, self._said = tuple(deque(maxlen=self.window) for _ in self._asked), {}
 
     @property
-    def leader(self) -> str:
+    def leading(self) -> Shrinkage:
         """Who is followed now."""
-        return min(CANDIDATES, key=lambda text: sum(self._errors[text]))  # of as many runs each
+        return self._asked[self._ahead()]
+
+    def _ahead(self) -> int:
+        errors = [sum(each) for each in self._errors]  # of as many runs each
+        return errors.index(min(errors))
 
     def predict(self, job: int, now: float) -> float:
         """What the leader says."""
-        self._said[job] = {text: each.predict(job, now) for text, each in self._asked.items()}
-        return self._said[job][self.leader]
+        self._said[job] = [each.predict(job, now) for each in self._asked]
+        return self._said[job][self._ahead()]
 
     def observe(self, job: int, now: float, length: float) -> None:
         """Who was how wrong?"""
-        for text, said in self._said.pop(job).items():
-            self._errors[text].append(abs(math.log(said) - math.log(length)))
-            self._asked[text].observe(job, now, length)
+        for each, errors, said in zip(self._asked, self._errors, self._said.pop(job), strict=True):
+            errors.append(abs(math.log(said) - math.log(length)))
+            each.observe(job, now, length)

@@ -1,4 +1,4 @@
-"""``shrinkage``, ``boosting``, ``conformal`` and ``best``: by hand, and that they do what they are for on fresh seeds."""
+"""``shrinkage``, ``boosting``, ``conformal`` and ``leader``: by hand, and that they do what they are for on fresh seeds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
-from optsched.policies.predictors.best import Best
 from optsched.policies.predictors.boosting import Boosting
 from optsched.policies.predictors.conformal import Conformal
+from optsched.policies.predictors.leader import Leader
 from optsched.policies.predictors.quality import quality
 from optsched.policies.predictors.replay import replay
 from optsched.problem.instance import Instance, Job
@@ -107,16 +107,16 @@ def test_a_conformal_bound_by_hand() -> None:
     assert replay(workload(*rows), bound).tolist() == pytest.approx([2, 6, 6, 8, 6, 8, 10])
 
 
-def test_the_best_is_who_was_best_on_what_had_completed() -> None:
+def test_the_leader_is_who_was_best_on_what_had_completed() -> None:
     instance = recurring()[0]
-    facts, follower = JobFacts(instance), Best(window=50)
+    facts, follower = JobFacts(instance), Leader(window=50)
     follower.begin(facts)
-    assert follower.leader == "shrinkage"
-    errors = [quality(instance.work, each[0]).p95 for each in (said("best"), said("shrinkage"), said("boosting"))]
+    assert follower.leading.name == "shrinkage"
+    errors = [quality(instance.work, each[0]).p95 for each in (said("leader"), said("shrinkage"), said("boosting"))]
     assert errors[0] < 1.1 * max(errors[1:])
 
 
-@pytest.mark.parametrize("make", [Boosting, Conformal, Best])
+@pytest.mark.parametrize("make", [Boosting, Conformal, Leader])
 def test_what_was_learned_before_is_forgotten(make: type) -> None:
     instance, made = generate("recurring", 1, jobs=150, plain=True), make()
     assert replay(instance, made).tolist() == replay(instance, made).tolist()
@@ -131,7 +131,7 @@ def test_what_was_learned_before_is_forgotten(make: type) -> None:
         "boosting/refit=0",
         "conformal/level=0",
         "conformal/of=shrink",
-        "best/window=0",
+        "leader/window=0",
     ],
 )
 def test_what_is_not_legal_is_said_in_a_line(text: str) -> None:
