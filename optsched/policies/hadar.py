@@ -11,12 +11,15 @@ from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_auction import Auction, Grant, Where
+from optsched.policies.hadar_makespan import MakespanRounds
 from optsched.policies.hadar_roster import Roster
 from optsched.policies.hadar_utility import UTILITIES
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.registry import near_matches
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
 
+MAKESPAN = "makespan"
+AIMS = (*UTILITIES, MAKESPAN)
 QUEUES = ("greedy", "window", "dp")
 LEVELS = ("type", "machine")
 EXPONENTS = ("safe", "naive")
@@ -42,6 +45,9 @@ class Hadar:
     ``utility``, x = age at completion: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate;
     d_j is at least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline``
     w_j max(0, 1 - x / D_j), ``fairness`` w_j T_j / x with T_j the time alone on a 1/n share at the arrival.
+    ``makespan`` is no such function and holds no auction: who runs on which type follows from the makespan LP of the work
+    that is left (`optsched.policies.hadar_makespan`); then ``round``, ``restart`` and ``fill`` alone matter.
+
     ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
     (`optsched.policies.hadar_prices`) between the least and the greatest value of a device among the active jobs.
 
@@ -75,12 +81,13 @@ class Hadar:
 
     _pools: GpuPools = field(init=False, repr=False)
     _roster: Roster = field(init=False, repr=False)
+    _makespan: MakespanRounds = field(init=False, repr=False)
     _clock: RoundClock = field(init=False, repr=False)
     _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
 
     def __post_init__(self) -> None:
         for name, value, legal in (
-            ("utility", self.utility, UTILITIES),
+            ("utility", self.utility, AIMS),
             ("queue", self.queue, QUEUES),
             ("price_level", self.price_level, LEVELS),
             ("price_exponent", self.price_exponent, EXPONENTS),
@@ -97,7 +104,9 @@ class Hadar:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._pools, self._clock, self._asleep = gpu_pools(view), RoundClock(self.round), False
-        self._roster = Roster(view, self._pools, self.utility, self.round)
+        self._makespan = MakespanRounds(self._pools)
+        utility = "jct" if self.utility == MAKESPAN else self.utility  # any: without an auction nobody asks
+        self._roster = Roster(view, self._pools, utility, self.round)
 
     def decide(self, view: View) -> list[Decision]:
         """At the beginning of a round: the auction, and what it changes; between two rounds nothing."""
@@ -113,7 +122,11 @@ class Hadar:
         if not self._clock.due(now) or self._roster.about_to_end(view, boundary):
             return []
         bidders = self._roster.bidders(view, active, self.restart)
-        grants = self._auction_of(active.size).grants(bidders, self._pools)
+        auction = self._auction_of(active.size)
+        if self.utility == MAKESPAN:
+            grants = auction.placed(bidders, self._pools, *self._makespan.plan(active, bidders, self.round))
+        else:
+            grants = auction.grants(bidders, self._pools)
         decisions = self._changes(now, boundary, active.tolist(), bidders.held, grants)
         end = self._clock.begin(now)
         self._asleep = len(grants) == active.size and self._roster.at_best(active)

@@ -39,6 +39,7 @@ from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
 
 Where = tuple[tuple[int, int], ...]  # (node, GPUs there)
+ANYWHERE, LATER = -1, -2  # instead of a pool: on several if need be; after those that have one
 CHEAPEST = 4.0  # the price of an unsold device is this part of the least value of one
 
 
@@ -100,6 +101,20 @@ class Auction:
             self._fill(jobs, order, devices, market, room, taken)
         return self._read(taken)
 
+    def placed(self, bidders: Bidders, pools: GpuPools, order: Ints, pool: Ints) -> list[Grant]:
+        """Without prices: jobs on their ``pool``, the widest first; with ``fill`` then the others in ``order``; both i64[m].
+
+        A job whose pool has no room for it any more is one of the others. Complexity as of `grants`.
+        """
+        jobs, devices, room, taken = self._arrays(bidders, pools)
+        market, wide = self._market(bidders, pools), order[np.argsort(-jobs.gang[order], kind="stable")]
+        here = (pool[:, None] == np.arange(pools.type.size)) | (pool == ANYWHERE)[:, None]
+        there = jobs._replace(together=np.where(here, jobs.together, 0.0), spread=np.where(here, jobs.spread, 0.0))
+        self._give(there, wide[pool[wide] != LATER], devices, market, room, taken)
+        if self.fill and devices.free.any():
+            self._fill(jobs, order, devices, market, room, taken)
+        return self._read(taken)
+
     def _fill(self, jobs: RoundJobs, order: Ints, d: FreeDevices, market: Market, room: Room, taken: Taken) -> None:
         # GPUs that nobody bought at their price: the others in the same order, each where it would finish first.
         waits = np.ones(jobs.gang.size, dtype=bool)
@@ -107,11 +122,15 @@ class Auction:
         rest = order[waits[order]]
         if not rest.size:
             return
-        jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
         claim(jobs, waits, d)
+        self._give(jobs, rest, d, market, room, taken)
+
+    def _give(self, jobs: RoundJobs, order: Ints, d: FreeDevices, market: Market, room: Room, taken: Taken) -> None:
+        # For nothing, each where it would finish first.
+        jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
         for_nothing = market._replace(low=np.zeros_like(market.low), rule=market.rule * np.array([1, 1, 0]))
         open_round(d, for_nothing)
-        serve(jobs, rest, np.full(jobs.gang.size, np.inf), 1, d, for_nothing, room, taken)
+        serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, for_nothing, room, taken)
 
     def _market(self, b: Bidders, pools: GpuPools) -> Market:
         """Prices from the least to the greatest value of a device (and round) among the bidders, pool by pool."""

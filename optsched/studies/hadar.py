@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from optsched.io.traces.recipes.hadar_60 import CLUSTER
 from optsched.io.traces.recipes.hadar_mix import AWS, LAB
 from optsched.parameters import parameters_of
-from optsched.policies.hadar import Hadar
-from optsched.policies.hadar_utility import UTILITIES
+from optsched.policies.hadar import AIMS, Hadar
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.hadar_measures import MIXES, TYPED_GANGS
 from optsched.studies.philly_hours import PhillyHours, philly_file
@@ -48,6 +47,7 @@ GAVEL = {
 POLICIES = {
     "hadar": "hadar",
     "hadar, window": "hadar:queue=window",
+    "hadar, makespan": "hadar:utility=makespan",
     "hadar, commit": "hadar-commit:restart=10",
     **GAVEL,
     "tiresias": "tiresias:round=360,restart=10+one-type",
@@ -55,7 +55,7 @@ POLICIES = {
     "fifo": "fifo",
 }
 UTILITY, ROUND = parameters_of(Hadar)["utility"], parameters_of(Hadar)["round"]
-UTILITY_ROWS = {f"utility {u}": "hadar" if u == UTILITY else f"hadar:utility={u}" for u in UTILITIES}
+UTILITY_ROWS = {f"utility {u}": "hadar" if u == UTILITY else f"hadar:utility={u}" for u in AIMS}
 ROUND_ROWS = {f"round {s:g} s": "hadar" if s == ROUND else f"hadar:round={s:g}" for s in (90.0, 180.0, 360.0, 720.0)}
 SHOWN = (
     "total_time",

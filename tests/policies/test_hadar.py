@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optsched.bounds import bound
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.policies.gpu_pools import GpuPools
@@ -233,13 +234,57 @@ def test_a_gang_larger_than_each_type_runs_at_the_slowest() -> None:
     assert checked(instance, "hadar").schedule.completion.tolist() == [50.0]
 
 
-@pytest.mark.parametrize("utility", ["throughput", "slowdown", "jct", "deadline", "fairness"])
+@pytest.mark.parametrize("utility", ["throughput", "slowdown", "jct", "deadline", "fairness", "makespan"])
 @pytest.mark.parametrize("queue", ["greedy", "window", "dp"])
 def test_every_utility_and_queue_finishes_every_job(utility: str, queue: str) -> None:
     rng = np.random.default_rng(8)
     rows = [("ab"[int(rng.integers(2))], float(rng.random() * 300), float(rng.random() * 900 + 1)) for _ in range(20)]
     instance = Instance(jobs(*rows), "2x2:V100+2x1:K80", throughputs=TABLE)
     checked(instance, f"hadar:utility={utility},queue={queue},window=4,round=60")
+
+
+def test_for_the_makespan_the_critical_job_goes_first_and_then_the_shortest() -> None:
+    # Two GPUs, 500 s of work, so T = 300: the long job must never wait. By slowdown it would, for the two short ones.
+    made = [Job("mid", duration=200.0), Job("short", duration=100.0), Job("long", duration=300.0)]
+    instance = Instance(made, "2x1")
+    assert checked(instance, "hadar:round=100,utility=makespan").schedule.completion.tolist() == [300.0, 100.0, 300.0]
+    assert checked(instance, "hadar:round=100").schedule.completion.max() == 400.0
+
+
+def test_for_the_makespan_jobs_wait_for_the_type_that_the_lp_means_for_them() -> None:
+    # V100s are for a, 4 times as fast there: 3 rounds of 100 s in turn. All b on K80, 3 rounds. LP: T = 300 s.
+    made = jobs(*[("a", 0, 400.0)] * 3, *[("b", 0, 180.0)] * 3)
+    run = checked(Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE), "hadar:round=100,restart=0,utility=makespan")
+    assert run.metrics["makespan"] == pytest.approx(300.0)
+    assert all((s.gpus[0][0] == 0) == (s.job < 3) for s in run.schedule.segments())
+
+
+def test_for_the_makespan_rounds_follow_the_lp_closely() -> None:
+    # One-GPU jobs at time 0: but for rounds and packing the fluid LP can be followed, and no schedule is below it.
+    rng, ratios, before = np.random.default_rng(12), [], []
+    for _ in range(6):
+        rows = [("ab"[int(rng.integers(2))], 0.0, float(rng.random() * 9000 + 500)) for _ in range(24)]
+        instance = Instance(jobs(*rows), "3x1:V100+4x1:K80", throughputs=TABLE)
+        least = float(bound(instance, "makespan").value)
+        for found, spec in (
+            (ratios, "hadar:utility=makespan,round=20,restart=0"),
+            (before, "hadar:round=20,restart=0"),
+        ):
+            found.append(checked(instance, spec).metrics["makespan"] / least)
+    assert min(ratios) >= 1 - 1e-9
+    assert max(ratios) <= 1.03 < min(before)
+
+
+def test_for_the_makespan_a_gang_larger_than_each_type_takes_several_when_it_is_critical() -> None:
+    # At 2 steps/s it needs all 4 GPUs for 500 s; then four of the ten others a round, the last two after two rounds more.
+    table = Throughputs({("a", "V100", 4): Throughput(8.0, 8.0), ("a", "K80", 4): Throughput(2.0, 2.0)})
+    small = [Job(f"s{k}", duration=20.0) for k in range(10)]
+    instance = Instance(
+        [*small, Job("wide", gpus=4, iterations=1000.0, profile="a")], "1x2:V100+1x2:K80", throughputs=table
+    )
+    run = checked(instance, "hadar:round=100,utility=makespan")
+    assert run.schedule.completion[10] == 500.0
+    assert run.metrics["makespan"] == 500.0 + 2 * 100.0 + 20.0
 
 
 def test_a_due_date_that_can_be_kept_goes_before_one_that_cannot() -> None:
