@@ -53,9 +53,12 @@ if TYPE_CHECKING:
     from optsched.simulation.task_policy import Countdown, TaskOrder
     from optsched.solvers.program import ProgramSolution, formulate, solve_program
     from optsched.solvers.solve import Solution, solve
+    from optsched.speeds.contention_fit import fit_contention
+    from optsched.speeds.interference_fit import fit_interference
     from optsched.speeds.job_level import at_job_level
     from optsched.speeds.model_zoo import zoo_profile
     from optsched.speeds.network import Network
+    from optsched.speeds.throughput_fit import fit_scaling
     from optsched.speeds.throughput_table import read_throughputs
 
 __version__ = "0.1.0"  # the only place: the package's metadata, ``optsched --version`` and the tests read it here
@@ -122,6 +125,9 @@ _HOMES = {
     "check_schedule": "check.referee",
     "compare": "report.comparison",
     "evaluate": "report.comparison",
+    "fit_contention": "speeds.contention_fit",
+    "fit_interference": "speeds.interference_fit",
+    "fit_scaling": "speeds.throughput_fit",
     "formulate": "solvers.program",
     "generate": "io.traces.generate",
     "load": "io.sources",
@@ -187,6 +193,9 @@ __all__ = [
     "check_schedule",
     "compare",
     "evaluate",
+    "fit_contention",
+    "fit_interference",
+    "fit_scaling",
     "formulate",
     "generate",
     "load",

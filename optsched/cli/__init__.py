@@ -18,6 +18,7 @@ from optsched import __version__
 from optsched.cli.attack import attack
 from optsched.cli.check_policy import check_policy
 from optsched.cli.files import convert, generate, plot, verify
+from optsched.cli.fit import fit
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
 from optsched.cli.lists import list_names
 from optsched.cli.output import OutputError, refused, say, silence
@@ -70,7 +71,7 @@ def _bare(
         typer.echo(ctx.get_help())
 
 
-for _command in (run, solve, bound, verify, ratio, attack, generate, convert, reproduce, plot):
+for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, plot):
     app.command()(_command)
 app.command(name="check-policy")(check_policy)
 app.command(name="list")(list_names)

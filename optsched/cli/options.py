@@ -95,12 +95,16 @@ class Reading:
             help="slow-down of two jobs on one GPU: a number >= 1; k80, p100, v100 (measured); resources; a file",
         ),
     ] = None
+    contention: Annotated[
+        Path | None,
+        typer.Option("--contention", metavar="FILE", help="all-reduces at once; see: optsched fit contention"),
+    ] = None
     profiles: Annotated[
         Path | None,
         typer.Option(
             "--profiles",
-            metavar="DIR",
-            help="folder of measured scaling profiles (pollux); default: the built-in ones",
+            metavar="DIR|FILE",
+            help="scaling profiles: a folder of measurements (pollux), or a file of optsched fit scaling",
         ),
     ] = None
     job_level: Annotated[

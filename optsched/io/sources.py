@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
+from optsched.io.measurements import read_contention, read_profiles
 from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, check_limit
 from optsched.io.traces.named_models import SpeedRequest, with_speeds
 from optsched.io.traces.scaled_models import with_scalings
 from optsched.problem.cluster import Cluster
+from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import READERS
 from optsched.problem.scaling import Scaling
@@ -53,6 +55,7 @@ class LoadRequest:
     throughputs: str | os.PathLike[str] | Throughputs | None = None
     strict_throughputs: bool = False
     interference: Asked | None = None
+    contention: str | os.PathLike[str] | Contention | None = None
     profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None
     job_level: bool = False
     say: Callable[[str], None] | None = None
@@ -95,6 +98,7 @@ def load(
     throughputs: str | os.PathLike[str] | Throughputs | None = None,
     strict_throughputs: bool = False,
     interference: Asked | None = None,
+    contention: str | os.PathLike[str] | Contention | None = None,
     profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None,
     job_level: bool = False,
     say: Callable[[str], None] | None = None,
@@ -115,8 +119,11 @@ def load(
     interference : what two jobs on one GPU cost each other: a number >= 1, the name of a table or a file
         (`optsched.speeds.interference_sources`), or the thing itself. It replaces that of an instance file, whose proven
         optimum is then dropped. Default: what the source states.
-    profiles : how iterations scale, for a trace of the dialect ``pollux``: a folder of its measurements, or scaling
-        profiles by application. Default: the built-in ones.
+    contention : what all-reduces at once on a network interface cost each other: a file that ``optsched fit contention``
+        wrote, or the thing itself. It replaces what the source states, as ``interference`` does.
+    profiles : how iterations scale, for a trace of the dialect ``pollux``: a folder of its measurements, a file that
+        ``optsched fit scaling`` wrote, or scaling profiles by application. Default: the built-in ones. They replace those of
+        an instance file that have the same names.
     job_level : jobs with tasks become whole jobs (`optsched.at_job_level`), for policies that know nothing of tasks.
     say : hears a line about every rule by which a rate was derived, and about models whose interference nobody measured.
 
@@ -137,9 +144,8 @@ def load(
     >>> osd.load("csv:log.csv", cluster="1x4", columns={"arrival": "submitted", "gpus": "gpus", "duration": "seconds"}).ids
     ('1', '2')
     """
-    request = LoadRequest(
-        cluster, limit, columns, skip_bad, throughputs, strict_throughputs, interference, profiles, job_level, say
-    )
+    speeds = (throughputs, strict_throughputs, interference, contention, profiles)
+    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say)
     return load_counted(source, request).instance
 
 
@@ -156,16 +162,21 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
     if interference is not None and where is not None:  # a slip is told before a long trace is read
         interference = interference_of(interference, where, say=say)
+    network = request.contention
+    network = network if isinstance(network, Contention | None) else read_contention(network)
     prefix, colon, place = text.partition(":")
     if colon and prefix in DIALECTS:
         speeds = SpeedRequest(table, request.strict_throughputs, say)
         loaded = _load_trace(DIALECTS.get(prefix), place, where, request, speeds)
-        return replace(loaded, instance=with_interference(loaded.instance, interference, say=say))
+        instance = loaded.instance if network is None else loaded.instance.replace(contention=network)
+        return replace(loaded, instance=with_interference(instance, interference, say=say))
     if request.columns:
         raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
-    if request.profiles is not None:
-        raise InputError("scaling profiles are for jobs of a trace", field="profiles", legal="with pollux:PATH only")
     instance = _instance_of(text)
+    if request.profiles is not None:
+        instance = _rescaled(instance, _profiles(request.profiles) or {})
+    if network is not None:
+        instance = instance.replace(contention=network)
     if limit is not None and limit < instance.n:
         recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
         instance = instance.head(limit).replace(recipe=recipe)
@@ -241,7 +252,7 @@ def _load_trace(
         raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
     skip_bad, limit, columns = request.skip_bad, request.limit, request.columns
     read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
-    read, scaled = _scaled(read, request.profiles, path, speeds)
+    read, scaled = _scaled(read, _profiles(request.profiles), path, speeds)
     read = with_speeds(read, replace(speeds, others=scaled), path, skip_bad=skip_bad)
     instance = read.instance()
     if speeds.strict:
@@ -250,22 +261,37 @@ def _load_trace(
 
 
 def _scaled(
-    read: TraceRead,
-    profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None,
-    file: str,
-    speeds: SpeedRequest,
+    read: TraceRead, profiles: Mapping[str, Scaling] | None, file: str, speeds: SpeedRequest
 ) -> tuple[TraceRead, frozenset[str]]:
     # Jobs that state a batch size run at scaling profiles, unless a table of throughputs was asked for instead.
     if profiles is None and speeds.table is not None:
         return read, frozenset()
-    if isinstance(profiles, Mapping | None):
-        named = profiles
-    else:
-        from optsched.speeds.measured_scaling import read_scalings  # and with it the interpolation
-
-        named = read_scalings(profiles)
-    read = with_scalings(read, named, file, say=speeds.say)
+    read = with_scalings(read, profiles, file, say=speeds.say)
     return read, frozenset(read.scalings)
+
+
+def _profiles(asked: str | os.PathLike[str] | Mapping[str, Scaling] | None) -> Mapping[str, Scaling] | None:
+    if isinstance(asked, Mapping | None):
+        return asked
+    if Path(asked).suffix.lower() == ".json":
+        return read_profiles(asked)
+    from optsched.speeds.measured_scaling import read_scalings  # and with it the interpolation
+
+    return read_scalings(asked)
+
+
+def _rescaled(instance: Instance, profiles: Mapping[str, Scaling]) -> Instance:
+    # An instance file whose scaling profiles are those of somebody's measurements, which may say nothing of the rest.
+    own: Mapping[str, Scaling] = instance.scalings
+    if not own.keys() & profiles.keys():
+        legal = f"profiles of its names: {', '.join(sorted(own)[:10])}" if own else "jobs that run at scaling profiles"
+        raise InputError("the profiles know no job of this instance", field="profiles", legal=legal)
+    rest = ("most_local", "memory", "memory_per_sample", "iterations")
+    found = {}
+    for name in own.keys() & profiles.keys():
+        kept: dict[str, Any] = {each: getattr(profiles[name], each) or getattr(own[name], each) for each in rest}
+        found[name] = replace(profiles[name], **kept)
+    return instance.replace(scalings={**own, **found})
 
 
 def _instance_of(text: str) -> Instance:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from optsched.errors import InputError
 from optsched.problem.json_text import parse_json
@@ -22,7 +22,7 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-Read = TypeVar("Read", bound=Document)
+Read = TypeVar("Read")
 LARGEST = 1e300  # of an integer that is read or shown: sums of legal times and weights are far below
 
 
@@ -30,7 +30,7 @@ def read_document(model: type[Read], content: bytes, path: str | os.PathLike[str
     """What a JSON document of the format ``form`` says; `InputError` with the first field that ``model`` refuses."""
     parse_json(content, path, form)  # what the reader of documents would pass over in silence
     try:
-        return model.model_validate_json(content)
+        return TypeAdapter(model).validate_json(content)
     except ValidationError as error:
         raise first_problem(error.errors(include_url=False, include_context=False)[0], path, form) from None
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.problem.scaling import LARGEST, MeasuredSteps, Scaling
 from optsched.speeds.built_in_scalings import APPLICATIONS
-from optsched.speeds.scaling_fit import fit_scaling
+from optsched.speeds.scaling_fit import joint_fit
 
 PLACEMENTS, SCALABILITY, ITERATIONS = "placements.csv", "scalability.csv", "iterations.csv"
 LEGAL = f"a folder with APP/{PLACEMENTS} or traces__APP__{PLACEMENTS} files"
@@ -69,7 +69,7 @@ def _scaling(file: Path, name: str, iterations: tuple[tuple[int, float], ...]) -
             tuple((int(row[0]), *row[1:]) for row in placed),  # type: ignore[misc]
             tuple((int(row[0]), int(row[1]), *row[2:]) for row in scaled),  # type: ignore[misc]
         )
-        fitted = fit_scaling(measured)
+        fitted = joint_fit(measured)
     except InputError as error:
         raise InputError(str(error), file=str(file)) from None
     most = int(max(row[1] for row in placed))

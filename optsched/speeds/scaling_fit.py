@@ -1,17 +1,14 @@
-"""Scaling profiles from measurements: the line of one GPU, and the joint fit of the whole formula.
+"""Scaling profiles from measurements that tell computing from communication: the joint fit of the whole formula.
 
 Data: steps of m samples on each of r replicas over so many nodes take T seconds, of which C = T - sync are computing.
 
-* **One GPU**: C = alpha + beta m by least squares.
-* **Joint** (as Pollux fits its jobs): alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r >= 1e-8 and gamma in [1, 10] with
-  the least
+As Pollux fits its jobs: alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r >= 1e-8 and gamma in [1, 10] with the least
 
     rms(ln C^ - ln C) + rms(ln T^ - ln T) + prior (1e-3 (gamma - 1)^2 + 1e-2 ((beta_n / alpha_n)^2 + (beta_r / alpha_r)^2)),
 
-  C^ = alpha_c + beta_c m and T^ = (C^^gamma + N^^gamma)^(1 / gamma) as in `optsched.problem.scaling`. ``prior`` 1
-  prefers little overlap and little loss by more replicas, which data on few replicas do not show; 0 fits the data
-  alone. By damped Gauss-Newton steps in the logarithms of the parameters, at bounds by projection, from several
-  overlaps.
+C^ = alpha_c + beta_c m and T^ = (C^^gamma + N^^gamma)^(1 / gamma) as in `optsched.problem.scaling`. ``prior`` 1 prefers
+little overlap and little loss by more replicas, which data on few replicas do not show; 0 fits the data alone. By damped
+Gauss-Newton steps in the logarithms of the parameters, at bounds by projection, from several overlaps.
 
 Source: the loss is that of petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., Pollux, OSDI 2021.
 """
@@ -19,7 +16,6 @@ Source: the loss is that of petuum/adaptdl, branch osdi21-artifact (Apache-2.0):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,26 +51,6 @@ def step_rows(measured: MeasuredSteps, *, scalability: bool = True) -> StepRows:
         legal = "measured steps with sync_time < step_time"
         raise InputError("nothing to fit", field="measured", legal=legal)
     return StepRows(*np.array(rows, dtype=np.float64).T)
-
-
-@dataclass(frozen=True)
-class FittedLine:
-    """C = ``alpha`` + ``beta`` m seconds; ``r_squared`` the share of the variance that the line explains."""
-
-    alpha: float
-    beta: float
-    r_squared: float
-
-
-def one_gpu_line(rows: StepRows) -> FittedLine:
-    """The line of computing on one GPU; `InputError` where fewer than two local batches were measured there."""
-    alone = rows.replicas == 1
-    m, computing = rows.local[alone], rows.computing[alone]
-    if np.unique(m).size < 2:
-        raise InputError("no line through fewer than two local batches on one GPU", field="local_bsz")
-    beta, alpha = np.polyfit(m, computing, 1)
-    left, spread = computing - alpha - beta * m, computing - computing.mean()
-    return FittedLine(float(alpha), float(beta), float(1 - (left @ left) / (spread @ spread)))
 
 
 class JointFit:
@@ -164,7 +140,7 @@ class JointFit:
         return value, x
 
 
-def fit_scaling(measured: MeasuredSteps, *, prior: float = 1.0) -> Scaling:
+def joint_fit(measured: MeasuredSteps, *, prior: float = 1.0) -> Scaling:
     """The joint fit of measurements, as a scaling without them. O(rows) a step, some hundred steps.
 
     Parameters that no row bears on (no gang on one node, none over several) stay at their start.

@@ -64,7 +64,7 @@ ACCOUNTED = {
     **{TICKS.format(rule): f"faithful {rule}" for rule in ("srsf:k=1", "srsf:k=2", "ada-srsf")},
     AS_PUBLISHED: "published_simulator ada-srsf",
 }
-SHOWN = ("mean_jct", "p50_jct", "p95_jct", "utilization")
+SHOWN = ("mean_jct", "long_jct", "short_jct", "p50_jct", "p95_jct", "utilization")
 ALL_SHOWN = (*SHOWN, "jct_ratio", "spanning", "contended")
 PENALTIES = (0.0, 0.1, 0.2745, 0.5, 1.0)  # eta / b
 

@@ -46,6 +46,7 @@ def test_every_run_has_all_numbers_and_none_is_better_than_proven(document: Any)
         assert set(m) == set(MEASURES) - ({"jct_ratio"} if published else set()), where
         assert published or m["jct_ratio"] >= 1
         assert 0 < m["p50_jct"] <= m["p95_jct"]
+        assert 0 < m["short_jct"] < m["mean_jct"] < m["long_jct"], where
         assert 0 < m["utilization"] <= 1
         assert 0 <= m["spanning"] <= 1
         alone = any(rule in where[1] or where[2] == rule for rule in ("srsf:k=1", "leader-first"))  # a row, or a column
@@ -72,7 +73,7 @@ def test_published_gains_stand_beside_both_accountings(document: Any, done: Repr
     console = Console(width=150, record=True, file=io.StringIO())
     console.print(reproduction_view(done))
     text = console.export_text()
-    assert "mean JCT [s]" in text  # not hours
+    assert all(f"{head} [s]" in text for head in ("mean JCT", "long jobs", "short jobs"))  # not hours
     assert "GPU utilisation [%]" in text
     assert "makes no schedule" in document["settings"]["method"]
 
@@ -100,6 +101,13 @@ def test_measures_of_a_run_are_those_of_its_schedule() -> None:
     jct = run.schedule.completion - instance.arrival
     assert found["mean_jct"] == pytest.approx(jct.mean())
     assert (found["p50_jct"], found["p95_jct"]) == pytest.approx(tuple(np.percentile(jct, [50, 95])))
+    # alone: a gang of up to four is on one node and reduces nothing over the network; a larger one pays b M an iteration
+    network = np.where(instance.gpus > 4, np.nan_to_num(instance.message) * instance.contention.seconds_per_byte, 0)
+    alone = instance.iterations * (instance.forward + instance.backward + network)
+    short = alone <= sorted(alone)[19] * (1 + 1e-9)  # 20 of 40, and those as long as the last of these
+    assert 20 <= short.sum() < 25
+    assert found["short_jct"] == pytest.approx(jct[short].mean())
+    assert found["long_jct"] == pytest.approx(jct[~short].mean())
     assert found["jct_ratio"] == pytest.approx(jct.sum() / float(bound(instance, "total_flow_time").value))
     several = [{node for node, _ in s.gpus} for s in run.schedule.segments() if len(s.gpus) > 1]
     assert found["spanning"] == pytest.approx(np.mean([len(nodes) > 1 for nodes in several]))

@@ -65,7 +65,7 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
         raise InputError("this is not a text file in UTF-8", file=path, legal="UTF-8 text")
     raw = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if not raw.strip():
-        raise InputError("the file is empty", file=path, legal="at least one job")
+        raise InputError("the file is empty", file=path, legal="at least one row")
     try:
         return raw.decode(), [], digest
     except UnicodeDecodeError:
@@ -112,7 +112,7 @@ def read_text_table(
     else:
         line, width, fields = _split_plain(text, separator)
     if not fields.height:  # blank to people, though not to bytes
-        raise InputError("the file is empty", file=path, legal="at least one job")
+        raise InputError("the file is empty", file=path, legal="at least one row")
     if names is None:
         header = [str(name).strip() for name in fields.row(0)[: width[0]]]
         _check_header(path, header)

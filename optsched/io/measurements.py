@@ -1,0 +1,112 @@
+"""Tables of one's own measurements, the constants fitted to them, and the files of these that ``run`` takes.
+
+============  ========================================================================================================
+table         columns, of which others are passed over; every row is one measurement, which may stand there often
+============  ========================================================================================================
+contention    ``bytes`` of a message, ``transfers`` at once on an interface (itself included), ``seconds``
+interference  ``model``, ``beside`` (the other model on its GPUs; empty: alone), ``seconds`` of an iteration, or
+              ``throughput`` in any unit, the same for all
+scaling       ``model``, ``gpus``, ``batch`` (samples of an iteration, over all GPUs), ``seconds`` of an iteration, or
+              ``throughput`` in samples a second; optionally ``nodes`` (absent: on one)
+============  ========================================================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.io.traces.rows import Rows
+from optsched.io.traces.text_table import read_text_table
+from optsched.problem.contention import Contention
+from optsched.problem.documents import read_document
+from optsched.problem.files import read_bytes
+from optsched.problem.instance_file import ContentionDocument
+from optsched.problem.interference import TURNS, Interference
+from optsched.problem.scaling import Scaling
+from optsched.speeds.contention_fit import fit_contention
+from optsched.speeds.interference_fit import fit_interference
+from optsched.speeds.kinds.scalings import ScalingDocument
+from optsched.speeds.least_squares import LARGEST, LEAST, NUMBER, Fitted
+from optsched.speeds.throughput_fit import fit_scaling
+
+Place = str | os.PathLike[str]
+T = TypeVar("T")
+
+
+def measured_contention(path: Place, latency: float | None = None) -> Fitted[Contention]:
+    """`fit_contention` of a table; `RowErrors` with all bad rows, or an `InputError`."""
+    rows = _rows(path, "bytes", "transfers", "seconds")
+    sizes, counts = _number(rows, "bytes"), rows.gang("transfers")
+    seconds = _seconds(rows)
+    return _of(path, lambda: fit_contention(sizes.to_list(), counts.to_list(), seconds.to_list(), latency=latency))
+
+
+def measured_interference(path: Place, ratio: float = TURNS) -> Fitted[Interference]:
+    """`fit_interference` of a table; errors as above."""
+    rows = _rows(path, "model", "beside")
+    models, beside = rows.text("model"), rows.text("beside", required=False)
+    seconds = _seconds(rows)
+    return _of(path, lambda: fit_interference(models.to_list(), beside.to_list(), seconds.to_list(), ratio=ratio))
+
+
+def measured_scalings(path: Place) -> dict[str, Fitted[Scaling]]:
+    """`fit_scaling` of every model of a table; errors as above."""
+    rows = _rows(path, "model", "gpus", "batch")
+    columns = {"model": rows.text("model"), "gpus": rows.gang("gpus"), "batch": rows.gang("batch")}
+    columns["nodes"] = rows.gang("nodes") if "nodes" in rows.columns else pl.repeat(1, rows.count, eager=True)
+    rows.reject(columns["nodes"] > columns["gpus"], "nodes", "at most its GPUs")
+    columns["seconds"] = _seconds(rows, columns["batch"])
+    found = {}
+    for (name,), part in pl.DataFrame(columns).sort("model").group_by("model", maintain_order=True):
+        gpus, batch, nodes, seconds = (part[each].to_list() for each in ("gpus", "batch", "nodes", "seconds"))
+        found[str(name)] = _of(f"{path}, {name}", lambda: fit_scaling(gpus, batch, seconds, nodes=nodes))  # noqa: B023
+    return found
+
+
+def read_contention(path: Place) -> Contention:
+    """The ``contention`` of an instance in a file of its own; `InputError` that names file and field."""
+    read = read_document(ContentionDocument, read_bytes(path), path, '{"seconds_per_byte": b, "penalty": eta}')
+    return _of(path, lambda: Contention.from_json(read.model_dump()))
+
+
+def read_profiles(path: Place) -> dict[str, Scaling]:
+    """The ``scalings`` of an instance in a file of their own; `InputError` that names file and field."""
+    read = read_document(dict[str, ScalingDocument], read_bytes(path), path, '{"NAME": {"compute": seconds}}')
+    return _of(path, lambda: {name: Scaling.from_json(each.model_dump()) for name, each in read.items()})
+
+
+def _rows(path: Place, *wanted: str) -> Rows:
+    legal = f"a header with {', '.join(wanted)}, and a measurement a row"
+    rows = Rows(read_text_table(path, separator=None, expected=legal))
+    missing = [name for name in wanted if name not in rows.columns]
+    if missing or not rows.count:
+        said = f"missing: {', '.join(missing) or 'measurements'}"
+        raise InputError(said, file=path, row=1, field="columns", value=", ".join(rows.columns), legal=legal)
+    return rows
+
+
+def _number(rows: Rows, field: str) -> pl.Series:
+    return rows.number(field, least=LEAST, below=LARGEST, legal=NUMBER)
+
+
+def _seconds(rows: Rows, work: pl.Series | float = 1.0) -> pl.Series:
+    """Seconds as they stand there, or the ``work`` of an iteration over its throughput; raises what is wrong of rows."""
+    given = [name for name in ("seconds", "throughput") if name in rows.columns]
+    if len(given) != 1:
+        told = "one of the columns seconds and throughput"
+        raise InputError("both" if given else "neither", file=rows.file, row=1, field="columns", legal=told)
+    found = _number(rows, given[0])
+    rows.raise_problems()
+    return found if given[0] == "seconds" else work / found
+
+
+def _of(path: Place, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except InputError as error:
+        raise InputError(str(error), file=path) from None
