@@ -152,48 +152,50 @@ def _best_partners(s: State, site: Site, b: Neighbours, j: int, only: int, idle:
 
 
 @njit(**KERNEL)
-def _all_gain(s: State, site: Site, b: Neighbours, j: int, option: int, idle: int) -> bool:
+def _all_gain(s: State, site: Site, b: Neighbours, j: int, option: int, idle: int, wait: float) -> bool:
     # Do A and all its partners gain, less what those lose who are yet to come?
     e_a = seconds_chosen(s, site, b, j, option)
     loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
-    return joint_gains(s, b, j, e_a, idle, wait_for_idle(s, site, b, j), loss)
+    return joint_gains(s, b, j, e_a, idle, wait, loss)
 
 
 @njit(**KERNEL)
-def _is_soonest(s: State, site: Site, b: Neighbours, j: int, option: int) -> bool:
+def _is_soonest(s: State, site: Site, b: Neighbours, j: int, option: int, wait: float) -> bool:
     # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
-    wait = wait_for_idle(s, site, b, j)
     return wait == 0.0 or seconds_chosen(s, site, b, j, option) <= wait + seconds_with(b, j, 0)
 
 
 @njit(**KERNEL)
-def _on_nodes(s: State, site: Site, b: Neighbours, j: int, only: int, last: int) -> int:
-    # Steps 1 to 3 on the node `only`, or the whole cluster
+def _on_nodes(s: State, site: Site, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
+    # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
     n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
     found = idle = take_idle(s, site, b, j, need, only)
     if idle < n and s.numbers[TEST] != 0.0:
         option = _best_partners(s, site, b, j, only, idle, last)
-        return option if option < 0 or not joint or _all_gain(s, site, b, j, option, idle) else -1
+        return option if option < 0 or not joint or _all_gain(s, site, b, j, option, idle, wait) else -1
     if idle < n:
         found = take_open(s, site, b, j, idle, need, only)
     if found < n:
         return -1
     option = largest_batch(s, b, j)
     choosy = joint and s.numbers[CONSOLIDATED] != 0.0 and only == WHOLE_CLUSTER
-    return option if not choosy or _is_soonest(s, site, b, j, option) else -1
+    return option if not choosy or _is_soonest(s, site, b, j, option, wait) else -1
 
 
 @njit(**KERNEL)
 def _place(s: State, site: Site, b: Neighbours, j: int) -> int:
     # On one node, where that is to be tried first, or on the whole cluster
+    if s.world[0].free + s.world[0].alone < s.jobs[j].gpus:
+        return -1
     last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
-    if s.numbers[CONSOLIDATED] != 0.0:
+    wait = wait_for_idle(s, site, b, j) if s.numbers[JOINT] != 0.0 else 0.0
+    if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:
         order_nodes(s, b, s.jobs[j].gpus)
         for i in range(b.nodes.size):
-            option = _on_nodes(s, site, b, j, b.nodes[i].order, last)
+            option = _on_nodes(s, site, b, j, b.nodes[i].order, last, wait)
             if option >= 0:
                 return option
-    return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last)
+    return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last, wait)
 
 
 @sharing_rule
