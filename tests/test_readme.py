@@ -61,7 +61,7 @@ def test_every_column_is_explained() -> None:
 def test_a_policy_of_ones_own_makes_a_difference() -> None:
     (block,) = [each.text for each in PAGE.blocks if "def decide" in each.text]
     ratios = {name: float(ratio) for name, ratio in (line.split() for line in python(block).splitlines())}
-    assert ratios["packed"] < 0.9 * ratios["sjf-bsbf"]
+    assert ratios["packed"] < 0.9 * ratios["srtf"]
 
 
 @pytest.mark.parametrize("picture", DRAWN, ids=lambda picture: picture.name)

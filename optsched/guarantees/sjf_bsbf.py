@@ -18,10 +18,11 @@ xi_2).
 Proof. Job 1 runs alone from its release: no schedule does better, as every quantity below grows with what is left of it.
 Let the second be as long as Y R. From r_2 on, by the pair theorem (`optsched.speeds.sharing_pair`), SJF-BSBF's completions
 add up to min(1 + k Y, K + Y, 2 + Y) R = min(1 + k Y, L + Y) R, the optimum to min(that, 1 + 2 Y) R, and r is added to
-both. If they differ, the quotient is min(r + (1 + k Y) R, r + (L + Y) R) / (r + (1 + 2 Y) R). Its first form grows with Y
-iff k > 2, its second falls (2 r + 2 L R > r + R); both meet at Y = y. For k <= 2 the first is at most 1. Two jobs
-released at once are asked about shortest first: Y >= 1, and 1 + 2 Y >= 2 + Y. (``width`` asks by seconds times GPUs: the
-longer one may be first then.)
+both (the sum beside one partner is that of the pair, and nobody else came, so nobody is expected). If they differ, the
+quotient is min(r + (1 + k Y) R, r + (L + Y) R) / (r + (1 + 2 Y) R). Its first form grows with Y iff k > 2, its second
+falls (2 r + 2 L R > r + R); both meet at Y = y. For k <= 2 the first is at most 1. Two jobs released at once are asked
+about shortest first: Y >= 1, and 1 + 2 Y >= 2 + Y. (``width`` asks by seconds times GPUs: the longer one may be first
+then.)
 
 **Tight** for every xi, r and R: e_2 = y R, where the pair test finds both equally good (`just_refused`, L = 2). Without
 preemption the optimum cannot let job 2 go first for nothing once job 1 runs; the ratio is then reached as r -> 0 only.

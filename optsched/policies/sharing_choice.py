@@ -1,8 +1,8 @@
 """The compiled choice of `sjf-bsbf` and `sjf-ffs`: idle GPUs if they suffice, else GPUs with one job, best partners first.
 
-Numbers of the rule: test the benefit (else share wherever there is room), consolidated, joint, order partners by saving,
-accumulate. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons stand in the docstring of
-`optsched.policies.sjf_bsbf`.
+Numbers of the rule: test the benefit (else share wherever there is room), consolidated, joint, order of the partners,
+accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons stand in the
+docstring of `optsched.policies.sjf_bsbf`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL
-from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, seconds_left, seconds_with
+from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, pair_loss, seconds_left, seconds_with
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,
     end_of_node,
@@ -26,11 +26,14 @@ from optsched.policies.sharing_gpus import (
     take_open,
     xi_beside,
 )
+from optsched.policies.sharing_outlook import closing_loss, holds_back
+from optsched.policies.sharing_wait import seconds_chosen, wait_for_idle
 from optsched.simulation.clocks import is_set
 from optsched.simulation.sharing_rule import sharing_rule
 from optsched.simulation.state import Neighbours, Site, State
 
-TEST, CONSOLIDATED, JOINT, SAVING, ACCUMULATE = range(5)
+TEST, CONSOLIDATED, JOINT, BY, ACCUMULATE, OUTLOOK = range(6)
+PAIR, SAVING, COST = range(3)  # orders of the partners
 UNSEEN = -1.0  # GPUs of a candidate
 
 
@@ -60,7 +63,7 @@ def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
 @njit(**KERNEL)
 def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool:
     # Does A gain with the sub-batch that takes it e_a beside the execution x? Then a candidate: its value t_con (or minus
-    # the saving).
+    # the saving, or what both lose together for a GPU that it gives).
     r = s.executions[x].job
     xi_a = xi_beside(b, j, r)
     if xi_a == np.inf:
@@ -71,8 +74,10 @@ def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool
     candidate = b.candidates[at]
     candidate.job, candidate.other = r, UNSEEN
     candidate.value = pair_average(e_a, e_r, xi_a, xi_r)
-    if s.numbers[SAVING] != 0.0:
+    if s.numbers[BY] == SAVING:
         candidate.value -= e_r + e_first / 2
+    elif s.numbers[BY] == COST:
+        candidate.value = pair_loss(e_a, e_first, e_r, xi_a, xi_r) / min(s.jobs[j].gpus, s.jobs[r].alone)
     return True
 
 
@@ -147,29 +152,57 @@ def _best_partners(s: State, site: Site, b: Neighbours, j: int, only: int, idle:
 
 
 @njit(**KERNEL)
-def _on_nodes(s: State, site: Site, b: Neighbours, j: int, only: int, last: int) -> int:
-    # Steps 1 to 3 on the node `only`, or the whole cluster
-    n, need = s.jobs[j].gpus, b.memory[j, last]
+def _all_gain(s: State, site: Site, b: Neighbours, j: int, option: int, idle: int, wait: float) -> bool:
+    # Do A and all its partners gain, less what those lose who are yet to come?
+    e_a = seconds_chosen(s, site, b, j, option)
+    loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
+    return joint_gains(s, b, j, e_a, idle, wait, loss)
+
+
+@njit(**KERNEL)
+def _is_soonest(s: State, site: Site, b: Neighbours, j: int, option: int, wait: float) -> bool:
+    # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
+    return wait == 0.0 or seconds_chosen(s, site, b, j, option) <= wait + seconds_with(b, j, 0)
+
+
+@njit(**KERNEL)
+def _on_nodes(s: State, site: Site, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
+    # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
+    n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
     found = idle = take_idle(s, site, b, j, need, only)
     if idle < n and s.numbers[TEST] != 0.0:
         option = _best_partners(s, site, b, j, only, idle, last)
-        if option >= 0 and s.numbers[JOINT] != 0.0 and not joint_gains(s, site, b, j, option, idle):
-            return -1
-        return option
+        return option if option < 0 or not joint or _all_gain(s, site, b, j, option, idle, wait) else -1
     if idle < n:
         found = take_open(s, site, b, j, idle, need, only)
-    return largest_batch(s, b, j) if found == n else -1
+    if found < n:
+        return -1
+    option = largest_batch(s, b, j)
+    choosy = joint and s.numbers[CONSOLIDATED] != 0.0 and only == WHOLE_CLUSTER
+    return option if not choosy or _is_soonest(s, site, b, j, option, wait) else -1
+
+
+@njit(**KERNEL)
+def _place(s: State, site: Site, b: Neighbours, j: int) -> int:
+    # On one node, where that is to be tried first, or on the whole cluster
+    if s.world[0].free + s.world[0].alone < s.jobs[j].gpus:
+        return -1
+    last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
+    wait = wait_for_idle(s, site, b, j) if s.numbers[JOINT] != 0.0 else 0.0
+    if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:
+        order_nodes(s, b, s.jobs[j].gpus)
+        for i in range(b.nodes.size):
+            option = _on_nodes(s, site, b, j, b.nodes[i].order, last, wait)
+            if option >= 0:
+                return option
+    return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last, wait)
 
 
 @sharing_rule
 def best_sharing(s: Any, site: Any, j: Any) -> int:
     """See the module; the rule that `optsched.simulation.sharing_rule` describes."""
     b = site.company.neighbours
-    last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
-    if s.numbers[CONSOLIDATED] != 0.0:
-        order_nodes(s, b, s.jobs[j].gpus)
-        for i in range(b.nodes.size):
-            option = _on_nodes(s, site, b, j, b.nodes[i].order, last)
-            if option >= 0:
-                return option
-    return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last)
+    option = _place(s, site, b, j)
+    if option >= 0 and s.numbers[OUTLOOK] > 0.0 and holds_back(s, b, j, s.numbers[OUTLOOK]):
+        return -1
+    return option

@@ -5,12 +5,10 @@ Notation of section 3 of the sheet: A new, R running, ``e`` remaining seconds al
 
 from __future__ import annotations
 
-from typing import Any
-
 from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL
 from optsched.policies.sharing_gpus import only_job, xi_beside
-from optsched.simulation.state import NUMBER, Neighbours, Site, State
+from optsched.simulation.state import NUMBER, Neighbours, State
 
 
 @njit(**KERNEL)
@@ -20,6 +18,14 @@ def pair_average(e_a: float, e_r: float, xi_a: float, xi_r: float) -> float:
     if hat_a >= hat_r:
         return e_a / 2 + (1 - 1 / (2 * xi_a)) * hat_r
     return e_r / 2 + (1 - 1 / (2 * xi_r)) * hat_a
+
+
+@njit(**KERNEL)
+def pair_loss(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float) -> float:
+    """2 t_con - e_R - e_first: what both lose by each other; where A ends first the floats are the same for every e_R."""
+    if xi_a * e_a >= xi_r * e_r:
+        return e_a - e_first + ((2 - 1 / xi_a) * xi_r - 1) * e_r
+    return (2 - 1 / xi_r) * xi_a * e_a - e_first
 
 
 @njit(**KERNEL)
@@ -97,57 +103,13 @@ def _sum_together(b: Neighbours, j: int, e_a: float, count: int) -> float:
 
 
 @njit(**KERNEL)
-def select(candidates: Any, low: int, high: int, n: int) -> float:
-    """What would be at position ``n`` if the values of ``candidates[low : high + 1]`` were sorted.
+def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: float, loss: float) -> bool:
+    """Is the sum of the completions of ``j`` and its partners, and a ``loss``, less if it starts on the GPUs chosen?
 
-    Hoare's FIND, O(high - low) on average; the values change places.
-    """
-    while low < high:
-        pivot, i, j = candidates[(low + high) // 2].value, low, high
-        while i <= j:
-            while candidates[i].value < pivot:
-                i += 1
-            while candidates[j].value > pivot:
-                j -= 1
-            if i <= j:
-                one, two = candidates[i].value, candidates[j].value
-                candidates[i].value, candidates[j].value = two, one
-                i += 1
-                j -= 1
-        if n <= j:
-            high = j
-        elif n >= i:
-            low = i
-        else:
-            break
-    return float(candidates[n].value)
-
-
-@njit(**KERNEL)
-def _wait_for_gpus(s: State, site: Site, b: Neighbours, j: int) -> float:
-    # Seconds until n GPUs that suit A are idle, when nobody else comes: the n-th smallest time at which one is.
-    base, count, now = b.gpus.size, 0, s.world[0].now
-    for g in range(base):
-        gpu = b.gpus[g]
-        if site.eligible[s.jobs[j].kind, gpu.node]:
-            idle_at = 0.0
-            if gpu.one >= 0:
-                idle_at = max(idle_at, s.executions[s.jobs[gpu.one].execution].finish - now)
-            if gpu.other >= 0:
-                idle_at = max(idle_at, s.executions[s.jobs[gpu.other].execution].finish - now)
-            b.candidates[base + count].value = idle_at
-            count += 1
-    return float(select(b.candidates, base, base + count - 1, base + s.jobs[j].gpus - 1))
-
-
-@njit(**KERNEL)
-def joint_gains(s: State, site: Site, b: Neighbours, j: int, option: int, idle: int) -> bool:
-    """Is the sum of the completions of ``j`` and its partners less if it starts on the GPUs chosen than if it waits?
-
-    The first ``idle`` GPUs chosen are idle; waiting is for as many idle ones as it needs, while nobody else comes.
+    It would take ``e_a`` there alone; or it waits for so many seconds, then runs alone. The first ``idle`` GPUs are idle.
     """
     count = _list_partners(s, b, j, idle)
-    waiting = _wait_for_gpus(s, site, b, j) + seconds_with(b, j, 0)
+    waiting = wait + seconds_with(b, j, 0)
     for k in range(count):
         waiting += b.candidates[k].value * b.candidates[k].other
-    return _sum_together(b, j, seconds_with(b, j, option), count) < waiting
+    return _sum_together(b, j, e_a, count) + loss < waiting

@@ -11,42 +11,49 @@ from optsched.policies import POLICIES
 from optsched.policies.sharing_choice import best_sharing
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
 
-BY = ("pair", "saving")
+BY = ("pair", "saving", "cost")
 
 
 @POLICIES.register("sjf-bsbf")
 @dataclass(frozen=True)
 class SjfBsbf:
-    """SJF-BSBF: without preemption; a job shares GPUs where idle ones do not suffice and the pair's completions gain.
+    """SJF-BSBF: without preemption; a job shares GPUs where idle ones do not suffice and all completions gain.
 
     **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1, sub-batches by gradient accumulation | sum (C_j - r_j).
     **Knowledge** clairvoyant (seconds alone).
     At every arrival and completion the waiting jobs are asked about, shortest first; those behind one that waits are asked,
-    too. Job A of n GPUs, nodes with fewest jobs first:
+    too. Job A of n GPUs, on one node first, the tightest fit first, then on nodes with fewest jobs:
 
-    1. n idle GPUs F: A takes them (nobody shares who need not).
+    1. n idle GPUs F: A takes them (nobody shares who need not), unless it would be done sooner by waiting for one node.
     2. Else, for every job R alone on a GPU in O where A has room: t_con, the average completion of A and R if both run
        together from now on, with the sub-batch of A that makes it least; t_seq, if A ran after R with its whole batch. R is
        a partner when t_con < t_seq.
-    3. Partners by t_con, the smallest first, give their GPUs in O until F and these are n: A starts on all of them, with the
-       smallest of the chosen sub-batches. Otherwise it waits.
+    3. Partners give their GPUs in O until F and these are n, those first whose pair loses least for a GPU, 2 t_con less what
+       both take alone; with the smallest of the chosen sub-batches. A starts beside all of them if the sum of all their
+       completions is less than if A waited for n idle GPUs, by more than ``outlook`` times what jobs yet to come lose by
+       the GPUs that two jobs close to them. Otherwise A waits.
+    4. A waits, too, while ``outlook`` times what jobs yet to come would lose by running beside it is more than the time that
+       it has waited and takes: who holds many GPUs for hours starts when fewer come, or when it has waited long.
 
-    ``consolidated``: first on one node alone, the tightest fit first. ``joint``: A starts beside several partners only where
-    the sum of all their completions is less than if A waited for n idle GPUs (the pair test knows one partner only).
-    ``accumulate`` = false: the whole batch only. ``by`` = saving: partners by t_con - t_seq. ``width``: shortest by seconds
-    times GPUs. ``interval`` > 0: decisions only at multiples of that many seconds.
+    Jobs to come: as if those that came lately came again (`optsched.policies.sharing_outlook`).
+
+    **The published rule** is ``consolidated=false,joint=false,by=pair,outlook=0``: the whole cluster at once, pair tests
+    alone, partners by t_con, nobody yet to come. ``by`` = saving: by t_con - t_seq. ``accumulate`` = false: whole batches
+    only. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only at multiples of that many seconds.
 
     **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
     are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again
-    O(R + gang) a partner.
+    O(R + gang) a partner; O(G) where enough GPUs are open.
     **Reference** Lai-JX et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",
-    IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading.
+    IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading,
+    the joint test, jobs to come and the order of partners its own.
     """
 
-    consolidated: bool = False
-    joint: bool = False
+    consolidated: bool = True
+    joint: bool = True
     accumulate: bool = True
-    by: str = "pair"
+    by: str = "cost"
+    outlook: float = 0.5
     width: bool = False
     interval: float = 0.0
     name: ClassVar[str] = "sjf-bsbf"
@@ -54,7 +61,8 @@ class SjfBsbf:
     uses: ClassVar[tuple[str, ...]] = ("sharing",)
 
     def __post_init__(self) -> None:
-        check_legal(self.by in BY, f"{self.name}: by", self.by, " or ".join(BY))
+        check_legal(self.by in BY, f"{self.name}: by", self.by, ", ".join(BY))
+        check_legal(0 <= self.outlook < math.inf, f"{self.name}: outlook", self.outlook, "a finite number >= 0")
         check_legal(
             0 <= self.interval < math.inf, f"{self.name}: interval", self.interval, "a finite number of seconds >= 0"
         )
@@ -62,5 +70,5 @@ class SjfBsbf:
     def order(self, jobs: KnownJobs) -> Order:
         """Shortest first; the rule with its test."""
         key = jobs.duration * jobs.gpus if self.width else jobs.duration
-        numbers = (1.0, self.consolidated, self.joint, self.by == "saving", self.accumulate)
+        numbers = (1.0, self.consolidated, self.joint, BY.index(self.by), self.accumulate, self.outlook)
         return Order(key, rule=best_sharing, numbers=tuple(map(float, numbers)), round=self.interval)

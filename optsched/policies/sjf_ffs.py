@@ -43,5 +43,5 @@ class SjfFfs:
     def order(self, jobs: KnownJobs) -> Order:
         """Shortest first; the rule without its test."""
         key = jobs.duration * jobs.gpus if self.width else jobs.duration
-        numbers = (0.0, self.consolidated, 0.0, 0.0, self.accumulate)
+        numbers = (0.0, self.consolidated, 0.0, 0.0, self.accumulate, 0.0)
         return Order(key, rule=best_sharing, numbers=tuple(map(float, numbers)), round=self.interval)

@@ -16,7 +16,8 @@ GPU-seconds) and the starvation knob (1) of an author's research scheduler. Whic
 **Published** (arXiv 2407.13088, abstract): average JCT 27 to 33 % below preemptive schedulers (secondary text names
 Tiresias), up to 17 % below first-fit sharing on large traces.
 
-**Joint tests.** SJF-BSBF looks at one partner at a time; a gang may have several. ``sharing-partners`` isolates that.
+**Joint tests.** The published rule looks at one partner at a time; a gang may have several. ``sharing-partners`` isolates
+that. Our SJF-BSBF was changed after these workloads had been seen, and tuned on the seeds 101 to 115.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ METHOD = (
 )
 SEEDS = 20
 
-BSBF, JOINT, TOGETHER, FFS = "sjf-bsbf", "sjf-bsbf joint", "sjf-bsbf consolidated", "sjf-ffs"
+BSBF, PUBLISHED, NOBODY, FFS = "sjf-bsbf", "sjf-bsbf as published", "sjf-bsbf, nobody to come", "sjf-ffs"
 EXCLUSIVE = "+consolidated"
 SHARING_ROWS = {
     BSBF: "sjf-bsbf",
-    TOGETHER: "sjf-bsbf:consolidated=true",
-    JOINT: "sjf-bsbf:joint=true",
+    PUBLISHED: "sjf-bsbf:consolidated=false,joint=false,by=pair,outlook=0",
+    NOBODY: "sjf-bsbf:outlook=0",
     FFS: "sjf-ffs",
 }
 TIRESIAS, RESEARCH, SRTF = "tiresias", "tiresias 700", "srtf"
@@ -60,15 +61,16 @@ ROWS = {
 }
 ALL_ROWS = {**ROWS, RESEARCH: "tiresias:threshold=700,starvation=1,round=60,restart=30" + EXCLUSIVE}
 PARTS = {
-    BSBF: SHARING_ROWS[BSBF],
-    JOINT: SHARING_ROWS[JOINT],
+    **{row: SHARING_ROWS[row] for row in (BSBF, PUBLISHED, NOBODY)},
+    "sjf-bsbf, pair by pair": "sjf-bsbf:joint=false",
+    "sjf-bsbf, anywhere": "sjf-bsbf:consolidated=false",
     "sjf-bsbf, whole batches": "sjf-bsbf:accumulate=false",
-    "sjf-bsbf, by saving": "sjf-bsbf:by=saving",
+    "sjf-bsbf, by average": "sjf-bsbf:by=pair",
     FFS: SHARING_ROWS[FFS],
     "sjf-ffs, smaller sub-batches": "sjf-ffs:accumulate=true",
 }
-PLACED_ROWS = {**ROWS, "sjf, first-fit": "sjf+first-fit"}  # SJF-BSBF, too, spreads gangs over nodes
-SMALL_ROWS = {"sjf": "sjf", **{row: SHARING_ROWS[row] for row in (BSBF, JOINT, FFS)}}
+PLACED_ROWS = {**ROWS, "sjf, first-fit": "sjf+first-fit"}  # as published, SJF-BSBF spreads gangs over nodes, too
+SMALL_ROWS = {"sjf": "sjf", **{row: SHARING_ROWS[row] for row in (BSBF, PUBLISHED, FFS)}}
 RESTARTS = {
     BSBF: ROWS[BSBF],
     "sjf": ROWS["sjf"],
@@ -76,11 +78,25 @@ RESTARTS = {
 }
 SWEEP = tuple(round(1 + step / 10, 1) for step in range(11))
 FEW = (1.0, 1.5, 2.0)
-SHOWN = ("mean_jct", "jct_ratio", "shared", "utilization", "effective")
+SHOWN = (
+    "mean_jct",
+    "small_jct",
+    "large_jct",
+    "jct_ratio",
+    "queueing",
+    "makespan",
+    "shared",
+    "utilization",
+    "effective",
+)
 ALL_SHOWN = (
     "mean_jct",
+    "small_jct",
+    "large_jct",
     "p95_jct",
     "jct_ratio",
+    "queueing",
+    "makespan",
     "shared",
     "accumulated",
     "stretch",
@@ -91,7 +107,7 @@ ALL_SHOWN = (
 
 NOT_PUBLIC = "its interference ratios are not public"
 FROM_FIRST_FIT = Published(
-    "mean JCT up to -17 % against first-fit sharing", "mean_jct", BSBF, (FFS,), 1 / 0.83, note=NOT_PUBLIC
+    "mean JCT up to -17 % against first-fit sharing", "mean_jct", PUBLISHED, (FFS,), 1 / 0.83, note=NOT_PUBLIC
 )
 
 
@@ -99,7 +115,12 @@ def _published(*rivals: str) -> tuple[Published, ...]:
     return (
         *(
             Published(
-                f"mean JCT -{gain} % against Tiresias", "mean_jct", BSBF, rivals, 100 / (100 - gain), note=NOT_PUBLIC
+                f"mean JCT -{gain} % against Tiresias",
+                "mean_jct",
+                PUBLISHED,
+                rivals,
+                100 / (100 - gain),
+                note=NOT_PUBLIC,
             )
             for gain in (27, 33)
         ),
@@ -107,7 +128,12 @@ def _published(*rivals: str) -> tuple[Published, ...]:
     )
 
 
-REMARKS: tuple[Remark, ...] = (against(BSBF, FFS), against(JOINT, BSBF), by_workload(JOINT, BSBF))
+REMARKS: tuple[Remark, ...] = (
+    against(BSBF, FFS),
+    against(BSBF, TIRESIAS),
+    against(BSBF, PUBLISHED),
+    by_workload(BSBF, PUBLISHED),
+)
 
 
 @dataclass(frozen=True)
@@ -258,7 +284,7 @@ def _other_interference(size: SjfBsbfSize) -> Iterable[Experiment]:
 def _optima(size: SjfBsbfSize) -> Iterable[Experiment]:
     """Ratios to the optimum of a few jobs, found by an exact search."""
     about = (SMALL_ROWS, "sjf", ("ratio", "optimum_ratio", "shared"), SMALL_RATIOS)
-    remarks = (worst(*SMALL_ROWS), by_workload(BSBF, FFS), by_workload(JOINT, BSBF))
+    remarks = (worst(*SMALL_ROWS), by_workload(BSBF, FFS), by_workload(BSBF, PUBLISHED))
     for gpus, jobs in ((1, 4), (2, 4), (4, 4)):
         question = f"How far from the optimum are {jobs} jobs on one node of {gpus}? Sum of flow times"
         drawn = {xi: Workload.of("sharing-small", jobs=jobs, gpus=gpus, xi=xi) for xi in (1.1, 1.3, 1.5, 1.8, "exp")}
@@ -273,8 +299,8 @@ def _partners(size: SjfBsbfSize) -> Iterable[Experiment]:
     by_xi = {f"xi {xi:g}": Workload.of("sharing-partners", jobs=4, xi=xi, **laws) for xi in (1.1, 1.2, 1.3, 1.4, 1.6)}
     loses = "Where does the test of pairs lose? A gang beside P running jobs of one GPU, xi = 1.4, lengths log-uniform"
     about = (SMALL_ROWS, "sjf", ("mean_jct", "jct_ratio", "shared"), SHARING_OF_SECONDS)
-    against_sjf = (by_workload(BSBF, "sjf"), by_workload(JOINT, "sjf"))
-    remarks = (*against_sjf, by_workload(JOINT, BSBF), against(JOINT, BSBF))
+    against_sjf = (by_workload(BSBF, "sjf"), by_workload(PUBLISHED, "sjf"))
+    remarks = (*against_sjf, by_workload(BSBF, PUBLISHED), against(BSBF, PUBLISHED))
     for name, question, across, columns in (
         ("partners", loses, "partners", by_partners),
         ("three-partners", "The same with P = 3 as interference grows", XI, by_xi),

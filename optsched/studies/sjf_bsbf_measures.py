@@ -23,6 +23,8 @@ from optsched.studies.measures import Measure, Measurement, certified_mean
 
 MEASURES = {
     "mean_jct": Measure("mean JCT", "s", "mean of completion less arrival"),
+    "small_jct": Measure("JCT of small jobs", "s", "mean of completion less arrival of the half with least g_j e_j"),
+    "large_jct": Measure("JCT of large jobs", "s", "mean of completion less arrival of the other half"),
     "p50_jct": Measure("median JCT", "s", "median of completion less arrival"),
     "p95_jct": Measure("p95 JCT", "s", "95th percentile of completion less arrival"),
     "jct_ratio": Measure(
@@ -56,11 +58,15 @@ def measure(policy: str, proven: Proven) -> dict[str, float]:
     found = {name: float(run.metrics[name]) for name in names}
     alone = seconds_alone(instance)
     total = instance.cluster.gpus * found["makespan"]
-    held = held_gpus(schedule)
+    held, jct = held_gpus(schedule), schedule.completion - instance.arrival
+    by_size = np.argsort(instance.gpus * alone, kind="stable")
+    small, large = by_size[: (instance.n + 1) // 2], by_size[instance.n // 2 :]
     on_gpus = np.bincount(schedule.job, weights=schedule.end - schedule.start, minlength=instance.n)
     return found | {
         "jct_ratio": found["mean_jct"]
         / certified_mean(proven, "elastic" if run.schedule_class == "elastic" else "gpu-sharing"),
+        "small_jct": float(jct[small].mean()),
+        "large_jct": float(jct[large].mean()),
         "queueing": float((first_starts(schedule) - instance.arrival).mean()),
         "shared": float(held.shared.mean()),
         "accumulated": accumulated(schedule),

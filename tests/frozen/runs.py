@@ -60,7 +60,7 @@ VARIANTS = (
     "srtf-gpu:restart=1",
     "tiresias:threshold=24,starvation=1,restart=1,round=4",
     "wspt:gpus=true",
-    "sjf-bsbf:consolidated=true,joint=true,interval=2",
+    "sjf-bsbf:consolidated=false,joint=false,by=pair,outlook=0",
     "sjf-ffs:width=true",
     "leader-first:width=1,caution=0.5",
     "srsf:k=2,service_includes_comm=true",

@@ -7,8 +7,8 @@ import pytest
 
 from optsched import Instance, Job
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.sharing_gain import select
 from optsched.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle, take_open
+from optsched.policies.sharing_wait import select
 from optsched.simulation.policy import Order
 from optsched.simulation.records import CANDIDATE
 from optsched.simulation.state import FREE, NUMBER, Neighbours, Sharing, Site, State, new_state

@@ -20,7 +20,7 @@ from optsched.simulation.policy import Knowledge, KnownJobs
 from optsched.speeds.gpu_sharing import sharing_rates
 
 # Parameters that show more of a policy than its defaults do.
-TELLING = {"sjf-bsbf": ":consolidated=true,joint=true,interval=2", "sjf-ffs": ":width=true"}
+TELLING = {"sjf-bsbf": ":consolidated=false,joint=false,by=pair,outlook=0,interval=2", "sjf-ffs": ":width=true"}
 SPECS = [spec for name in sharing_policies() for spec in dict.fromkeys([name, name + TELLING.get(name, "")])]
 
 

@@ -31,11 +31,13 @@ class Rules:
 
     test: bool = True
     share: bool = True
-    consolidated: bool = False
-    joint: bool = False
-    saving: bool = False
+    consolidated: bool = True
+    joint: bool = True
+    by: str = "cost"
+    outlook: Fraction = Fraction(1, 2)
     accumulate: bool = True
     width: bool = False
+    sample: int = 100
 
 
 class ExactSharing:
@@ -47,6 +49,7 @@ class ExactSharing:
         self.nodes = [[(m, i) for i in range(size)] for m, size in enumerate(sizes)]
         self.memory = [float(x) for x in instance.cluster.node_memory]
         self.running: list[Running] = []
+        self.came: list[int] = []
         self.now = Fraction(0)
         self.ended: dict[int, tuple[list[Gpu], int, Fraction, Fraction]] = {}
 
@@ -106,6 +109,7 @@ class ExactSharing:
                 self.running.remove(run)
                 self.ended[run.job] = run.gpus, run.option, run.begun, t
             while future and arrival[future[0]] <= t:
+                self.came.append(future[0])
                 waiting.append(future.pop(0))
             self.link()
             width = self.instance.gpus if self.rules.width else [1] * self.instance.n
@@ -122,6 +126,10 @@ class ExactSharing:
 
     # -- the choice, section 3 -------------------------------------------------------------------------------------------
     def choose(self, j: int) -> tuple[list[Gpu], int] | None:
+        found = self.place(j)
+        return None if found is not None and self.running and self.holds_back(j) else found
+
+    def place(self, j: int) -> tuple[list[Gpu], int] | None:
         n = int(self.instance.gpus[j])
         jobs = [len({run.job for gpu in node for run in self.on(gpu)}) for node in self.nodes]
         if self.rules.consolidated:
@@ -143,7 +151,12 @@ class ExactSharing:
         free = [gpu for gpu in order if not self.on(gpu)]
         open_ = [gpu for gpu in order if len(self.on(gpu)) == 1 and self.xi(j, self.on(gpu)[0].job) is not None]
         if len(free) >= n:
-            return free[:n], self.fitting(j, free[:n], 0)
+            option = self.fitting(j, free[:n], 0)
+            later = self.wait_for_idle(j)
+            waits = self.rules.consolidated and self.rules.joint and len(nodes) > 1 and later > 0
+            if waits and self.chosen(j, free[:n], option) > later + self.expected(j, 0):
+                return None
+            return free[:n], option
         if not self.rules.share or len(free) + len(open_) < n:
             return None
         if not self.rules.test:
@@ -160,9 +173,10 @@ class ExactSharing:
             theirs = [gpu for gpu in open_ if self.on(gpu) == [run]]
             if theirs:
                 weighed.append((*self.weigh(j, run, theirs), run.job, theirs))
-        weighed.sort(key=lambda row: (row[1] - row[2] if self.rules.saving else row[1], row[4]))
+        key = {"pair": 1, "saving": 2, "cost": 3}[self.rules.by]
+        weighed.sort(key=lambda row: (row[key], row[5]))
         taken, option = list(free), 0
-        for pays, _, _, sub, _, theirs in weighed:
+        for pays, _, _, _, sub, _, theirs in weighed:
             if pays and len(taken) < n:
                 taken += theirs[: n - len(taken)]
                 option = max(option, sub)
@@ -173,7 +187,8 @@ class ExactSharing:
             return None
         return taken, option
 
-    def weigh(self, j: int, run: Running, theirs: list[Gpu]) -> tuple[bool, Fraction, Fraction, int]:
+    def weigh(self, j: int, run: Running, theirs: list[Gpu]) -> tuple[bool, Fraction, Fraction, Fraction, int]:
+        """Does the pair gain; its values by average, by saving and by cost; the sub-batch."""
         xi_a, xi_r = self.xi(j, run.job), self.xi(run.job, j)
         assert xi_a is not None
         assert xi_r is not None
@@ -183,13 +198,15 @@ class ExactSharing:
             if all(self.room(gpu) >= self.need(j, option) for gpu in theirs):
                 averages.append((pair(self.expected(j, option), run.left, xi_a, xi_r), option))
         best, option = min(averages)
-        return best < sequence, best, sequence, option
+        gives = min(int(self.instance.gpus[j]), sum(self.on(gpu) == [run] for gpu in run.gpus))
+        cost = (2 * best - run.left - self.expected(j, 0)) / gives
+        return best < sequence, best, best - sequence, cost, option
 
     def joint_gains(self, j: int, gpus: list[Gpu], option: int) -> bool:
         partners = list({run.job: run for gpu in gpus for run in self.on(gpu)}.values())
         left = {run.job: run.left for run in partners}
         others = {run.job: self.slow(run) for run in partners}
-        a, now, total = self.expected(j, option), Fraction(0), Fraction(0)
+        a, now, total = self.chosen(j, gpus, option), Fraction(0), self.closing_loss(j, gpus, option)
         while a > 0 or left:
             slow_a = max([Fraction(1), *(self.xi(j, r) or Fraction(1) for r in left)])
             slow = {r: max(others[r], self.xi(r, j) or Fraction(1)) if a > 0 else others[r] for r in left}
@@ -201,10 +218,53 @@ class ExactSharing:
             left = {r: left[r] - step / slow[r] for r in left}
             total += now * sum(1 for x in left.values() if x == 0)
             left = {r: x for r, x in left.items() if x > 0}
-        suits = [gpu for m, node in enumerate(self.nodes) if self.instance.eligible(j)[m] for gpu in node]
-        idle_at = sorted(max([Fraction(0), *(r.left * self.slow(r) for r in self.on(gpu))]) for gpu in suits)
-        waits = idle_at[int(self.instance.gpus[j]) - 1] + self.expected(j, 0)
+        waits = self.wait_for_idle(j) + self.expected(j, 0)
         return total < waits + sum(run.left * self.slow(run) for run in partners)
+
+    def wait_for_idle(self, j: int) -> Fraction:
+        n, suits = (
+            int(self.instance.gpus[j]),
+            [node for m, node in enumerate(self.nodes) if self.instance.eligible(j)[m]],
+        )
+        if j not in self.instance.jobs_at("scalings") or n > max(map(len, suits)):
+            suits = [[gpu for node in suits for gpu in node]]
+        times = [
+            sorted(max([Fraction(0), *(r.left * self.slow(r) for r in self.on(gpu))]) for gpu in each) for each in suits
+        ]
+        return min(each[n - 1] for each in times if len(each) >= n)
+
+    def chosen(self, j: int, gpus: list[Gpu], option: int) -> Fraction:
+        """Seconds alone on these GPUs."""
+        return self.seconds(j, option, len({m for m, _ in gpus}) > 1)
+
+    # -- those who are yet to come ---------------------------------------------------------------------------------------
+    def to_come(self, j: int, seconds: Fraction) -> tuple[list[int], Fraction]:
+        """Those like whom more will come, and how many times as many."""
+        arrival = {k: Fraction(float(self.instance.arrival[k])) for k in self.came}
+        since = max(self.now - seconds, arrival[self.came[0]])
+        counted = [k for k in self.came[1:] if arrival[k] > since]
+        if len(counted) > self.rules.sample:
+            since, counted = arrival[counted[-self.rules.sample - 1]], counted[-self.rules.sample :]
+        return [k for k in counted if k != j], seconds / (self.now - since) if self.now > since else Fraction(0)
+
+    def closing_loss(self, j: int, gpus: list[Gpu], option: int) -> Fraction:
+        beside = [run for gpu in gpus for run in self.on(gpu)]
+        e_a = self.chosen(j, gpus, option) * max([Fraction(1), *(self.xi(j, run.job) or 1 for run in beside)])
+        total = Fraction(0)
+        for run in beside:
+            closed = min(e_a, run.left * (self.xi(run.job, j) or 1))
+            like, times = self.to_come(j, closed)
+            total += closed / 2 * len(like) * times
+        return self.rules.outlook * total / 5 / sum(map(len, self.nodes))
+
+    def holds_back(self, j: int) -> bool:
+        e_a = self.expected(j, 0)
+        like, times = self.to_come(j, e_a)
+        slow = {k: self.xi(k, j) for k in like}
+        loss = sum(min(e_a, self.expected(k, 0)) * (min(2, 2 if slow[k] is None else slow[k]) - 1) for k in like)
+        share = Fraction(int(self.instance.gpus[j]), sum(map(len, self.nodes)))
+        waited = self.now - Fraction(float(self.instance.arrival[j]))
+        return self.rules.outlook * loss * times * share > e_a + waited
 
 
 def pair(e_a: Fraction, e_r: Fraction, xi_a: Fraction, xi_r: Fraction) -> Fraction:

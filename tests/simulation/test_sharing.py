@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from contextlib import nullcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,16 +26,23 @@ from optsched.simulation.sharing_rule import sharing_rule
 from simulation.exact_sharing import ExactSharing, Rules
 from simulation.one_by_one import OneByOne
 
+PUBLISHED = "sjf-bsbf:consolidated=false,joint=false,by=pair,outlook=0"
+NOBODY = Fraction(0)
+PAIRWISE = Rules(consolidated=False, joint=False, by="pair", outlook=NOBODY)
+FIRST_FIT = dataclasses.replace(PAIRWISE, test=False, accumulate=False)
 SPECS: dict[str, Rules] = {
     "sjf-bsbf": Rules(),
-    "sjf-bsbf:joint=true": Rules(joint=True),
-    "sjf-bsbf:consolidated=true": Rules(consolidated=True),
-    "sjf-bsbf:by=saving": Rules(saving=True),
-    "sjf-bsbf:accumulate=false": Rules(accumulate=False),
+    "sjf-bsbf:outlook=4": Rules(outlook=Fraction(4)),
+    "sjf-bsbf:outlook=0": Rules(outlook=NOBODY),
+    "sjf-bsbf:consolidated=false": Rules(consolidated=False),
+    "sjf-bsbf:joint=false": Rules(joint=False),
+    "sjf-bsbf:by=saving": Rules(by="saving"),
+    PUBLISHED + ",accumulate=false": dataclasses.replace(PAIRWISE, accumulate=False),
     "sjf-bsbf:width=true": Rules(width=True),
-    "sjf-ffs": Rules(test=False, accumulate=False),
-    "sjf-ffs:accumulate=true": Rules(test=False),
-    "sjf-ffs:consolidated=true": Rules(test=False, accumulate=False, consolidated=True),
+    PUBLISHED: PAIRWISE,
+    "sjf-ffs": FIRST_FIT,
+    "sjf-ffs:accumulate=true": dataclasses.replace(FIRST_FIT, accumulate=True),
+    "sjf-ffs:consolidated=true": dataclasses.replace(FIRST_FIT, consolidated=True),
 }
 KINDS = ("lm", "resnet", "vgg")
 MODELS = {
@@ -126,8 +135,8 @@ def partners(count: int, xi: float) -> Instance:
 def test_pairwise_tests_are_not_joint_tests(count: int, shares: float, waits: float) -> None:
     problem = partners(count, 1.4)
     value: Callable[[str], float] = lambda spec: simulate(problem, spec).value("total_completion_time")  # noqa: E731
-    assert value("sjf-bsbf") == pytest.approx(shares) == value("sjf-ffs")
-    assert value("sjf-bsbf:joint=true") == pytest.approx(waits) == value("sjf")
+    assert value(PUBLISHED) == pytest.approx(shares) == value("sjf-ffs")
+    assert value("sjf-bsbf") == pytest.approx(waits) == value("sjf")
 
 
 def test_slowest_partner_rules_and_speeds_return() -> None:
@@ -279,7 +288,7 @@ def test_interval_and_strict_order() -> None:
             free = view.idle(job)
             return Start(job, gpus=free[: problem.gpus[job]]) if len(free) >= problem.gpus[job] else None
 
-    numbers = (1.0, 0.0, 0.0, 0.0, 1.0)  # of `sjf-bsbf`, which shares where it pays: here never
+    numbers = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # of `sjf-bsbf`, which shares where it pays: here never
     for policy in (Strict(), Ruled(lambda jobs: Order(jobs.arrival, skip=False, rule=best_sharing, numbers=numbers))):
         made = simulate(problem, policy)
         starts = {problem.ids[s.job]: s.start for s in made.schedule.segments()}
@@ -314,7 +323,7 @@ def test_how_many_gpus_a_job_has_alone_is_always_known(seed: int, way: Any) -> N
     """The rule allocates, as a user's may: also where numba's reference counts are off in the engine."""
     problem = instance(seed)
     plain = simulate(problem, "sjf-bsbf")
-    numbers = (1.0, 0.0, 0.0, 0.0, 1.0)
+    numbers = (1.0, 1.0, 1.0, 2.0, 1.0, 0.5)
     rule = sharing_rule(while_counts_are_right)
     with way():
         made = simulate(problem, Ruled(lambda jobs: Order(jobs.duration, rule=rule, numbers=numbers)))
