@@ -156,6 +156,8 @@ class Gavel:
             self._active = np.append(self._active, view.arrived)
         for j in view.arrived:
             self._jobs.meet(view, j)
+            if view.restart(j, self.restart) > 0:
+                self._jobs.whole[j] = 0.0  # a pause would cost more than it saves
             self._book.arrive(j)
         self._changed = self._changed or bool(view.finished or view.arrived)
 
