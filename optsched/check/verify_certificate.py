@@ -33,7 +33,7 @@ from typing import Any
 MOST_BYTES, MOST_JOBS, MOST_STEPS, MOST_ROWS, MOST_LEVELS = 1 << 24, 100_000, 10**7, 1000, 16
 MOST_GPUS, FILLED, EXPONENT, WIDEST = 10**6, 1 << 16, 2200, 1 << 512  # more GPUs than FILLED: U = G
 EXACT, KEPT_BITS = 64, 32  # more interrupted jobs: their mean busy times are rounded down to 2^-32 ticks
-NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory")  # in the order of the digest
+NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory", "restart", "checkpoint")  # as digested
 JOB = {*NUMBERS, "id", "gpus", "profile", "gpu_types", "user", "group", "model", "batch_size"}
 Data = dict[str, Any]
 
@@ -100,8 +100,8 @@ class Case:
         self.gpus = [the(int, job, "gpus", 2, usual=1, least=1, most=self.total) for job in jobs]
         head = json.dumps({"nodes": self.nodes}, sort_keys=True) + json.dumps(self.ids)
         self.digest = hashlib.sha256(b"optsched-instance/1\n" + head.encode())
-        for name, column in self.column.items():
-            self.digest.update(name.encode() + struct.pack(f"<{len(jobs)}d", *column))
+        for name in [x for x in NUMBERS if x in NUMBERS[:6] or any(y == y for y in self.column[x])]:
+            self.digest.update(name.encode() + struct.pack(f"<{len(jobs)}d", *self.column[name]))
         self.digest.update(b"gpus" + struct.pack(f"<{len(jobs)}q", *self.gpus))
         for texts in ([job.get(name) for job in jobs] for name in ("profile", "gpu_types")):
             self.digest.update(json.dumps(texts).encode() if any(text is not None for text in texts) else b"")

@@ -153,6 +153,12 @@ def _dialects() -> list[tuple[str, str]]:
     return [(name, dialect.summary) for name, dialect in DIALECTS.items()]
 
 
+def _devices() -> list[tuple[str, str]]:
+    from optsched.speeds.device_performance import DEVICES
+
+    return [(name, str(device)) for name, device in DEVICES.items()]
+
+
 def _spaces() -> list[tuple[str, str]]:
     from optsched.adversary.space import SPACES
 
@@ -185,6 +191,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "suites": _suites,
     "recipes": _recipes,
     "dialects": _dialects,
+    "devices": _devices,
     "spaces": _spaces,
     "methods": _methods,
     "studies": _studies,
@@ -204,6 +211,7 @@ SUMMARIES = {
     "suites": "sets of instances, for ratio",
     "recipes": "generators of instances, for generate",
     "dialects": "traces that are read as they are, for a SOURCE DIALECT:PATH",
+    "devices": "GPU types whose peak speed is known, for rates that no table has",
     "spaces": "kinds of instances among which attack looks for bad ones",
     "methods": "ways in which attack looks for the worst one",
     "studies": "experiments that can be run again, for reproduce",

@@ -119,7 +119,7 @@ class Level:
 def _whole() -> tuple[Instance, ...]:
     # Small ones with ties, larger ones without, homogeneous and mixed.
     mixed = random_instance(800, MIXED, jobs=30)
-    return random_instance(16, "2x4", jobs=14), mixed, real_instance(820, "2x2", jobs=14), real_instance(802, MIXED)
+    return random_instance(16, "2x4", jobs=14), mixed, real_instance(820, "2x2", jobs=14), real_instance(803, MIXED)
 
 
 @cache

@@ -53,9 +53,9 @@ def one_machine(instance: Instance) -> str | None:
     return None if instance.cluster.gpus == 1 else "more than one machine"
 
 
-def no_restart_cost(policy: Any) -> str | None:
+def no_restart_cost(policy: Any, instance: Instance) -> str | None:
     """A preempted job resumes for nothing."""
-    return None if policy.restart == 0 else "a restart costs time"
+    return None if policy.restart == 0 and not np.nan_to_num(instance.restart).any() else "a restart costs time"
 
 
 def one_gpu_jobs(instance: Instance) -> str | None:

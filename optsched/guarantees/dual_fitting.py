@@ -116,7 +116,9 @@ def _ratio(policy: Any, run: Run) -> Fraction | float:
 
 
 def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(one_gpu_jobs(instance), no_restart_cost(policy), speed_by_type(instance), own_network(instance))
+    return broken(
+        one_gpu_jobs(instance), no_restart_cost(policy, instance), speed_by_type(instance), own_network(instance)
+    )
 
 
 def _proves_at_speed(instance: Instance, run: Run, speed: Fraction) -> Fraction:

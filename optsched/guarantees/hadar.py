@@ -234,10 +234,10 @@ def _findings(solution: DualSolution) -> Iterator[str]:
 def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> Iterator[str]:
     """Jobs for which some plan earns more than mu_j at the final prices: dual constraints that fail."""
     run, policy = solution.run, solution.policy
-    ledger = Ledger(solution.capacity, float(policy.round), float(policy.restart), safe=True)
+    ledger = Ledger(solution.capacity, float(policy.round), safe=True)
     ledger.price_of, ledger.used = price_of, sold.shape[0]
     ledger.sold = np.vstack([sold, np.zeros((1, sold.shape[1]), dtype=np.int64)])
-    first = np.asarray(run.notes["hadar_first"])
+    first, own = np.asarray(run.notes["hadar_first"]), run.instance.restart
     shown = 0
     for j in np.flatnonzero(np.isfinite(first)).tolist():
         number = int(first[j])
@@ -249,6 +249,7 @@ def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> 
             shared=np.asarray(run.notes["hadar_shared"])[j],
             scale=float(run.instance.weight[j] * run.instance.work[j]),
             span=0.0,
+            restart=float(policy.restart if np.isnan(own[j]) else own[j]),
         )
         plan = ledger.best(request, number)
         if plan is not None and plan.payoff > solution.payoff[j] + SLACK * plan.utility:

@@ -29,7 +29,7 @@ from optsched.simulation.run import Run
 
 
 def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(no_restart_cost(policy), *parallel_machines_over_time(placement, instance))
+    return broken(no_restart_cost(policy, instance), *parallel_machines_over_time(placement, instance))
 
 
 def _ratio(policy: Any, run: Run) -> Fraction:

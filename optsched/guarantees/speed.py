@@ -125,7 +125,7 @@ def judgements_at(chosen: Specification, run: Run, proven: Proven, speed: Fracti
 
 
 def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(no_restart_cost(policy), *parallel_machines_over_time(placement, instance))
+    return broken(no_restart_cost(policy, instance), *parallel_machines_over_time(placement, instance))
 
 
 SRPT_FASTER = speed_theorem(

@@ -18,7 +18,7 @@ from optsched.simulation.run import Run
 def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
     return broken(
         one_machine(instance),
-        no_restart_cost(policy),
+        no_restart_cost(policy, instance),
         known_durations(instance),
     )
 

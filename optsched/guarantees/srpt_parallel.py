@@ -25,7 +25,7 @@ STREAM = 4  # times P: for so long unit jobs come
 
 def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
     several = None if instance.cluster.gpus > 1 else "one machine, on which it is optimal"
-    return broken(several, no_restart_cost(policy), *parallel_machines_over_time(placement, instance))
+    return broken(several, no_restart_cost(policy, instance), *parallel_machines_over_time(placement, instance))
 
 
 def _ratio(policy: Any, run: Run) -> Fraction:

@@ -18,7 +18,7 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.io.measurements import read_contention, read_profiles
 from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, check_limit
-from optsched.io.traces.named_models import SpeedRequest, with_speeds
+from optsched.io.traces.named_models import SpeedRequest, moved, with_speeds
 from optsched.io.traces.scaled_models import with_scalings
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
@@ -188,7 +188,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
         speeds = SpeedRequest(table, request.strict_throughputs, say, others, "profile")
         instance = _retimed(instance, where or instance.cluster, speeds, text)
     elif where is not None and where != instance.cluster:
-        instance = instance.with_cluster(where)
+        instance = moved(instance, where, SpeedRequest(strict=request.strict_throughputs, say=say))
     if request.strict_throughputs:
         _require_measured(instance, text)
     if request.job_level:

@@ -44,7 +44,7 @@ class Gavel:
     (`optsched.policies.gavel_ideal` is the limit of that).
 
     Of several optimal X the analytic centre is taken: no job is favoured by chance, jobs that are alike get the same. A gang
-    that no type can hold alone takes GPUs of several types where they are left over (Gavel never runs it).
+    that no type can hold alone never runs; ``mixed``: it takes GPUs of several where they are left over (not so in Gavel).
 
     **Problem** R | r_j, size_j, pmtn, online-r_j | the policy's own objective at every instant. **Knowledge** by policy:
     non-clairvoyant, or clairvoyant (work left) for finish-time fairness, makespan and due dates; always the throughputs.
@@ -63,6 +63,7 @@ class Gavel:
     ideal: bool = False
     whole_iterations: bool = True
     seed: int = 0
+    mixed: bool = False
 
     name: ClassVar[str] = "gavel"
     uses: ClassVar[tuple[str, ...]] = ("nodes",)
@@ -155,6 +156,8 @@ class Gavel:
             self._active = np.append(self._active, view.arrived)
         for j in view.arrived:
             self._jobs.meet(view, j)
+            if view.restart(j, self.restart) > 0:
+                self._jobs.whole[j] = 0.0  # a pause would cost more than it saves
             self._book.arrive(j)
         self._changed = self._changed or bool(view.finished or view.arrived)
 
@@ -215,7 +218,7 @@ class Gavel:
         served = np.flatnonzero(chosen >= 0)
         jobs, types = active[served], chosen[served]
         kept, moved = self._devices.give(jobs, types, gang[served])
-        mixed = self._left_over(active[~self._jobs.housed[active]])
+        mixed = self._left_over(active[~self._jobs.housed[active]]) if self.mixed else {}
         self._type[running] = IDLE
         self._type[kept] = SEVERAL  # whatever but idle
         stopped = running[self._type[running] == IDLE]

@@ -38,7 +38,7 @@ class GoodputRound:
 
     def kept_share(self, j: int) -> float:
         """The share of its life that restarts leave job ``j`` if it is resized now."""
-        starts, restart = self.view.starts(j), self.restart
+        starts, restart = self.view.starts(j), self.view.restart(j, self.restart)
         if not starts or restart == 0:
             return 1.0
         age = self.view.now - self.view.arrival(j)

@@ -110,7 +110,7 @@ class HadarCommit:
         """Forget the last run."""
         self._pools = gpu_pools(view)
         self._roster = Roster(view, self._pools, self.utility, self.round)
-        self._ledger = Ledger(self._capacity, self.round, self.restart, safe=self.price_exponent == "safe")
+        self._ledger = Ledger(self._capacity, self.round, safe=self.price_exponent == "safe")
         self._zero, self._next, self._asked, self._late, self._asleep = math.nan, 0, -1, False, False
         self._plans, self._due = {}, defaultdict(dict)
         n, count = self._roster.gang.size, self._capacity.size
@@ -171,6 +171,8 @@ class HadarCommit:
 
     def _commit(self, j: int, first: int) -> None:
         request = self._request(j, first)
+        if request.restart >= self.round:  # a round that it pays for may do nothing: there are no plans for it
+            return
         utility, rounds = self._ledger.alone(request)
         if utility <= 0:
             return
@@ -196,7 +198,10 @@ class HadarCommit:
             apart = np.where(pools.largest >= gang, np.minimum(alone, shared), shared)
             alone = alone if gang == 1 else np.where(np.bincount(pools.pool) == 1, alone, apart)
         age = max(0.0, first * self.round - (float(known.arrival[j]) - self._zero))  # without the clock's rounding
-        return Request(gang, float(known.work[j]), age, alone, shared, float(known.scale[j]), float(known.span[j]))
+        utility = float(known.scale[j]), float(known.span[j])
+        own = float(known.restart[j])
+        restart = self.restart if math.isnan(own) else own
+        return Request(gang, float(known.work[j]), age, alone, shared, *utility, restart)
 
     def _carry_out(self, view: View, active: Ints, due: dict[int, Ints]) -> list[Decision]:
         """What is due in this round, and on what is left the others."""

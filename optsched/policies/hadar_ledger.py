@@ -20,7 +20,8 @@ LONGEST = 20_000  # rounds that a plan may look ahead: longer jobs make no plan
 class Request:
     """A job that has arrived: ``work`` units, ``age`` seconds at the beginning of the first round that it may use.
 
-    ``alone``, ``shared`` f64[H]: units of work a second on one resource, and on several; ``scale``, ``span``: its utility.
+    ``alone``, ``shared`` f64[H]: units of work a second on one resource, and on several; ``scale``, ``span``: its utility;
+    ``restart`` seconds of each round are set aside.
     """
 
     gang: int
@@ -30,6 +31,7 @@ class Request:
     shared: Floats
     scale: float
     span: float
+    restart: float = 0.0
 
     def worth(self, age: float) -> float:
         """U of a completion at ``age``."""
@@ -61,12 +63,12 @@ class Plan:
 class Ledger:
     """H resources in rounds 0, 1, 2, ...: ``sold`` i64[rounds looked at, H]. Prices as in `PriceFunction`.
 
-    ``length`` seconds a round, of which ``restart`` may be lost. ``jumps``: what raising the constants has added to the
+    ``length`` seconds a round. ``jumps``: what raising the constants has added to the
     dual value; 0 when they were right from the beginning.
     """
 
-    def __init__(self, capacity: Ints, length: float, restart: float, *, safe: bool) -> None:
-        self.capacity, self.length, self.restart, self.safe = capacity, length, restart, safe
+    def __init__(self, capacity: Ints, length: float, *, safe: bool) -> None:
+        self.capacity, self.length, self.safe = capacity, length, safe
         self.sold: Ints = np.zeros((64, capacity.size), dtype=np.int64)
         self.used = 0  # rounds before this one are all that anything was sold of
         self.jumps = 0.0
@@ -96,7 +98,7 @@ class Ledger:
     def best(self, request: Request, first: int) -> Plan | None:
         """The plan of largest payoff from round ``first`` on if that is positive, else None. Nothing is sold yet."""
         tail = max(0, self.used - first)
-        seconds = self.length - self.restart
+        seconds = self.length - request.restart
         needed = {x: rounds_needed(request.work, x, seconds) for x in request.speeds}
         counts = {x: int(k) for x, k in needed.items() if k <= LONGEST}
         if not counts:
@@ -111,7 +113,7 @@ class Ledger:
             round_costs(
                 request.gang, request.alone, request.shared, x, prices[here], orders[here], room[here], take, cost[here]
             )
-            rest = self.restart + request.work / x - (k - 1) * seconds
+            rest = request.restart + request.work / x - (k - 1) * seconds
             payoff, last = best_finish(cost[here], k, start[here], rest, request.scale, request.span, np.empty(k))
             if payoff > best[0]:
                 best = (payoff, last, x)
@@ -155,16 +157,16 @@ class Ledger:
             for i in range(last + 1)
         ])  # fmt: skip
         chosen = np.sort(np.argsort(cost, kind="stable")[:count])
-        rest = self.restart + request.work / speed - (count - 1) * (self.length - self.restart)
+        rest = request.restart + request.work / speed - (count - 1) * (self.length - request.restart)
         age = request.age + self.length * float(chosen[-1]) + rest
         worth = request.worth(age)
         return Plan(first + chosen, take[chosen], speed, age, worth, worth - math.fsum(cost[chosen].tolist()))
 
     def alone(self, request: Request) -> tuple[float, int]:
         """(greatest utility of any plan of a job, rounds of its fastest one): in an empty cluster, at top speed."""
-        x, seconds = request.speeds[0], self.length - self.restart
+        x, seconds = request.speeds[0], self.length - request.restart
         count = int(rounds_needed(request.work, x, seconds))
-        age = request.age + self.length * (count - 1) + self.restart + request.work / x - (count - 1) * seconds
+        age = request.age + self.length * (count - 1) + request.restart + request.work / x - (count - 1) * seconds
         return request.worth(age), count
 
     def sell(self, plan: Plan) -> None:

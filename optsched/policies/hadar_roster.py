@@ -21,7 +21,8 @@ LONGEST = 0.25  # of a round
 
 
 class Roster:
-    """``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n].
+    """``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n];
+    ``restart`` f64[n] seconds that it costs to resume, nan where a job does not say.
 
     Entries of jobs that have not arrived are zero.
     """
@@ -31,7 +32,7 @@ class Roster:
         self._pools, self._utility, self._length = pools, utility, length
         self.together, self.spread = np.zeros((n, count)), np.zeros((n, count))
         self.fastest, self.work, self.arrival = np.ones(n), np.zeros(n), np.zeros(n)
-        self.scale, self.span = np.zeros(n), np.zeros(n)
+        self.scale, self.span, self.restart = np.zeros(n), np.zeros(n), np.zeros(n)
         self.gang: Ints = np.ones(n, dtype=np.int64)
         self.ran = np.zeros(n, dtype=bool)
         self._held: list[Where] = [()] * n  # of the active jobs, what they run on
@@ -49,10 +50,11 @@ class Roster:
             terms = UtilityTerms.of(self._utility, view, j, float(left[j]), best, capacity, active, self._length)
             self.scale[j], self.span[j] = terms.scale, terms.span
             self.fastest[j], self.work[j] = float(best.max()), float(left[j])
-            self.gang[j], self.arrival[j] = view.gpus(j), view.arrival(j)
+            self.gang[j], self.arrival[j], self.restart[j] = view.gpus(j), view.arrival(j), view.restart(j, math.nan)
 
     def bidders(self, view: View, jobs: Ints, restart: float) -> Bidders:
-        """These active jobs at a round that begins now."""
+        """These active jobs at a round that begins now; ``restart``: of those that do not say it themselves."""
+        own = self.restart[jobs]
         return Bidders(
             gang=self.gang[jobs],
             together=self.together[jobs],
@@ -61,7 +63,7 @@ class Roster:
             age=view.now - self.arrival[jobs],
             scale=self.scale[jobs],
             span=self.span[jobs],
-            restart=np.where(self.ran[jobs], restart, 0.0),
+            restart=np.where(self.ran[jobs], np.where(np.isnan(own), restart, own), 0.0),
             held=[self._held[j] for j in jobs.tolist()],
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.problem.arrays import Floats
-from optsched.speeds.device_performance import device_performance
+from optsched.speeds.device_performance import performance_ratio
 from optsched.speeds.group_rates import GroupRates
 
 KINDS = ("true", "device", "noisy")
@@ -16,7 +16,7 @@ class ThroughputEstimates:
     """X f64[n, M]: units of work a second of a copy of job j on one node of group m; 0 where it may not run.
 
     ``kind`` says where it begins: ``true``, the real rates (everything was profiled beforehand); ``device``, the rate on the
-    first node group that can host the job, times the ratio of the devices' peak FP32 performance; ``noisy``, the real rates
+    first node group that can host the job, times the ratio of the devices' peak performance; ``noisy``, the real rates
     times exp(``error`` z), z standard normal from ``seed``. After a round X <- 0.5 measured + 0.5 X.
 
     Raises `InputError` for ``device`` on GPU types of unknown performance.
@@ -40,9 +40,8 @@ class ThroughputEstimates:
 def _by_device(groups: GroupRates) -> Floats:
     gpus, hosts = groups.gpu, groups.hosts
     several = len({gpu.casefold() for gpu in gpus}) > 1
-    performance = np.array([device_performance(gpu) if several else 1.0 for gpu in gpus])
     found = np.zeros(hosts.shape)
     for j in np.flatnonzero(hosts.any(axis=1)).tolist():
         group, rate = groups.reference(j)
-        found[j] = rate * performance / performance[group]
+        found[j] = [rate * (performance_ratio(gpu, gpus[group]) if several else 1.0) for gpu in gpus]
     return np.where(hosts, found, 0.0)

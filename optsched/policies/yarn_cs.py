@@ -14,6 +14,8 @@ from optsched.simulation.policy import Knowledge, KnownJobs, Order
 class YarnCapacityScheduler:
     """YARN-CS: gangs start in order of arrival on free GPUs of one type and keep them; the head of the queue blocks.
 
+    A gang larger than every type is left out: it blocks nobody and does not finish. ``mixed``: it takes GPUs of several.
+
     **Problem** P | r_j, size_j, online-r_j | sum C_j. **Knowledge** non-clairvoyant, and of no speeds: the placement
     ``one-type`` takes the type of which most GPUs are free. **Guarantee** none known; that of FIFO at best (`fifo`).
     **Tight family** as for `fifo`; with types also speed: all jobs on the slowest type, idle fast GPUs unused by gangs.
@@ -21,9 +23,15 @@ class YarnCapacityScheduler:
     ATC 2019); one queue, no preemption.
     """
 
+    mixed: bool = False
+
     name: ClassVar[str] = "yarn-cs"
     knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
-    default_placement: ClassVar[str] = "one-type"
+
+    @property
+    def default_placement(self) -> str:
+        """With its own parameter."""
+        return f"one-type{':mixed=true' if self.mixed else ''}"
 
     def order(self, jobs: KnownJobs) -> Order:
         """By arrival, strictly."""

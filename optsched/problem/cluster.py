@@ -26,7 +26,7 @@ class NodeGroup:
     """``count`` alike nodes of ``gpus`` GPUs each.
 
     Units: ``gpu_memory`` in bytes per GPU (None: unlimited); ``nic_bandwidth`` of a node and ``intra_bandwidth``
-    between its GPUs in bytes/s (None: not stated).
+    between its GPUs in bytes/s, ``storage_bandwidth`` at which a job there reads its checkpoint (None: not stated).
     """
 
     gpus: int
@@ -35,13 +35,14 @@ class NodeGroup:
     gpu_memory: float | None = None
     nic_bandwidth: float | None = None
     intra_bandwidth: float | None = None
+    storage_bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         for field in ("gpus", "count"):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InputError("invalid", field=f"nodes.{field}", value=value, legal="an integer >= 1")
-        for field in ("gpu_memory", "nic_bandwidth", "intra_bandwidth"):
+        for field in ("gpu_memory", "nic_bandwidth", "intra_bandwidth", "storage_bandwidth"):
             value = getattr(self, field)
             if value is not None and not (_is_number(value) and math.isfinite(value) and value > 0):
                 raise InputError("invalid", field=f"nodes.{field}", value=value, legal="a finite number > 0, or none")

@@ -300,7 +300,7 @@ class Instance(JobColumns):
         """Job ``j`` as an object (for people and small instances; programs read the arrays)."""
         row = self.table.row(j, named=True)
         values = {name: row[name] for name in JOB_FIELDS}
-        for name in ("arrival", "duration", "iterations", "weight", "due", "gpu_memory"):
+        for name in ("arrival", "duration", "iterations", "weight", "due", "gpu_memory", "restart", "checkpoint"):
             values[name] = short_number(values[name])
         if values["gpu_types"] is not None:
             values["gpu_types"] = tuple(values["gpu_types"])

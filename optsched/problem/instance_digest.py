@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from optsched.problem.instance import Instance
 
 NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory")
+IF_STATED = ("restart", "checkpoint")
 
 
 def digest_of(instance: Instance) -> str:
@@ -24,7 +25,8 @@ def digest_of(instance: Instance) -> str:
 
     h.update(json.dumps(instance.cluster.to_json(), sort_keys=True).encode())
     add(instance.ids)
-    for column in NUMBERS:
+    stated = [column for column in IF_STATED if instance.table[column].null_count() < instance.n]
+    for column in (*NUMBERS, *stated):
         h.update(column.encode() + instance.floats(column, math.nan).astype("<f8").tobytes())
     h.update(b"gpus" + instance.gpus.astype("<i8").tobytes())
     for column in ("profile", "gpu_types"):

@@ -48,6 +48,7 @@ class NodeGroupDocument(Document):
     gpu_memory: Number | None = Field(None, gt=0, description="bytes per GPU; absent: unlimited")
     nic_bandwidth: Number | None = Field(None, gt=0, description="bytes/s of a node's network interface")
     intra_bandwidth: Number | None = Field(None, gt=0, description="bytes/s between GPUs of a node")
+    storage_bandwidth: Number | None = Field(None, gt=0, description="bytes/s at which a job reads its checkpoint")
 
 
 class ClusterDocument(Document):
@@ -73,6 +74,10 @@ class JobDocument(Document):
     gpu_memory: Number | None = Field(None, ge=0, description="bytes on each GPU of the gang")
     gpu_types: list[str] | None = Field(None, description="GPU types it may use; absent: all")
     batch_size: int | None = Field(None, ge=1, le=MAX_INTEGER, description="samples of an iteration, over the gang")
+    restart: Number | None = Field(
+        None, ge=0, description="seconds that it costs to resume it; absent: by its checkpoint"
+    )
+    checkpoint: Number | None = Field(None, ge=0, description="bytes that it reads to resume")
 
 
 class ContentionDocument(Document):

@@ -25,6 +25,8 @@ class Job:
     ``batch_size``: samples of an iteration over the whole gang, for jobs whose ``profile`` is a scaling profile.
     ``gpus`` is the gang size g_j, ``weight`` w_j, ``due`` d_j (None: no due date), ``gpu_memory`` bytes on each GPU,
     ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
+    ``restart``: seconds that it costs to resume it after it was stopped, or ``checkpoint`` bytes that are then read at the
+    cluster's storage bandwidth (None: what the policy says).
     """
 
     id: str
@@ -41,6 +43,8 @@ class Job:
     gpu_memory: float | None = None
     gpu_types: tuple[str, ...] | None = None
     batch_size: int | None = None
+    restart: float | None = None
+    checkpoint: float | None = None
 
 
 JOB_FIELDS = tuple(field.name for field in fields(Job))

@@ -101,6 +101,18 @@ class JobColumns:
         return self.floats("gpu_memory", 0.0)
 
     @cached_property
+    def restart(self) -> Floats:
+        """Seconds that it costs to resume a job, f64[n]; nan where nothing says: then the policy does.
+
+        As stated, else its checkpoint over the least storage bandwidth of the cluster, which every node group must state.
+        """
+        stated = self.floats("restart", math.nan)
+        bandwidth = np.array([group.storage_bandwidth for group in self.cluster.nodes], dtype=np.float64)  # None: nan
+        array = np.where(np.isnan(stated), self.floats("checkpoint", math.nan) / bandwidth.min(), stated)
+        array.flags.writeable = False
+        return array
+
+    @cached_property
     def integral(self) -> bool:
         """Are arrivals, durations, weights and due dates all integers? Results are then exact."""
         due = self.due[np.isfinite(self.due)]

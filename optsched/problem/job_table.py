@@ -33,6 +33,8 @@ COLUMNS: dict[str, pl.DataType] = {
     "gpu_memory": pl.Float64(),
     "gpu_types": pl.List(pl.String),
     "batch_size": pl.Int64(),
+    "restart": pl.Float64(),
+    "checkpoint": pl.Float64(),
 }
 _DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
 # Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
@@ -134,6 +136,10 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
         ("batch_size", pl.col("batch_size") < 1, "an integer >= 1", wrong),
         ("batch_size", pl.col("batch_size") > MOST_SAMPLES, f"at most {MOST_SAMPLES:g}", "too large"),
         ("gpu_memory", not_finite("gpu_memory") | (pl.col("gpu_memory") < 0), "a finite number of bytes >= 0", wrong),
+        ("restart", not_finite("restart") | (pl.col("restart") < 0), "a finite number of seconds >= 0", wrong),
+        ("restart", beyond("restart"), f"{at_most} seconds", "too long"),
+        ("checkpoint", not_finite("checkpoint") | (pl.col("checkpoint") < 0), "a finite number of bytes >= 0", wrong),
+        ("checkpoint", beyond("checkpoint"), f"{at_most} bytes", "too large"),
     ]
 
 

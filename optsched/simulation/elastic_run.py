@@ -10,11 +10,12 @@ import numpy as np
 
 from optsched.simulation.metrics import HOUR, metrics, offered_hours
 from optsched.simulation.run import Run
+from optsched.simulation.schedule_tables import first_starts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ElasticRun(Run):
-    """A `Run` in which jobs may change their number of GPUs, at the cost of ``restart`` seconds.
+    """A `Run` in which jobs may change their number of GPUs, at the cost of ``restart`` seconds, or of its own.
 
     ``preemptions`` counts how often the GPUs of a job that had started changed, or were taken away.
     """
@@ -28,7 +29,12 @@ class ElasticRun(Run):
         found, schedule = metrics(self.schedule), self.schedule
         held = schedule.end - schedule.start
         hours = float(np.dot(schedule.gangs, held)) / HOUR
-        busy = float(np.dot(schedule.gangs, np.maximum(held - self.restart, 0.0))) / HOUR
+        own = self.instance.restart[schedule.job]
+        pays = (self.restart > 0) | (
+            schedule.start > first_starts(schedule)[schedule.job]
+        )  # first starts as the policy's do
+        work = held - np.where(np.isnan(own), self.restart, own) * pays
+        busy = float(np.dot(schedule.gangs, np.maximum(work, 0.0))) / HOUR
         total = offered_hours(schedule.relative)
         split = {**found["gpu_hours"], "busy": busy, "overhead": hours - busy}
         return {**found, "utilization": busy / total if total > 0 else 0.0, "gpu_hours": split}

@@ -30,7 +30,7 @@ from optsched.simulation.records import DONE, NEEDS_ROOM, PAUSED, RUNNING, THRAS
 from optsched.simulation.rounds import Rounds, require_rounds_of
 from optsched.simulation.run import Run, result, run_log
 from optsched.simulation.shared_run import rates_of, shared_result
-from optsched.simulation.state import Sharing, Site, State, grown, log_room, new_state
+from optsched.simulation.state import SIZE, Sharing, Site, State, grown, log_room, new_state
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
 
@@ -93,6 +93,8 @@ def run_policy(
         order = _legal(given, name, instance.n)
         sharing = None if rates is None else Sharing(rates, _legal_rule(order, name).numbers)
         state, site = new_state(instance, order, placement, sharing=sharing)
+        if not (placement.any_free or order.skip or order.preemptive or sharing):
+            _pass_over_hopeless(state, site, placement)
         state = _run_order(state, site, order, placement, name, progress)
         _require_all(state, order, name, instance.ids)
         preemptive = order.preemptive
@@ -174,6 +176,15 @@ def _legal_rule(order: Order, name: str) -> Order:
         legal = "a function under @optsched.simulation.sharing_rule.sharing_rule"
         raise InputError("not compiled", field=f"{name}: rule", value=order.rule, legal=legal)
     return order
+
+
+def _pass_over_hopeless(state: State, site: Site, placement: Placement) -> None:
+    # Who does not fit on an empty cluster never will (rules are monotone): behind all others, where it blocks nobody.
+    entry, random = EntryPoints(state, site), site.random.copy()
+    kinds, first = np.unique(state.jobs["kind"], return_index=True)
+    never = [kind for kind, j in zip(kinds, first.tolist(), strict=True) if entry.place(placement.place, j, SIZE) == 0]
+    state.jobs["key"][np.isin(state.jobs["kind"], never)] = np.inf
+    site.random[:] = random
 
 
 def _run_order(

@@ -89,7 +89,10 @@ def _begin(s: State, site: Site, j: int, x: int, entries: int, option: int, work
     run.job, run.begun, run.option, run.slow = j, w.now, option, 1.0
     run.target = run.left = work
     run.other = -1
-    run.paid = w.now + (w.restart if job.ran > 0 else w.first_start)
+    overhead = w.restart if job.ran > 0 else w.first_start
+    if job.restart >= 0.0 and (job.ran > 0 or overhead > 0.0):  # it says itself what a start costs, if one does
+        overhead = job.restart
+    run.paid = w.now + overhead
     job.mark = w.now
     job.ran += 1
     _take(s, site, site.company, j, x, entries, given)

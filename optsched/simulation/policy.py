@@ -51,7 +51,8 @@ class Policy(Protocol):
     A policy may have more. ``begin(view)`` is called once before a run; ``make_predictor()`` gives the `Predictor` of a
     run; ``notes()`` is called after it, and what it returns (names to arrays over all jobs) is kept as `Run.notes`, for
     audits (``noted_times`` names those that are times: the run puts them on the log's clock); ``default_placement`` names
-    the placement where none is asked for; ``restart`` is the cost of resuming a job, ``first_start`` of its first start.
+    the placement where none is asked for; ``restart`` is the cost of resuming a job, ``first_start`` of its first start
+    (a job of which the instance says what resuming costs pays that instead of either that is not 0).
 
     ``uses`` says what else it may do (`Use`, see `Start`): ``("sharing",)``, where the instance has interference;
     ``("copies",)``, at most ``copies`` of a job at once (0: one a node); ``("widths", "rounds")``: asked only at multiples

@@ -192,6 +192,9 @@ class View(Protocol):
     def weight(self, job: int) -> float:
         """w_j."""
 
+    def restart(self, job: int, usual: float) -> float:
+        """Seconds that it costs to resume it: as the instance says, else ``usual``, what the policy itself says."""
+
     def due(self, job: int) -> float:
         """Due date, since the first arrival; inf where there is none."""
 

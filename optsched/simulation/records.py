@@ -22,6 +22,7 @@ JOB = record(
     key="real",  # smaller (level, key, index) is served first
     origin="real",  # the key when the segment began
     slope="real",  # growth of the key with a unit of work
+    restart="real",  # seconds that resuming it costs, where it says so itself, else -1
     gpus="short",  # of its gang; of one that may be resized, those that it has or had last
     kind="short",  # what a placement may see of a job: its gang size and its eligible nodes
     execution="short",  # -1: it does not run

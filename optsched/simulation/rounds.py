@@ -24,10 +24,11 @@ PATIENCE = 1000  # rounds, or restarts if these are longer, in which nobody work
 
 
 class Rounds:
-    """When a policy is asked next. ``length`` seconds; ``restart``: of a job that changes its GPUs."""
+    """When a policy is asked next. ``length`` seconds; ``restart``: of a job that changes its GPUs, at most."""
 
     def __init__(self, policy: Any, name: str, instance: Instance, uses: frozenset[Use]) -> None:
-        self.name, self.length, self.restart = name, float(policy.round), float(getattr(policy, "restart", 0.0))
+        self.name, self.length = name, float(policy.round)
+        self.restart = float(np.fmax(instance.restart, getattr(policy, "restart", 0.0)).max(initial=0.0))
         if not (math.isfinite(self.length) and self.length > 0):
             legal = "a finite number of seconds > 0"
             raise InputError("invalid", field=f"{self.name}: round", value=policy.round, legal=legal)

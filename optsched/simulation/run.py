@@ -81,7 +81,7 @@ class Run:
 
     @property
     def unfinished(self) -> list[str]:
-        """Ids of jobs that did not finish: no placement ever had room for them."""
+        """Ids of jobs that did not finish: no placement that the policy allows had room for them."""
         return [self.instance.ids[j] for j in np.flatnonzero(~self.schedule.finished)]
 
     def value(self, objective: str | None = None) -> float:

@@ -146,7 +146,7 @@ def new_state(
     if Use.WIDTHS in uses:
         width = max(width, size.size)
     at_once = total if Use.COPIES in uses else min(n, total if sharing is None else 2 * total)
-    jobs, world = _jobs(instance, order), _world(instance, order)
+    jobs, world = _jobs(instance, order, copies=Use.COPIES in uses), _world(instance, order)
     w = world[0]
     w.listed = sharing is not None and sharing.listed
     if Use.COPIES in uses:
@@ -203,7 +203,8 @@ def _company(
     )
 
 
-def _jobs(instance: Instance, order: Order) -> Any:
+def _jobs(instance: Instance, order: Order, *, copies: bool) -> Any:
+    # Copies pay what each round of theirs costs, whatever it costs to resume a job.
     key = np.array(order.key, dtype=np.float64)
     fields: dict[str, npt.NDArray[Any]] = {
         "arrival": instance.arrival,
@@ -213,6 +214,7 @@ def _jobs(instance: Instance, order: Order) -> Any:
         "origin": key,
         "key": shortened_keys(key) if _fading(order) else key,
         "nth": np.argsort(instance.arrival, kind="stable"),
+        "restart": np.full(instance.n, -1.0) if copies else np.nan_to_num(instance.restart, nan=-1.0),
         **dict.fromkeys(("execution", "stood", "place", "rises"), np.broadcast_to(np.int32(-1), instance.n)),
     }
     if order.slope is not None:  # given per second alone

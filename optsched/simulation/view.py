@@ -261,6 +261,11 @@ class EngineView:
         """w_j."""
         return float(self._instance.weight[self._arrived(job)])
 
+    def restart(self, job: int, usual: float) -> float:
+        """Seconds that it costs to resume it; ``usual`` where the instance does not say."""
+        own = float(self._instance.restart[self._arrived(job)])
+        return usual if math.isnan(own) else own
+
     def due(self, job: int) -> float:
         """Due date; inf where there is none."""
         return float(self._instance.due[self._arrived(job)])

@@ -8,10 +8,10 @@ node and ``spread`` over several; on mixed types at the rate of the slowest. Pla
 1. a row of the table stands, also a rate of zero: such a gang does not fit that GPU;
 2. gang size N without a row: N / m times the rates of the smallest gang size m in the table for that GPU type, which is
    one GPU in all but odd tables: as if data parallelism cost nothing;
-3. a GPU type without any row for the job type: the rates on the type of nearest performance (ratio of FP32 peaks,
+3. a GPU type without any row for the job type: the rates on the type of nearest performance (ratio of peaks,
    `optsched.speeds.device_performance`) times that ratio. Types with a row for this very gang size go before those
-   that need rule 2; of two equally near ones the faster. A rate of zero is not scaled: that a gang does not fit one
-   type says nothing about another.
+   that need rule 2, then those that compare by tensor cores; of two equally near ones the faster. A rate of zero is
+   not scaled: that a gang does not fit one type says nothing about another.
 
 Source of the built-in table: simulation_throughputs.json of stanford-futuredata/gavel (MIT), D. Narayanan et al.,
 "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020, to two decimals, without pairs.
@@ -36,7 +36,7 @@ from optsched.problem.files import read_bytes
 from optsched.problem.json_text import parse_json
 from optsched.problem.throughputs import Gang, Key, PairKey, Throughput, Throughputs, legal_rate
 from optsched.registry import near_matches
-from optsched.speeds.device_performance import device_performance
+from optsched.speeds.device_performance import compares_by_tensor, is_known, performance_ratio
 
 SPREAD_SUFFIX = "_unconsolidated"
 KEY_LEGAL = "\"('model (batch size n)', number of GPUs)\""
@@ -213,7 +213,7 @@ class _Gaps:
             return Throughput(0.0, measured=False)
         self._types.setdefault((gpu, reference), []).append((job_type, gpus))
         known = self._table.get(job_type, reference, gpus) or self._grown(job_type, reference, gpus)
-        return _times(known, device_performance(gpu) / device_performance(reference))
+        return _times(known, performance_ratio(gpu, reference))
 
     def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput:
         least = self._table.gang_sizes(job_type, gpu)[0]
@@ -223,23 +223,22 @@ class _Gaps:
 
     def _nearest(self, job_type: str, gpu: str, gpus: int) -> str | None:
         # None: the gang fits no GPU type of the table
-        speed = device_performance(gpu)
-        ranked: list[tuple[bool, float, float, str]] = []
-        unknown: InputError | None = None
+        performance_ratio(gpu)  # says what is wrong with it
+        ranked: list[tuple[bool, bool, float, float, str]] = []
+        unknown: str | None = None
         for other in self._table.gpu_types:
             if not self._table.gang_sizes(job_type, other):
                 continue
             exact = self._table.get(job_type, other, gpus)
             if not (exact or self._grown(job_type, other, gpus)).fits:
                 continue
-            try:
-                peak = device_performance(other)
-            except InputError as error:  # a table may hold types that nobody can scale from, beside others
-                unknown = error
+            if not is_known(other):  # a table may hold types that nobody can scale from, beside others
+                unknown = other
                 continue
-            ranked.append((exact is None, abs(math.log(speed / peak)), -peak, other))
+            ratio = performance_ratio(gpu, other)
+            ranked.append((exact is None, not compares_by_tensor(gpu, other), abs(math.log(ratio)), ratio, other))
         if not ranked and unknown is not None:
-            raise unknown
+            performance_ratio(unknown)
         return min(ranked)[-1] if ranked else None
 
     def notes(self) -> list[str]:
@@ -250,10 +249,11 @@ class _Gaps:
         if self._types:
             scaled = []
             for (gpu, other), gangs in self._types.items():
-                ratio = device_performance(gpu) / device_performance(other)
+                ratio = performance_ratio(gpu, other)
                 named = _some([f"{job_type} on {gpus}" for job_type, gpus in gangs])
-                scaled.append(f"{gpu} = {ratio:.3g} x {other} for {named}")
-            lines.append(f"throughputs: GPU types not in the table are scaled by FP32 peak: {'; '.join(scaled)}")
+                peak = "FP16 tensor" if compares_by_tensor(gpu, other) else "FP32"
+                scaled.append(f"{gpu} = {ratio:.3g} x {other} ({peak}) for {named}")
+            lines.append(f"throughputs: GPU types not in the table are scaled by peak speed: {'; '.join(scaled)}")
         return lines
 
 

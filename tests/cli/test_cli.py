@@ -183,7 +183,7 @@ def test_generate_convert_and_run(command: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["policies", "placements", "models", "bounds", "objectives", "instances", "recipes", "dialects"]
+    "kind", ["policies", "placements", "models", "bounds", "objectives", "instances", "recipes", "dialects", "devices"]
 )
 def test_list_names_everything(command: Any, kind: str) -> None:
     rows = command("list", kind, "--json").json[kind]

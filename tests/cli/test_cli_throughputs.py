@@ -139,6 +139,29 @@ def test_an_instance_file_takes_another_table(
     assert values == [10 + 19, 5 + 9]
 
 
+def test_an_instance_file_moves_to_gpu_types_that_its_table_does_not_know(
+    trace: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "i.json"
+    assert call("convert", f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", table, "-o", made) == 0
+    capsys.readouterr()
+    assert call("run", made, "--cluster", "1x2:h100", "-p", "fifo", "--json") == 0
+    out, err = capsys.readouterr()
+    assert err.count("\n") == 1
+    assert "h100 = 7.91 x v100 (FP16 tensor) for net on 2, net on 1" in err
+    # 10 s and then 10 s on V100s, one after the other from 0: completions 10 and 20
+    assert json.loads(out)["runs"][0]["metrics"]["makespan"] == pytest.approx(20 * 125 / 989)
+    assert call("run", made, "--cluster", "1x2:h100", "-p", "fifo", "--strict-throughputs") == 2
+    assert "unknown, for every GPU type" in capsys.readouterr().err
+    # a type that the table knows, without a rate for the pair, stays closed to it, and one of no known peak to all
+    assert call("run", made, "--cluster", "1x2:V100+1x2:mine", "-p", "fifo", "--json") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert json.loads(out)["runs"][0]["metrics"]["makespan"] == 20
+    assert call("run", made, "--cluster", "1x2:mine", "-p", "fifo") == 2
+    assert "unknown, for every GPU type" in capsys.readouterr().err
+
+
 def test_strict_refuses_what_a_file_derived(
     trace: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,9 +78,13 @@ def test_every_policy_makes_legal_schedules_of_one_type_a_gang(policy: str, clus
         assert len({int(types[node]) for node, _ in segment.gpus}) == 1
 
 
-def test_a_gang_that_no_type_can_hold_runs_on_what_is_left_over() -> None:
+def test_a_gang_that_no_type_can_hold_never_runs_unless_types_may_be_mixed() -> None:
     jobs = [Job("wide", gpus=4, duration=100), Job("small", gpus=1, duration=1000), Job("twin", gpus=2, duration=50)]
-    run = gavel(Instance(jobs, "2x1:V100+2x1:P100"), "max_min_fairness_perf")
+    instance = Instance(jobs, "2x1:V100+2x1:P100")
+    run = gavel(instance, "max_min_fairness_perf")
+    assert run.unfinished == ["wide"]
+    assert run.schedule.completion[1:].tolist() == [1000, 50]
+    run = gavel(instance, "max_min_fairness_perf", mixed="true")
     assert run.unfinished == []
     assert run.schedule.completion[0] > run.schedule.completion[1]  # it starves while others need the GPUs
 

@@ -37,12 +37,12 @@ def gangs(request: Request, speed: float, price: np.ndarray, room: np.ndarray) -
 def best_by_enumeration(ledger: Ledger, request: Request, first: int, horizon: int) -> float:
     """The largest payoff over every plan of S_j within ``horizon`` rounds: every speed and every set of k rounds."""
     assert ledger.price_of is not None
-    seconds, best = ledger.length - ledger.restart, 0.0
+    seconds, best = ledger.length - request.restart, 0.0
     sold = np.vstack([ledger.sold, np.zeros((first + horizon, ledger.capacity.size), dtype=np.int64)])
     prices = ledger.price_of(sold)
     for x in {float(v) for v in (*request.alone, *request.shared) if v > 0}:
         k = max(1, math.ceil(request.work / (x * seconds) - 1e-9))
-        rest = ledger.restart + request.work / x - (k - 1) * seconds
+        rest = request.restart + request.work / x - (k - 1) * seconds
         room = [ledger.capacity if ledger.safe else ledger.capacity - sold[first + i] for i in range(horizon)]
         cost = [gangs(request, x, prices[first + i], room[i]) for i in range(horizon)]
         for rounds in itertools.combinations(range(horizon), k):
@@ -54,7 +54,7 @@ def best_by_enumeration(ledger: Ledger, request: Request, first: int, horizon: i
 
 def random_ledger(rng: np.random.Generator, *, safe: bool) -> Ledger:
     capacity = rng.integers(1, 4, int(rng.integers(1, 4))).astype(np.int64)
-    ledger = Ledger(capacity, float(rng.choice([1.0, 4.0])), float(rng.choice([0.0, 0.25])), safe=safe)
+    ledger = Ledger(capacity, float(rng.choice([1.0, 4.0])), safe=safe)
     widest = np.array([int(rng.integers(1, c + 1)) for c in capacity])
     low = float(rng.choice([0.001, 0.05, 0.3]))
     ledger.price_of = PriceFunction(low, low * float(np.exp(rng.random() * 6)), capacity, widest, safe)
@@ -69,6 +69,7 @@ def random_request(rng: np.random.Generator, resources: int) -> Request:
     return Request(
         gang=int(rng.integers(1, 4)), work=float(rng.random() * 8 + 0.05), age=float(rng.random() * 5),
         alone=alone, shared=shared, scale=float(rng.random() * 20), span=float(rng.choice([0.0, 0.0, 30.0])),
+        restart=float(rng.choice([0.0, 0.25])),
     )  # fmt: skip
 
 
@@ -80,7 +81,7 @@ def test_the_best_plan_is_the_best_of_all_plans(safe: bool) -> None:
         ledger = random_ledger(rng, safe=safe)
         request, first = random_request(rng, ledger.capacity.size), int(rng.integers(0, 4))
         speeds = request.speeds
-        seconds = ledger.length - ledger.restart
+        seconds = ledger.length - request.restart
         longest = max((math.ceil(request.work / (x * seconds) - 1e-9) for x in speeds), default=1)
         if longest > 8 or not speeds:
             continue
@@ -103,7 +104,7 @@ def check_plan(ledger: Ledger, request: Request, plan: Any, first: int) -> None:
     assert (np.diff(plan.rounds) > 0).all()
     assert (plan.take.sum(axis=1) == request.gang).all()
     assert (plan.take <= ledger.capacity).all()
-    done = plan.speed * (ledger.length - ledger.restart) * plan.rounds.size
+    done = plan.speed * (ledger.length - request.restart) * plan.rounds.size
     assert done >= request.work * (1 - 1e-8)
     cost = 0.0
     for number, take in zip(plan.rounds.tolist(), plan.take, strict=True):
@@ -120,7 +121,7 @@ def check_plan(ledger: Ledger, request: Request, plan: Any, first: int) -> None:
 
 def test_raising_the_constants_raises_every_price_and_is_accounted_for() -> None:
     capacity = np.array([6, 4])
-    ledger = Ledger(capacity, 1.0, 0.0, safe=True)
+    ledger = Ledger(capacity, 1.0, safe=True)
     ledger.raise_to(0.01, 2.0, 1)
     ledger.sold[:3] = [[1, 0], [3, 2], [0, 4]]
     ledger.used = 3

@@ -11,7 +11,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.speeds.device_performance import FP32_TFLOPS, device_performance
+from optsched.speeds.device_performance import DEVICES, is_known, performance_ratio
 from optsched.speeds.throughput_table import built_in, completed, read_throughputs
 
 A, B = "ResNet-18 (batch size 128)", "LM (batch size 5)"
@@ -155,8 +155,8 @@ def test_unknown_gang_sizes_are_multiples_of_the_one_gpu_rate() -> None:
 def test_unknown_gpu_types_are_scaled_from_the_nearest_in_performance() -> None:
     said: list[str] = []
     table = completed(GAPS, [(A, 1), (A, 4)], ["A100", "T4", "T400"], say=said.append)
-    # A100 19.5 and T4 8.1 are nearer to V100 15.7 than to K80 4.1; T400 1.1 is nearer to K80
-    assert table.get(A, "A100", 1) == Throughput(16.0 * (19.5 / 15.7), measured=False)
+    # T4 8.1 is nearer to V100 15.7 than to K80 4.1; T400 1.1 is nearer to K80
+    assert table.get(A, "A100", 1) == Throughput(16.0 * (312 / 125), measured=False)  # both have tensor cores
     assert table.get(A, "T4", 1) == Throughput(16.0 * (8.1 / 15.7), measured=False)
     assert table.get(A, "T400", 1) == Throughput(2.0 * (1.1 / 4.1), measured=False)
     # gangs of four are measured on V100 only: that goes before a nearer type at N times its one-GPU rate
@@ -204,8 +204,34 @@ def test_what_cannot_be_filled_is_refused(wanted: Any, types: list[str], strict:
     assert "\n" not in str(caught.value)
 
 
+# dense FP16 products on tensor cores over V100's 125, from the data sheets
+@pytest.mark.parametrize(("gpu", "peak"), [("A100", 312), ("H100", 989), ("L40S", 362), ("RTX 4090", 165)])
+def test_newer_devices_are_scaled_from_the_one_with_tensor_cores(gpu: str, peak: float) -> None:
+    said: list[str] = []
+    # P100 runs it faster, and is as far away in single precision or nearer
+    table = Throughputs({(A, "V100", 1): Throughput(10.0), (A, "P100", 1): Throughput(30.0)})
+    rate = completed(table, [(A, 1)], [gpu], say=said.append).get(A, gpu, 1)
+    assert rate is not None
+    assert rate.together == pytest.approx(10.0 * peak / 125)
+    assert not rate.measured
+    assert said == [
+        f"throughputs: GPU types not in the table are scaled by peak speed: {gpu} = {peak / 125:.3g} x V100 (FP16 "
+        f"tensor) for {A} on 1"
+    ]
+
+
+def test_devices_without_tensor_cores_compare_by_single_precision() -> None:
+    assert performance_ratio("K80") == 4.1 / 15.7
+    assert performance_ratio("H100", "P100") == 67 / 9.5
+    assert performance_ratio("RTX 4090", "RTX 3090") == 82.6 / 35.6
+    for one in DEVICES:
+        for two in DEVICES:
+            assert performance_ratio(one, two) * performance_ratio(two, one) == pytest.approx(1)
+
+
 def test_device_names_match_loosely() -> None:
-    for gpu, tflops in FP32_TFLOPS.items():
-        assert device_performance(gpu.upper().replace(" ", "_")) == device_performance(gpu.lower()) == tflops
+    for gpu in DEVICES:
+        assert performance_ratio(gpu.upper().replace(" ", "_"), gpu.lower()) == 1
+    assert not is_known("V1000")
     with pytest.raises(InputError, match="V100"):
-        device_performance("V1000")
+        performance_ratio("V1000")

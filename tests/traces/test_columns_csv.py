@@ -73,6 +73,14 @@ def test_all_optional_fields(read: Reader) -> None:
     assert instance.table.select("group", "model").rows() == [("x", "bert"), (None, None)]
 
 
+def test_what_it_costs_to_resume(read: Reader) -> None:
+    instance = read("csv", "arrival,gpus,duration,restart,checkpoint\n0,1,5,2.5,\n0,1,5,,4e9\n0,1,5,,\n").instance()
+    assert instance.table["restart"].to_list() == [2.5, None, None]
+    assert instance.table["checkpoint"].to_list() == [None, 4e9, None]
+    with pytest.raises(RowErrors, match="restart"):
+        read("csv", "arrival,gpus,duration,restart\n0,1,5,-1\n")
+
+
 def test_iterations_with_a_profile_instead_of_a_duration(read: Reader) -> None:
     text = "arrival,gpus,iterations,profile\n0,1,500,resnet\n"
     found = read("csv", text)  # the file's own names are the fields' names

@@ -10,7 +10,7 @@ from optsched.contract.subject import Subject
 
 @check("complete", "every job finishes")
 def complete(subject: Subject) -> Iterator[Broken]:
-    """Every job of `Level.instances` fits on the cluster, so that nothing excuses a policy that leaves one waiting."""
+    """Every job of `Level.instances` fits on GPUs of one type, so that nothing excuses a policy that leaves one waiting."""
     for run in subject.base:
         if run.unfinished:
             first, *others = run.unfinished

@@ -23,6 +23,8 @@ id                      text, unique; else jobs are numbered from 1, in the orde
 weight                  number >= 0; an empty field is 1
 due                     on the clock of ``arrival``; an empty field is no due date
 gpu_memory              bytes >= 0 on each GPU; an empty field is no need
+restart                 seconds >= 0 that it costs to resume it; an empty field leaves that to the policy
+checkpoint              bytes >= 0 that it reads to resume, at the storage bandwidth of the cluster
 user, group, model      text
 ==========  ==========  ======================================================================================
 """
@@ -42,7 +44,7 @@ from optsched.registry import near_matches
 NEEDED = ("arrival", "gpus", "duration")
 BY_RATE = ("iterations", "profile")
 TEXTS = ("user", "group", "model")
-FIELDS = (*NEEDED, *BY_RATE, "id", "weight", "due", "gpu_memory", *TEXTS)
+FIELDS = (*NEEDED, *BY_RATE, "id", "weight", "due", "gpu_memory", "restart", "checkpoint", *TEXTS)
 UNIX_SECONDS = 1e9  # no log counted from its own beginning runs for 31 years
 UNIX_MILLISECONDS = 1e11
 SECONDS_LEGAL = f"seconds >= 0 and < {UNIX_MILLISECONDS:g} (divide Unix milliseconds by 1000)"
@@ -65,7 +67,7 @@ def read(request: TraceRequest) -> TraceRead:
         jobs["id"] = rows.unique(columns["id"])
     else:  # the first job is 1, whatever stands above it in the file
         jobs["id"] = pl.int_range(1, rows.count + 1, eager=True).cast(pl.String)
-    for field in ("weight", "gpu_memory"):
+    for field in ("weight", "gpu_memory", "restart", "checkpoint"):
         if field in columns:
             jobs[field] = rows.number(columns[field], least=0, required=False)
     if "due" in columns:

@@ -10,9 +10,10 @@ import polars as pl
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.io.traces.dialect import TraceRead
 from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
-from optsched.speeds.device_performance import device_performance
+from optsched.speeds.device_performance import is_known
 from optsched.speeds.throughput_table import built_in, completed
 
 
@@ -50,7 +51,7 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
     if table is None:
         table = built_in()
         names = set(needs["profile"].to_list())
-        if not (names & set(table.job_types)) or not _comparable(cluster):
+        if not (names & set(table.job_types)) or not all(map(is_known, cluster.gpu_types)):
             return read
     unknown = needs.filter(~pl.col("profile").is_in(list(table.job_types)))
     if not unknown.is_empty():
@@ -68,6 +69,24 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
     return replace(read, throughputs=speeds.restricted(set(needs["profile"].to_list())))
 
 
+def moved(instance: Instance, cluster: Cluster, request: SpeedRequest) -> Instance:
+    """``instance`` on another cluster.
+
+    Jobs at a throughput table run on GPU types that it does not know, and whose peak is known, at rates scaled as for a
+    trace (unless ``strict``); types without a rate that the table does know stay closed to them.
+    """
+    table = instance.throughputs
+    if table is None or request.strict:
+        return instance.with_cluster(cluster)
+    known = {gpu.casefold() for gpu in table.gpu_types}
+    new = [gpu for gpu in cluster.gpu_types if gpu.casefold() not in known and is_known(gpu)]
+    scalable = {job for (job, gpu, _), rate in table.entries.items() if new and rate.fits and is_known(gpu)}
+    mine = instance.table.filter(pl.col("profile").is_in(list(scalable)))
+    wanted = mine.select("profile", "gpus").unique(maintain_order=True).rows()
+    speeds = completed(table, wanted, new, say=request.say)
+    return instance.replace(cluster=cluster, optimum=None, throughputs=speeds)
+
+
 def _needy(read: TraceRead, request: SpeedRequest) -> pl.DataFrame:
     # The jobs whose speed a table must say, with their positions.
     table = read.table.with_row_index("__row")
@@ -75,13 +94,6 @@ def _needy(read: TraceRead, request: SpeedRequest) -> pl.DataFrame:
         return table.head(0)
     found = pl.col("profile").is_not_null() & ~pl.col("profile").is_in(sorted(request.others))
     return table.filter(found & pl.col("duration").is_null() if "duration" in table.columns else found)
-
-
-def _comparable(cluster: Cluster) -> bool:
-    try:
-        return all(device_performance(gpu) > 0 for gpu in cluster.gpu_types)
-    except InputError:
-        return False
 
 
 def _problems(read: TraceRead, unknown: pl.DataFrame, table: Throughputs, field: str) -> list[RowProblem]:

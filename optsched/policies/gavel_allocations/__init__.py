@@ -10,11 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Registry
 from optsched.simulation.policy import Knowledge
-from optsched.speeds.device_performance import device_performance
+from optsched.speeds.device_performance import is_known, performance_ratio
 
 
 @dataclass(frozen=True)
@@ -106,15 +105,8 @@ def reference_order(types: tuple[str, ...], order: tuple[str, ...] = REFERENCE) 
     Jobs backfill types in this order, so that a fast one must not come last only because nobody named it.
     """
     place = {name: float(i) for i, name in enumerate(order)}
-    keys = [(place.get(name.lower(), math.inf), -_performance(name)) for name in types]
+    keys = [(place.get(name.lower(), math.inf), -performance_ratio(name) if is_known(name) else 0.0) for name in types]
     return np.array(sorted(range(len(types)), key=keys.__getitem__), dtype=np.int64)
-
-
-def _performance(gpu: str) -> float:
-    try:
-        return device_performance(gpu)
-    except InputError:
-        return 0.0  # not known: after those that are, in the order of the cluster
 
 
 def equal_share(capacity: Floats) -> Floats:

@@ -1,11 +1,16 @@
-"""``one-type``: all GPUs of a gang are of one type, where a type has as many."""
+"""``one-type``: all GPUs of a gang are of one type."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from optsched.policies.placements import PLACEMENTS
 from optsched.simulation.placing import Placement, compiled
+
+MIXED = 1  # behind the state of random numbers, of which it needs none: may a gang be of several types?
 
 
 @compiled
@@ -25,7 +30,7 @@ def _one_type(
         widest = max(widest, whole)
         if total > most:
             best, most = kind, total
-    several = gpus > widest  # no type will ever hold it: of all that it may use
+    several = gpus > widest and random[MIXED] > 0  # no type will ever hold it: of all that it may use
     if best < 0 and not several:
         return 0
     fitting = -1  # the node with the fewest free GPUs that holds the gang
@@ -45,12 +50,23 @@ def _one_type(
     return entries if left == 0 else 0
 
 
+@dataclass(frozen=True)
+class OneType(Placement):
+    """The rule, and whether gangs larger than every type are mixed."""
+
+    mixed: bool = False
+
+    def random_state(self) -> Any:
+        """No random numbers, and what the rule should do."""
+        return np.append(super().random_state(), np.uint64(self.mixed))
+
+
 @PLACEMENTS.register("one-type")
-def one_type() -> Placement:
+def one_type(mixed: bool = False) -> Placement:
     """A gang runs on GPUs of one type: that of which most are free (ties: the first in the cluster), whatever its speed.
 
-    On one node where one holds it (best fit), else on nodes in index order. A gang larger than every type takes GPUs of
-    several, or it would never start.
+    On one node where one holds it (best fit), else on nodes in index order. A gang larger than every type never starts, and
+    blocks nobody; ``mixed``: it takes GPUs of several.
     Complexity O(nodes x types). What a manager of containers does that knows of types but not of speeds.
     """
-    return Placement("one-type", _one_type)
+    return OneType("one-type", _one_type, mixed=mixed)
