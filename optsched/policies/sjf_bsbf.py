@@ -38,8 +38,9 @@ class SjfBsbf:
     Jobs to come: as if those that came lately came again (`optsched.policies.sharing_outlook`).
 
     **The published rule** is ``consolidated=false,joint=false,by=pair,outlook=0``: the whole cluster at once, pair tests
-    alone, partners by t_con, nobody yet to come. ``by`` = saving: by t_con - t_seq. ``accumulate`` = false: whole batches
-    only. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only at multiples of that many seconds.
+    alone (``joint``: all partners together), partners by t_con, nobody yet to come. ``by`` = saving: by t_con - t_seq.
+    ``accumulate`` = false: whole batches only. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only
+    at multiples of that many seconds.
 
     **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
     are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again
