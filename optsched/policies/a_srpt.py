@@ -216,7 +216,7 @@ class ASrpt:
             yield Wake(time)
 
     def notes(self) -> dict[str, Floats]:
-        """``virtual_length`` p_j and ``eligible`` B_j of every job, f64[n] seconds; nan for a job that has none."""
+        """``virtual_length`` p_j and ``eligible`` B_j of jobs up to the last that came, f64[] seconds; nan: it has none."""
         for time, j in self._machine.advance(math.inf):
             self._jobs[j].eligible = time
         n = max(self._jobs, default=-1) + 1

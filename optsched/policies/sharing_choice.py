@@ -28,6 +28,7 @@ from optsched.policies.sharing_gpus import (
 )
 from optsched.policies.sharing_outlook import closing_loss, holds_back
 from optsched.policies.sharing_wait import seconds_chosen, wait_for_idle
+from optsched.policies.ties import TIE, leading_of
 from optsched.simulation.clocks import is_set
 from optsched.simulation.sharing_rule import sharing_rule
 from optsched.simulation.state import Neighbours, Site, State
@@ -78,6 +79,7 @@ def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool
         candidate.value -= e_r + e_first / 2
     elif s.numbers[BY] == COST:
         candidate.value = pair_loss(e_a, e_first, e_r, xi_a, xi_r) / min(s.jobs[j].gpus, s.jobs[r].alone)
+    candidate.value = leading_of(candidate.value)
     return True
 
 
@@ -162,7 +164,7 @@ def _all_gain(s: State, site: Site, b: Neighbours, j: int, option: int, idle: in
 @njit(**KERNEL)
 def _is_soonest(s: State, site: Site, b: Neighbours, j: int, option: int, wait: float) -> bool:
     # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
-    return wait == 0.0 or seconds_chosen(s, site, b, j, option) <= wait + seconds_with(b, j, 0)
+    return wait == 0.0 or seconds_chosen(s, site, b, j, option) <= (wait + seconds_with(b, j, 0)) * (1 + TIE)
 
 
 @njit(**KERNEL)

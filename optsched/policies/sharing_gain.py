@@ -8,6 +8,7 @@ from __future__ import annotations
 from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL
 from optsched.policies.sharing_gpus import only_job, xi_beside
+from optsched.policies.ties import TIE
 from optsched.simulation.state import NUMBER, Neighbours, State
 
 
@@ -112,4 +113,4 @@ def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: fl
     waiting = wait + seconds_with(b, j, 0)
     for k in range(count):
         waiting += b.candidates[k].value * b.candidates[k].other
-    return _sum_together(b, j, e_a, count) + loss < waiting
+    return _sum_together(b, j, e_a, count) + loss < waiting * (1 - TIE)

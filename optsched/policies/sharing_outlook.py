@@ -10,12 +10,11 @@ from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL
 from optsched.policies.sharing_gain import seconds_left, seconds_with
 from optsched.policies.sharing_gpus import only_job, xi_beside
+from optsched.policies.ties import TIE
 from optsched.simulation.state import NUMBER, Neighbours, State
 
 SAMPLE = 100  # jobs
-MISSES = (
-    0.2  # share of those that would take a GPU that is closed who find no other (tuned: seeds 101 to 130 of recipes)
-)
+MISSES = 0.2  # share of those that would take a closed GPU who find no other (tuned: seeds 101 to 130 of the recipes)
 TURNS = 2.0  # a job that suffers more beside another one had better wait
 
 
@@ -81,4 +80,4 @@ def holds_back(s: State, b: Neighbours, j: int, weight: float) -> bool:
         if k != j:
             loss += min(e_a, seconds_with(b, k, 0)) * (min(TURNS, xi_beside(b, k, j)) - 1)
     loss *= _times(s, e_a, first) * s.jobs[j].gpus / b.gpus.size
-    return bool(weight * loss > e_a + s.world[0].now - s.jobs[j].arrival)
+    return bool(weight * loss > (e_a + s.world[0].now - s.jobs[j].arrival) * (1 + TIE))

@@ -93,8 +93,8 @@ def run_policy(
         order = _legal(given, name, instance.n)
         sharing = None if rates is None else Sharing(rates, _legal_rule(order, name).numbers)
         state, site = new_state(instance, order, placement, sharing=sharing)
-        if not (placement.any_free or order.skip or order.preemptive or sharing):
-            _pass_over_hopeless(state, site, placement)
+        if sharing is None:
+            _leave_out_hopeless(state, site, placement)
         state = _run_order(state, site, order, placement, name, progress)
         _require_all(state, order, name, instance.ids)
         preemptive = order.preemptive
@@ -105,6 +105,8 @@ def run_policy(
         sharing = None if rates is None else Sharing(rates, listed=False)
         state, site = new_state(instance, order, placement, sharing=sharing, uses=uses)
         state.world[0].first_start = first_start
+        if not uses & PLACES:
+            _leave_out_hopeless(state, site, placement)
         state = _run_python(state, site, placement, hooks, knowledge, uses, name, progress)
         preemptive = False
     told, log = hooks.told(), run_log(state)
@@ -178,13 +180,17 @@ def _legal_rule(order: Order, name: str) -> Order:
     return order
 
 
-def _pass_over_hopeless(state: State, site: Site, placement: Placement) -> None:
-    # Who does not fit on an empty cluster never will (rules are monotone): behind all others, where it blocks nobody.
-    entry, random = EntryPoints(state, site), site.random.copy()
-    kinds, first = np.unique(state.jobs["kind"], return_index=True)
+def _leave_out_hopeless(state: State, site: Site, placement: Placement) -> None:
+    # Who does not fit on an empty cluster never will (rules are monotone): it never comes, so that it blocks nobody.
+    if placement.any_free:
+        return
+    entry, random, jobs = EntryPoints(state, site), site.random.copy(), state.jobs
+    kinds, first = np.unique(jobs["kind"], return_index=True)
     never = [kind for kind, j in zip(kinds, first.tolist(), strict=True) if entry.place(placement.place, j, SIZE) == 0]
-    state.jobs["key"][np.isin(state.jobs["kind"], never)] = np.inf
     site.random[:] = random
+    if never:
+        jobs["arrival"][np.isin(jobs["kind"], never)] = np.inf
+        jobs["nth"] = np.argsort(jobs["arrival"], kind="stable")
 
 
 def _run_order(

@@ -203,7 +203,10 @@ def _one_node(
 ONE_NODE = Placement("one-node", _one_node)  # it has not room for every gang in an idle cluster
 
 
-@pytest.mark.parametrize("spec", ["fifo", "fifo:skip=true", "srtf"])
+@pytest.mark.parametrize(
+    "spec",
+    ["fifo", "fifo:skip=true", "srtf", "spjf:predictor=group-mean", "a-srpt:tau=0,overtake=inf", "setf"],
+)
 def test_jobs_that_never_fit_are_unfinished_and_named_and_hold_up_nobody(spec: str) -> None:
     jobs = [Job("first", gpus=2, duration=3), Job("wide", gpus=5, duration=1), Job("late", arrival=1, duration=1)]
     made = run_policy(Instance(jobs, "2x4"), specify(spec).policy, ONE_NODE)
