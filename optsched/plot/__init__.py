@@ -1,4 +1,4 @@
-"""Pictures: Gantt charts of gangs and tasks, occupancy over time, distances from the best. No pyplot, no display."""
+"""Pictures: Gantt charts of gangs and tasks, occupancy over time, distances from the best, errors. No pyplot, no display."""
 
 from __future__ import annotations
 
@@ -8,8 +8,21 @@ from optsched.plot.gantt import gantt
 from optsched.plot.kinds import PLOTS, Plot
 from optsched.plot.occupancy import occupancy
 from optsched.plot.overview import overview
+from optsched.plot.prediction_errors import prediction_errors
 from optsched.plot.ratios import ratios
 from optsched.plot.robustness import robustness
 from optsched.plot.task_gantt import tasks
 
-__all__ = ["PLOTS", "Plot", "gantt", "occupancy", "overview", "plot_file", "ratios", "robustness", "save", "tasks"]
+__all__ = [
+    "PLOTS",
+    "Plot",
+    "gantt",
+    "occupancy",
+    "overview",
+    "plot_file",
+    "prediction_errors",
+    "ratios",
+    "robustness",
+    "save",
+    "tasks",
+]
