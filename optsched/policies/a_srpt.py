@@ -34,7 +34,8 @@ class ASrpt:
     iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, at B_j, j joins a queue. The head
     starts as soon as g_j GPUs are free. Until then any job that is here may start, the shortest predicted one first, on a
     budget: from B_j until j starts, such jobs are charged at most ``overtake`` G B_j GPU-seconds
-    (`optsched.policies.overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee.
+    (`optsched.policies.overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
+    ``overtake`` and ``tau`` were tuned (docs/theorems.md); smaller ones promise more.
 
     A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j (alpha_now -
     alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a node waits
@@ -56,8 +57,8 @@ class ASrpt:
 
     virtual_alpha: str = "min"
     beta: float = 1.0
-    tau: float = 0.5
-    overtake: float = 1.0
+    tau: float = 2.0
+    overtake: float = 2.0
     predictor: str = "perfect"
 
     name: ClassVar[str] = "a-srpt"

@@ -177,7 +177,7 @@ def drawn(rng: random.Random) -> tuple[dict[str, Any], str]:
     parameters = {
         "tau": rng.choice([0.0, 0.5, 2.0]),
         "beta": rng.choice([0.25, 0.5, 1.0]),
-        "overtake": rng.choice([0.0, 0.1, 1.0, math.inf]),
+        "overtake": rng.choice([0.0, 0.1, 2.0, math.inf]),
         "virtual_alpha": rng.choice(["min", "max", "heavy-edge"]),
     }
     text = ",".join(f"{name}={value}" for name, value in parameters.items())

@@ -92,7 +92,7 @@ def drawn(rng: random.Random, rho: float = 3.0, error: float = 2.0, tau: float |
         [rng.choice([1.0, error, 1 / error]) for _ in range(jobs)],
         rng.choice([0.0, 0.5, 2.0]) if tau is None else tau,
         rng.choice([0.1, 0.25, 0.5, 1.0]),
-        rng.choice([0.0, 0.0, 0.2, 1.0]),
+        rng.choice([0.0, 0.0, 0.2, 2.0]),
     )
     worst = rng.random() < 0.5  # every placement and every delay as bad as it may be
     pace = [s if worst else rng.choice([1.0, s]) for s in slow]
@@ -246,7 +246,7 @@ def engine_runs(count: int) -> Iterator[tuple[Instance, Any, Run, Case]]:
             instance = generate(
                 "ddl-small", seed, jobs=rng.randint(2, 6), nodes=nodes, gpus=gpus, rho=rho, span=span, heavy=1.0
             )
-        overtake = rng.choice([0.0, 0.3, 1.0])
+        overtake = rng.choice([0.0, 0.3, 2.0])
         parameters = f"virtual_alpha={next(variants)},beta={beta},tau={tau},overtake={overtake}"
         place = rng.choice(["heavy-edge", "random", "first-fit"])
         chosen = specify(f"a-srpt:{parameters},predictor=noisy/error={error}/seed={seed}+{place}")

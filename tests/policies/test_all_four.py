@@ -111,8 +111,9 @@ def test_contention_slows_jobs_that_span_nodes(policy: str) -> None:
         assert found.value(OBJECTIVE) == run(policy).value(OBJECTIVE)
         return
     elastic = found.schedule_class == "elastic"  # gangs sized anew every round: slower, yet perhaps in another order
-    # sjf-bsbf looks for one node first: few jobs are slowed, and it matters more with whom they happen to share
-    other = elastic or policy == "sjf-bsbf"
+    # sjf-bsbf looks for one node first: few jobs are slowed, and it matters more with whom they happen to share. Under
+    # a-srpt, who overtakes depends on when GPUs get free.
+    other = elastic or policy in ("sjf-bsbf", "a-srpt")
     assert other or found.value(OBJECTIVE) < run(policy).value(OBJECTIVE)
     forged = dataclasses.replace(found.schedule, instance=instance())
     said = check_schedule(instance(), forged, preemptive=found.preemptive, elastic=elastic)
