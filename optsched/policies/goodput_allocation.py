@@ -59,7 +59,7 @@ def place(
             for node, count in on:
                 free[node] -= count
     for j in sorted((j for j, r in counts.items() if r and j not in found), key=lambda j: -counts[j]):
-        on = _packed(counts[j], np.where(eligible[j], free, 0))
+        on = fewest_nodes(counts[j], np.where(eligible[j], free, 0))
         if on:
             found[j] = on
             for node, count in on:
@@ -67,7 +67,7 @@ def place(
     return found
 
 
-def _packed(replicas: int, free: Ints) -> Places:
+def fewest_nodes(replicas: int, free: Ints) -> Places:
     """(node, GPUs) of ``replicas`` on the fewest nodes; () where there is no room."""
     if replicas > int(free.sum()):
         return ()

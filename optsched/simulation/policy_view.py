@@ -111,6 +111,9 @@ class View(Protocol):
     def left_of(self, jobs: Ints) -> Floats:
         """Units of work left of these jobs, each named once, f64[jobs]."""
 
+    def done(self, jobs: Ints) -> Floats:
+        """Units of work that these jobs have done, each named once, f64[jobs]: what a scheduler sees of any job."""
+
     @property
     def free(self) -> Ints:
         """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""

@@ -112,6 +112,10 @@ class EngineView:
         self._reveals("remaining work")
         return self._engine.work_left(jobs)
 
+    def done(self, jobs: Ints) -> Floats:
+        """Units of work that these jobs, which are all different, have done, f64[jobs]."""
+        return self._instance.work[jobs] - self._engine.work_left(jobs)
+
     @property
     def free(self) -> Ints:
         """Free GPUs of every node, i64[N]: a copy."""

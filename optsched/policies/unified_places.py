@@ -1,0 +1,217 @@
+"""Where jobs run under `optsched.policies.unified`: first the GPU type of every job, then nodes.
+
+**Types.** By falling value every job takes the type with enough GPUs left on which it is fastest. Then jobs move to another
+type, or two change places, the best exchange first, while the total value grows: a local optimum of max sum_j u_j(t_j),
+subject to the GPUs of every type. **Nodes.** In every type the widest jobs first: on the node with the fewest free GPUs that
+suffice, where none does on as few as possible; a place that is held is kept unless another is `KEEP` times as fast. Whoever
+finds no type, or no nodes there, takes what is left of several; then the jobs without GPUs, the most valuable first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.policies.goodput_allocation import fewest_nodes
+from optsched.policies.ties import TIE, leading, leading_of
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.cluster import Places
+from optsched.simulation.policy import View
+
+KEEP = 1.05  # a place must be so much better to be worth a move
+
+
+class Widths(NamedTuple):
+    """Numbers of GPUs that a job may have, i64[k] ascending, and its best rates on them, f64[k] units of work a second."""
+
+    gpus: Ints
+    rate: Floats
+
+
+@dataclass(slots=True)
+class Wish:
+    """A job: the numbers of GPUs that it may have, i64[k] ascending, its best rates there f64[k], and what these are worth.
+
+    ``unit``: value of a unit of work; ``stay`` f64[k]: seconds for which such GPUs would be kept; ``restart``: what it pays
+    if its GPUs change, 0 before its first start. ``dealt`` GPUs so far: 0, or one of the numbers; ``worth`` of these.
+    """
+
+    job: int
+    gpus: Ints
+    rate: Floats
+    unit: float
+    stay: Floats
+    restart: float
+    held: Places
+    value: Floats = field(init=False)
+    dealt: int = 0
+    worth: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.value = self.unit * self.rate
+        if self.restart:
+            kept = 1 + self.restart / self.stay
+            self.value *= np.where(self.gpus == _count(self.held), kept, 1 / kept)
+
+    def value_on(self, on: Places, rate: float) -> float:
+        """Value of a second at ``rate`` on these GPUs: more where it need not move, less where it must."""
+        if not self.restart:
+            return self.unit * rate
+        stay = float(self.stay[np.searchsorted(self.gpus, _count(on))])
+        kept = (stay + self.restart) / stay
+        return self.unit * rate * (kept if on == self.held else 1 / kept)
+
+    def steps_to(self) -> tuple[float, int]:
+        """(value of each more GPU, index): the steepest way from what is dealt to a larger number; (0, 0): none."""
+        first = int(np.searchsorted(self.gpus, self.dealt, side="right"))
+        if first == self.gpus.size:
+            return 0.0, 0
+        slope = leading((self.value[first:] - self.worth) / (self.gpus[first:] - self.dealt))
+        i = int(slope.argmax())
+        return float(slope[i]), first + i
+
+    def take(self, i: int) -> None:
+        """Deal it the i-th number of GPUs."""
+        self.dealt, self.worth = int(self.gpus[i]), float(self.value[i])
+
+    @property
+    def density(self) -> float:
+        """Its value of a GPU, of those that are dealt, else at best."""
+        if self.dealt:
+            return leading_of(self.worth / self.dealt)
+        return leading_of(float((self.value / self.gpus).max()))
+
+
+class Cluster:
+    """The free GPUs of every node and type while places are given."""
+
+    def __init__(self, view: View, ideal: dict[tuple[int, int, int], float]) -> None:
+        self.view, self.rate, self.total = view, view.goodputs.rate, 0.0
+        self.free, self.type = view.groups.node_gpus.copy(), view.node_kind
+        self.types = int(self.type.max()) + 1
+        self.plan: dict[int, Places] = {}
+        self._ideal, self._size = ideal, view.groups.node_gpus
+
+    def stock(self) -> Ints:
+        """Free GPUs of every type, i64[T]."""
+        return np.bincount(self.type, weights=self.free, minlength=self.types).astype(np.int64)
+
+    def here(self, wish: Wish) -> int:
+        """The type on which it runs, if it may stay with what it was dealt; -1: none, or several."""
+        held = wish.held if _count(wish.held) == wish.dealt else ()
+        types = {int(self.type[node]) for node, _ in held}
+        return types.pop() if len(types) == 1 else -1
+
+    def ideal(self, job: int, kind: int, gpus: int) -> float:
+        """Its rate on so many GPUs of a type while nobody else is there; remembered."""
+        key = job, kind, gpus
+        if key not in self._ideal:
+            on = fewest_nodes(gpus, np.where(self.view.eligible(job) & (self.type == kind), self._size, 0))
+            self._ideal[key] = self.rate(job, on) if on else 0.0
+        return self._ideal[key]
+
+    def put(self, wish: Wish, gpus: int, kinds: Sequence[int]) -> bool:
+        """Give it ``gpus`` free GPUs of one of these types, of several (-1), or those that it holds, if that is possible."""
+        may = np.where(self.view.eligible(wish.job), self.free, 0)
+        found: Places = ()
+        best = 0.0
+        if _count(wish.held) == gpus and all(may[node] >= count for node, count in wish.held):
+            found, best = wish.held, wish.value_on(wish.held, self.rate(wish.job, wish.held)) * KEEP
+        for kind in kinds:
+            on = fewest_nodes(gpus, may if kind < 0 else np.where(self.type == kind, may, 0))
+            value = wish.value_on(on, self.rate(wish.job, on)) if on else 0.0
+            if value > best * (1 + TIE):
+                found, best = on, value
+        if found:
+            self.plan[wish.job] = found
+            self.total += best
+            for node, count in found:
+                self.free[node] -= count
+        return bool(found)
+
+
+def places(view: View, wishes: Sequence[Wish], ideal: dict[tuple[int, int, int], float]) -> dict[int, Places]:
+    """(node, GPUs there) of every job that runs now. ``wishes`` by falling value; ``ideal`` remembers rates of a run.
+
+    Twice, once with everybody who may stay where he is in place first; the plan of the larger value is taken.
+    """
+    types = _types([wish for wish in wishes if wish.dealt], Cluster(view, ideal))
+    clusters = [_placed(Cluster(view, ideal), wishes, types, stay=stay) for stay in (True, False)]
+    return max(clusters, key=lambda cluster: leading_of(cluster.total)).plan
+
+
+def _placed(cluster: Cluster, wishes: Sequence[Wish], types: Mapping[int, int], *, stay: bool) -> Cluster:
+    def first(wish: Wish) -> tuple[bool, int]:
+        return not (stay and cluster.here(wish) == types[wish.job]), -wish.dealt
+
+    for wish in sorted((wish for wish in wishes if wish.job in types), key=first):
+        cluster.put(wish, wish.dealt, [types[wish.job]])
+    everywhere = [*range(cluster.types), -1]
+    for wish in wishes:
+        if wish.job not in cluster.plan:
+            room = int(cluster.free.sum())
+            if not room:
+                break
+            sizes = wish.gpus[wish.gpus <= min(room, wish.dealt or room)]
+            any(cluster.put(wish, gpus, everywhere) for gpus in sizes[::-1].tolist())
+    return cluster
+
+
+def _count(on: Places) -> int:
+    return sum(count for _, count in on)
+
+
+def _types(wishes: Sequence[Wish], cluster: Cluster) -> dict[int, int]:
+    """The type of every job that finds one."""
+    stock, value, chosen, kept = cluster.stock(), [], [], []
+    for wish in wishes:
+        rate = np.array([cluster.ideal(wish.job, kind, wish.dealt) for kind in range(cluster.types)])
+        if (here := cluster.here(wish)) >= 0:
+            i = int(np.searchsorted(wish.gpus, wish.dealt))
+            rate[here] *= KEEP * (1 + wish.restart / wish.stay[i]) ** 2
+        rate = leading(rate)
+        open_to = np.where(stock >= wish.dealt, rate, 0.0)
+        if open_to.any():
+            kind = int(open_to.argmax())
+            stock[kind] -= wish.dealt
+            kept.append(wish)
+            chosen.append(kind)
+            value.append(np.where(rate > 0, wish.worth / rate.max() * rate, -np.inf))
+    if not kept:
+        return {}
+    kinds = np.array(chosen)
+    exchange(np.array(value), np.array([wish.dealt for wish in kept]), kinds, stock)
+    return {wish.job: kind for wish, kind in zip(kept, kinds.tolist(), strict=True)}
+
+
+def exchange(value: Floats, gpus: Ints, kind: Ints, stock: Ints) -> None:
+    """Better ``kind`` i64[m] in place: single moves and exchanges of two, the best first, while the total ``value`` grows.
+
+    ``value`` f64[m, T], -inf where a job cannot run; ``gpus`` i64[m]; ``stock`` i64[T], what is left of every type, is kept
+    up to date. At most m exchanges of O(m^2).
+    """
+    everyone = np.arange(kind.size)
+    for _ in everyone:
+        now = value[everyone, kind]
+        gain = value - now[:, None]
+        alone = np.where(stock >= gpus[:, None], gain, -np.inf)
+        room = (
+            stock[kind] + gpus - gpus[:, None] >= 0
+        )  # [a, b]: is there room for a in the type of b, when b leaves it?
+        both = np.where(room & room.T & (kind[:, None] != kind), gain[:, kind] + gain[:, kind].T, -np.inf)
+        least = TIE * float(now.sum())
+        if max(alone.max(), both.max()) <= least:
+            return
+        if alone.max() >= both.max():
+            a, target = np.unravel_index(int(leading(alone).argmax()), alone.shape)
+            moves = [(int(a), int(target))]
+        else:
+            a, b = np.unravel_index(int(leading(both).argmax()), both.shape)
+            moves = [(int(a), int(kind[b])), (int(b), int(kind[a]))]
+        for job, goal in moves:
+            stock[kind[job]] += gpus[job]
+            stock[goal] -= gpus[job]
+            kind[job] = goal
