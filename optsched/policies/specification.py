@@ -108,7 +108,8 @@ def serves(policy: object, instance: Instance) -> bool:
         return at_task_level(policy) and instance.at_task_level
     if shares_gpus(policy):
         return instance.interference is not None
-    return all(speeds.elastic for speeds in instance.speeds) if resizes(policy) else True
+    rigid = not resizes(policy) or getattr(policy, "rigid", False)
+    return rigid or all(speeds.elastic for speeds in instance.speeds)
 
 
 def resizes(policy: object) -> bool:

@@ -60,6 +60,7 @@ class Unified:
     name: ClassVar[str] = "unified"
     knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
     uses: ClassVar[tuple[str, ...]] = ("widths",)
+    rigid: ClassVar[bool] = True
 
     _widths: dict[int, Widths] = field(init=False, repr=False)
     _ideal: dict[tuple[int, int, int], float] = field(init=False, repr=False)
@@ -109,7 +110,8 @@ class Unified:
         n, left = len(jobs), self._left(view, jobs)
         weight = np.array([view.weight(j) for j in jobs])
         need = left * np.array([float((self._widths[j].gpus / self._widths[j].rate).min()) for j in jobs])
-        order = np.lexsort((np.arange(n), leading(need / weight)))
+        with np.errstate(divide="ignore"):
+            order = np.lexsort((np.arange(n), leading(need / weight)))  # who weighs nothing comes last
         behind = np.maximum(weight.sum() - np.cumsum(weight[order]), 0.0)
         wishes = []
         for k, price in zip(order.tolist(), (behind / view.cluster_gpus).tolist(), strict=True):
@@ -129,7 +131,7 @@ class Unified:
 
 def deal(wishes: Sequence[Wish], gpus: int) -> None:
     """Deal ``gpus`` GPUs so that the total value is largest, exactly up to 2^-`BITS` of the largest value. O(n gpus^2)."""
-    most = max(float(wish.value.max()) for wish in wishes)
+    most = max(float(wish.value.max()) for wish in wishes) or 1.0  # nobody weighs anything
     values = []
     for wish in wishes:
         value = np.full(gpus + 1, -np.inf)

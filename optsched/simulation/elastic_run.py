@@ -26,7 +26,7 @@ class ElasticRun(Run):
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """See `optsched.simulation.metrics.metrics`; busy GPU-hours are those at work, overhead those of restarts."""
-        found, schedule = metrics(self.schedule), self.schedule
+        found, schedule = metrics(self.schedule), self.schedule.relative
         held = schedule.end - schedule.start
         hours = float(np.dot(schedule.gangs, held)) / HOUR
         own = self.instance.restart[schedule.job]
@@ -35,7 +35,7 @@ class ElasticRun(Run):
         )  # first starts as the policy's do
         work = held - np.where(np.isnan(own), self.restart, own) * pays
         busy = float(np.dot(schedule.gangs, np.maximum(work, 0.0))) / HOUR
-        total = offered_hours(schedule.relative)
+        total = offered_hours(schedule)
         split = {**found["gpu_hours"], "busy": busy, "overhead": hours - busy}
         return {**found, "utilization": busy / total if total > 0 else 0.0, "gpu_hours": split}
 

@@ -56,7 +56,8 @@ class Policy(Protocol):
 
     ``uses`` says what else it may do (`Use`, see `Start`): ``("sharing",)``, where the instance has interference;
     ``("copies",)``, at most ``copies`` of a job at once (0: one a node); ``("widths", "rounds")``: asked only at multiples
-    of ``round`` seconds after the first arrival, while jobs run or have come. ``knows_rates = False``: it may not ask how
+    of ``round`` seconds after the first arrival, while jobs run or have come. ``rigid = True``: one that resizes, and is
+    made for jobs that keep their gang, too: suites and tests give it both. ``knows_rates = False``: it may not ask how
     fast jobs are where they have not run.
 
     ``accelerator(jobs)`` may give the same decisions as an `Order`, which runs compiled, or None; it is not asked where a
