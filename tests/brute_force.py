@@ -24,6 +24,7 @@ class Case:
     def __init__(self, instance: Instance, objective: str, slot: Fraction = Fraction(1)) -> None:
         if not instance.unrestricted:
             raise ValueError("brute force is for instances in which every job may use every GPU")
+        self.objective = get_objective(objective)
         columns = [each.tolist() for each in (instance.arrival, instance.duration, instance.due)]
         times = [slot, *(Fraction(x) for column in columns for x in column if isfinite(x))]
         self.unit = Fraction(1, lcm(*(x.denominator for x in times)))
@@ -31,7 +32,8 @@ class Case:
         self.slot = self._whole(slot)
         self.total = instance.cluster.gpus
         self.gpus = instance.gpus.tolist()
-        self.objective = get_objective(objective)
+        if objective == "max_fair_slowdown":  # times over seconds: the terms themselves grow as the times do
+            self.due = [Fraction(d) for d in self.objective.dates(instance).tolist()]
         self.weight = [int(w) if w.is_integer() else Fraction(w) for w in instance.weight.tolist()]
         self.n = instance.n
 

@@ -41,7 +41,7 @@ def placed_optimum(instance: Instance, objective: str) -> Fraction:
     goal, room = get_objective(objective), instance.cluster.node_gpus.tolist()
     release = [Fraction(r) for r in instance.arrival.tolist()]
     weight = [Fraction(w) for w in instance.weight.tolist()]
-    due = [d if d == float("inf") else Fraction(d) for d in instance.due.tolist()]
+    due = [d if d == float("inf") else Fraction(d) for d in goal.dates(instance).tolist()]
     own = [ways(instance, j) for j in range(instance.n)]
 
     def earliest(j: int, way: Way, placed: list[tuple[Fraction, Fraction, tuple[int, ...]]]) -> Fraction:

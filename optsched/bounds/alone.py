@@ -1,12 +1,13 @@
 """No job completes before its release plus what it takes alone: the bound of the schedule in which nobody waits.
 
-**Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the unweighted forms, C_max, max (C_j - r_j), and
-from above max sum w_j N_j / (C_j - r_j), N_j the work (iterations, or seconds); every class of schedules.
+**Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the unweighted forms, C_max, max (C_j - r_j), max
+(C_j - r_j) / d_j with d_j the flow time on an equal share (`optsched.problem.fair_share`), and from above max sum w_j N_j /
+(C_j - r_j), N_j the work (iterations, or seconds); every class of schedules.
 **Bound**: with e_j the fewest seconds that the class allows from j's release to its completion (its gang's on the best
-placement, also where a partner on its GPUs slows it down; of copies on all GPUs at once; of an elastic job at its best
-rate; the path of a job with tasks): ``sum w_j max(0, r_j + e_j - c_j)`` with c_j = 0, r_j or the due date, exact in the
-float64 data; ``max (r_j + e_j)`` or ``max e_j``, with the job that has it; ``sum w_j N_j / e_j``, terms rounded up to
-multiples of 2**-100.
+placement, also where a partner on its GPUs slows it down; of copies on all GPUs at once; of an elastic job at its best rate;
+the path of a job with tasks): ``sum w_j max(0, r_j + e_j - c_j)`` with c_j = 0, r_j or the due date, exact in the float64
+data; ``max (r_j + e_j)``, ``max e_j`` or ``max e_j / d_j``, with the job that has it; ``sum w_j N_j / e_j``, terms rounded
+up to multiples of 2**-100.
 **Proof**: C_j >= r_j + e_j, every term of a cost is nondecreasing in C_j, and that of utility falls.
 **Guarantee** none: with many jobs at once the optimum is any number of times larger. **Complexity** O(n).
 """
@@ -20,18 +21,22 @@ import numpy as np
 
 from optsched.bounds.certificate import Certificate, CertificateError, Proof
 from optsched.bounds.relaxation import Relaxed, Theorem, theorem
-from optsched.bounds.sum_costs import LARGEST_FLOW, MAKESPAN, SUMS, UTILITY, two_sum
+from optsched.bounds.sum_costs import FAIR, LARGEST_FLOW, MAKESPAN, SUMS, UTILITY, two_sum
 from optsched.bounds.verifier import Twin
 from optsched.bounds.word_verifier import in_words_or_integers, word_times
 from optsched.problem.arrays import Floats
+from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.objectives import GAIN_BITS
 from optsched.speeds.duration import seconds_alone
+from optsched.speeds.yardstick import yardstick
 
-MAXIMA = (MAKESPAN, LARGEST_FLOW)
+MAXIMA = (MAKESPAN, LARGEST_FLOW, FAIR)
 
 
 def build(relaxed: Relaxed, objective: str) -> Proof:
     """Data: the flow constant, for flow-time objectives; the last job's id (None without jobs), for a maximum."""
+    if objective == FAIR:
+        return _slowest(relaxed)
     if objective in MAXIMA:
         return _last(relaxed, relaxed.instance.arrival if objective == MAKESPAN else np.zeros(relaxed.instance.n))
     if objective == UTILITY:
@@ -49,6 +54,13 @@ def _last(relaxed: Relaxed, begin: Floats) -> tuple[Fraction, dict[str, Any]]:
     last = np.flatnonzero(end == end.max())
     critical = int(last[np.argmax(error[last])])
     return Fraction(float(end[critical])) + Fraction(float(error[critical])), {"job": instance.ids[critical]}
+
+
+def _slowest(relaxed: Relaxed) -> tuple[Fraction, dict[str, Any]]:
+    pairs = zip(relaxed.alone.tolist(), fair_flow_times(relaxed.instance).tolist(), strict=True)
+    ratios = [Fraction(e) / Fraction(d) for e, d in pairs]
+    worst = max(ratios, default=Fraction(0))
+    return worst, {"job": relaxed.instance.ids[ratios.index(worst)] if ratios else None}
 
 
 def _gained(relaxed: Relaxed) -> Fraction:
@@ -87,6 +99,8 @@ def _proved_end(twin: Twin, certificate: Certificate) -> Proof:
         raise CertificateError("value", f"data.job must be the id of a job, not {str(job)[:80]!r}")
     j = instance.index[job]
     seconds = seconds_alone(instance) if twin.seconds is None else twin.seconds
+    if certificate.objective == FAIR:
+        return Fraction(float(seconds[j])) / yardstick(instance)[j], {"job": job}
     begin = Fraction(float(instance.arrival[j]) if certificate.objective == MAKESPAN else 0)
     return begin + Fraction(float(seconds[j])), {"job": job}
 

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from optsched.bounds.certificate import GANG_CLASSES, SHARED_CLASSES
 from optsched.bounds.gang_verifier import FILL_LIMIT, GangTwin
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
-from optsched.bounds.sum_costs import LARGEST_FLOW, MAKESPAN, SUMS, UTILITY
+from optsched.bounds.sum_costs import FAIR, LARGEST_FLOW, MAKESPAN, SUMS, UTILITY
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
@@ -154,6 +154,7 @@ relaxation(
             "busy-time": "split-busy-time",
             "volume": "volume",
             "first-come": "first-come",
+            "fair-share": "fair-share",
             "alone": {},
         },
     )
@@ -169,6 +170,7 @@ relaxation(
             "alone": {
                 "release-plus-duration": SUMS,
                 "critical-job": (MAKESPAN, LARGEST_FLOW),
+                "fair-alone": (FAIR,),
                 "utility-alone": (UTILITY,),
             },
         },

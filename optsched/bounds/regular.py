@@ -58,7 +58,7 @@ def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
     Raises `InputError` when the term is not of that shape (then no bound or search of this form applies to it).
     """
     r, w = Fraction(float(instance.arrival[j])), Fraction(float(instance.weight[j]))
-    due = float(instance.due[j])
+    due = float(objective.dates(instance)[j])
     d = Fraction(due) if np.isfinite(due) else due
 
     def term(completion: Fraction) -> Fraction:

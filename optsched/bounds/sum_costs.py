@@ -24,7 +24,7 @@ COMPLETION = ("total_completion_time", "total_weighted_completion_time")
 FLOW = ("total_flow_time", "total_weighted_flow_time")
 TARDINESS = ("total_weighted_tardiness",)
 SUMS = (*COMPLETION, *FLOW, *TARDINESS)
-MAKESPAN, LARGEST_FLOW, UTILITY = "makespan", "max_flow_time", "total_utility"
+MAKESPAN, LARGEST_FLOW, FAIR, UTILITY = "makespan", "max_flow_time", "max_fair_slowdown", "total_utility"
 _UNWEIGHTED = ("total_completion_time", "total_flow_time")
 
 

@@ -4,9 +4,9 @@ The bounds are found and proved by other code than the rules, from the instance 
 are asked for that cost little beside the reading of a file: every job alone, SRPT on one machine, volume; above `MOST_JOBS`
 jobs, every job alone. Measured: at most 2 s for 20,000 jobs, half of them for the proof in Python integers.
 
-**Tolerance**: a value may be below a bound by what the clock rounds: 2e-9 of the weighted flow time, of the
-largest one, or (makespan) of the span, and 8 ulp of the clock for every job that a job may wait for. Exactly nothing where
-all times are whole.
+**Tolerance**: a value may be below a bound by what the clock rounds: 2e-9 of the weighted flow time, of the largest one, or
+(makespan) of the span, or (fair slowdown) of the value, and 8 ulp of the clock for every job that a job may wait for.
+Exactly nothing where all times are whole.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy as np
 from optsched.check.context import CheckContext
 from optsched.check.tolerance import RELATIVE, ULPS, whole
 from optsched.errors import InputError
+from optsched.speeds.yardstick import yardstick
 
-ALONE = ("critical-job", "release-plus-duration", "utility-alone", "elastic-alone", "task-path")
+ALONE = ("critical-job", "release-plus-duration", "fair-alone", "utility-alone", "elastic-alone", "task-path")
 TOGETHER = (
     *("volume", "first-come", "srpt", "srpt-due-dates"),
     *("typed-srpt", "typed-makespan", "typed-busy-time", "shared-srpt", "shared-makespan"),
     *("elastic-srpt", "elastic-volume", "task-srpt", "task-volume"),
+    *("fair-share", "typed-fair-share", "shared-fair-share", "elastic-fair-share", "task-fair-share"),
     *("typed-first-come", "shared-first-come", "elastic-first-come", "task-first-come"),
 )
 MOST_JOBS = 20_000  # for which bounds of jobs that are in each other's way are asked for
@@ -76,6 +78,8 @@ def _allowed(context: CheckContext, objective: str, value: Fraction) -> Fraction
         return Fraction(2 * RELATIVE * float(completion.max() - instance.arrival.min()) + clock)
     if objective == "max_flow_time":
         return Fraction(2 * RELATIVE * float(stay.max(initial=0.0)) + clock)
+    if objective == "max_fair_slowdown":
+        return abs(value) * Fraction(2 * RELATIVE) + Fraction(clock) / min(yardstick(instance))
     if objective == "total_utility":  # how much a term w N / stay changes with its stay
         with np.errstate(all="ignore"):
             change = float((weight * context.need / stay**2).sum()) * clock

@@ -42,6 +42,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.problem.task_log import TaskSchedule
+from optsched.speeds.yardstick import yardstick
 
 __all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
 
@@ -59,6 +60,7 @@ _TERMS: dict[str, tuple[Callable[[int, int, int], int], bool]] = {
     "total_weighted_tardiness": (lambda c, r, d: max(c - d, 0), True),
 }
 MAXIMA = ("makespan", "max_flow_time")
+FAIR = "max_fair_slowdown"  # max (C_j - r_j) / d_j, d_j the flow time on an equal share
 UTILITY = "total_utility"  # the one that is maximised: sum w_j N_j / (C_j - r_j), N_j the work
 UTILITY_UNIT = 2**100  # its terms are rounded down to multiples of 1 / this
 
@@ -242,8 +244,8 @@ def _certificate_violations(
 
 def _known(instance: Instance, objective: str | None) -> str:
     name = (objective or instance.objective or DEFAULT_OBJECTIVE).replace("-", "_")
-    if name not in _TERMS and name != UTILITY:
-        raise InputError("not an objective", field="objective", value=name, legal=", ".join([*_TERMS, UTILITY]))
+    if name not in (*_TERMS, FAIR, UTILITY):
+        raise InputError("not an objective", field="objective", value=name, legal=", ".join([*_TERMS, FAIR, UTILITY]))
     return name
 
 
@@ -273,6 +275,10 @@ def _allowance(context: CheckContext, objective: str, total: Fraction, stated: f
     if objective == UTILITY:  # quotients: no float holds them, and a length of stay carries the rounding of the clock
         exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
         return Fraction(instance.n, UTILITY_UNIT) if exact else abs(total) * Fraction(RELATIVE) * 4
+    if objective == FAIR:  # a quotient of a difference of times
+        exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
+        clock = Fraction(ULPS * float(np.spacing(np.abs(context.completion).max(initial=0.0))))
+        return Fraction(0) if exact else abs(total) * Fraction(RELATIVE) + clock / min(yardstick(instance), default=1)
     if all(bool(whole(x).all()) for x in numbers) and (abs(total) < EXACT or not isinstance(stated, float)):
         return Fraction(0)
     # A flow time is a small difference of large times: each carries the rounding of its clock, and so does a sum of them.
@@ -289,6 +295,9 @@ def _value(context: CheckContext, objective: str) -> Fraction:
         return Fraction(0)
     if objective == UTILITY:
         return _utility(context)
+    if objective == FAIR:
+        rows = zip(completion.tolist(), instance.arrival.tolist(), yardstick(instance), strict=True)
+        return max((Fraction(c) - Fraction(r)) / d for c, r, d in rows)
     term, weighted = _TERMS[objective]
     due = np.where(np.isfinite(instance.due), instance.due, completion)  # a job without a due date is never late
     (c, r, d), unit = _in_common_unit(completion, instance.arrival, due)

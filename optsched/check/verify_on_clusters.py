@@ -2,18 +2,18 @@
 
     python verify_on_clusters.py CERTIFICATE INSTANCE
 
-Copy the files verify_*.py (Python 3.11 or newer, the standard library alone). verify_certificate.py tells the theorems and
-the exit codes; these read more of an instance, and know more machines of U units for which those theorems hold.
+Copy the files verify_*.py (Python 3.11 or newer, no packages). verify_certificate.py tells the theorems and the exit codes,
+verify_fair_share.py those of max_fair_slowdown; here are more machines of U units for which those theorems hold.
 
 **Seconds** that a job takes at least: its duration; iterations at the best rate of a table by GPU type (together on a node,
 or spread over several), of a graph of stages (verify_stage_graphs.py) or of a scaling profile (verify_scalings.py).
 **Classes**: gang, gang-nonpreemptive; forking: copies on all GPUs of its types at once, whose work adds up; gpu-sharing: two
 jobs on a GPU, each slowed down by the other (verify_sharing.py); task-sharing: iterations of tasks that take turns
-(verify_tasks.py); elastic: any number of GPUs, any batch.
-**Machines**: typed, elastic: a unit of work that takes n GPUs a seconds costs n a times their price, the least that suits;
-U: what all GPUs cost a second. shared: of n only a part, its charge, such that c_a / xi_ab + c_b / xi_ba <= 1 for any two
-classes of jobs that fit on a GPU together. task, link: compute on all GPUs, or bytes on all network interfaces.
-**makespan**: a moment plus the work that is left then, at prices of GPUs and of jobs' own time, over all that these pay.
+(verify_tasks.py); elastic: any number of GPUs, any batch. **Machines**: typed, elastic: a unit of work that takes n GPUs a
+seconds costs n a times their price, the least that suits; U: what all GPUs cost a second. shared: of n only a part, its
+charge, such that c_a / xi_ab + c_b / xi_ba <= 1 for any two classes of jobs that fit on a GPU together. task, link: compute
+on all GPUs, or bytes on all network interfaces. **makespan**: a moment plus the work that is left then, at prices of GPUs
+and of jobs' own time, over all that these pay.
 **Not known here**: measured steps of scalings, prices over time, total_utility; `optsched verify` judges these.
 """
 
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING or __package__:
     from optsched.check import verify_certificate, verify_tasks
     from optsched.check.verify_certificate import EXPONENT, GANGS, MOST_STEPS, Case, Data, need, ratio, read, the
+    from optsched.check.verify_fair_share import FAIR, LONE, TOGETHER, fair_share
     from optsched.check.verify_scalings import ScalingProfile, with_memory
     from optsched.check.verify_sharing import Partners, whole
     from optsched.check.verify_stage_graphs import graph_of, least_iteration
@@ -36,6 +37,7 @@ else:  # copied
     import verify_certificate
     import verify_tasks
     from verify_certificate import EXPONENT, GANGS, MOST_STEPS, Case, Data, need, ratio, read, the
+    from verify_fair_share import FAIR, LONE, TOGETHER, fair_share
     from verify_scalings import ScalingProfile, with_memory
     from verify_sharing import Partners, whole
     from verify_stage_graphs import graph_of, least_iteration
@@ -88,9 +90,8 @@ class OnCluster(Case):
         self.used = sorted({name for name in self.by_profile if name is not None})
         tasks, contention = (self.document.get(name) or {} for name in ("tasks", "contention"))
         link = verify_tasks.link_of(contention or {"seconds_per_byte": 1.0})
-        class_ = self.schedule_class
         need(not tasks or set(self.by_profile) <= set(tasks), "some jobs have tasks, others have none", 2)
-        need((class_ == "task-sharing") == bool(tasks), f"there is no class {class_} of these jobs")
+        need((self.schedule_class == "task-sharing") == bool(tasks), "there is no such class of these jobs")
         if tasks:
             self.needs = verify_tasks.TaskNeeds(self, tasks, self.by_profile, self.suits, link)
             self.digest.update(self.needs.text.encode())
@@ -99,13 +100,13 @@ class OnCluster(Case):
         self.read_table(self.document.get("throughputs") or {})
         self.read_graphs(self.document.get("profiles") or {})
         self.scaled = [None if name is None else self.scalings.get(name) for name in self.by_profile]
-        legal = class_ != "elastic" or (any(self.scaled) and self.total <= MOST_GPUS)
+        legal = self.schedule_class != "elastic" or (any(self.scaled) and self.total <= MOST_GPUS)
         need(legal, "no elastic jobs, or very many GPUs", 2)
         if any(self.scaled):
             self.learn([[name, self.scalings[name].document] for name in self.used if name in self.scalings])
             self.learn([job.get("batch_size") for job in self.jobs])
         partners = self.document.get("interference")
-        need(partners or class_ != "gpu-sharing", "no two jobs of this instance share a GPU")
+        need(partners or self.schedule_class != "gpu-sharing", "no two jobs of this instance share a GPU")
         if partners:
             self.partners = Partners(self.jobs, partners)
             self.learn(self.partners.stated)
@@ -258,8 +259,7 @@ def makespan(case: OnCluster, data: Data) -> tuple[Fraction, Data]:
         worth += max(left, Fraction(0)) * case.unit(j, own.get(case.ids[j], 0))
         some = some or left > 0
     need(some, "all work may be done by that moment")
-    value = moment + worth / total if case.ids else Fraction(0)
-    return value, {"moment": written(moment), "own_prices": own, **stated}
+    return moment + worth / total if case.ids else Fraction(0), {"moment": written(moment), "own_prices": own, **stated}
 
 
 alone, busy, srpt = verify_certificate.alone, verify_certificate.busy, verify_certificate.srpt
@@ -269,7 +269,7 @@ def priced(name: str) -> Data:
     """The theorems for machines by prices."""
     flow, late = {f"{name}-srpt": srpt}, {f"{name}-due-dates": srpt}
     end, wait = {f"{name}-makespan": makespan}, {f"{name}-first-come": verify_certificate.volume}
-    return served_by(end, wait, flow, late, {f"{name}-busy-time": busy})
+    return served_by(end, wait, flow, late, {f"{name}-busy-time": busy}, {f"{name}-fair-share": fair_share})
 
 
 def either(one: Data, other: Data) -> Data:
@@ -277,8 +277,8 @@ def either(one: Data, other: Data) -> Data:
     return {name: {**one[name], **other[name]} for name in one}
 
 
-RIGID = served_by({"critical-job": alone}, {"critical-job": alone}, {}, {}, {"release-plus-duration": alone})
-KINDS = dict.fromkeys(("gang", "gang-nonpreemptive"), either(GANGS, priced("typed")))
+RIGID = served_by({"critical-job": alone}, {"critical-job": alone}, {}, {}, {"release-plus-duration": alone}, LONE)
+KINDS = dict.fromkeys(("gang", "gang-nonpreemptive"), either({**GANGS, FAIR: TOGETHER}, priced("typed")))
 KINDS["forking"] = either(served_by(*[{"forking-alone": alone}] * 5), priced("typed"))
 KINDS |= {"gpu-sharing": either(RIGID, priced("shared")), "task-sharing": TASKS}
 KINDS["elastic"] = either(served_by(*[{"elastic-alone": alone}] * 5), priced("elastic"))

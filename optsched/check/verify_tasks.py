@@ -158,11 +158,11 @@ def first_come(case: Any, data: Data) -> tuple[Fraction, Data]:
     return volume(case, data)
 
 
-def served_by(end: Data, wait: Data, flow: Data, late: Data, every: Data) -> Data:
+def served_by(end: Data, wait: Data, flow: Data, late: Data, every: Data, fair: Data | None = None) -> Data:
     """Theorems by objective: the makespan, the largest flow time, completion and flow times, tardiness, all these sums."""
     sums = [name for name in GANGS if name.startswith("total")]
     by_sum = {name: {**(late if name == "total_weighted_tardiness" else flow), **every} for name in sums}
-    return {"makespan": end, "max_flow_time": wait, **by_sum}
+    return {"makespan": end, "max_flow_time": wait, "max_fair_slowdown": fair or {}, **by_sum}
 
 
 SIDES = dict.fromkeys(("task-busy-time", "link-busy-time", "split-task-busy-time"), side_by_side)

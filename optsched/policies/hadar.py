@@ -13,12 +13,12 @@ from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_auction import Auction, Grant, Where
 from optsched.policies.hadar_makespan import MakespanRounds
 from optsched.policies.hadar_roster import Roster
-from optsched.policies.hadar_utility import UTILITIES
+from optsched.policies.hadar_utility import SHARE, UTILITIES
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.registry import near_matches
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
 
-MAKESPAN = "makespan"
+MAKESPAN, FAIRNESS = "makespan", "fairness"
 AIMS = (*UTILITIES, MAKESPAN)
 QUEUES = ("greedy", "window", "dp")
 LEVELS = ("type", "machine")
@@ -44,9 +44,11 @@ class Hadar:
 
     ``utility``, x = age at completion: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate;
     d_j is at least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline``
-    w_j max(0, 1 - x / D_j), ``fairness`` w_j T_j / x with T_j the time alone on a 1/n share at the arrival.
-    ``makespan`` is no such function and holds no auction: who runs on which type follows from the makespan LP of the work
-    that is left (`optsched.policies.hadar_makespan`); then ``round``, ``restart`` and ``fill`` alone matter.
+    w_j max(0, 1 - x / D_j). ``makespan`` and ``fairness`` are no such functions and hold no auction: who runs on which type
+    follows from the makespan LP of the work that is left, and for ``fairness`` who goes first from due dates that keep the
+    largest x / T_j where it is, T_j the time alone on a 1/n share at the arrival, weights counting for nothing
+    (`optsched.policies.hadar_makespan`). Then only ``round``, ``restart`` and ``fill`` matter. For ``fairness`` a round ends
+    early when nothing runs, as Gavel's do: else the cluster would idle while short jobs wait.
 
     ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
     (`optsched.policies.hadar_prices`) between the least and the greatest value of a device among the active jobs.
@@ -81,7 +83,7 @@ class Hadar:
 
     _pools: GpuPools = field(init=False, repr=False)
     _roster: Roster = field(init=False, repr=False)
-    _makespan: MakespanRounds = field(init=False, repr=False)
+    _planned: MakespanRounds = field(init=False, repr=False)
     _clock: RoundClock = field(init=False, repr=False)
     _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
 
@@ -104,13 +106,16 @@ class Hadar:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._pools, self._clock, self._asleep = gpu_pools(view), RoundClock(self.round), False
-        self._makespan = MakespanRounds(self._pools)
-        utility = "jct" if self.utility == MAKESPAN else self.utility  # any: without an auction nobody asks
+        self._planned = MakespanRounds(self._pools, fair=self.utility == FAIRNESS)
+        # makespan: any, without an auction nobody asks
+        utility = {MAKESPAN: "jct", FAIRNESS: SHARE}.get(self.utility, self.utility)
         self._roster = Roster(view, self._pools, utility, self.round)
 
     def decide(self, view: View) -> list[Decision]:
         """At the beginning of a round: the auction, and what it changes; between two rounds nothing."""
         now, active = view.now, view.active
+        if self.utility == FAIRNESS and not len(view.running):
+            self._clock.stop()  # nothing runs: the round is over
         self._roster.meet(view, active.size)
         asleep, self._asleep = self._asleep, False
         if not active.size:
@@ -123,8 +128,8 @@ class Hadar:
             return []
         bidders = self._roster.bidders(view, active, self.restart)
         auction = self._auction_of(active.size)
-        if self.utility == MAKESPAN:
-            grants = auction.placed(bidders, self._pools, *self._makespan.plan(active, bidders, self.round))
+        if self.utility in (MAKESPAN, FAIRNESS):
+            grants = auction.placed(bidders, self._pools, *self._planned.plan(active, bidders, self.round))
         else:
             grants = auction.grants(bidders, self._pools)
         decisions = self._changes(now, boundary, active.tolist(), bidders.held, grants)

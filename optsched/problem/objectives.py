@@ -1,7 +1,8 @@
 """Objectives in Graham's notation. C_j completion, r_j arrival, w_j weight, d_j due date, N_j work.
 
-All are minimised but `Utility`, a gain: there every bound is from above, and a ratio is bound / value. `Objective.value` is
-for float arrays; `Objective.exact` adds the same terms as fractions.
+All are minimised but `Utility`, a gain: there every bound is from above, and a ratio is bound / value. `FairSlowdown`
+divides by the flow time of an equal share, which is then what is called d_j. `Objective.value` is for float arrays;
+`Objective.exact` adds the same terms as fractions.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
+from optsched.problem.fair_share import fair_flow_times
 from optsched.registry import Registry
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ DEFAULT = "total_flow_time"
 
 @dataclass(frozen=True)
 class Objective:
-    """A sum (or the maximum) over jobs of ``term(C_j, r_j, w_j, d_j)``; a maximum is over C_j less a constant of the job.
+    """A sum (or the maximum) over jobs of ``term(C_j, r_j, w_j, d_j)``; a maximum is over C_j less a constant of the
+    job, or a multiple of that.
 
     ``completion_form`` names the completion-time objective that a flow-time objective differs from by the constant
     ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere. ``clocked``: completion times stand alone in it, so that its
@@ -62,13 +65,17 @@ class Objective:
         ]
         return max(terms, default=Fraction(0)) if self.maximum else sum(terms, Fraction(0))
 
+    def dates(self, instance: Instance) -> Floats:
+        """d_j of the terms, f64[n]: due dates."""
+        return instance.due
+
     def of(self, instance: Instance, completion: Floats) -> float:
         """The value of completion times of an instance's jobs."""
-        return self.value(completion, instance.arrival, instance.weight, instance.due)
+        return self.value(completion, instance.arrival, instance.weight, self.dates(instance))
 
     def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
         """The value in fractions of completion times of an instance's jobs."""
-        return self.exact(completion, instance.arrival, instance.weight, instance.due)
+        return self.exact(completion, instance.arrival, instance.weight, self.dates(instance))
 
     def clock_part(self, instance: Instance) -> Fraction:
         """What a value is more on the log's clock than counted from the first arrival: epoch x (n, sum w_j or 1), or 0."""
@@ -78,6 +85,19 @@ class Objective:
         if self.maximum:
             return epoch
         return epoch * (sum(map(Fraction, instance.weight.tolist())) if self.weighted else instance.n)
+
+
+@dataclass(frozen=True)
+class FairSlowdown(Objective):
+    """max_j (C_j - r_j) / d_j, d_j the flow time under equal sharing of all GPUs (`optsched.problem.fair_share`).
+
+    At most 1: nobody is worse off than on an equal share. Unlike the metric ``max_ftf``, whose yardstick is the number of
+    jobs in the schedule that is judged, it can be bounded: d_j is a number of the instance.
+    """
+
+    def dates(self, instance: Instance) -> Floats:
+        """Flow times under equal sharing, f64[n]."""
+        return fair_flow_times(instance)
 
 
 GAIN_BITS = 100  # terms of a gain are quotients: rounded to multiples of 2**-100, so that their sum stays short
@@ -147,6 +167,12 @@ for _objective in (
     ),
     Objective("makespan", "C_max", lambda c, r, w, d: c, maximum=True, clocked=True),
     Objective("max_flow_time", "F_max", lambda c, r, w, d: c - r, maximum=True),
+    FairSlowdown(
+        "max_fair_slowdown",
+        "max (C_j - r_j) / d_j, d_j on an equal share",
+        lambda c, r, w, d: (c - r) / d,
+        maximum=True,
+    ),
     Objective("total_weighted_tardiness", "sum w_j max(C_j - d_j, 0)", _tardiness, weighted=True),
     Utility("total_utility", "max sum w_j N_j / (C_j - r_j)", _no_term, weighted=True),
 ):

@@ -48,6 +48,7 @@ POLICIES = {
     "hadar": "hadar",
     "hadar, window": "hadar:queue=window",
     "hadar, makespan": "hadar:utility=makespan",
+    "hadar, fairness": "hadar:utility=fairness",
     "hadar, commit": "hadar-commit:restart=10",
     **GAVEL,
     "tiresias": "tiresias:round=360,restart=10+one-type",

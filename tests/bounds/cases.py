@@ -17,7 +17,7 @@ SUMS = (
     "total_weighted_flow_time",
     "total_weighted_tardiness",
 )
-OBJECTIVES = (*SUMS, "makespan", "max_flow_time")
+OBJECTIVES = (*SUMS, "makespan", "max_flow_time", "max_fair_slowdown")
 UGLY = (0.1, 1e-9, 1e9 + 0.3, 1 / 3, 2.5, 3.0, 7e4)
 
 integer = st.integers(1, 13).map(float)

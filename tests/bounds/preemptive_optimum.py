@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from bounds.shared_cases import Placed, Site
 from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 
 Way = tuple[tuple[int, ...], Fraction]  # GPUs of every node, seconds
 Floats = npt.NDArray[np.float64]
@@ -110,8 +111,11 @@ class Goal:
         if late := "tardiness" in objective:
             dated = np.isfinite(instance.due)
             return cls(np.where(dated, weight, 0.0), np.where(dated, instance.due, 0.0) * second, late, maximum=False)
-        start = instance.arrival if "flow" in objective else np.zeros(instance.n)
-        return cls(weight, start * second, late, maximum=objective in ("makespan", "max_flow_time"))
+        goal = get_objective(objective)
+        if fair := objective == "max_fair_slowdown":
+            weight = 1 / goal.dates(instance)
+        start = instance.arrival if fair or "flow" in objective else np.zeros(instance.n)
+        return cls(weight, start * second, late, goal.maximum)
 
 
 def least_cost(cost: Floats, rows: Floats, right: Floats, equal: int) -> float:

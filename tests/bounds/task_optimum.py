@@ -48,7 +48,7 @@ class TaskOptimum:
         self.instance, self.goal, self.n = instance, get_objective(objective), instance.n
         self.release = [Fraction(r) for r in instance.arrival.tolist()]
         self.weight = [Fraction(w) for w in instance.weight.tolist()]
-        self.due = [d if d == float("inf") else Fraction(d) for d in instance.due.tolist()]
+        self.due = [d if d == float("inf") else Fraction(d) for d in self.goal.dates(instance).tolist()]
         self.size = instance.gpus.tolist()
         self.iterations = [int(i) for i in instance.iterations.tolist()]
         own = [instance.tasks[str(name)] for name in instance.table["profile"].to_list()]

@@ -23,7 +23,7 @@ from optsched.problem.scaling import Scaling
 from optsched.speeds.goodput import Goodputs
 
 KINDS = ("elastic-alone", "elastic-srpt", "elastic-busy-time", "elastic-volume")
-NEW = ("elastic-due-dates", "elastic-makespan", "elastic-first-come")
+NEW = ("elastic-due-dates", "elastic-makespan", "elastic-first-come", "elastic-fair-share")
 SUM = "total_weighted_completion_time"
 
 

@@ -104,7 +104,7 @@ def widest(instance: Instance, schedule_class: str) -> Widest:
 
 def test_a_new_relaxation_has_every_theorem() -> None:
     relaxation(Relaxation("widest", ("gang",), widest, WidestTwin, "gangs of all GPUs"))
-    names = {"srpt", "due-dates", "mean-busy-time", "busy-time", "first-come", "volume", "alone"}
+    names = {"srpt", "due-dates", "mean-busy-time", "busy-time", "first-come", "fair-share", "volume", "alone"}
     assert {name for name in BOUNDS.names() if name.startswith("widest-")} == {f"widest-{name}" for name in names}
     dated = INSTANCE.replace(jobs=INSTANCE.table.with_columns(due=INSTANCE.arrival + 1.0))
     for name in sorted(names):

@@ -33,6 +33,8 @@ from optsched.problem.scaling import Scaling
 FLOW = "total_flow_time"
 NAMED = (
     "critical-job",
+    "fair-alone",
+    "shared-fair-share",
     "shared-first-come",
     "release-plus-duration",
     "shared-busy-time",

@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 
@@ -136,6 +137,9 @@ def objective_value(instance: Instance, objective: str, completion: list[Fractio
     """The objective by its name, in fractions."""
     if objective == "makespan":
         return max(completion)
+    if objective == "max_fair_slowdown":
+        stay = (end - Fraction(float(r)) for end, r in zip(completion, instance.arrival, strict=True))
+        return max(x / Fraction(float(d)) for x, d in zip(stay, fair_flow_times(instance), strict=True))
     value = Fraction(0)
     for j, end in enumerate(completion):
         weight = Fraction(float(instance.weight[j])) if "weighted" in objective else Fraction(1)

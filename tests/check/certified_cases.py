@@ -261,7 +261,7 @@ def best_placed(instance: Instance, objective: str) -> Fraction:
     own = [sorted(ways(instance, j, elastic=False), key=lambda way: way[1]) for j in range(instance.n)]
 
     def cost(j: int, end: Fraction) -> Fraction:
-        weight, due = Fraction(float(instance.weight[j])), float(instance.due[j])
+        weight, due = Fraction(float(instance.weight[j])), float(goal.dates(instance)[j])
         return Fraction(goal.term(end, release[j], weight, due if due == float("inf") else Fraction(due)))
 
     def both(a: Fraction, b: Fraction) -> Fraction:

@@ -17,7 +17,9 @@ FLAGS: list[dict[str, Any]] = [{}, {"preemptive": False}, {"forking": True}, {"s
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=str)
-@pytest.mark.parametrize("objective", ["total_flow_time", "makespan", "total_weighted_tardiness", "total_utility"])
+@pytest.mark.parametrize(
+    "objective", ["total_flow_time", "makespan", "total_weighted_tardiness", "total_utility", "max_fair_slowdown"]
+)
 def test_a_hole_in_all_other_rules_shows(
     flags: dict[str, Any], objective: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

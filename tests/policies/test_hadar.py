@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
-from optsched.errors import InputError
+from optsched.errors import InputError, OptschedError
+from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar import Hadar
 from optsched.policies.hadar_auction import Auction, Bidders, Grant
@@ -224,6 +226,8 @@ def test_nothing_is_decided_between_two_rounds() -> None:
     instance = Instance([Job("a", duration=30.0), Job("b", arrival=10.0, duration=5.0)], "2x1")
     run = checked(instance, "hadar:round=100")
     assert run.schedule.completion.tolist() == [30.0, 105.0]
+    fair = checked(instance, "hadar:round=100,utility=fairness")
+    assert fair.schedule.completion.tolist() == [30.0, 35.0]  # a round ends when nothing runs
     later = Instance([Job("a", duration=30.0), Job("b", arrival=40.0, duration=5.0)], "2x1")
     assert checked(later, "hadar:round=100").schedule.completion.tolist() == [30.0, 45.0]  # idle: a round begins
 
@@ -285,6 +289,51 @@ def test_for_the_makespan_a_gang_larger_than_each_type_takes_several_when_it_is_
     run = checked(instance, "hadar:round=100,utility=makespan")
     assert run.schedule.completion[10] == 500.0
     assert run.metrics["makespan"] == 500.0 + 2 * 100.0 + 20.0
+
+
+def test_for_fairness_the_earliest_due_date_goes_first() -> None:
+    # T: 400, 2 * 100 and 3 * 200 s. At 100 a would come to 1, no worse than any: due in 300, b in 150, c in 560 s. At 200 a
+    # would come to 1.25: it is due in 300, c in 610 s. By slowdown c, the shorter, goes before a, which is older.
+    made = [Job("a", duration=400.0), Job("b", 50.0, duration=100.0), Job("c", 60.0, duration=200.0)]
+    instance = Instance(made, "1x1")
+    fair = checked(instance, "hadar:round=100,restart=0,utility=fairness")
+    assert fair.schedule.completion.tolist() == [500.0, 200.0, 700.0]
+    assert checked(instance, "hadar:round=100,restart=0").schedule.completion.tolist() == [700.0, 200.0, 400.0]
+    heavy = Instance([replace(job, weight=k) for k, job in enumerate(made)], "1x1")  # weights count for nothing
+    assert checked(heavy, "hadar:round=100,restart=0,utility=fairness").schedule.completion.tolist() == [
+        500.0,
+        200.0,
+        700.0,
+    ]
+
+
+def test_for_fairness_a_stream_of_short_jobs_cannot_starve_a_long_one() -> None:
+    short = [Job(f"s{k}", 100.0 * k, duration=100.0) for k in range(1, 81)]
+    instance = Instance([Job("long", duration=1000.0), *short], "1x1")
+    fair, auction = (
+        checked(instance, f"hadar:round=100,restart=0,utility={utility}") for utility in ("fairness", "slowdown")
+    )
+    assert fair.schedule.completion[0] < 8000 < auction.schedule.completion[0]
+    assert fair.metrics["max_ftf"] < auction.metrics["max_ftf"]
+
+
+def test_a_program_that_loses_itself_on_its_last_basis_is_solved_from_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = jobs(*[("a", 0, 400.0)] * 3, *[("b", 0, 180.0)] * 3)
+    instance = Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE)
+    untouched = checked(instance, "hadar:round=100,restart=0,utility=makespan")
+    least, lost = LevelSearch.least, list[LevelSearch]()
+
+    def fails_at_the_second_call(self: LevelSearch, *arguments: Any) -> Any:
+        if self in lost:
+            raise OptschedError("HiGHS: run ended with Unknown")
+        if not lost:
+            lost.append(self)
+        return least(self, *arguments)
+
+    monkeypatch.setattr(LevelSearch, "least", fails_at_the_second_call)
+    run = checked(instance, "hadar:round=100,restart=0,utility=makespan")
+    assert lost
+    assert run.metrics["makespan"] == untouched.metrics["makespan"]
 
 
 def test_a_due_date_that_can_be_kept_goes_before_one_that_cannot() -> None:

@@ -36,7 +36,8 @@ def columns(rows: Rows) -> tuple[Any, ...]:
 
 
 def test_the_suite_knows_every_objective() -> None:
-    assert {*DEFINITION, "total_utility"} == set(OBJECTIVES.names())  # a gain: tests/test_total_utility.py
+    # a gain, and a quotient: test_total_utility.py, test_fair_slowdown.py
+    assert {*DEFINITION, "total_utility", "max_fair_slowdown"} == set(OBJECTIVES.names())
 
 
 @pytest.mark.parametrize("name", DEFINITION)
@@ -79,13 +80,14 @@ def test_flow_time_is_completion_time_less_a_constant(name: str, rows: Rows) -> 
     assert objective.value(completion, arrival, weight, due) == form.value(completion, arrival, weight, due) - constant
 
 
-def test_only_flow_objectives_have_a_completion_form_and_two_are_maxima() -> None:
+def test_only_flow_objectives_have_a_completion_form_and_three_are_maxima() -> None:
     forms = {name: objective.completion_form for name, objective in OBJECTIVES.items() if objective.completion_form}
     assert forms == {
         "total_flow_time": "total_completion_time",
         "total_weighted_flow_time": "total_weighted_completion_time",
     }
-    assert [name for name, objective in OBJECTIVES.items() if objective.maximum] == ["makespan", "max_flow_time"]
+    maxima = [name for name, objective in OBJECTIVES.items() if objective.maximum]
+    assert sorted(maxima) == ["makespan", "max_fair_slowdown", "max_flow_time"]
 
 
 def test_names_may_be_written_with_hyphens_and_unknown_ones_are_one_line() -> None:

@@ -50,7 +50,7 @@ def gang_optimum(instance: Instance, objective: str) -> Fraction:
     goal, room = get_objective(objective), instance.cluster.node_gpus.tolist()
     release = [Fraction(r) for r in instance.arrival.tolist()]
     weight = [Fraction(w) for w in instance.weight.tolist()]
-    due = [d if d == float("inf") else Fraction(d) for d in instance.due.tolist()]
+    due = [d if d == float("inf") else Fraction(d) for d in goal.dates(instance).tolist()]
     own = [ways(instance, j) for j in range(instance.n)]
     best: list[Fraction] = []
 

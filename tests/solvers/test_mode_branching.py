@@ -34,7 +34,7 @@ OBJECTIVES = (
 )
 
 
-@given(placed_instances(most=3, widest=4), st.sampled_from(OBJECTIVES))
+@given(placed_instances(most=3, widest=4), st.sampled_from((*OBJECTIVES, "max_fair_slowdown")))
 @settings(max_examples=20)
 def test_against_exhaustion_without_pruning(instance: Instance, objective: str) -> None:
     solution = solve(instance, objective, model="mode-branching")
