@@ -64,15 +64,6 @@ class Wish:
         kept = (stay + self.restart) / stay
         return self.unit * rate * (kept if on == self.held else 1 / kept)
 
-    def steps_to(self) -> tuple[float, int]:
-        """(value of each more GPU, index): the steepest way from what is dealt to a larger number; (0, 0): none."""
-        first = int(np.searchsorted(self.gpus, self.dealt, side="right"))
-        if first == self.gpus.size:
-            return 0.0, 0
-        slope = leading((self.value[first:] - self.worth) / (self.gpus[first:] - self.dealt))
-        i = int(slope.argmax())
-        return float(slope[i]), first + i
-
     def take(self, i: int) -> None:
         """Deal it the i-th number of GPUs."""
         self.dealt, self.worth = int(self.gpus[i]), float(self.value[i])
