@@ -5,7 +5,7 @@
     max sum_j value_j(r_j)    subject to    sum_j r_j <= G,    r_j in 0..G,
 
 a multiple-choice knapsack, by dynamic programming: F_j(g) = max over r of F_{j-1}(g - r) + value_j(r). Exact up to the
-rounding of n additions. O(n G^2) time in numpy, O(n G) memory.
+rounding of n additions. O(n k G) time in numpy for k numbers a job, O((n + k) G) memory.
 
 **Places** (`place`): jobs whose number stays keep their GPUs; the others, the largest first, go to the node with the fewest
 free GPUs that suffice, or where none does to as few nodes as possible, those with most free GPUs. A heuristic: what it
@@ -29,14 +29,14 @@ def best_counts(values: Sequence[Floats], gpus: int) -> list[int]:
     """
     best = np.zeros(gpus + 1)  # F: of the jobs so far, on at most g GPUs
     chosen = np.zeros((len(values), gpus + 1), dtype=np.int64)
-    left = np.arange(gpus + 1)[:, None] - np.arange(gpus + 1)[None, :]  # [g, r]
+    every = np.arange(gpus + 1)
     for j, value in enumerate(values):
         possible = np.flatnonzero(np.isfinite(value[: gpus + 1]))
-        others = left[:, possible]
+        others = every[:, None] - possible[None, :]  # [g, r]
         total = np.where(others >= 0, best[np.maximum(others, 0)], -np.inf) + value[possible]
         pick = np.argmax(total, axis=1)
         chosen[j] = possible[pick]
-        best = total[np.arange(gpus + 1), pick]
+        best = total[every, pick]
     counts, room = [0] * len(values), gpus
     for j in range(len(values) - 1, -1, -1):
         counts[j] = int(chosen[j, room])

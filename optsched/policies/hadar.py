@@ -114,10 +114,11 @@ class Hadar:
     def decide(self, view: View) -> list[Decision]:
         """At the beginning of a round: the auction, and what it changes; between two rounds nothing."""
         now, active = view.now, view.active
-        if self.utility == FAIRNESS and not len(view.running):
-            self._clock.stop()  # nothing runs: the round is over
         self._roster.meet(view, active.size)
         asleep, self._asleep = self._asleep, False
+        if self.utility == FAIRNESS and not len(view.running):
+            self._clock.stop()  # nothing runs: the round is over
+            asleep = False
         if not active.size:
             self._clock.stop()
             return []

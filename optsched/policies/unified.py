@@ -19,6 +19,8 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.policy import Decision, Knowledge, Predictor, Start, Stop, View
 
 BITS = 30  # of values in the knapsack
+LEAST = 1e-9  # of the largest weight: who weighs less, or nothing, runs where GPUs are left
+SHORTEST = 1e-3  # of a restart: GPUs are kept for at least so long, as far as their value goes
 
 
 @POLICIES.register("unified")
@@ -30,7 +32,7 @@ class Unified:
     needs (n_j its predicted work left, v_j(r) its best rate on r GPUs). One GPU-second of j delays those behind it by 1/G s
     each: its price is A_j = sum of w_i over i behind j / G, the dual of the relaxation to one machine as fast as the
     cluster. A unit of work of j is then worth p_j = min_r (w_j + A_j r) / v_j(r), what it costs j in time and the others in
-    GPU time with the number of GPUs that suits that price. The GPUs are dealt by a knapsack, exactly:
+    GPU time with the number of GPUs that suits that price. The GPUs are dealt by a knapsack (exact to 2^-30):
 
         max  sum_j p_j v_j(r_j)    s.t.  sum_j r_j <= G,    r_j = 0 or a corner of the concave hull of v_j
 
@@ -40,12 +42,13 @@ class Unified:
     goes to whoever fits there. ``resize`` = false: every job keeps its gang.
 
     Who has started once pays ``restart`` seconds, or its own, whenever its GPUs change. So a change is worth h / (h +
-    restart) of itself and staying (h + restart) / h, where h is how long such GPUs will be kept: as long as the job kept
-    its own till now, on average, and at most until it ends. Another place must be 5 % better to be worth a move. A job that
-    has outlived its prediction is expected to take twice that, and so on.
+    restart) of itself and staying (h + restart) / h, where h is how long such GPUs will be kept: the age of the job (at
+    least one restart) over the number of its starts, and at most until it ends. Another place must be 5 % better to be worth
+    a move. A job that has outlived its prediction is expected to take twice that, and so on.
 
     **Problem** P | r_j, size_j or any number of GPUs, pmtn, online-r_j | sum w_j (C_j - r_j); speeds by type, nodes, number.
-    **Knowledge** predicted, by ``predictor``; rates. **Guarantee** none known. With one GPU and w = 1 it is SRPT, optimal.
+    **Knowledge** predicted, by ``predictor``; rates. **Guarantee** none known. With one GPU, w = 1,
+    the truth predicted and free restarts it is SRPT, optimal.
     **Not here** two jobs on a GPU: no bound knows schedules that resize and share. Of contention it knows only that few
     nodes are better.
     **Complexity** O(n k G + n T N + m^2) an event: n active jobs with k corners each, m of them dealt GPUs, G GPUs, T types,
@@ -101,17 +104,17 @@ class Unified:
     def _left(self, view: View, jobs: list[int]) -> Floats:
         predicted = np.array([view.predicted(j) for j in jobs])
         done = view.done(np.array(jobs))
-        with np.errstate(divide="ignore"):
-            passed = np.maximum(0.0, np.ceil(np.log2(leading(done / predicted))))
-        return np.maximum(predicted * 2.0**passed - done, 1e-9 * predicted)
+        ratio = np.maximum(leading(done / predicted), 0.5)
+        times = np.where(ratio < 1, 1.0, 2.0 ** (np.floor(np.log2(ratio)) + 1))
+        return np.maximum(predicted * times - done, 1e-9 * predicted)
 
     def _deal(self, view: View, jobs: list[int]) -> list[Wish]:
         """What every job wishes for: those who are dealt GPUs, then the others, each by falling value of a GPU."""
         n, left = len(jobs), self._left(view, jobs)
         weight = np.array([view.weight(j) for j in jobs])
+        weight = np.maximum(weight, LEAST * weight.max()) if weight.any() else np.ones(n)
         need = left * np.array([float((self._widths[j].gpus / self._widths[j].rate).min()) for j in jobs])
-        with np.errstate(divide="ignore"):
-            order = np.lexsort((np.arange(n), leading(need / weight)))  # who weighs nothing comes last
+        order = np.lexsort((np.arange(n), leading(need / weight)))
         behind = np.maximum(weight.sum() - np.cumsum(weight[order]), 0.0)
         wishes = []
         for k, price in zip(order.tolist(), (behind / view.cluster_gpus).tolist(), strict=True):
@@ -125,13 +128,17 @@ class Unified:
         unit = float(((weight + price * gpus) / rate).min())
         starts, restart, held = view.starts(j), view.restart(j, self.restart), view.held(j)
         age = max(view.now - view.arrival(j), restart)
-        stay = np.minimum(left / rate, age / max(starts, 1))
+        stay = np.maximum(np.minimum(left / rate, age / max(starts, 1)), SHORTEST * restart)
         return Wish(j, gpus, rate, unit, stay, restart if starts else 0.0, held)
 
 
 def deal(wishes: Sequence[Wish], gpus: int) -> None:
-    """Deal ``gpus`` GPUs so that the total value is largest, exactly up to 2^-`BITS` of the largest value. O(n gpus^2)."""
-    most = max(float(wish.value.max()) for wish in wishes) or 1.0  # nobody weighs anything
+    """Deal ``gpus`` GPUs so that the total value is largest, exactly up to 2^-`BITS` of the largest value. O(n k gpus)."""
+    if sum(int(wish.gpus[wish.value.argmax()]) for wish in wishes) <= gpus:
+        for wish in wishes:
+            wish.take(int(wish.value.argmax()))
+        return
+    most = max(float(wish.value.max()) for wish in wishes)
     values = []
     for wish in wishes:
         value = np.full(gpus + 1, -np.inf)

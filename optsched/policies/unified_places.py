@@ -1,10 +1,11 @@
 """Where jobs run under `optsched.policies.unified`: first the GPU type of every job, then nodes.
 
-**Types.** By falling value every job takes the type with enough GPUs left on which it is fastest. Then jobs move to another
-type, or two change places, the best exchange first, while the total value grows: a local optimum of max sum_j u_j(t_j),
-subject to the GPUs of every type. **Nodes.** In every type the widest jobs first: on the node with the fewest free GPUs that
-suffice, where none does on as few as possible; a place that is held is kept unless another is `KEEP` times as fast. Whoever
-finds no type, or no nodes there, takes what is left of several; then the jobs without GPUs, the most valuable first.
+**Types.** By falling value of a GPU every job takes the type with enough GPUs left on which it is fastest. Then jobs move
+to another type, or two change places, the best exchange first, while the total value grows, at most as often as there are
+jobs: towards a local optimum of max sum_j u_j(t_j), subject to the GPUs of every type. **Nodes.** In every type the widest
+jobs first: on the node with the fewest free GPUs that suffice, where none does on as few as possible; a place that is held
+is kept unless another is `KEEP` times as fast. Whoever finds no type, or no nodes there, takes what is left of several; then
+the jobs without GPUs, those of largest value a GPU first.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Wish:
         return leading_of(float((self.value / self.gpus).max()))
 
 
-class Cluster:
+class FreeNodes:
     """The free GPUs of every node and type while places are given."""
 
     def __init__(self, view: View, ideal: dict[tuple[int, int, int], float]) -> None:
@@ -129,12 +130,12 @@ def places(view: View, wishes: Sequence[Wish], ideal: dict[tuple[int, int, int],
 
     Twice, once with everybody who may stay where he is in place first; the plan of the larger value is taken.
     """
-    types = _types([wish for wish in wishes if wish.dealt], Cluster(view, ideal))
-    clusters = [_placed(Cluster(view, ideal), wishes, types, stay=stay) for stay in (True, False)]
+    types = _types([wish for wish in wishes if wish.dealt], FreeNodes(view, ideal))
+    clusters = [_placed(FreeNodes(view, ideal), wishes, types, stay=stay) for stay in (True, False)]
     return max(clusters, key=lambda cluster: leading_of(cluster.total)).plan
 
 
-def _placed(cluster: Cluster, wishes: Sequence[Wish], types: Mapping[int, int], *, stay: bool) -> Cluster:
+def _placed(cluster: FreeNodes, wishes: Sequence[Wish], types: Mapping[int, int], *, stay: bool) -> FreeNodes:
     def first(wish: Wish) -> tuple[bool, int]:
         return not (stay and cluster.here(wish) == types[wish.job]), -wish.dealt
 
@@ -155,7 +156,7 @@ def _count(on: Places) -> int:
     return sum(count for _, count in on)
 
 
-def _types(wishes: Sequence[Wish], cluster: Cluster) -> dict[int, int]:
+def _types(wishes: Sequence[Wish], cluster: FreeNodes) -> dict[int, int]:
     """The type of every job that finds one."""
     stock, value, chosen, kept = cluster.stock(), [], [], []
     for wish in wishes:

@@ -91,8 +91,8 @@ class Objective:
 class FairSlowdown(Objective):
     """max_j (C_j - r_j) / d_j, d_j the flow time under equal sharing of all GPUs (`optsched.problem.fair_share`).
 
-    At most 1: nobody is worse off than on an equal share. Unlike the metric ``max_ftf``, whose yardstick is the number of
-    jobs in the schedule that is judged, it can be bounded: d_j is a number of the instance.
+    If it is at most 1, nobody is worse off than on an equal share. Unlike the metric ``max_ftf``, whose yardstick is the
+    number of jobs in the schedule that is judged, it can be bounded: d_j is a number of the instance.
     """
 
     def dates(self, instance: Instance) -> Floats:

@@ -366,3 +366,9 @@ def test_no_round_is_held_while_nothing_can_become_better(policy: str) -> None:
 def test_illegal_parameters_are_named(field: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"hadar: {field}"):
         Hadar(**{field: value})
+
+
+def test_fairness_where_the_last_job_ends_as_another_one_comes() -> None:
+    jobs = [Job("a", 0, 1, duration=5), Job("b", 5, 1, duration=5)]
+    run = simulate(Instance(jobs, "1x1"), "hadar:utility=fairness")
+    assert run.schedule.completion.tolist() == [5, 10]

@@ -235,3 +235,24 @@ def test_bad_parameters() -> None:
     for text in ("restart=-1", "restart=inf", "predictor=nobody"):
         with pytest.raises(InputError, match=r"restart|predictor"):
             simulate(scaled(Job("a", 0, 1, duration=1)), f"unified:{text}")
+
+
+@pytest.mark.parametrize("weights", [(0, 0, 0, 0), (0, 1, 0, 2), (0.1, 0, 0.2, 1e-18)])
+def test_who_weighs_nothing_runs_where_gpus_are_left(weights: tuple[float, ...]) -> None:
+    jobs = [Job(f"j{k}", 0, 1, duration=10, weight=w) for k, w in enumerate(weights)]
+    for cluster in ("1x4", "1x1"):
+        run = simulate(Instance(jobs, cluster), "unified")
+        assert run.unfinished == []
+    order = np.argsort(run.schedule.completion)
+    assert [weights[j] > 1e-9 for j in order] == sorted((w > 1e-9 for w in weights), reverse=True)
+
+
+def test_a_job_at_the_very_end_of_its_prediction_is_like_one_just_before_and_behind_it() -> None:
+    found = []
+    for at in (19.5, 20.0, 20.5):
+        jobs = [Job("z", 0, 1, duration=10, group="g"), Job("a", 10, 1, duration=1000, group="g")]
+        jobs += [Job(f"e{k}", at, 1, iterations=50, profile="good", batch_size=840, group="e") for k in range(3)]
+        made = Instance(jobs, "1x8", scalings={"good": Scaling(0.5, 0.1)})
+        run = simulate(made, "unified:predictor=group-mean")
+        found.append((gangs(run, at), run.preemptions))
+    assert found[0] == found[1] == found[2]
