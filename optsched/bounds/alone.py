@@ -28,7 +28,7 @@ from optsched.problem.arrays import Floats
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.objectives import GAIN_BITS
 from optsched.speeds.duration import seconds_alone
-from optsched.speeds.yardstick import yardstick
+from optsched.speeds.equal_share import equal_share_times
 
 MAXIMA = (MAKESPAN, LARGEST_FLOW, FAIR)
 
@@ -100,7 +100,7 @@ def _proved_end(twin: Twin, certificate: Certificate) -> Proof:
     j = instance.index[job]
     seconds = seconds_alone(instance) if twin.seconds is None else twin.seconds
     if certificate.objective == FAIR:
-        return Fraction(float(seconds[j])) / yardstick(instance)[j], {"job": job}
+        return Fraction(float(seconds[j])) / equal_share_times(instance)[j], {"job": job}
     begin = Fraction(float(instance.arrival[j]) if certificate.objective == MAKESPAN else 0)
     return begin + Fraction(float(seconds[j])), {"job": job}
 

@@ -29,7 +29,7 @@ from optsched.bounds.verifier import Twin
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance
-from optsched.speeds.yardstick import yardstick
+from optsched.speeds.equal_share import equal_share_times
 
 MOST_RATIOS = 60  # tried one after the other: every set of jobs proves something
 
@@ -95,7 +95,7 @@ def verify(twin: Twin, certificate: Certificate) -> Proof:
     if not some:
         return Fraction(0), data
     end = (min(machine.release[j] for j in some) + sum(machine.work[j] for j in some)) * machine.tick
-    fair, tail = yardstick(instance), machine.tail or [Fraction(0)] * instance.n
+    fair, tail = equal_share_times(instance), machine.tail or [Fraction(0)] * instance.n
     return min((end + tail[j] - Fraction(float(instance.arrival[j]))) / fair[j] for j in some), data
 
 

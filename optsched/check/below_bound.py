@@ -18,7 +18,7 @@ import numpy as np
 from optsched.check.context import CheckContext
 from optsched.check.tolerance import RELATIVE, ULPS, whole
 from optsched.errors import InputError
-from optsched.speeds.yardstick import yardstick
+from optsched.speeds.equal_share import equal_share_times
 
 ALONE = ("critical-job", "release-plus-duration", "fair-alone", "utility-alone", "elastic-alone", "task-path")
 TOGETHER = (
@@ -79,7 +79,7 @@ def _allowed(context: CheckContext, objective: str, value: Fraction) -> Fraction
     if objective == "max_flow_time":
         return Fraction(2 * RELATIVE * float(stay.max(initial=0.0)) + clock)
     if objective == "max_fair_slowdown":
-        return abs(value) * Fraction(2 * RELATIVE) + Fraction(clock) / min(yardstick(instance))
+        return abs(value) * Fraction(2 * RELATIVE) + Fraction(clock) / min(equal_share_times(instance))
     if objective == "total_utility":  # how much a term w N / stay changes with its stay
         with np.errstate(all="ignore"):
             change = float((weight * context.need / stay**2).sum()) * clock

@@ -42,7 +42,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.problem.task_log import TaskSchedule
-from optsched.speeds.yardstick import yardstick
+from optsched.speeds.equal_share import equal_share_times
 
 __all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
 
@@ -278,7 +278,11 @@ def _allowance(context: CheckContext, objective: str, total: Fraction, stated: f
     if objective == FAIR:  # a quotient of a difference of times
         exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
         clock = Fraction(ULPS * float(np.spacing(np.abs(context.completion).max(initial=0.0))))
-        return Fraction(0) if exact else abs(total) * Fraction(RELATIVE) + clock / min(yardstick(instance), default=1)
+        return (
+            Fraction(0)
+            if exact
+            else abs(total) * Fraction(RELATIVE) + clock / min(equal_share_times(instance), default=1)
+        )
     if all(bool(whole(x).all()) for x in numbers) and (abs(total) < EXACT or not isinstance(stated, float)):
         return Fraction(0)
     # A flow time is a small difference of large times: each carries the rounding of its clock, and so does a sum of them.
@@ -296,7 +300,7 @@ def _value(context: CheckContext, objective: str) -> Fraction:
     if objective == UTILITY:
         return _utility(context)
     if objective == FAIR:
-        rows = zip(completion.tolist(), instance.arrival.tolist(), yardstick(instance), strict=True)
+        rows = zip(completion.tolist(), instance.arrival.tolist(), equal_share_times(instance), strict=True)
         return max((Fraction(c) - Fraction(r)) / d for c, r, d in rows)
     term, weighted = _TERMS[objective]
     due = np.where(np.isfinite(instance.due), instance.due, completion)  # a job without a due date is never late

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.errors import OptschedError
 from optsched.policies.gavel_allocations import ActiveJobs
 from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.policies.gpu_pools import GpuPools
@@ -94,12 +93,7 @@ class MakespanRounds:
         if housed.size:
             some, unused = rate[housed], np.full(housed.size, np.nan)
             jobs = ActiveJobs(ids[housed], some, b.gang[housed], unused, unused, left[housed], unused)
-            span = np.zeros(housed.size), np.ones(housed.size)
-            try:
-                share, T = self._search.least(jobs, *span)
-            except OptschedError:  # the solver lost itself on its last basis: once more from none
-                self._search = LevelSearch(pools.capacity.astype(np.float64))
-                share, T = self._search.least(jobs, *span)
+            share, T = self._search.least(jobs, np.zeros(housed.size), np.ones(housed.size))
             fastest = np.arange(rate.shape[1]) == some.argmax(axis=1)[:, None]
             share = np.where(share.any(axis=1, keepdims=True), share * (some > 0), fastest)  # shorter than LPs can see
             meant[housed] = share * (left[housed] / (share * some).sum(axis=1))[:, None]

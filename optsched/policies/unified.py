@@ -66,7 +66,6 @@ class Unified:
     rigid: ClassVar[bool] = True
 
     _widths: dict[int, Widths] = field(init=False, repr=False)
-    _ideal: dict[tuple[int, int, int], float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_legal(0 <= self.restart < math.inf, "unified: restart", self.restart, "a finite number of seconds >= 0")
@@ -78,7 +77,7 @@ class Unified:
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._widths, self._ideal = {}, {}
+        self._widths = {}
 
     def decide(self, view: View) -> Iterator[list[Decision]]:
         """The deal of this instant; who is given other GPUs gives his own back first."""
@@ -90,7 +89,7 @@ class Unified:
         if not jobs:
             return
         wishes = self._deal(view, jobs)
-        plan, held = places(view, wishes, self._ideal), {wish.job: wish.held for wish in wishes}
+        plan, held = places(view, wishes), {wish.job: wish.held for wish in wishes}
         yield [Stop(j) for j, on in held.items() if on and plan.get(j) != on]
         yield [Start(j, on=on) for j, on in plan.items() if on != held[j]]
 
@@ -99,7 +98,7 @@ class Unified:
         gpus = np.flatnonzero(rate)
         gpus = gpus if self.resize else gpus[gpus == view.gpus(j)]
         hull = _hull(gpus, rate[gpus])
-        return Widths(gpus[hull], rate[gpus[hull]])
+        return Widths(gpus[hull], rate[gpus[hull]], {})
 
     def _left(self, view: View, jobs: list[int]) -> Floats:
         predicted = np.array([view.predicted(j) for j in jobs])
@@ -124,12 +123,12 @@ class Unified:
         return sorted(wishes, key=lambda wish: (wish.dealt == 0, -wish.density))  # stable: ties by rank
 
     def _wish(self, view: View, j: int, left: float, weight: float, price: float) -> Wish:
-        gpus, rate = self._widths[j]
+        gpus, rate, ideal = self._widths[j]
         unit = float(((weight + price * gpus) / rate).min())
         starts, restart, held = view.starts(j), view.restart(j, self.restart), view.held(j)
         age = max(view.now - view.arrival(j), restart)
         stay = np.maximum(np.minimum(left / rate, age / max(starts, 1)), SHORTEST * restart)
-        return Wish(j, gpus, rate, unit, stay, restart if starts else 0.0, held)
+        return Wish(j, gpus, rate, ideal, unit, restart if starts else 0.0, stay, held)
 
 
 def deal(wishes: Sequence[Wish], gpus: int) -> None:

@@ -11,7 +11,7 @@ the jobs without GPUs, those of largest value a GPU first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -26,43 +26,46 @@ KEEP = 1.05  # a place must be so much better to be worth a move
 
 
 class Widths(NamedTuple):
-    """Numbers of GPUs that a job may have, i64[k] ascending, and its best rates on them, f64[k] units of work a second."""
+    """Numbers of GPUs that a job may have, i64[k] ascending, and its best rates on them, f64[k] units of work a second.
+
+    ``ideal`` remembers its rate on (type, GPUs) while nobody else is there.
+    """
 
     gpus: Ints
     rate: Floats
+    ideal: dict[tuple[int, int], float]
 
 
 @dataclass(slots=True)
 class Wish:
     """A job: the numbers of GPUs that it may have, i64[k] ascending, its best rates there f64[k], and what these are worth.
 
-    ``unit``: value of a unit of work; ``stay`` f64[k]: seconds for which such GPUs would be kept; ``restart``: what it pays
-    if its GPUs change, 0 before its first start. ``dealt`` GPUs so far: 0, or one of the numbers; ``worth`` of these.
+    ``ideal``: see `Widths`. ``unit``: value of a unit of work; ``restart``: seconds that it pays if its GPUs change, 0
+    before its first start; ``stay`` f64[k]: seconds for which such GPUs would be kept. ``kept`` f64[k]: staying is worth so
+    many times its rate, a change that part of it. ``dealt`` GPUs so far: 0, or one of the numbers; ``worth`` of these.
     """
 
     job: int
     gpus: Ints
     rate: Floats
+    ideal: dict[tuple[int, int], float]
     unit: float
-    stay: Floats
     restart: float
+    stay: InitVar[Floats]
     held: Places
+    kept: Floats = field(init=False)
     value: Floats = field(init=False)
     dealt: int = 0
     worth: float = 0.0
 
-    def __post_init__(self) -> None:
-        self.value = self.unit * self.rate
-        if self.restart:
-            kept = 1 + self.restart / self.stay
-            self.value *= np.where(self.gpus == _count(self.held), kept, 1 / kept)
+    def __post_init__(self, stay: Floats) -> None:
+        self.kept = 1 + self.restart / stay if self.restart else np.ones(stay.size)
+        stays = self.gpus == _count(self.held)
+        self.value = self.unit * self.rate * np.where(stays, self.kept, 1 / self.kept)
 
     def value_on(self, on: Places, rate: float) -> float:
         """Value of a second at ``rate`` on these GPUs: more where it need not move, less where it must."""
-        if not self.restart:
-            return self.unit * rate
-        stay = float(self.stay[np.searchsorted(self.gpus, _count(on))])
-        kept = (stay + self.restart) / stay
+        kept = float(self.kept[np.searchsorted(self.gpus, _count(on))])
         return self.unit * rate * (kept if on == self.held else 1 / kept)
 
     def take(self, i: int) -> None:
@@ -80,12 +83,12 @@ class Wish:
 class FreeNodes:
     """The free GPUs of every node and type while places are given."""
 
-    def __init__(self, view: View, ideal: dict[tuple[int, int, int], float]) -> None:
+    def __init__(self, view: View) -> None:
         self.view, self.rate, self.total = view, view.goodputs.rate, 0.0
         self.free, self.type = view.groups.node_gpus.copy(), view.node_kind
         self.types = int(self.type.max()) + 1
         self.plan: dict[int, Places] = {}
-        self._ideal, self._size = ideal, view.groups.node_gpus
+        self._size = view.groups.node_gpus
 
     def stock(self) -> Ints:
         """Free GPUs of every type, i64[T]."""
@@ -97,13 +100,13 @@ class FreeNodes:
         types = {int(self.type[node]) for node, _ in held}
         return types.pop() if len(types) == 1 else -1
 
-    def ideal(self, job: int, kind: int, gpus: int) -> float:
-        """Its rate on so many GPUs of a type while nobody else is there; remembered."""
-        key = job, kind, gpus
-        if key not in self._ideal:
-            on = fewest_nodes(gpus, np.where(self.view.eligible(job) & (self.type == kind), self._size, 0))
-            self._ideal[key] = self.rate(job, on) if on else 0.0
-        return self._ideal[key]
+    def ideal(self, wish: Wish, kind: int) -> float:
+        """The job's rate on what it was dealt, on GPUs of a type while nobody else is there; remembered."""
+        key = kind, wish.dealt
+        if key not in wish.ideal:
+            on = fewest_nodes(wish.dealt, np.where(self.view.eligible(wish.job) & (self.type == kind), self._size, 0))
+            wish.ideal[key] = self.rate(wish.job, on) if on else 0.0
+        return wish.ideal[key]
 
     def put(self, wish: Wish, gpus: int, kinds: Sequence[int]) -> bool:
         """Give it ``gpus`` free GPUs of one of these types, of several (-1), or those that it holds, if that is possible."""
@@ -125,13 +128,13 @@ class FreeNodes:
         return bool(found)
 
 
-def places(view: View, wishes: Sequence[Wish], ideal: dict[tuple[int, int, int], float]) -> dict[int, Places]:
-    """(node, GPUs there) of every job that runs now. ``wishes`` by falling value; ``ideal`` remembers rates of a run.
+def places(view: View, wishes: Sequence[Wish]) -> dict[int, Places]:
+    """(node, GPUs there) of every job that runs now. ``wishes`` by falling value of a GPU, those with GPUs dealt first.
 
     Twice, once with everybody who may stay where he is in place first; the plan of the larger value is taken.
     """
-    types = _types([wish for wish in wishes if wish.dealt], FreeNodes(view, ideal))
-    clusters = [_placed(FreeNodes(view, ideal), wishes, types, stay=stay) for stay in (True, False)]
+    types = _types([wish for wish in wishes if wish.dealt], FreeNodes(view))
+    clusters = [_placed(FreeNodes(view), wishes, types, stay=stay) for stay in (True, False)]
     return max(clusters, key=lambda cluster: leading_of(cluster.total)).plan
 
 
@@ -160,10 +163,9 @@ def _types(wishes: Sequence[Wish], cluster: FreeNodes) -> dict[int, int]:
     """The type of every job that finds one."""
     stock, value, chosen, kept = cluster.stock(), [], [], []
     for wish in wishes:
-        rate = np.array([cluster.ideal(wish.job, kind, wish.dealt) for kind in range(cluster.types)])
+        rate = np.array([cluster.ideal(wish, kind) for kind in range(cluster.types)])
         if (here := cluster.here(wish)) >= 0:
-            i = int(np.searchsorted(wish.gpus, wish.dealt))
-            rate[here] *= KEEP * (1 + wish.restart / wish.stay[i]) ** 2
+            rate[here] *= KEEP * wish.kept[np.searchsorted(wish.gpus, wish.dealt)] ** 2
         rate = leading(rate)
         open_to = np.where(stock >= wish.dealt, rate, 0.0)
         if open_to.any():
@@ -190,9 +192,8 @@ def exchange(value: Floats, gpus: Ints, kind: Ints, stock: Ints) -> None:
         now = value[everyone, kind]
         gain = value - now[:, None]
         alone = np.where(stock >= gpus[:, None], gain, -np.inf)
-        room = (
-            stock[kind] + gpus - gpus[:, None] >= 0
-        )  # [a, b]: is there room for a in the type of b, when b leaves it?
+        # [a, b]: is there room for a in the type of b, when b leaves it?
+        room = stock[kind] + gpus - gpus[:, None] >= 0
         both = np.where(room & room.T & (kind[:, None] != kind), gain[:, kind] + gain[:, kind].T, -np.inf)
         least = TIE * float(now.sum())
         if max(alone.max(), both.max()) <= least:

@@ -12,7 +12,7 @@ import pytest
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError, OptschedError
-from optsched.policies.gavel_allocations.level_search import LevelSearch
+from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar import Hadar
 from optsched.policies.hadar_auction import Auction, Bidders, Grant
@@ -317,22 +317,26 @@ def test_for_fairness_a_stream_of_short_jobs_cannot_starve_a_long_one() -> None:
     assert fair.metrics["max_ftf"] < auction.metrics["max_ftf"]
 
 
-def test_a_program_that_loses_itself_on_its_last_basis_is_solved_from_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "policy", ["hadar:round=100,restart=0,utility=makespan", "gavel:policy=min_total_duration_perf"]
+)
+def test_a_program_that_loses_itself_on_its_last_basis_is_solved_from_none(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = jobs(*[("a", 0, 400.0)] * 3, *[("b", 0, 180.0)] * 3)
     instance = Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE)
-    untouched = checked(instance, "hadar:round=100,restart=0,utility=makespan")
-    least, lost = LevelSearch.least, list[LevelSearch]()
+    untouched = checked(instance, policy)
+    solved, programs = ShareProgram.solved, list[ShareProgram]()
 
-    def fails_at_the_second_call(self: LevelSearch, *arguments: Any) -> Any:
-        if self in lost:
+    def fails_from_the_second_call_on(self: ShareProgram, *arguments: Any) -> Any:
+        if programs and self is programs[0]:
             raise OptschedError("HiGHS: run ended with Unknown")
-        if not lost:
-            lost.append(self)
-        return least(self, *arguments)
+        programs.append(self)
+        return solved(self, *arguments)
 
-    monkeypatch.setattr(LevelSearch, "least", fails_at_the_second_call)
-    run = checked(instance, "hadar:round=100,restart=0,utility=makespan")
-    assert lost
+    monkeypatch.setattr(ShareProgram, "solved", fails_from_the_second_call_on)
+    run = checked(instance, policy)
+    assert len({id(program) for program in programs}) == 2
     assert run.metrics["makespan"] == untouched.metrics["makespan"]
 
 

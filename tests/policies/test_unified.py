@@ -26,7 +26,7 @@ from optsched.simulation.run import Run
 def wish(job: int, rate: dict[int, float], unit: float = 1.0) -> Wish:
     gpus = np.array(sorted(rate))
     rates = np.array([rate[r] for r in gpus.tolist()])
-    return Wish(job, gpus, rates, unit, np.ones(gpus.size), 0.0, ())
+    return Wish(job, gpus, rates, {}, unit, 0.0, np.ones(gpus.size), ())
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -21,7 +21,7 @@ from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.report.comparison import evaluate
-from optsched.speeds.yardstick import yardstick
+from optsched.speeds.equal_share import equal_share_times
 
 GOAL = "max_fair_slowdown"
 ONE = Instance([Job("a", duration=6), Job("b", duration=3), Job("c", arrival=2, duration=1)], "1x1")
@@ -72,7 +72,7 @@ def test_they_are_the_processor_sharing_of_the_definition(instance: Instance) ->
     assert (found >= instance.duration).all()
     assert found.tolist() == pytest.approx([float(x) for x in in_fractions(instance)], rel=1e-12)
     # the two that are found again are equal to the last bit
-    assert list(map(Fraction, found.tolist())) == list(yardstick(instance))
+    assert list(map(Fraction, found.tolist())) == list(equal_share_times(instance))
     times = ([Fraction(x) for x in column.tolist()] for column in (instance.arrival, instance.duration))
     assert equal_share(next(times), next(times), instance.gpus.tolist(), instance.cluster.gpus) == found.tolist()
 

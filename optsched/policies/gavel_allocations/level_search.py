@@ -34,7 +34,17 @@ class LevelSearch:
         self._last = 0.0
 
     def least(self, jobs: ActiveJobs, gone: Floats, span: Floats) -> tuple[Floats, float]:
-        """(X f64[m, T], rho). Every job has a type where it runs; ``span`` f64[m] > 0 is D, ``gone`` f64[m] >= 0 is e."""
+        """(X f64[m, T], rho). Every job has a type where it runs; ``span`` f64[m] > 0 is D, ``gone`` f64[m] >= 0 is e.
+
+        `OptschedError` where the solver gives up, also without the basis of the last program.
+        """
+        try:
+            return self._least(jobs, gone, span)
+        except OptschedError:  # lost on its last basis: once more from none
+            self.program = ShareProgram(self.program.capacity)
+            return self._least(jobs, gone, span)
+
+    def _least(self, jobs: ActiveJobs, gone: Floats, span: Floats) -> tuple[Floats, float]:
         fastest = jobs.rate.max(axis=1)
         slots = self.program.open(jobs.ids.tolist(), jobs.rate / fastest[:, None], jobs.gang.astype(np.float64))
         alone = jobs.left / fastest

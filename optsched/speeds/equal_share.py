@@ -18,7 +18,7 @@ BITS = 60  # of the shortest job, in ticks
 
 
 @lru_cache(maxsize=4)
-def yardstick(instance: Instance) -> tuple[Fraction, ...]:
+def equal_share_times(instance: Instance) -> tuple[Fraction, ...]:
     """d_j of every job, in seconds, at least those alone."""
     length = [Fraction(p) for p in seconds_alone(instance).tolist()]
     release, gangs = [Fraction(r) for r in instance.arrival.tolist()], instance.gpus.tolist()
