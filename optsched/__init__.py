@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from optsched.solvers.solve import Solution, solve
     from optsched.speeds.contention_fit import fit_contention
     from optsched.speeds.interference_fit import fit_interference
-    from optsched.speeds.job_level import at_job_level
+    from optsched.speeds.kinds.tasks import at_job_level
     from optsched.speeds.model_zoo import zoo_profile
     from optsched.speeds.network import Network
     from optsched.speeds.throughput_fit import fit_scaling
@@ -120,7 +120,7 @@ _HOMES = {
     "TransferProblem": "problem.transfers",
     "Wake": "simulation.policy",
     "attack": "adversary.attack",
-    "at_job_level": "speeds.job_level",
+    "at_job_level": "speeds.kinds.tasks",
     "bound": "bounds",
     "check_schedule": "check.referee",
     "compare": "report.comparison",

@@ -43,8 +43,7 @@ from optsched.problem.transfers import TransferProblem
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 from optsched.solvers.transfer_starts import transfer_completions
-from optsched.speeds.link_contention import LinkCost
-from optsched.speeds.two_transfers import adadual_ratio, threshold
+from optsched.speeds.two_transfers import adadual_ratio
 
 SECOND, OTHERS = 1e-6, 2e-6  # s: releases in `blocked`, as multiples of b
 JUST_BELOW = 0.99  # of theta: the second transfer of `blocked` is admitted
@@ -58,8 +57,8 @@ def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple
 def _ratio(policy: Any, run: Run) -> Fraction:
     contention = run.instance.contention
     assert contention is not None  # what sends a message has one
-    link = LinkCost(Fraction(contention.seconds_per_byte), Fraction(contention.penalty))
-    return Fraction(adadual_ratio(threshold(link)))
+    b, eta = Fraction(contention.seconds_per_byte), Fraction(contention.penalty)
+    return Fraction(adadual_ratio(b / (2 * (b + eta))))
 
 
 @of_a_theorem

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from optsched.problem.arrays import Floats
 from optsched.problem.schedule import Schedule, SharedSchedule, node_first
-from optsched.speeds.segment_paces import segment_paces
-from optsched.speeds.solo import solo_times
-from optsched.speeds.sub_steps import segment_sub_steps
+from optsched.speeds.duration import solo_times
+from optsched.speeds.segment_paces import segment_paces, segment_sub_steps
 
 HOUR = 3600.0
 FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
@@ -216,9 +215,9 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
 
     A job is active from arrival to completion; unfinished jobs are active until the schedule ends. A value above 1: the
     job would have been better off with a private 1/n share of the cluster. The solo time is that of its gang on the best
-    placement of this cluster (`optsched.speeds.solo`), so that a gang alone has 1 there and more elsewhere; a job that forks
-    or takes more GPUs than its gang may have less. Where the best placement is not known (`SoloTimes.exact`), the solo time
-    is a lower bound and the FTF one from above; reports say so.
+    placement of this cluster (`optsched.speeds.duration`), so that a gang alone has 1 there and more elsewhere; a job that
+    forks or takes more GPUs than its gang may have less. Where the best placement is not known (`SoloTimes.exact`), the solo
+    time is a lower bound and the FTF one from above; reports say so.
     """
     schedule = schedule.relative
     instance = schedule.instance

@@ -17,7 +17,7 @@ from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.simulation.iterations import TaskRun
-from optsched.speeds.solo import solo_times
+from optsched.speeds.duration import solo_times
 from optsched.studies.measures import Measure, Measurement, certified_mean, over
 from optsched.studies.published_ticks import ACCOUNTINGS, TickedRun, ticked
 
