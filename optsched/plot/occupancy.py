@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -33,8 +34,8 @@ def occupancy(
     """Draw busy GPUs and, below, waiting jobs over time.
 
     Busy GPUs are split into work and overhead (held without progress: restarts), or where jobs share GPUs into those with
-    one job and those with two. Curves with many changes are means over
-    1200 equal parts of the time shown, and their labels say so; the largest number of waiting jobs is exact.
+    one job and those with two. Curves with many changes are means over 1200 equal parts of the time shown, and their
+    labels say so; the largest number of waiting jobs is exact.
 
     Parameters
     ----------
@@ -73,6 +74,8 @@ def occupancy(
     _draw_busy(drawn[0], timeline, left, right)
     if len(drawn) == 2:
         _draw_waiting(drawn[1], timeline, left, right)
+    for ax in drawn:
+        ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     return drawn
 
 
@@ -97,7 +100,6 @@ def _draw_busy(ax: Axes, t: Timeline, start: float, end: float) -> None:
     ax.axhline(t.gpus, color=INK, lw=0.8, ls=(0, (4, 3)))
     ax.set_ylim(0, t.gpus * 1.06)
     ax.set_ylabel(f"busy of {t.gpus:,} GPUs" + _averaged(width), fontsize=9)
-    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
 def _draw_waiting(ax: Axes, t: Timeline, start: float, end: float) -> None:
@@ -107,19 +109,9 @@ def _draw_waiting(ax: Axes, t: Timeline, start: float, end: float) -> None:
     ax.fill_between(when, waiting, step="post", color=WAITING, lw=0)
     ax.set_ylim(0, max(float(waiting.max(initial=0.0)), 1.0) * 1.06)
     ax.set_ylabel("waiting jobs" + _averaged(width), fontsize=9)
-    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     most = float(waiting_curve(t)[1].max()) if one.size else 0.0
-    ax.annotate(
-        f"peak: {most:,.0f}",
-        (1, 1),
-        xycoords="axes fraction",
-        xytext=(-2, -2),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        fontsize=8,
-        color=QUIET,
-    )
+    corner: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "va": "top"}
+    ax.text(0.998, 0.98, f"peak: {most:,.0f}", **corner, fontsize=8, color=QUIET)
 
 
 def _curve(

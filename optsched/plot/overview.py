@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from optsched.errors import InputError
 from optsched.plot.canvas import new_axes, new_figure
+from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, gantt, too_large
-from optsched.plot.kinds import PLOTS, Plot, Window
 from optsched.plot.node_image import image_height
 from optsched.plot.occupancy import occupancy
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline

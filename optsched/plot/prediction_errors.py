@@ -61,9 +61,8 @@ def prediction_errors(runs: Mapping[str, Run], *, ax: Axes | None = None, title:
 
 def _factors(name: str, run: Run) -> tuple[Floats, str]:
     if run.predicted is None:
-        raise InputError(
-            f"the policy {run.policy} takes no predictions", field=f"runs[{name!r}]", legal="one that does"
-        )
+        message = f"the policy {run.policy} takes no predictions"
+        raise InputError(message, field=f"runs[{name!r}]", legal="one that does")
     found = quality(run.instance.work, run.predicted)
     ratio = run.predicted / run.instance.work
     return np.maximum(ratio, 1 / ratio), f"half of the jobs within {found.p50:.3g}, 95 % within {found.p95:.3g}"

@@ -16,9 +16,8 @@ from optsched.guarantees.robustness import FORMAT
 from optsched.plot.canvas import new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import HUES
-from optsched.plot.kinds import PLOTS, Plot, Window
+from optsched.plot.files import PLOTS, Plot, number_in
 from optsched.plot.time_axis import number
-from optsched.problem.instance import Instance
 
 COLOURS = [HUES[name] for name in ("blue", "red", "green", "orange", "pink", "sky", "yellow")]
 MARKS = "os^Dv*P"
@@ -54,7 +53,7 @@ def robustness(
     plain(ax, "left", "bottom")
     for k, (policy, errors, worst, mean, factor) in enumerate(curves):
         colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
-        promise = "" if factor is None else f" (theorem: {number(factor)})"
+        promise = "" if math.isnan(factor) else f" (theorem: {number(factor)})"
         ax.plot(errors, worst, color=colour, marker=mark, markersize=4.5, linewidth=1.4, label=policy + promise)
         ax.plot(errors, mean, color=colour, linestyle="--", linewidth=1.0)
     every = sorted({error for _, errors, *_ in curves for error in errors})
@@ -73,7 +72,7 @@ def robustness(
     return ax
 
 
-Curve = tuple[str, list[float], list[float], list[float], float | None]
+Curve = tuple[str, list[float], list[float], list[float], float]  # policy, errors, worst, mean, promised factor
 
 
 def _curves(document: Mapping[str, Any], file: Path | None) -> list[Curve]:
@@ -90,30 +89,21 @@ def _curve(row: Any, where: str, file: Path | None) -> Curve:
     points = row.get("points")
     if not isinstance(points, list) or not all(isinstance(point, Mapping) for point in points):
         raise InputError("invalid", file=file, field=f"{where}.points", value=points, legal="a list of points")
-    errors = [_number(point.get("error"), f"{where}.points[{k}].error", file) for k, point in enumerate(points)]
-    worst, mean = (
-        [_number(point.get(key), f"{where}.points[{k}].{key}", file, missing=True) for k, point in enumerate(points)]
-        for key in ("worst", "mean")
+    errors, worst, mean = (
+        [number_in(point, key, f"{where}.points[{k}]", file) for k, point in enumerate(points)]
+        for key in ("error", "worst", "mean")
     )
-    factor = points[0].get("factor") if points else None
-    promised = None if factor is None else _number(factor, f"{where}.points[0].factor", file)
+    for k, error in enumerate(errors):
+        check_legal(error > 0, f"{where}.points[{k}].error", error, "a finite number > 0", file=file)
+    promised = number_in(points[0], "factor", f"{where}.points[0]", file) if points else math.nan
     return row["policy"], errors, worst, mean, promised
 
 
-def _number(value: Any, where: str, file: Path | None, *, missing: bool = False) -> float:
-    if value is None and missing:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise InputError("invalid", file=file, field=where, value=value, legal="a finite number > 0")
-    return float(value)
-
-
-def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
-    if window != (None, None):
-        raise InputError("ratios have no time axis", file=path, field="from, to", legal="for a schedule")
-    return cast("Figure", robustness(header, file=path).get_figure(root=True))
-
-
 PLOTS.register("robustness")(
-    Plot("the robustness.json of `optsched ratio --errors -o`", lambda header: header.get("format") == FORMAT, _draw)
+    Plot(
+        "the robustness.json of `optsched ratio --errors -o`",
+        lambda header: header.get("format") == FORMAT,
+        lambda path, header, *_: cast("Figure", robustness(header, file=path).get_figure(root=True)),
+        timed=False,
+    )
 )

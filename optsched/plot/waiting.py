@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from optsched.plot.block_labels import label_blocks, points_per_unit
-from optsched.plot.canvas import QUIET, label_left
+from optsched.plot.canvas import QUIET, draw_rectangles, label_left
 from optsched.plot.colours import paler
-from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.steps import levels
 from optsched.plot.timeline import Timeline
 from optsched.problem.arrays import Floats, Ints
