@@ -48,7 +48,11 @@ def robustness(
     >>> axes.get_ylabel()
     'ratio: worst solid, mean dashed'
     """
-    curves = _curves(document, file)
+    check_legal(isinstance(document.get("suite"), str), "suite", document.get("suite"), "a name", file=file)
+    rows = document.get("policies")
+    if not isinstance(rows, list) or not rows:
+        raise InputError("no policies to draw", file=file, field="policies", legal="a list with at least one policy")
+    curves = [_curve(row, f"policies[{k}]", file) for k, row in enumerate(rows)]
     ax = ax if ax is not None else new_axes(new_figure(7.5, 4.2))
     plain(ax, "left", "bottom")
     for k, (policy, errors, worst, mean, factor) in enumerate(curves):
@@ -73,14 +77,6 @@ def robustness(
 
 
 Curve = tuple[str, list[float], list[float], list[float], float]  # policy, errors, worst, mean, promised factor
-
-
-def _curves(document: Mapping[str, Any], file: Path | None) -> list[Curve]:
-    check_legal(isinstance(document.get("suite"), str), "suite", document.get("suite"), "a name", file=file)
-    rows = document.get("policies")
-    if not isinstance(rows, list) or not rows:
-        raise InputError("no policies to draw", file=file, field="policies", legal="a list with at least one policy")
-    return [_curve(row, f"policies[{k}]", file) for k, row in enumerate(rows)]
 
 
 def _curve(row: Any, where: str, file: Path | None) -> Curve:

@@ -78,8 +78,9 @@ def tasks(
     'srsf:k=1: 2 jobs, 1 GPU (9 s from 0 s on, of 18 s)'
     """
     picture = TaskPicture.of(run, start, end)
-    shown = chosen_nodes(picture.schedule.instance.cluster, nodes)
-    rows = _rows(picture.schedule.instance.cluster, shown)
+    cluster = picture.schedule.instance.cluster
+    shown, names = chosen_nodes(cluster, nodes), node_names(cluster)
+    rows = NodeRows(cluster.node_gpus[shown], [names[h] for h in shown], interfaces=cluster.node_count > 1)
     if ax is None:
         ax = new_axes(new_figure(WIDTH, 1.0 + float(np.clip(0.2 * rows.height, 1.2, 9.5))))
     plain(ax, "bottom")
@@ -110,11 +111,6 @@ def chosen_nodes(cluster: Cluster, nodes: Sequence[int] | None) -> list[int]:
     if (asked := int(rows[list(nodes)].sum())) > MOST_ROWS:
         raise InputError("too many rows for one picture", field="nodes", value=asked, legal=f"at most {MOST_ROWS}")
     return [int(h) for h in nodes]
-
-
-def _rows(cluster: Cluster, nodes: list[int]) -> NodeRows:
-    names = node_names(cluster)
-    return NodeRows(cluster.node_gpus[nodes], [names[h] for h in nodes], interfaces=cluster.node_count > 1)
 
 
 def _draw_compute(ax: Axes, p: TaskPicture, nodes: list[int], rows: NodeRows) -> None:
