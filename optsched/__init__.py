@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from optsched.report.comparison import Report, compare, evaluate
     from optsched.simulation.iterations import TaskRun
     from optsched.simulation.policy import Knowledge, Moves, Order, Policy, Predictor, Start, Stop, Wake
-    from optsched.simulation.run import Run
-    from optsched.simulation.shared_run import SharedRun
+    from optsched.simulation.run import Run, SharedRun
     from optsched.simulation.task_policy import Countdown, TaskOrder
     from optsched.solvers.program import ProgramSolution, formulate, solve_program
     from optsched.solvers.solve import Solution, solve
@@ -105,7 +104,7 @@ _HOMES = {
     "Scaling": "problem.scaling",
     "Schedule": "problem.schedule",
     "Segment": "problem.schedule",
-    "SharedRun": "simulation.shared_run",
+    "SharedRun": "simulation.run",
     "SharedSchedule": "problem.schedule",
     "SimulationError": "errors",
     "Solution": "solvers.solve",

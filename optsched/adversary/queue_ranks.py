@@ -11,8 +11,7 @@ from optsched.adversary.spaces.whole_jobs import WholeJobs
 from optsched.errors import InputError
 from optsched.policies.specification import Specification
 from optsched.problem.arrays import Floats, Ints
-from optsched.simulation.known_jobs import KnownJobs
-from optsched.simulation.policy import Order
+from optsched.simulation.policy import KnownJobs, Order
 
 MOST_KINDS = 200_000  # of jobs in a range
 

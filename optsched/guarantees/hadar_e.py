@@ -28,9 +28,8 @@ from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.forked_run import ForkedRun
 from optsched.simulation.placing import Placement
-from optsched.simulation.run import Run
+from optsched.simulation.run import ForkedRun, Run
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.regression.outside import Called, Command, OnFiles, OutsideScheduler
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.run import Run
-from optsched.simulation.shared_run import SharedRun
+from optsched.simulation.run import Run, SharedRun
 
 
 class Contestant(Protocol):

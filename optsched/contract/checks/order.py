@@ -12,7 +12,7 @@ from optsched.contract.instances import real_instance
 from optsched.contract.subject import Subject
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
-from optsched.simulation.known_jobs import KnownJobs
+from optsched.simulation.policy import KnownJobs
 
 
 def _exempt(subject: Subject) -> str:
