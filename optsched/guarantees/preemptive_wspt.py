@@ -22,7 +22,7 @@ from optsched.guarantees.assumptions import broken, no_restart_cost, parallel_ma
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
 from optsched.guarantees.optimum import of_a_theorem, stating
-from optsched.policies.smith_ratio import smith_ratio
+from optsched.policies.queue_orders import smith_ratio
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run

@@ -1,22 +1,67 @@
-"""SJF-BSBF: shortest job first, with best sharing benefit first."""
+"""The policies under which two jobs share GPUs: shortest job first, with a rule for partners."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 from optsched.errors import check_legal
-from optsched.policies import POLICIES
+from optsched.policies.decorators import queue_order
 from optsched.policies.sharing_choice import best_sharing
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
 
 BY = ("pair", "saving", "cost")
 
 
-@POLICIES.register("sjf-bsbf")
-@dataclass(frozen=True)
-class SjfBsbf:
+def _require_interval(policy: Any) -> None:
+    legal = "a finite number of seconds >= 0"
+    check_legal(0 <= policy.interval < math.inf, f"{policy.name}: interval", policy.interval, legal)
+
+
+def _order(jobs: KnownJobs, width: bool, interval: float, *numbers: float) -> Order:
+    key = jobs.duration * jobs.gpus if width else jobs.duration
+    return Order(key, rule=best_sharing, numbers=tuple(map(float, numbers)), round=interval)
+
+
+@queue_order("sjf-ffs", Knowledge.CLAIRVOYANT, uses=("sharing",), __post_init__=_require_interval)
+def sjf_ffs(
+    jobs: KnownJobs,
+    accumulate: bool = False,
+    consolidated: bool = False,
+    width: bool = False,
+    interval: float = 0.0,
+) -> Order:
+    """SJF-FFS: without preemption; a job shares GPUs wherever there is room, whether or not that pays.
+
+    **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1 | sum (C_j - r_j). **Knowledge** clairvoyant (the
+    order). At every arrival and completion the waiting jobs are asked about, shortest first; those behind one that waits are
+    asked, too. A job takes idle GPUs first, then GPUs with one job and enough memory left, on nodes with fewest jobs first.
+    ``accumulate``: where its whole batch does not fit beside a job, a smaller sub-batch may. ``consolidated``: first on one
+    node alone. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only at multiples of so many seconds.
+
+    **Guarantee** for two jobs, `optsched.guarantees.sjf_ffs`. **Complexity** O(G) a waiting job and event.
+    **Reference** the baseline of SJF-BSBF (arXiv 2407.13088), as in its authors' public scheduler; see `sjf-bsbf`.
+    """
+    return _order(jobs, width, interval, 0, consolidated, 0, 0, accumulate, 0)  # the rule without its test
+
+
+def _require_legal(policy: Any) -> None:
+    check_legal(policy.by in BY, "sjf-bsbf: by", policy.by, ", ".join(BY))
+    check_legal(0 <= policy.outlook < math.inf, "sjf-bsbf: outlook", policy.outlook, "a finite number >= 0")
+    _require_interval(policy)
+
+
+@queue_order("sjf-bsbf", Knowledge.CLAIRVOYANT, uses=("sharing",), __post_init__=_require_legal)
+def sjf_bsbf(
+    jobs: KnownJobs,
+    consolidated: bool = True,
+    joint: bool = True,
+    accumulate: bool = True,
+    by: str = "cost",
+    outlook: float = 0.5,
+    width: bool = False,
+    interval: float = 0.0,
+) -> Order:
     """SJF-BSBF: without preemption; a job shares GPUs where idle ones do not suffice and all completions gain.
 
     **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1, sub-batches by gradient accumulation | sum (C_j - r_j).
@@ -49,27 +94,4 @@ class SjfBsbf:
     IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading,
     the joint test, jobs to come and the order of partners its own.
     """
-
-    consolidated: bool = True
-    joint: bool = True
-    accumulate: bool = True
-    by: str = "cost"
-    outlook: float = 0.5
-    width: bool = False
-    interval: float = 0.0
-    name: ClassVar[str] = "sjf-bsbf"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("sharing",)
-
-    def __post_init__(self) -> None:
-        check_legal(self.by in BY, f"{self.name}: by", self.by, ", ".join(BY))
-        check_legal(0 <= self.outlook < math.inf, f"{self.name}: outlook", self.outlook, "a finite number >= 0")
-        check_legal(
-            0 <= self.interval < math.inf, f"{self.name}: interval", self.interval, "a finite number of seconds >= 0"
-        )
-
-    def order(self, jobs: KnownJobs) -> Order:
-        """Shortest first; the rule with its test."""
-        key = jobs.duration * jobs.gpus if self.width else jobs.duration
-        numbers = (1.0, self.consolidated, self.joint, BY.index(self.by), self.accumulate, self.outlook)
-        return Order(key, rule=best_sharing, numbers=tuple(map(float, numbers)), round=self.interval)
+    return _order(jobs, width, interval, 1, consolidated, joint, BY.index(by), accumulate, outlook)
