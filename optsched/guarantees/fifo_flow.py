@@ -24,17 +24,12 @@ from typing import Any
 
 from optsched.bounds.best_bound import bound
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import broken, parallel_machines_over_time
+from optsched.guarantees.assumptions import parallel_machines_over_time
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
-
-
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(*parallel_machines_over_time(placement, instance))
 
 
 def _ratio(policy: Any, run: Run) -> Fraction:
@@ -114,7 +109,7 @@ ABOUT: dict[str, Any] = {
     "source": "Bender, Chakrabarti and Muthukrishnan 1998, from recollection; Mastrolilli 2003",
     "status": "proved",
     "policies": ("fifo",),
-    "assumptions": _assumptions,
+    "assumptions": parallel_machines_over_time,
     "audit": _audit,
 }
 

@@ -39,7 +39,7 @@ def sjf_ffs(
     ``accumulate``: where its whole batch does not fit beside a job, a smaller sub-batch may. ``consolidated``: first on one
     node alone. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only at multiples of so many seconds.
 
-    **Guarantee** for two jobs, `optsched.guarantees.sjf_ffs`. **Complexity** O(G) a waiting job and event.
+    **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`. **Complexity** O(G) a waiting job and event.
     **Reference** the baseline of SJF-BSBF (arXiv 2407.13088), as in its authors' public scheduler; see `sjf-bsbf`.
     """
     return _order(jobs, width, interval, 0, consolidated, 0, 0, accumulate, 0)  # the rule without its test

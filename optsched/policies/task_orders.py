@@ -52,7 +52,7 @@ def srsf(jobs: TaskJobs, k: int = 1, service_includes_comm: bool = False) -> Tas
 
     **Guarantee** none known for clusters. Two transfers on one link: 2 for k = 1, (4 + 2 eta / b) / 3 for k >= 2, both
     tight; for n transfers SRSF(1) is not constant-competitive (a long one blocks n short ones).
-    **Tight family** `optsched.guarantees.srsf`, `optsched.guarantees.adadual`. **Complexity** O(nodes of the gang) a test.
+    **Tight family** `optsched.guarantees.adadual`. **Complexity** O(nodes of the gang) a test.
     **Reference** the baselines of Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
     """
     return shortest_service(jobs, fewer_than, (float(k),), includes_comm=service_includes_comm)

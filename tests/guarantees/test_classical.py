@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.check.referee import schedule_value
-from optsched.guarantees.graham_list import GRAHAM
 from optsched.guarantees.judge import judge
-from optsched.guarantees.lpt import LPT
+from optsched.guarantees.list_scheduling import GRAHAM, LPT
 from optsched.guarantees.proven import Proven
-from optsched.guarantees.srpt_one_machine import SRPT
+from optsched.guarantees.srpt import SRPT
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job

@@ -19,7 +19,7 @@ from optsched.guarantees.a_srpt import virtual_srpt
 from optsched.guarantees.family import FAMILIES, family_member
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
-from optsched.guarantees.srpt_order import srpt_order
+from optsched.guarantees.srpt import srpt_order
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
