@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optsched.check.referee import schedule_value
-from optsched.contract.check import CHECKS
+from optsched.contract.checks import CHECKS
 from optsched.contract.instances import random_sharing_instance
 from optsched.contract.subject import Subject
 from optsched.errors import KnowledgeError

@@ -1,4 +1,4 @@
-"""``global-mean``: every job is like the average job."""
+"""``global-mean``: every job is like the average job; ``group-mean``: like the earlier runs of the same script."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.policies.predictors.history import Runs
 from optsched.policies.predictors.learner import Learner
-from optsched.policies.predictors.text import spelled
 
 MEANS = ("geometric", "arithmetic")
 
@@ -47,4 +46,23 @@ class GlobalMean(Mean):
 
     def _length(self, job: int) -> float:
         runs = self._history.all(self.jobs, job)
+        return self.prior if runs is None else self._of(runs)
+
+
+@PREDICTORS.register("group-mean")
+@dataclass
+class GroupMean(Mean):
+    """The mean of the completed runs of the job's group. O(log n) a job.
+
+    Without any: the mean of its user's runs; without those: of all runs; before the first: ``prior``.
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports."""
+        return spelled("group-mean", self)
+
+    def _length(self, job: int) -> float:
+        jobs, history = self.jobs, self._history
+        runs = history.group(jobs, job) or history.user(jobs, job) or history.all(jobs, job)
         return self.prior if runs is None else self._of(runs)
