@@ -8,8 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from optsched.plot.canvas import FLOOR
 from optsched.plot.rows import LABEL_HEIGHT, spread
-from optsched.plot.steps import bin_means
-from optsched.plot.timeline import Timeline
+from optsched.plot.timeline import Timeline, bin_means
 from optsched.problem.arrays import Floats
 
 BINS = 1200  # about one a pixel

@@ -8,10 +8,8 @@ from functools import cached_property
 import numpy as np
 from matplotlib.axes import Axes
 
-from optsched.plot.canvas import FLOOR, INK, QUIET, label_left
-from optsched.plot.rectangles import draw_rectangles
-from optsched.plot.shared_cells import NOBODY
-from optsched.plot.timeline import Timeline
+from optsched.plot.canvas import FLOOR, INK, QUIET, draw_rectangles, label_left
+from optsched.plot.timeline import NOBODY, Timeline
 from optsched.problem.arrays import Floats, Ints
 
 NODE_GAP = 0.5  # between nodes of several GPUs, in rows

@@ -16,13 +16,12 @@ from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError
 from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
-from optsched.plot.canvas import new_axes, new_figure, plain
+from optsched.plot.canvas import draw_rectangles, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.gantt import WIDTH, key_below, settle
 from optsched.plot.interface_row import Piece, outline, side_by_side
 from optsched.plot.kinds import PLOTS, Plot, Window
-from optsched.plot.rectangles import draw_rectangles
 from optsched.plot.task_picture import TaskPicture
 from optsched.plot.task_rows import INTERFACE, TaskRows, draw_task_floor, label_task_rows
 from optsched.plot.time_axis import in_unit, time_axis

@@ -10,8 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from optsched.errors import InputError
-from optsched.plot.canvas import FLOOR, INK, QUIET, label_left
-from optsched.plot.rectangles import draw_rectangles
+from optsched.plot.canvas import FLOOR, INK, QUIET, draw_rectangles, label_left
 from optsched.plot.rows import LABEL_HEIGHT, spread
 from optsched.plot.timeline import node_names
 from optsched.problem.arrays import Floats, Ints

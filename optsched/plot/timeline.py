@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.shared_cells import Cells, shared_cells
 from optsched.plot.time_axis import number, unit_for
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import MAX_GPUS, Cluster
@@ -21,6 +20,62 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.problem.schedule_file import read_segments
 from optsched.speeds.segment_paces import segment_paces
+
+NOBODY = -1
+LANES = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """C pieces of rows: GPU ``index`` of ``node`` i64[C] from ``left`` to ``right`` f64[C], with the same jobs on it.
+
+    ``upper``, ``lower`` i64[C]: the segments in its two lanes; one of them `NOBODY` where a job is alone.
+    """
+
+    node: Ints
+    index: Ints
+    left: Floats
+    right: Floats
+    upper: Ints
+    lower: Ints
+
+    @property
+    def shared(self) -> Bools:
+        """Which of them have two jobs, bool[C]."""
+        return np.asarray((self.upper != NOBODY) & (self.lower != NOBODY))
+
+
+def shared_cells(start: Floats, end: Floats, gpu_offset: Ints, node: Ints, index: Ints) -> Cells:
+    """The cells of S segments with K (segment, GPU) pairs, by GPU and time.
+
+    A job takes the first lane that is free, and keeps it; of more than two jobs at once, which is invalid, the last one
+    hides the others of its lane. O(K log K).
+    """
+    segment = np.repeat(np.arange(start.size), np.diff(gpu_offset))
+    size = segment.size
+    moment = np.concatenate([end[segment], start[segment]])
+    pair = np.concatenate([np.arange(size), np.arange(size)])
+    starts = np.arange(2 * size) >= size
+    real = np.concatenate([end[segment] > start[segment]] * 2)
+    order = np.lexsort((pair, starts, moment, index[pair], node[pair]))  # at one moment, ends first
+    order = order[real[order]]
+    rows: list[tuple[int, int, float, float, int, int]] = []
+    lanes, since, here = [NOBODY] * LANES, 0.0, (-1, -1)
+    columns = moment[order], segment[pair[order]], starts[order], node[pair[order]], index[pair[order]]
+    for now, s, begins, h, g in zip(*(column.tolist() for column in columns), strict=True):
+        if (h, g) != here:
+            lanes, here = [NOBODY] * LANES, (h, g)
+        if now > since and lanes != [NOBODY] * LANES:
+            rows.append((h, g, since, now, *lanes))
+        if begins:
+            lanes[lanes.index(NOBODY) if NOBODY in lanes else LANES - 1] = s
+        elif s in lanes:
+            lanes[lanes.index(s)] = NOBODY
+        since = now
+    nodes, indices, left, right, upper, lower = zip(*rows, strict=True) if rows else [()] * 6
+    ints = [np.array(column, dtype=np.int64) for column in (nodes, indices, upper, lower)]
+    return Cells(ints[0], ints[1], np.array(left, dtype=float), np.array(right, dtype=float), ints[2], ints[3])
+
 
 TASKS_INSTEAD = "optsched.plot.tasks(run), or the tasks-*.parquet that run -o wrote"
 ROUNDING = 1e-9  # relative: shorter gaps and overheads than this are rounding, not waiting
@@ -242,3 +297,28 @@ def _refuse(bad: Ints, offset: Ints, what: str, file: Any) -> None:
     if bad.size:
         segment = int(np.searchsorted(offset, bad[0], side="right"))
         raise InputError(f"segment {segment} (of {offset.size - 1}) has {what}: nothing can be drawn", file=file)
+
+
+def levels(time: Floats, change: Floats) -> tuple[Floats, Floats]:
+    """The step function that changes by ``change[k]`` at ``time[k]``: (its times, its value from each on).
+
+    O(m log m); exact for integer changes.
+    """
+    when, position = np.unique(time, return_inverse=True)
+    return when, np.cumsum(np.bincount(position, weights=change, minlength=when.size))
+
+
+def bin_means(row: Ints, time: Floats, change: Floats, rows: int, start: float, end: float, bins: int) -> Floats:
+    """Means of ``rows`` step functions over ``bins`` equal parts of [start, end], f64[rows, bins].
+
+    Function ``row[k]`` changes by ``change[k]`` at ``time[k]``. The mean of a single step over a bin is 0 before the
+    bin that holds it, the share of the bin that is left in it, and 1 after: hence two differences a step and one
+    running sum, O(m + rows * bins), exact up to rounding whatever the width of a bin.
+    """
+    place = np.clip((time - start) / (end - start) * bins, 0.0, float(bins))
+    at = np.minimum(place.astype(np.int64), bins)
+    late = place - at
+    width = bins + 2
+    difference = np.bincount(row * width + at, weights=change * (1 - late), minlength=rows * width)
+    difference += np.bincount(row * width + at + 1, weights=change * late, minlength=rows * width)
+    return np.asarray(np.cumsum(difference.reshape(rows, width), axis=1)[:, :bins])

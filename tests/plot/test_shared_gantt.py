@@ -11,8 +11,7 @@ import pytest
 from optsched.plot import gantt, occupancy, plot_file
 from optsched.plot.node_image import busy_share
 from optsched.plot.rows import PlotRows
-from optsched.plot.shared_cells import NOBODY, shared_cells
-from optsched.plot.timeline import Timeline
+from optsched.plot.timeline import NOBODY, Timeline, shared_cells
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import Segment, SharedSchedule

@@ -45,7 +45,7 @@ TELLING = {
 }
 # A policy that forks keeps this contract with one copy of a job (see its own tests). Such a policy, like some others, names
 # its nodes itself.
-WHOLE_JOBS = whole_job_policies()  # policies of the task level: tests/policies/test_task_contract.py
+WHOLE_JOBS = whole_job_policies()  # policies of the task level: tests/policies/test_level_contracts.py
 FORKING = [name for name in WHOLE_JOBS if Use.COPIES in uses_of(POLICIES.get(name))]
 POLICY_SPECS = [
     spec
