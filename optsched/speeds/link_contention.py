@@ -86,7 +86,7 @@ def pace(contention: LinearLink, k: int) -> Number:
     Raises
     ------
     InputError
-        ``k`` < 1, or ``contention`` is a table of measured ratios (`optsched.speeds.measured_contention`).
+        ``k`` < 1, or ``contention`` is a table of measured ratios.
     """
     _require_linear(contention, "the pace of k transfers")
     _require_count(k)
