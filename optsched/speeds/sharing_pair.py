@@ -32,6 +32,11 @@ with y = e_A, sharing beats 2 + y iff K < 2 or (k - 1) y < 1, and 1 + 2 y iff k 
 that would need K - 1 < y < 1 / (k - 1), but (k - 1) (K - 1) >= 1. If k < 2 a small y does, if K < 2 a large one. Equal
 xi: never iff xi >= 3/2. Given the lengths: never iff K >= 2 and (k - 1) e_A >= e_B, or k >= 2 and (K - 1) e_B >= e_A.
 
+The last completion falls iff 1/xi_A + 1/xi_B > 1, whatever the lengths: until one of them ends they do that much work a
+second. Many jobs: where 1/xi_{a|b} + 1/xi_{b|a} <= 1 for all of them and all gangs have one width that divides the number
+of GPUs, or all are wider than two thirds of them, some preemptive schedule without sharing is as good for every job (speeds
+on the GPUs add up to what so many gangs have alone; McNaughton's wrap-around divides the time).
+
 Source of the pair test: the authors' public scheduler of "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via
 Wise Resource Sharing", IWQoS 2024, arXiv 2407.13088. The closed form with ``or``, the preemptive optimum and "never":
 this project.
