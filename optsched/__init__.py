@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from optsched.speeds.network import Network
     from optsched.speeds.throughput_fit import fit_scaling
     from optsched.speeds.throughput_table import read_throughputs
+    from optsched.sweeps.run import sweep
 
 __version__ = "0.1.0"  # the only place: the package's metadata, ``optsched --version`` and the tests read it here
 
@@ -135,6 +136,7 @@ _HOMES = {
     "simulate": "policies.simulate",
     "solve": "solvers.solve",
     "solve_program": "solvers.program",
+    "sweep": "sweeps.run",
     "zoo_profile": "speeds.model_zoo",
 }
 
@@ -204,6 +206,7 @@ __all__ = [
     "simulate",
     "solve",
     "solve_program",
+    "sweep",
     "zoo_profile",
 ]
 
