@@ -136,7 +136,7 @@ class EngineView:
     @cached_property
     def goodputs(self) -> Goodputs:
         """See `optsched.speeds.goodput`."""
-        return Goodputs(self._instance)
+        return Goodputs(self._instance, resized=self._beside is None)
 
     @cached_property
     def node_kind(self) -> Ints:
@@ -240,6 +240,10 @@ class EngineView:
         """Seconds alone with that sub-batch; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("seconds alone")
         return self._shared.alone(self._arrived(job), option, self.now)
+
+    def stretch(self, job: int, option: int) -> float:
+        """Seconds alone with that sub-batch over those with the first."""
+        return self._shared.stretch(self._arrived(job), option)
 
     @property
     def _shared(self) -> Neighbourhood:
