@@ -168,11 +168,8 @@ TASKS = Level(
 
 
 def level_of(policy: object) -> Level:
-    """The level at which a policy decides; `InputError` for one that gives jobs other numbers of GPUs.
-
-    One with forms is of the level of that which it has where jobs share GPUs.
-    """
-    if hasattr(policy, "form"):
+    """The level at which a policy decides; `InputError` for one that gives jobs other numbers of GPUs."""
+    if hasattr(policy, "form"):  # it is examined where it shares GPUs
         policy = policy.form(SHARING.instances()[0])
     if at_task_level(policy):
         return TASKS

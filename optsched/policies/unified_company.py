@@ -13,7 +13,8 @@ owners that lose least for a GPU, on one node or anywhere. GPUs of its own are w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from optsched.policies.ties import TIE, leading_of
@@ -33,8 +34,7 @@ class Seat(NamedTuple):
     @property
     def nodes(self) -> Places:
         """(node, GPUs there)."""
-        nodes = [node for node, _ in self.gpus]
-        return tuple((node, nodes.count(node)) for node in sorted(set(nodes)))
+        return tuple(sorted(Counter(node for node, _ in self.gpus).items()))
 
 
 class Company:
@@ -52,8 +52,9 @@ class Company:
         for j in self._view.finished:
             self._leave(j)
         self._value = {wish.job: self._worth(wish, wish.held) for wish in wishes if wish.held}
+        guests = set(self._guest.values())
         for wish in wishes:
-            if wish.job in self._guest.values() and self._hosts(wish.job, self._seats[wish.job]):
+            if wish.job in guests and self._hosts(wish.job, self._seats[wish.job]):
                 wish.beside(self._gain(wish, self._seats[wish.job], stays=True))
 
     def moves(self, wishes: Sequence[Wish], plan: Mapping[int, Places]) -> Iterator[list[Decision]]:
@@ -63,14 +64,14 @@ class Company:
         others = [wish for wish in wishes if wish.job not in plan]
         self._value = {wish.job: self._worth(wish, plan[wish.job]) for wish in owners}
         comes = [wish.job for wish in owners if not self._owns(wish.job, plan[wish.job])]
-        yield self._stop(j for j in comes if j in self._seats)
+        yield [self._leave(j) for j in comes if j in self._seats]
         for j in comes:
             self._seats[j] = self._seat(j, plan[j])
-        yield self._stop(wish.job for wish in others if wish.job in self._seats and not self._may_stay(wish))
+        yield [self._leave(wish.job) for wish in others if wish.job in self._seats and not self._may_stay(wish)]
         for j in comes:
-            fits = {*self._view.idle(j), *self._view.open(j)}
-            yield self._stop({r for g in self._seats[j].gpus if g not in fits for r in self._view.residents(g)})
-            yield [Start(j, gpus=self._seats[j].gpus)]
+            gpus, fits = self._seats[j].gpus, {*self._view.idle(j), *self._view.open(j)}
+            yield [self._leave(r) for r in {r for g in gpus if g not in fits for r in self._view.residents(g)}]
+            yield [Start(j, gpus=gpus)]
         for wish in others:
             if wish.job not in self._seats and (seat := self._best_seat(wish)):
                 self._join(wish.job, seat)
@@ -87,30 +88,25 @@ class Company:
     def _seat(self, j: int, on: Places) -> Seat:
         idle, shared, found = set(self._view.idle(j)), set(self._view.open(j)), list[Gpu]()
         for node, count in on:
-            every = ((node, k) for k in range(int(self._view.groups.node_gpus[node])))
-            free = [g for g in every if g not in self._owner]
+            size = int(self._view.groups.node_gpus[node])
+            free = [(node, k) for k in range(size) if (node, k) not in self._owner]
             found += sorted(free, key=lambda g: (g not in idle, g not in shared))[:count]
         self._owner.update(dict.fromkeys(found, j))
         return Seat(tuple(found))
 
-    def _stop(self, jobs: Iterable[int]) -> list[Decision]:
-        gone = list(jobs)
-        for j in gone:
-            self._leave(j)
-        return [Stop(j) for j in gone]
-
-    def _leave(self, j: int) -> None:
+    def _leave(self, j: int) -> Stop:
         for g in self._seats.pop(j).gpus:
             for there in (self._owner, self._guest):
                 if there.get(g) == j:
                     del there[g]
+        return Stop(j)
 
     def _may_stay(self, wish: Wish) -> bool:
         seat = self._seats[wish.job]
-        if any(g in self._guest for g in seat.gpus) or not self._gain(wish, seat, stays=True):
-            return False
-        self._join(wish.job, seat)
-        return True
+        stays = not any(g in self._guest for g in seat.gpus) and self._gain(wish, seat, stays=True) > 0
+        if stays:
+            self._join(wish.job, seat)
+        return stays
 
     def _join(self, j: int, seat: Seat) -> None:
         self._seats[j] = seat
@@ -153,8 +149,6 @@ class Company:
 
     def _cheapest(self, j: int, free: Sequence[Gpu], gang: int) -> tuple[Gpu, ...]:
         # Idle GPUs, then those of the owners that lose least for a GPU.
-        of: dict[int, list[Gpu]] = {}
-        for g in free:
-            of.setdefault(self._owner.get(g, -1), []).append(g)
-        cost = {r: leading_of(self._loss(j, r) / min(gang, len(on))) for r, on in of.items() if r >= 0}
-        return tuple([g for r in sorted(of, key=lambda r: (cost.get(r, -1.0), r)) for g in of[r]][:gang])
+        room = Counter(self._owner.get(g, -1) for g in free)
+        cost = {r: leading_of(self._loss(j, r) / min(gang, room[r])) if r >= 0 else -1.0 for r in room}
+        return tuple(sorted(free, key=lambda g: (cost[r := self._owner.get(g, -1)], r))[:gang])
