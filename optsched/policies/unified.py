@@ -14,7 +14,7 @@ from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import leading
-from optsched.policies.unified_company import Company
+from optsched.policies.unified_guests import Guests
 from optsched.policies.unified_places import Widths, Wish, places
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
@@ -45,7 +45,7 @@ class Unified:
 
     **Two jobs on a GPU**, where nobody is resized (no job can be, or ``resize`` = false) and the instance says what sharing
     costs, unless ``share`` = false: who was dealt no GPUs may be a guest beside one who was, while its own progress there
-    is worth more than what that costs the owner (`optsched.policies.unified_company`).
+    is worth more than what that costs the owner (`optsched.policies.unified_guests`).
 
     Who has started once pays ``restart`` seconds, or its own, whenever its GPUs change. So a change is worth h / (h +
     restart) of itself and staying (h + restart) / h, where h is how long such GPUs will be kept: the age of the job (at
@@ -74,7 +74,7 @@ class Unified:
     rigid: ClassVar[bool] = True
 
     _widths: dict[int, Widths] = field(init=False, repr=False)
-    _company: Company | None = field(init=False, repr=False)
+    _guests: Guests | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_legal(0 <= self.restart < math.inf, "unified: restart", self.restart, "a finite number of seconds >= 0")
@@ -87,7 +87,7 @@ class Unified:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._widths = {}
-        self._company = Company(view) if "sharing" in self.uses else None
+        self._guests = Guests(view) if "sharing" in self.uses else None
 
     def form(self, instance: Instance) -> Unified:
         """What it is on an instance: one that shares GPUs where nobody is resized and the cost is known; else this one."""
@@ -105,8 +105,8 @@ class Unified:
             return
         wishes = self._deal(view, jobs)
         plan = places(view, wishes)
-        if self._company is not None:
-            yield from self._company.moves(wishes, plan)
+        if self._guests is not None:
+            yield from self._guests.moves(wishes, plan)
             return
         held = {wish.job: wish.held for wish in wishes}
         yield [Stop(j) for j, on in held.items() if on and plan.get(j) != on]
@@ -138,8 +138,8 @@ class Unified:
         for k, price in zip(order.tolist(), (behind / view.cluster_gpus).tolist(), strict=True):
             j = jobs[k]
             wishes.append(self._wish(view, j, float(left[k]), float(weight[k]), price))
-        if self._company is not None:
-            self._company.reckon(wishes)
+        if self._guests is not None:
+            self._guests.reckon(wishes)
         deal(wishes, view.cluster_gpus)
         return sorted(wishes, key=lambda wish: (wish.dealt == 0, -wish.density))  # stable: ties by rank
 

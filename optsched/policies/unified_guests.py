@@ -37,7 +37,7 @@ class Seat(NamedTuple):
         return tuple(sorted(Counter(node for node, _ in self.gpus).items()))
 
 
-class Company:
+class Guests:
     """Who runs on which GPUs during a run, as owner or guest."""
 
     def __init__(self, view: View) -> None:
