@@ -102,8 +102,8 @@ def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
     """The metrics of a run in which two jobs may be on a GPU, named as those of `metrics`, and three more.
 
     ``utilization`` = GPU-s with a job / (G x T), a GPU counted once however many jobs are on it, as in the busy
-    GPU-hours; what partners cost is no overhead, so there is none. ``shared_jobs``: the share of jobs that ever had a
-    partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
+    GPU-hours; what partners and restarts cost is in these, so there is no overhead. ``shared_jobs``: the share of jobs
+    that ever had a partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
     ``effective_utilization``: the sum of gang x seconds alone with the whole batch / (G x T), which is what
     `metrics` calls utilization where jobs run alone, and beyond 1 where sharing does more than G GPUs could one job at a
     time. O(n log n + K log K).

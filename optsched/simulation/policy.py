@@ -175,7 +175,8 @@ class Policy(Protocol):
     ``("copies",)``, at most ``copies`` of a job at once (0: one a node); ``("widths", "rounds")``: asked only at multiples
     of ``round`` seconds after the first arrival, while jobs run or have come. ``rigid = True``: one that resizes, and is
     made for jobs that keep their gang, too: suites and tests give it both. ``knows_rates = False``: it may not ask how
-    fast jobs are where they have not run.
+    fast jobs are where they have not run. ``form(instance)`` gives the policy that runs in its stead, with other ``uses``
+    perhaps: which data an instance has may decide what is done, what is yet to come may not.
 
     ``accelerator(jobs)`` may give the same decisions as an `Order`, which runs compiled, or None; it is not asked where a
     predictor learns during the run.

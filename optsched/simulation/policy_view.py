@@ -146,6 +146,9 @@ class View(Protocol):
     def alone(self, job: int, option: int = 0) -> float:
         """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
 
+    def stretch(self, job: int, option: int) -> float:
+        """Seconds that it takes alone with that sub-batch over those with its first, at best: what sub-steps cost, >= 1."""
+
     def predicted(self, job: int) -> float:
         """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
 

@@ -126,7 +126,7 @@ class EngineView:
 
     @cached_property
     def goodputs(self) -> Goodputs:
-        return Goodputs(self._instance)
+        return Goodputs(self._instance, resized=self._beside is None)
 
     @cached_property
     def node_kind(self) -> Ints:
@@ -214,6 +214,9 @@ class EngineView:
     def alone(self, job: int, option: int = 0) -> float:
         self._reveals("seconds alone")
         return self._shared.alone(self._arrived(job), option, self.now)
+
+    def stretch(self, job: int, option: int) -> float:
+        return self._shared.stretch(self._arrived(job), option)
 
     @property
     def _shared(self) -> Neighbourhood:

@@ -174,12 +174,12 @@ class Goodputs:
     Raises `InputError` as `optsched.speeds.duration.paces`.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, *, resized: bool = True) -> None:
         self._instance = instance
         self._fastest = paces(instance)[0]
         self._of: list[JobGoodput | None] = [None] * instance.n
         for speeds in instance.speeds:
-            for j in speeds.jobs.tolist() if speeds.elastic else ():
+            for j in speeds.jobs.tolist() if resized and speeds.elastic else ():
                 self._of[j] = speeds.goodput(j)
         self.elastic: npt.NDArray[np.bool_] = np.array([each is not None for each in self._of], dtype=np.bool_)
         self._tables: dict[tuple[int, int], Floats] = {}
