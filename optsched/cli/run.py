@@ -344,7 +344,7 @@ def ratio(
     for note in table.notes:
         say(note)
     if folder is not None:
-        from optsched.report.ratio_files import save_ratios
+        from optsched.report.report_files import save_ratios
 
         for line in save_ratios(table, members, folder, curves):
             say(line)

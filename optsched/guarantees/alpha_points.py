@@ -49,7 +49,7 @@ from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
 from optsched.guarantees.method_theorem import method_theorem
 from optsched.guarantees.optimum import of_a_theorem, stating
-from optsched.policies.random_alpha_points import APART, COMMON
+from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
@@ -213,10 +213,6 @@ RANDOM_ALPHA_POINTS = guarantee(
 )
 
 
-def _value_of_the_program(instance: Instance) -> Fraction:
-    return program_of(instance).value(instance.weight.tolist())
-
-
 def _late_in_the_order(instance: Instance) -> list[str]:
     program = program_of(instance)
     done = program.one_after_the_other(next(lp_orders(program)))
@@ -239,6 +235,6 @@ LP_ORDER = method_theorem(
     objective="total_weighted_completion_time",
     method=NAME,
     ratio=FACTOR_COMMON,
-    proves=_value_of_the_program,
+    proves=lambda instance: program_of(instance).value(instance.weight.tolist()),
     audit=_late_in_the_order,
 )

@@ -77,17 +77,13 @@ def _best(n: int) -> int:
     return n**3 + n * (n**3 + 1) + n * (n + 1) // 2
 
 
-def _lost(n: int) -> Fraction:
-    return Fraction(2 * n**3 + n * 2 * n**3 + n * (n + 1) // 2, _best(n))
-
-
 JUST_STARTED = family(
     name="just-started",
     summary="a job of n^3 s at 0, and n unit jobs just after delayed SPT has started it",
     policy="delayed-spt",
     objective="total_completion_time",
     make=just_started,
-    ratio=_lost,
+    ratio=lambda n: Fraction(2 * n**3 + n * 2 * n**3 + n * (n + 1) // 2, _best(n)),
     limit="2 for many jobs",
     theorem="delayed-spt",
     sizes=(2, 10, 30, 100),

@@ -114,10 +114,6 @@ def _ratio(policy: Any, run: Run) -> Fraction | float:
     return schedule_value(run.instance, run.schedule, OBJECTIVE) / bound if bound else math.inf
 
 
-def _proves_at_speed(instance: Instance, run: Run, speed: Fraction) -> Fraction:
-    return dual_of(run, speed, instance).value
-
-
 def divided_evenly(k: int = 4) -> Instance:
     """k jobs of 2 s at 0 for GPUs of type a or b, one of each; from 0 on k^2 (k + 1) unit jobs for a, one a second.
 
@@ -182,5 +178,5 @@ FASTER_DISPATCH = speed_theorem(
     assumptions=all_of(one_gpu_jobs, no_restart_cost, speed_by_type, own_network),
     speed=lambda instance: LEAST_SPEED,
     ratio=lambda speed: (speed + 1) / (speed - 1),
-    proves=_proves_at_speed,
+    proves=lambda instance, run, speed: dual_of(run, speed, instance).value,
 )

@@ -36,10 +36,6 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return 3 - Fraction(2, run.instance.cluster.gpus)
 
 
-def _ratio_of_sums(policy: Any, run: Run) -> Fraction:
-    return max(1, run.instance.n) * _ratio(policy, run)
-
-
 def _audit(policy: Any, run: Run) -> list[str]:
     run = run.relative
     instance, p = run.instance, run.instance.duration
@@ -137,7 +133,7 @@ FIFO_SUM = guarantee(
         "all its flow times."
     ),
     objective="total_flow_time",
-    ratio=_ratio_of_sums,
+    ratio=lambda policy, run: max(1, run.instance.n) * _ratio(policy, run),
     tight=TightFamily("one machine, short jobs that come while a long one runs: a third of n", CONVOY, exact=False),
     **ABOUT,
 )

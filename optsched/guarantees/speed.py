@@ -55,10 +55,6 @@ def speed_in(text: str) -> Fraction:
     return speed
 
 
-def _no_bound(instance: Instance, run: Run, speed: Fraction) -> None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class SpeedTheorem(Statement):
     """On machines ``speed`` times as fast the value is at most ``ratio`` of the speed times the optimum at speed 1.
@@ -72,7 +68,7 @@ class SpeedTheorem(Statement):
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
     speed: Callable[[Instance], Fraction]
     ratio: Callable[[Fraction], Fraction]
-    proves: Callable[[Instance, Run, Fraction], Fraction | None] = _no_bound
+    proves: Callable[[Instance, Run, Fraction], Fraction | None] = lambda instance, run, speed: None
 
     def lacks(self, chosen: Specification, instance: Instance, speed: Fraction) -> tuple[str, ...]:
         """What is missing for it to be about a policy at a speed on an instance, in words; empty: it applies."""

@@ -37,7 +37,7 @@ class HadarCommit:
     Time is cut into rounds of ``round`` seconds from the first arrival on. A resource is one GPU type (``price_level``;
     nodes of a type that suit different jobs count as types of their own), or one node, in one round. At its arrival a job
     is offered every plan of S_j: a speed x, as many rounds as its work takes at x, from the next boundary on, neighbours
-    or not, and in each of them a gang of GPUs on which it runs at x or faster (`optsched.policies.hadar_plans`, with the
+    or not, and in each of them a gang of GPUs on which it runs at x or faster (`optsched.policies.hadar_ledger`, with the
     exact argmax). At prices by type a plan does not know its nodes and counts on the slower of the rates together and
     spread. If the best payoff U - prices is positive the plan is bought and kept; ``restart`` seconds of each of its
     rounds are set aside, so that it holds however often the job is preempted. Prices: ``price_exponent`` safe or naive

@@ -18,7 +18,7 @@ from optsched.guarantees.judge import judge
 from optsched.guarantees.lenstra_shmoys_tardos import torn_job
 from optsched.guarantees.proven import Proven
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
-from optsched.policies.random_alpha_points import APART, COMMON
+from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 

@@ -26,7 +26,7 @@ from optsched.guarantees.alpha_points import (
 )
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
-from optsched.policies.random_alpha_points import APART, COMMON
+from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
