@@ -1,4 +1,4 @@
-"""``whole-jobs``: gangs alone on their GPUs, integer durations, one node; ``predicted-jobs``: the same, but predicted."""
+"""``whole-jobs``: gangs alone on their GPUs, integer durations, one node; ``predicted-jobs``: with wrong predictions."""
 
 from __future__ import annotations
 
