@@ -23,9 +23,6 @@ of weight 1 at some time eta < delta. If alpha of the former is at most eta, it 
 the expected completion is eta + int_0^eta f(a) (1 + a - eta) da = c_1 eta, and eta is possible: 1.68524, with one alpha for
 all 1.74509.
 
-`expected_limit` is sum w_j E B_j of an instance, integrated over every piece of the schedule: what the expected value of a
-run is at most, and often far less than c LP.
-
 **Offline** (Hall, Schulz, Shmoys and Wein 1997; Goemans et al. 2002): the best order of the program. 1 | r_j | sum w_j C_j,
 M_j the mean busy times of the linear program and LP = sum w_j (M_j + p_j / 2) <= OPT: in the order of M_j every job has C_j
 <= 3 M_j (the audit), so that the sum is at most 3 LP; the best order of alpha points with one alpha for all costs at most
@@ -36,8 +33,6 @@ holds in expectation, and ``lp-order`` tries one alpha of every interval in whic
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -49,7 +44,6 @@ from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
 from optsched.guarantees.method_theorem import method_theorem
 from optsched.guarantees.optimum import of_a_theorem, stating
-from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
@@ -84,56 +78,11 @@ OBJECTIVE = "total_weighted_completion_time"
 FACTOR_APART, FACTOR_COMMON = Fraction(16853, 10000), Fraction(17451, 10000)
 
 
-@dataclass(frozen=True)
-class ExponentialDensity:
-    """f(a) = e^a / (e^delta - 1) on [0, delta], ``delta`` the ``largest`` a."""
-
-    largest: float
-
-    @property
-    def scale(self) -> float:
-        """1 / (e^delta - 1): f at 0."""
-        return 1.0 / math.expm1(self.largest)
-
-    def mass(self, low: float, high: float) -> float:
-        """int f(a) da over [low, high]."""
-        low, high = min(low, self.largest), min(high, self.largest)
-        return self.scale * (math.exp(high) - math.exp(low)) if high > low else 0.0
-
-    def moment(self, low: float, high: Floats | float, less: Floats | float) -> Any:
-        """int f(a) (1 + a - ``less``) da over [low, high], elementwise; e^a (a - less) is an antiderivative."""
-        low, top = min(low, self.largest), np.minimum(high, self.largest)
-        part = np.exp(top) * (top - less) - math.exp(low) * (low - less)
-        return self.scale * np.where(top > low, part, 0.0)
-
-
 def program_of(instance: Instance) -> LpSchedule:
     """The schedule of the linear program, times from the first arrival; ties as the policies break them."""
     instance = instance.relative
     ratio = np.divide(instance.duration, instance.weight, out=np.full(instance.n, np.inf), where=instance.weight > 0)
     return LpSchedule.of(instance.arrival.tolist(), instance.duration.tolist(), leading(ratio).tolist())
-
-
-def expected_limit(instance: Instance, common: bool = False) -> float:
-    """sum w_j E B_j, no less than the expected sum w_j C_j of random alpha points, times from the first arrival.
-
-    In closed form; O(n) for each of at most 2 n pieces.
-    """
-    density, program = ExponentialDensity(COMMON if common else APART), program_of(instance)
-    p, weight = np.array([float(each) for each in program.seconds]), instance.weight
-    done, total = np.zeros(p.size), float(weight @ p)
-    for piece in program.pieces:
-        j, low, high = piece.job, float(piece.before), float(piece.after)
-        others = np.where(np.arange(p.size) == j, 0.0, p)
-        mass = density.mass(low, high)
-        time = float(piece.start) * mass + p[j] * (float(density.moment(low, high, 1.0)) - low * mass)
-        if common:
-            more = others @ density.moment(low, np.minimum(high, done), done)
-        else:
-            more = mass * (others @ density.moment(0.0, done, done))
-        total += float(weight[j]) * (time + float(more))
-        done[j] = high
-    return total
 
 
 def limits(instance: Instance, alpha: Floats) -> Floats:

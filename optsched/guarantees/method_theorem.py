@@ -8,10 +8,9 @@ from fractions import Fraction
 
 from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
-from optsched.guarantees.guarantee import ROUNDING
+from optsched.guarantees.guarantee import ROUNDING, Statement
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.proven import Proven
-from optsched.guarantees.statement import Statement
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule

@@ -16,10 +16,9 @@ from typing import Any
 from optsched.bounds.certificate import rounded_down
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines_over_time
-from optsched.guarantees.guarantee import ROUNDING
+from optsched.guarantees.guarantee import ROUNDING, Statement
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.proven import Proven, refereed
-from optsched.guarantees.statement import Statement
 from optsched.policies import POLICIES
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance

@@ -37,7 +37,6 @@ from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
-from optsched.problem.schedule import Schedule
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
@@ -85,22 +84,6 @@ SRPT = guarantee(
     ratio=lambda policy, run: Fraction(1),
     tight=TightFamily("every instance", INTERRUPTED),
 )
-
-
-def srpt_order(instance: Instance) -> Schedule:
-    """The schedule on one machine, all known in advance: jobs in the order of SRPT's completions, as soon as they come.
-
-    Its total completion time is at most twice the optimum with preemption. O(n log n). Raises `InputError` where there is
-    more than one GPU or a job without a duration.
-    """
-    check_legal(instance.cluster.gpus == 1, "gpus", instance.cluster.gpus, "one machine")
-    check_legal(not np.isnan(instance.duration).any(), "duration", "unknown", "a duration of every job")
-    order = np.argsort(virtual_srpt(instance.arrival, instance.duration), kind="stable")
-    starts, now = np.zeros(instance.n), 0.0
-    for j in order.tolist():
-        starts[j] = max(now, float(instance.arrival[j]))
-        now = starts[j] + float(instance.duration[j])
-    return Schedule.from_starts(instance, starts.tolist(), policy="srpt-order")
 
 
 def _in_turn(policy: Any, placement: Placement, instance: Instance) -> str | None:

@@ -56,7 +56,7 @@ def tiresias(
     jobs: KnownJobs,
     threshold: float = 57600.0,
     starvation: float = 0.0,
-    round: float = 0.0,  # noqa: A002: users write it
+    round: float = 0.0,
     restart: float = 0.0,
     first: bool = False,
     by_time: bool = False,

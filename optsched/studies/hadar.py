@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from optsched.io.traces.recipes.hadar_60 import CLUSTER
-from optsched.io.traces.recipes.hadar_mix import AWS, LAB
+from optsched.io.traces.recipes.hadar import AWS, CLUSTER, LAB
 from optsched.parameters import parameters_of
 from optsched.policies.hadar import AIMS, Hadar
 from optsched.studies.experiment import Experiment, Workload

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from optsched.check.referee import schedule_value
 from optsched.guarantees import a_srpt
 from optsched.guarantees.a_srpt import A_SRPT, factors, virtual_srpt
+from optsched.guarantees.families import kappa_family
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
 from optsched.io.sources import load
@@ -231,32 +232,16 @@ def test_no_guarantee_for_overtaking_without_a_budget() -> None:
 
 def test_narrow_and_wide_jobs_in_turn_need_kappa() -> None:
     """The family of the sheet: strict FIFO is about G / 2 from the best when g_max = G, and within the theorem."""
-    total, pairs, delta = 8, 100, 1e-6
-    rows = []
-    for k in range(pairs):
-        rows += [(1, 1 + 2 * k * delta), (total, (1 + (2 * k + 1) * delta) / total)]
-    instance = Instance([Job(f"{j}", gpus=g, duration=d) for j, (g, d) in enumerate(rows)], f"1x{total}")
-    parameters = policy()
-    run = dispatched(instance, parameters, instance.work, np.ones(instance.n), np.ones(instance.n))
-    assert factors(parameters, run).kappa == total
-    proven = Proven(instance, [run])
-    judgement = judge(A_SRPT, parameters, run, proven)
-    assert judgement.holds is True
-    assert judgement.ratio == total + 2
+    family = kappa_family(8, 100)
+    instance, parameters, ones = family.instance, policy(), np.ones(family.instance.n)
+    run = dispatched(instance, parameters, instance.work, ones, ones)
+    assert factors(parameters, run).kappa == 8
+    better = Run(family.better, "by hand", Knowledge.CLAIRVOYANT, False, 0, 0, 0.0)
+    judgement = judge(A_SRPT, parameters, run, Proven(instance, [run, better]))
+    assert (judgement.holds, judgement.ratio) == (True, 8 + 2)
     assert judgement.value is not None
     assert judgement.bound is not None
-    assert judgement.value / judgement.bound > total / 4
+    assert judgement.value / judgement.bound > 2
     # Without kappa the theorem would be false: all wide jobs first, then the narrow ones G at a time, shows it.
-    wide_first = np.zeros(instance.n)
-    clock = 0.0
-    for j in range(1, instance.n, 2):
-        wide_first[j], clock = clock, clock + instance.duration[j]
-    free = [clock] * total
-    for j in range(0, instance.n, 2):
-        wide_first[j] = min(free)
-        free[free.index(min(free))] += instance.duration[j]
-    better = Run(
-        Schedule.from_starts(instance, wide_first.tolist()), "by hand", Knowledge.CLAIRVOYANT, False, 0, 0, 0.0
-    )
     without_kappa = dataclasses.replace(A_SRPT, ratio=lambda p, r: 3.0, audit=lambda p, r: [])
     assert judge(without_kappa, parameters, run, Proven(instance, [run, better])).holds is False

@@ -9,9 +9,9 @@ import pytest
 from optsched.bounds.certificate import SCHEDULE_CLASSES
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees import GUARANTEES
+from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
-from optsched.guarantees.statement import KNOWLEDGE, STATUSES
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.objectives import OBJECTIVES

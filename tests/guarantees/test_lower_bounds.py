@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from optsched.errors import InputError
+from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
 from optsched.guarantees.lower_bound import LOWER_BOUNDS
-from optsched.guarantees.statement import KNOWLEDGE, STATUSES
 from optsched.policies.specification import specify, whole_job_policies
 
 ONE_MACHINE = [

@@ -16,11 +16,9 @@ from optsched.bounds.best_bound import bound
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
 from optsched.guarantees import GUARANTEES
-from optsched.guarantees.a_srpt import virtual_srpt
 from optsched.guarantees.family import FAMILIES, family_member
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
-from optsched.guarantees.srpt import srpt_order
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
@@ -178,9 +176,6 @@ def test_in_the_order_of_srpt(rows: list[tuple[int, int]]) -> None:
     instance = one_gpu_jobs(first_at_zero(rows)[:4])
     best = preemptive_optimum(instance, "total_completion_time")
     kept("srpt-order", "a-srpt:overtake=0", instance, best)
-    offline = srpt_order(instance)
-    assert check_schedule(instance, offline, preemptive=False) == []
-    assert schedule_value(instance, offline, "total_completion_time") <= 2 * best
 
 
 def test_the_order_of_srpt_is_kept_however_ties_fall_in_every_order_of_rows() -> None:
@@ -189,11 +184,6 @@ def test_the_order_of_srpt_is_kept_however_ties_fall_in_every_order_of_rows() ->
     for rows in [[(1, 1), (0, 2)], *drawn]:
         for order in permutations(first_at_zero(rows)):
             assert theorem.audit(chosen.policy, simulate(one_gpu_jobs(list(order)), chosen)) == []
-
-
-def test_the_order_of_srpt_is_for_one_machine() -> None:
-    with pytest.raises(InputError, match="one machine"):
-        srpt_order(one_gpu_jobs([(0, 1)], "1x2"))
 
 
 @settings(max_examples=15)
@@ -257,21 +247,6 @@ def test_what_halving_is_compared_with_is_a_schedule() -> None:
     assert (
         schedule_value(instance, schedule, "total_flow_time") == FAMILIES.get("halving").member(phases=3, m=4).reference
     )
-
-
-@pytest.mark.study
-def test_the_order_of_srpt_on_many_instances() -> None:
-    """The worst of 3,000 random ones: far from 2, and some lose nothing."""
-    rng, found = np.random.default_rng(12), list[float]()
-    for _ in range(3000):
-        n = int(rng.integers(2, 9))
-        instance = one_gpu_jobs(
-            list(zip(rng.integers(0, 20, n).tolist(), rng.integers(1, 12, n).tolist(), strict=True))
-        )
-        best = float(virtual_srpt(instance.arrival, instance.duration).sum())
-        found.append(float(srpt_order(instance).completion.sum()) / best)
-    assert min(found) == 1
-    assert 1.3 < max(found) <= 2
 
 
 @pytest.mark.study

@@ -18,7 +18,7 @@ from simulation.forked_instances import gang_instance, table_instance
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.io.traces.recipes.hadar_mix import AWS, LAB
+from optsched.io.traces.recipes.hadar import AWS, LAB
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.hadar_e import HadarE

@@ -16,8 +16,17 @@ from scipy.sparse import coo_matrix
 import optsched as osd
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
-from optsched.guarantees.dual_fitting import DUAL_FITTING, FASTER_DISPATCH, OBJECTIVE, dual_of, waiting_weight
-from optsched.guarantees.flow_dual import FlowDual, StepFunction, best_dual, prove
+from optsched.guarantees.dual_fitting import (
+    DUAL_FITTING,
+    FASTER_DISPATCH,
+    OBJECTIVE,
+    FlowDual,
+    StepFunction,
+    best_dual,
+    dual_of,
+    prove,
+    waiting_weight,
+)
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
 from optsched.guarantees.speed import faster

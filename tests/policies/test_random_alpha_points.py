@@ -19,8 +19,6 @@ from optsched.guarantees.alpha_points import (
     FACTOR_APART,
     FACTOR_COMMON,
     RANDOM_ALPHA_POINTS,
-    ExponentialDensity,
-    expected_limit,
     limits,
     program_of,
 )
@@ -32,6 +30,7 @@ from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.solvers.lp_schedule import LpSchedule
 from optsched.solvers.solve import solve
+from policies.exponential_density import ExponentialDensity
 
 GOAL = "total_weighted_completion_time"
 few = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 8), st.integers(1, 5)), min_size=1, max_size=4)
@@ -72,22 +71,20 @@ def expectation(instance: Instance, common: bool) -> float:
 @given(few)
 def test_the_expectation_is_within_the_factor_of_the_program(common: bool, jobs: list[tuple[int, int, int]]) -> None:
     instance = one_machine(jobs)
-    value, limit = expectation(instance, common), expected_limit(instance, common)
     least = float(program_of(instance).value(instance.weight.tolist()))
-    assert value <= limit * (1 + 1e-9)
-    assert limit <= float(FACTOR_COMMON if common else FACTOR_APART) * least * (1 + 1e-9)
-    assert value >= least * (1 - 1e-9)
+    most = float(FACTOR_COMMON if common else FACTOR_APART) * least
+    assert least * (1 - 1e-9) <= expectation(instance, common) <= most * (1 + 1e-9)
 
 
 @settings(max_examples=3)
 @given(rows)
-def test_the_limit_is_that_of_every_draw_on_average(jobs: list[tuple[int, int, int]]) -> None:
+def test_what_draws_allow_is_within_the_factor_on_average(jobs: list[tuple[int, int, int]]) -> None:
     """One alpha for all, at the middles of 200 intervals of equal probability."""
     instance = one_machine(jobs)
     shares = (np.arange(200) + 0.5) / 200
     alphas = np.log1p(shares * math.expm1(COMMON))
     drawn = [float(instance.weight @ limits(instance, np.full(instance.n, alpha))) for alpha in alphas]
-    assert np.mean(drawn) == pytest.approx(expected_limit(instance, common=True), rel=0.02)
+    assert np.mean(drawn) <= 1.02 * float(FACTOR_COMMON) * float(program_of(instance).value(instance.weight.tolist()))
 
 
 @settings(max_examples=15)
@@ -147,7 +144,7 @@ def test_the_constants_of_the_proof(common: bool) -> None:
     density = ExponentialDensity(delta)
     assert 1 + density.scale <= factor
     for mu in np.linspace(0, 1, 5001)[:-1]:
-        mean = float(density.moment(0.0 if not common else float(mu), 1.0, 0.0))  # of 1 + alpha
+        mean = float(density.moment(0.0 if not common else float(mu), 1.0))  # of 1 + alpha
         left = mean if common else mean * density.mass(float(mu), 1.0)
         assert left <= factor * (1 - mu) * (1 + 1e-12)
 
@@ -162,10 +159,8 @@ def test_what_is_not_legal_is_refused() -> None:
 @pytest.mark.parametrize("seed", range(50))
 def test_many_expectations(seed: int, common: bool) -> None:
     rng, factor = np.random.default_rng(seed), float(FACTOR_COMMON if common else FACTOR_APART)
-    for n in (3, 4, 5, 6, 40):
+    for n in (3, 4, 5, 6):
         rows = rng.integers((0, 1, 0), (int(rng.choice([3, 4 * n])), 15, 9), (n, 3)).tolist()
         instance = one_machine([(r, p, w) for r, p, w in rows])
         least = float(program_of(instance).value(instance.weight.tolist()))
-        limit = expected_limit(instance, common)
-        assert limit <= factor * least * (1 + 1e-9)
-        assert n > 6 or expectation(instance, common) <= limit * (1 + 1e-9)
+        assert expectation(instance, common) <= factor * least * (1 + 1e-9)

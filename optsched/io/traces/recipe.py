@@ -160,7 +160,7 @@ class Recipe:
 
 
 RECIPES: Registry[Recipe] = Registry(
-    "recipe", package="optsched.io.traces.recipes", tables=("classical", "open_cluster", "gavel")
+    "recipe", package="optsched.io.traces.recipes", tables=("classical", "open_cluster", "gavel", "hadar")
 )
 
 

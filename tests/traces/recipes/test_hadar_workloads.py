@@ -10,7 +10,7 @@ import pytest
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.gpu_hour_classes import classes_of, modelled
-from optsched.io.traces.recipes.hadar_mix import AWS, LAB, MODELS, WEATHER
+from optsched.io.traces.recipes.hadar import AWS, LAB, MODELS, WEATHER
 from optsched.policies.simulate import simulate
 from optsched.solvers.solve import solve
 from optsched.speeds.throughput_table import built_in
