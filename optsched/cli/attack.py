@@ -140,7 +140,7 @@ def attack(
     if as_json:
         print_json(found.to_json())
         return
-    from optsched.cli.attack_view import attack_view
+    from optsched.cli.tables import attack_view
 
     show(attack_view(found))
     for written in (file, report):

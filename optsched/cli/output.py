@@ -88,8 +88,7 @@ class _Page(io.StringIO):
 
 def show(view: Any) -> None:
     """Print a table for people, as wide as there is room (`optsched.cli.layout`)."""
-    from optsched.cli.layout import width_of_stdout
-    from optsched.cli.safe_console import SafeConsole
+    from optsched.cli.layout import SafeConsole, width_of_stdout
 
     page = _Page()
     SafeConsole(file=page, width=width_of_stdout()).print(view)

@@ -16,12 +16,14 @@ from optsched.guarantees.evaluate import RatioTable
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.robustness import Robustness
 from optsched.problem.instance import Instance
+from optsched.report.attack_words import columns, facts, headline
 from optsched.report.comparison import KNOWN, Report
 from optsched.rounding import Side, fixed, ratio, significant
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
 
 if TYPE_CHECKING:
+    from optsched.adversary.attack import Attack
     from optsched.contract.examine import Examination
     from optsched.solvers.program import ProgramSolution
 
@@ -323,6 +325,16 @@ def certificate_view(certificate: Certificate, instance: Instance) -> Group:
     value = number(certificate.exact_float, 12, "up" if certificate.gain else "down")
     sheet.add(certificate.objective, value, certificate.kind, certificate.schedule_class)
     return Group(sheet, Text(instance_line(instance)), Text("proved again from the instance, in exact arithmetic"))
+
+
+def attack_view(found: Attack) -> Group:
+    """What ``attack`` prints: a line that says what was found, the jobs, and what there is to say of them."""
+    shown = columns(found)
+    sheet = Sheet([Column("job", right=False), *map(Column, shown)])
+    for row in found.instance.table.to_dicts():
+        sheet.add(row["id"], *(row[name] if isinstance(row[name], str) else number(row[name]) for name in shown))
+    lines = [instance_line(found.instance), *facts(found)]
+    return Group(Text(headline(found), style="bold"), sheet, *map(Text, lines))
 
 
 def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:

@@ -13,18 +13,30 @@ makespan policies do; Gavel's max-min policies, Tiresias, YARN-CS and FIFO do no
 **Published.** Mean JCT 2.5 x better than Gavel's and 3 x than YARN-CS', queueing delay -13 %, finish-time fairness +1.5 %
 (IPDPS 2024, abstract); total time 1.20 x (arXiv 2503.10918); HadarE: utilisation 1.45 x, total time -50 % on AWS, -80 % on a
 lab cluster, the baseline of these three not named. The policy of Gavel is not named either: all four here are compared.
+
+**Measured.** TTD, total time duration = last completion - first arrival. Bounds are those of the class of the run (gang, or
+forking).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
+from optsched.guarantees.judge import judgements
+from optsched.guarantees.proven import Proven, refereed
 from optsched.io.traces.recipes.hadar import AWS, CLUSTER, LAB
 from optsched.parameters import parameters_of
 from optsched.policies.hadar import AIMS, Hadar
+from optsched.policies.specification import specify
+from optsched.simulation.metrics import cluster_utilization
+from optsched.simulation.run import Run
+from optsched.simulation.schedule_tables import first_starts
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.hadar_measures import MIXES, TYPED_GANGS
+from optsched.studies.measures import Measure, Measurement, kept
 from optsched.studies.philly_hours import PhillyHours, philly_file
 from optsched.studies.published import Published
 from optsched.studies.study import study
@@ -97,6 +109,117 @@ MIX_POLICIES = {
 BASELINES = ("hadar", "gavel max-min", "gavel makespan")
 UNNAMED = "baseline not named"
 FORKING = ("forking itself", "most")  # the rest is what the baseline loses
+
+
+MEASURES = {
+    "total_time": Measure("total time", "s", "TTD: last completion less first arrival"),
+    "total_time_ratio": Measure(
+        "total time / bound", "factor", "TTD over the certified lower bound on it", at_most=True
+    ),
+    "mean_jct": Measure("mean JCT", "s", "mean of completion less arrival"),
+    "jct_ratio": Measure("mean JCT / bound", "factor", "mean JCT over the certified lower bound on it", at_most=True),
+    "p99_jct": Measure("p99 JCT", "s", "99th percentile of completion less arrival"),
+    "first_wait": Measure("queueing", "s", "mean of first start less arrival"),
+    "mean_queueing": Measure("waiting", "s", "mean time arrived and not running, also between two runs"),
+    "occupied": Measure("CRU, occupied", "share", "GPU-seconds held over GPUs x TTD"),
+    "productive": Measure("CRU, productive", "share", "GPU-seconds held, less restarts and overheads, over GPUs x TTD"),
+    "mean_ftf": Measure(
+        "finish-time fairness",
+        "factor",
+        "mean of JCT / (time alone x max(1, n g / G)), n = mean number of active jobs in the job's stay; less is fairer",
+    ),
+    "max_ftf": Measure("unfairest job", "factor", "the largest of the same"),
+    "preemptions": Measure("preemptions", "factor", "stops before the end, or moves, a job"),
+    "mixed": Measure("on several types", "share", "share of the GPU-seconds held by gangs on several GPU types"),
+}
+MIX_MEASURES = {
+    **{name: MEASURES[name] for name in ("total_time", "mean_jct", "occupied", "productive")},
+    "fork_ratio": Measure(
+        "total time / fork bound", "factor", "TTD over the certified bound for schedules that may fork"
+    ),
+    "total_time_ratio": MEASURES["total_time_ratio"],
+    "most": Measure(
+        "bound without / with forking",
+        "factor",
+        "the most that forking can shorten the total time of the best schedule without it: the ratio of the two LPs",
+        of_workload=True,
+    ),
+}
+
+
+def measure(policy: str, proven: Proven) -> dict[str, float]:
+    """Run a policy and measure: the names of `MEASURES`, and ``kept``; nan where not every job finished.
+
+    The referee accepts the schedule, the bound is proved again, or an error is raised.
+    """
+    run = _run(policy, proven)
+    if run.unfinished:
+        return dict.fromkeys((*MEASURES, "kept"), math.nan)
+    metrics, instance = run.metrics, run.instance
+    jct_bound = _less_arrivals(proven, run)
+    found = {name: float(metrics[name]) for name in ("mean_jct", "p99_jct", "mean_queueing", "mean_ftf", "max_ftf")}
+    return found | {
+        "total_time": _total_time(run),
+        "total_time_ratio": _total_time(run) / _least_total_time(proven, run.schedule_class),
+        "jct_ratio": found["mean_jct"] * instance.n / jct_bound if jct_bound > 0 else math.nan,
+        "first_wait": float((first_starts(run.schedule) - instance.arrival).mean()),
+        **dict(zip(("occupied", "productive"), cluster_utilization(run.schedule), strict=True)),
+        "preemptions": len(run.schedule) / instance.n - 1,
+        "mixed": _mixed(run),
+        "kept": _kept(policy, run, proven),
+    }
+
+
+def measure_mix(policy: str, proven: Proven) -> dict[str, float]:
+    """The same for `MIX_MEASURES` on a mix."""
+    run = _run(policy, proven)
+    if run.unfinished:
+        return dict.fromkeys((*MIX_MEASURES, "kept"), math.nan)
+    total, fork, no_fork = _total_time(run), _least_total_time(proven, "forking"), _least_total_time(proven, "gang")
+    return {
+        "total_time": total,
+        "mean_jct": float(run.metrics["mean_jct"]),
+        **dict(zip(("occupied", "productive"), cluster_utilization(run.schedule), strict=True)),
+        "fork_ratio": total / fork,
+        "total_time_ratio": total / (fork if run.schedule_class == "forking" else no_fork),
+        "most": no_fork / fork,
+        "kept": _kept(policy, run, proven),
+    }
+
+
+TYPED_GANGS = Measurement(MEASURES, measure, "mean_jct")
+MIXES = Measurement(MIX_MEASURES, measure_mix, "total_time")
+
+
+def _run(policy: str, proven: Proven) -> Run:
+    return refereed(proven.instance, specify(policy))
+
+
+def _kept(policy: str, run: Run, proven: Proven) -> float:
+    return kept(judgements(specify(policy), run, proven))
+
+
+def _total_time(run: Run) -> float:
+    return float(run.schedule.end.max()) - float(run.instance.arrival.min())
+
+
+def _least_total_time(proven: Proven, schedule_class: str) -> float:
+    # the makespan counts from 0
+    return float(proven.lower("makespan", schedule_class) or 0) - float(proven.instance.arrival.min())
+
+
+def _less_arrivals(proven: Proven, run: Run) -> float:
+    lower = proven.lower("total_completion_time", run.schedule_class)
+    return float(lower or 0) - float(run.instance.arrival.sum())
+
+
+def _mixed(run: Run) -> float:
+    schedule = run.schedule
+    kind = run.instance.cluster.node_type[schedule.gpu_node]
+    begin = schedule.gpu_offset[:-1]
+    several = np.maximum.reduceat(kind, begin) != np.minimum.reduceat(kind, begin)
+    held = schedule.gangs * (schedule.end - schedule.start)
+    return float(held[several].sum() / held.sum())
 
 
 @dataclass(frozen=True)

@@ -93,13 +93,16 @@ def test_columns_that_do_not_fit_stand_below_from_left_to_right_under_the_same_f
     assert numbers == [f"{k}1,234,567.8" for k in range(8)]
 
 
-def test_what_tells_goes_below_the_table_before_numbers_do() -> None:
+def test_what_tells_is_broken_between_words_or_stands_in_a_table_below() -> None:
     sheet = Sheet([Column("policy", right=False), Column("ratio"), Column("guarantee", right=False, tells=True)])
     sheet.add("srtf", "1.234", "a theorem of many words that holds for every instance of this kind")
     assert len([line for line in drawn(sheet, 120) if "theorem" in line and "│" in line]) == 1
-    narrow = drawn(sheet, 60)
-    assert any(line.startswith("guarantee, srtf: a theorem") for line in narrow)
-    assert any("1.234" in line and "│" in line for line in narrow)
+    beside, below = drawn(sheet, 60), drawn(sheet, 40)
+    assert any("1.234" in line and "a theorem of" in line for line in beside)
+    assert len([line for line in below if "srtf" in line]) == 2
+    for lines in (beside, below):
+        told = " ".join(line.split("│")[-2].strip() for line in lines if line.startswith("│"))
+        assert told.endswith("a theorem of many words that holds for every instance of this kind")
 
 
 def test_a_number_is_never_broken_even_where_nothing_fits() -> None:

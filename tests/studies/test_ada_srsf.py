@@ -16,9 +16,8 @@ from optsched.guarantees.proven import Proven
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.studies.ada_srsf import MEASURES, PLACEMENTS, RULES, measure
-from optsched.studies.campaign import tasks
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import STUDIES, Reproduction
+from optsched.studies.study import STUDIES, Reproduction, tasks
 from studies.documents import cells, document_of
 
 pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process runs the small study
@@ -146,8 +145,8 @@ def test_a_column_may_change_the_policy_and_an_experiment_has_its_own_seeds() ->
 @pytest.mark.study
 def test_the_comparison_of_rules_on_twenty_workloads() -> None:
     (experiment,) = (each for each in STUDIES.get("ada-srsf").declare(False) if each.name == "rules")
-    from optsched.studies.campaign import run_all
     from optsched.studies.experiment import RunOutcome
+    from optsched.studies.study import run_all
 
     seeds = experiment.seeds_of(())
     outcome = RunOutcome(experiment, seeds, run_all([experiment], seeds))

@@ -21,8 +21,7 @@ from optsched.models.hadar_e_forking import fork_jobs
 from optsched.policies.simulate import simulate
 from optsched.solvers.mode_makespan import makespan_interval
 from optsched.speeds.type_speeds import type_speeds
-from optsched.studies.hadar import MIX_POLICIES, POLICIES
-from optsched.studies.hadar_measures import MEASURES, MIX_MEASURES, measure, measure_mix
+from optsched.studies.hadar import MEASURES, MIX_MEASURES, MIX_POLICIES, POLICIES, measure, measure_mix
 from optsched.studies.philly_hours import PhillyHours, philly_file
 from optsched.studies.study import STUDIES, Reproduction
 from studies.documents import cells, document_of
@@ -139,7 +138,7 @@ def test_the_limit_of_forking_is_the_ratio_of_the_makespan_programs() -> None:
 
 def test_a_run_that_does_not_finish_has_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     proven = Proven(generate("hadar-mix", 1, jobs=1))
-    monkeypatch.setattr("optsched.studies.hadar_measures.refereed", lambda *_: SimpleNamespace(unfinished=["1"]))
+    monkeypatch.setattr("optsched.studies.hadar.refereed", lambda *_: SimpleNamespace(unfinished=["1"]))
     for take, names in ((measure, MEASURES), (measure_mix, MIX_MEASURES)):
         found = take("fifo", proven)
         assert set(found) == {*names, "kept"}

@@ -9,9 +9,8 @@ import pytest
 
 from optsched.cli import main
 from optsched.errors import InputError
-from optsched.studies.campaign import run_all, tasks
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import STUDIES
+from optsched.studies.study import STUDIES, run_all, tasks
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,18 @@ from optsched.speeds.duration import seconds_alone
 from optsched.studies.experiment import Experiment, RunOutcome, Workload
 from optsched.studies.findings import findings
 from optsched.studies.measures import certified_mean
-from optsched.studies.sjf_bsbf import ALL_ROWS, DEFAULT, PARTS, PUBLISHED, RESTARTS, ROWS, SWEEP
+from optsched.studies.sjf_bsbf import (
+    ALL_ROWS,
+    DEFAULT,
+    PARTS,
+    PUBLISHED,
+    RESTARTS,
+    ROWS,
+    SWEEP,
+    against,
+    by_workload,
+    worst,
+)
 from optsched.studies.sjf_bsbf_measures import (
     MEASURES,
     SHARING,
@@ -32,7 +43,6 @@ from optsched.studies.sjf_bsbf_measures import (
     measure,
     measure_small,
 )
-from optsched.studies.sjf_bsbf_remarks import against, by_workload, worst
 from optsched.studies.study import STUDIES, Reproduction
 from studies.documents import cells, document_of
 
