@@ -18,7 +18,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.simulation import executions, kernel, moves
 from optsched.simulation.job_lists import JobLists
 from optsched.simulation.ordered import SITE_TYPES, STATE_TYPE, site_kind
-from optsched.simulation.placing import SIGNATURE, TABLES
+from optsched.simulation.placing import TABLES
 from optsched.simulation.records import WAITING
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State, grown
 from optsched.speeds import speed_tables
@@ -91,13 +91,7 @@ def _entry(function: Any) -> Callable[..., Any]:
 
 
 def _machine_code(function: Any) -> Callable[..., Any]:
-    if function.declared:
-        function.prepare()
-        found: Callable[..., Any] = function.get_overload(function.signatures[0])
-    else:  # a placement rule under a plain njit
-        found = function.compile(SIGNATURE.args)
-    _CODE[function] = found
-    return found
+    return _CODE.setdefault(function, function.machine_code())
 
 
 def compile_all() -> None:

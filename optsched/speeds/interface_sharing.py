@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.speeds.speed_records import SpeedTables
@@ -150,7 +150,7 @@ def communication_tables(instance: Instance) -> CommunicationTables:
     return CommunicationTables(computing, still, np.array([shares.latency, shares.step]))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def communication_share(t: CommunicationTables, job: int, option: int, pace: float, pool: Any, count: Any) -> float:
     """p of ``job`` on these entries on several nodes, where a unit takes ``pace`` seconds with sub-batch ``option``."""
     still = t.computing[job, option]
@@ -159,7 +159,7 @@ def communication_share(t: CommunicationTables, job: int, option: int, pace: flo
     return float(max(0.0, pace - still - t.numbers[0]) / pace)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _busy(share: float, step: float, total: float) -> float:
     # u of one job where all have ``total`` together: the smaller root of p (1 + s (S - u)) (1 - u) = (1 - p) u
     most = share * (1.0 + step * total)
@@ -168,7 +168,7 @@ def _busy(share: float, step: float, total: float) -> float:
     return float(2.0 * most / (middle + root))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def fill_met(share: Any, step: float, met: Any) -> None:
     """`others_met` of ``share`` f64[m] into ``met`` f64[m].
 

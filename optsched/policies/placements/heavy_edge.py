@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.errors import InputError, check_legal
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.exact_mapping import EXACT, enumerate_mappings
 from optsched.policies.placements.greedy_mapping import fill_from_every_seed, set_servers
 from optsched.policies.placements.local_search_mapping import descend
-from optsched.policies.placements.mapping import INNER, Mapping, new_mapping, write_entries
+from optsched.policies.placements.mapping import Mapping, new_mapping, write_entries
 from optsched.policies.placements.random_mapping import fill_at_random
 from optsched.policies.placements.server_choice import choose_servers
 from optsched.problem.arrays import Ints
@@ -86,7 +86,7 @@ def _at_random(
     return write_entries(x, out_node, out_count)
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _fill_and_improve(x: Mapping, servers: int, gpus: int, random: Any, node: Any, share: Any) -> None:
     small = gpus <= np.int64(random[GREATEST])
     set_servers(x, servers, node, share)

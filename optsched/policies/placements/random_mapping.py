@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.policies.placements.mapping import FIRST, INNER, VACANT, Mapping, put
+from optsched.compiled.heap import NESTED
+from optsched.policies.placements.mapping import FIRST, VACANT, Mapping, put
 from optsched.policies.placements.random import uniform
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def fill_at_random(x: Mapping, random: Any) -> None:
     """Every replica on one of the free GPUs that are left, all equally likely. O(g C) for C candidates."""
     w, total, one = x.whole, 0, np.int64(1)

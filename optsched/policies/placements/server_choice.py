@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.policies.placements.mapping import INNER
+from optsched.compiled.heap import NESTED
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count: Any) -> int:
     """Write the servers in the order in which they are taken and the GPUs of each; their number, 0: too few are free.
 
