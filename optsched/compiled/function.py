@@ -148,10 +148,11 @@ class Function:
         """The types of arguments that it is compiled for."""
         return [] if self._machine is None else list(self._machine.signatures)
 
-    def machine_code(self) -> Callable[..., Any]:
-        """What runs it with arguments of exactly the declared types, which nothing checks."""
-        self._compile(())
-        code: Callable[..., Any] = self.dispatcher().get_overload(self.declared[0])
+    def machine_code(self, arguments: tuple[Any, ...] = ()) -> Callable[..., Any]:
+        """What runs it with arguments of exactly these types, or the declared ones; nothing checks them."""
+        self._compile_for(arguments)
+        self._ready.add(arguments)
+        code: Callable[..., Any] = self.dispatcher().get_overload(self.declared[0] if self.declared else arguments)
         return code
 
     def runs_compiled(self, *arguments: Any) -> bool:
@@ -185,7 +186,9 @@ class Function:
                 return numba.njit(cache=bool(folder), **self._options)(self.py_func)
 
     def _compile(self, arguments: tuple[Any, ...]) -> None:
-        forms = tuple(map(numba.typeof, arguments))
+        self._compile_for(() if self.declared else tuple(map(numba.typeof, arguments)))
+
+    def _compile_for(self, forms: tuple[Any, ...]) -> None:
         for remedy in (clear, _keep_nothing, None):
             try:
                 machine = self.dispatcher()

@@ -23,12 +23,14 @@ Floats = npt.NDArray[np.float64]
 KERNEL: dict[str, Any] = {"_nrt": False}
 # Of those that only compiled ones call: without an entry for Python, a quarter of the time of compiling.
 NESTED: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-INNER: dict[str, Any] = {**NESTED, "forceinline": True}  # of small ones, since a state is many words to hand on
+# Inlined, since a state is many words to hand on; the latter where only compiled code calls it.
+INLINED: dict[str, Any] = {**KERNEL, "forceinline": True}
+INNER: dict[str, Any] = {**NESTED, "forceinline": True}
 
 ENTRY = record(key="real", level="int", number="int")
 
 
-@njit(**NESTED)
+@njit(**KERNEL)
 def push(heap: Ints, base: int, size: int, value: int) -> int:
     """Add ``value`` to the heap in ``heap[base : base + size]``; the new size. O(log size)."""
     i = size

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import INNER, NESTED
+from optsched.compiled.heap import INLINED, INNER, KERNEL, NESTED
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.clocks import clear_clock
 from optsched.simulation.held_gpus import give_counted, give_named, take_counted, take_named
@@ -41,7 +41,7 @@ from optsched.simulation.state import COUNT, POOL, Site, State
 from optsched.speeds.speed_tables import is_timed, pace
 
 
-@njit(**INNER)
+@njit(**INLINED)
 def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
     """Start the waiting job ``j`` on ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``; or let it go on.
 
@@ -61,7 +61,7 @@ def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
     set_change(s, j)
 
 
-@njit(**NESTED)
+@njit(**KERNEL)
 def start_part(s: State, site: Site, j: int, entries: int, work: float, given: float) -> None:
     """Start a copy of ``j``, which waits or runs, for at most ``work`` units; ``given`` seconds a unit, 0: as tables say."""
     w, job = s.world[0], s.jobs[j]
@@ -225,7 +225,7 @@ def _complete_copies(s: State, site: Site, j: int) -> None:
         _wait(s, j)
 
 
-@njit(**NESTED)
+@njit(**KERNEL)
 def stop(s: State, site: Site, j: int) -> None:
     """Preempt the running job ``j``, all its copies: it waits again with the work that is left."""
     w, job = s.world[0], s.jobs[j]

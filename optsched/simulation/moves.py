@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import NESTED
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.simulation.executions import start, start_part, stop
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.kernel import next_time, standing
@@ -19,7 +19,7 @@ from optsched.speeds.speed_tables import is_timed, pace
 UNLIMITED = np.iinfo(np.int64).max  # events
 
 
-@njit(**NESTED)
+@njit(**KERNEL)
 def apply_moves(s: State, site: Site, jobs: Any, first: Any, node: Any, count: Any, work: Any, copies: int) -> int:
     """Move i stops ``jobs[i]`` where it names no GPUs, else starts it on ``count[k]`` GPUs of ``node[k]``.
 
@@ -89,7 +89,7 @@ def _named(s: State, site: Site, j: int, node: Any, count: Any) -> int:
     return int(node.size) if total == job.gpus else 0
 
 
-@njit(**NESTED)
+@njit(**KERNEL)
 def stop_as_planned(s: State, site: Site, until: Any, jobs: Any, at: int) -> int:
     """Stop the running ``jobs[i]`` at ``until[i]`` (ascending) from i = ``at`` on, as long as nothing else comes before.
 
