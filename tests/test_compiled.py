@@ -8,9 +8,11 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -36,14 +38,14 @@ def test_interpreted_until_it_has_done_much_work(monkeypatch: pytest.MonkeyPatch
     values = np.array([1.0, 2.0, 4.5])
     assert isinstance(function, Function)
     assert function(values) == 7.5
-    assert not function.overloads
+    assert not function.signatures
     assert not runs_compiled(function)
     assert slice_of(function, 10**6) == compiled.INTERPRETED_SLICE
     assert slice_of(function, 7) == 7
     function._paid = 1e9
     assert slice_of(function, 10**6) == 10**6
     assert function(values) == 7.5
-    assert len(function.overloads) == 1
+    assert len(function.signatures) == 1
 
 
 def test_what_runs_compiled_depends_on_calls_elements_and_events_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,16 +74,16 @@ def test_large_arguments_and_impatience_compile_at_once(monkeypatch: pytest.Monk
     assert large(np.ones(compiled.LARGE + 1)) == compiled.LARGE + 1
     with without_interpreting():
         assert impatient(np.ones(3)) == 3
-    assert large.overloads
-    assert impatient.overloads
+    assert large.signatures
+    assert impatient.signatures
 
 
 def test_a_declared_signature_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", -1.0)
     function = njit(types.float64(types.float64[::1]))(total)
-    assert not function.overloads  # nothing is compiled when it is defined
+    assert not function.signatures  # nothing is compiled when it is defined
     assert function(np.ones(4)) == 4.0
-    assert list(function.overloads) == [(types.float64[::1],)]
+    assert function.signatures == [(types.float64[::1],)]
     with pytest.raises(TypeError):
         function(np.ones(4, dtype=np.complex128))
 
@@ -97,9 +99,9 @@ def test_rules_are_weighed_by_themselves_within_an_interpreted_loop(monkeypatch:
     outer = njit(loop)
     rule._paid = plain._paid = 1e10
     assert outer(np.ones(2)) == 4.0
-    assert rule.overloads
-    assert not plain.overloads
-    assert not outer.overloads
+    assert rule.signatures
+    assert not plain.signatures
+    assert not outer.signatures
 
 
 def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +145,92 @@ def test_loops_that_take_a_rule_prepare_each_one(monkeypatch: pytest.MonkeyPatch
     with without_interpreting():
         for rule in (first, second):
             assert loop(rule, np.ones(3)) == 3.0
-            assert not rule._can_compile  # prepared: for its form, and for nothing else from then on
+            assert rule.signatures == [form.args]
+
+
+@njit
+def third(x: float) -> float:
+    if x < 0:
+        raise ValueError("negative")
+    return x / 3.0
+
+
+@njit
+def twice_third(x: float) -> float:
+    return third(x) + third(x)
+
+
+@njit
+def entry(x: float) -> float:
+    return twice_third(x) + third(x)
+
+
+def fresh(*functions: Function) -> list[Any]:
+    """The same functions, compiled for nothing yet, the callees known by name to the later ones."""
+    made: dict[str, Any] = {}
+    for each in functions:
+        plain: Any = each.py_func
+        made[plain.__name__] = njit(type(plain)(plain.__code__, {**plain.__globals__, **made}, plain.__name__))
+    return list(made.values())
+
+
+def test_compiled_code_calls_what_is_not_compiled_yet_and_so_does_numba_s_own() -> None:
+    leaf, middle, top = fresh(third, twice_third, entry)
+    with without_interpreting():
+        assert top(2.0) == 2.0 / 3 + 2.0 / 3 + 2.0 / 3
+        assert [each.signatures for each in (leaf, middle, top)] == [[(types.float64,)]] * 3
+        with pytest.raises(ValueError, match="negative"):
+            top(-1.0)
+
+    @numba.njit
+    def outside(x: float) -> float:
+        return float(middle(x) + leaf(x))
+
+    assert outside(2.0) == 2.0 / 3 + 2.0 / 3 + 2.0 / 3
+
+
+def test_threads_that_ask_at_once_get_what_they_asked_for() -> None:
+    functions, found = fresh(third, twice_third, entry), []
+    together = threading.Barrier(3)
+
+    def ask(function: Function) -> None:
+        with without_interpreting():
+            together.wait()
+            found.append(function(2.0))
+
+    threads = [threading.Thread(target=ask, args=(each,)) for each in functions]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(found) == [2.0 / 3, 2.0 / 3 + 2.0 / 3, 2.0 / 3 + 2.0 / 3 + 2.0 / 3]
+
+
+def test_what_is_used_of_numba_beyond_its_documentation_is_there() -> None:
+    """Each by its name: which one a release of numba took away, or gave another meaning."""
+    for option in ("_nrt", "forceinline", "no_cpython_wrapper", "no_cfunc_wrapper"):
+        numba.njit(**{option: False})(total)
+    assert isinstance(numba.config.CACHE_DIR, str)
+    signature = types.float64(types.float64[::1])
+    made = numba.njit(total)
+    made.compile(signature.args)
+    assert made.signatures == [signature.args]
+    assert made.get_overload(signature)(np.ones(3)) == 3.0
+    made.disable_compile()
+    with pytest.raises(TypeError):
+        made(np.ones(3, dtype=np.int64))
+
+
+def test_nothing_else_of_numba_is_used() -> None:
+    package = HERE.parent / "optsched"
+    found: dict[str, list[str]] = {"numba.core": [], "llvmlite": [], "numba.np": [], "_nrt": [], "numba.config.C": []}
+    for file in package.rglob("*.py"):
+        for word, where in found.items():
+            if word in file.read_text(encoding="utf-8"):
+                where.append(file.name)
+    assert found.pop("_nrt") == ["heap.py"]
+    assert found.pop("numba.config.C") == ["kept_code.py"]
+    assert not any(found.values())
 
 
 class Greedy:
@@ -198,7 +285,7 @@ for call in json.loads(sys.argv[1]):
         codes.append(0)
     except SystemExit as end:
         codes.append(end.code or 0)
-print(json.dumps([codes, [f"{f.py_func.__module__}.{f.py_func.__name__}" for f in FUNCTIONS if f.overloads]]))
+print(json.dumps([codes, [f"{f.py_func.__module__}.{f.py_func.__name__}" for f in FUNCTIONS if f.signatures]]))
 """
 
 

@@ -25,7 +25,7 @@ def densest_first(multiplier: Ints, work: Ints) -> Ints:
     return np.array(sorted(order.tolist(), key=lambda j: (Fraction(w[j], u[j]), j)), dtype=np.int64)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, forceinline=True)
 def _denser(a: int, b: int, multiplier: Ints, work: Ints) -> bool:
     left_high, left_low = wide_product(np.uint64(multiplier[a]), np.uint64(work[b]))
     right_high, right_low = wide_product(np.uint64(multiplier[b]), np.uint64(work[a]))

@@ -20,7 +20,7 @@ _IMPLICIT = np.int64(1 << 52)
 _LOWEST = -1074  # exponent of the last bit of the smallest float64
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, forceinline=True)
 def _split(bits: np.int64) -> tuple[np.uint64, np.int64]:
     # |x| = mantissa * 2**(exponent - 1074), exponent >= 0
     exponent = (bits >> 52) & 0x7FF

@@ -116,7 +116,7 @@ def priority_run(release: Ints, work: Ints, rank: Ints) -> tuple[Ints, Words, Wo
     return done, high, low
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, forceinline=True)
 def _resume(job: int, now: int, work: Ints, left: Ints, paused: Ints, high: Words, low: Words) -> None:
     served = work[job] - left[job]
     if served > 0:

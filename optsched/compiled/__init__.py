@@ -1,4 +1,4 @@
-"""Code that numba compiles: when (`function`), what becomes machine code (`linking`), where it is kept (`kept_code`)."""
+"""Code that numba compiles: when (`function`), and where it is kept (`kept_code`)."""
 
 from numba import types
 

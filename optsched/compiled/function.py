@@ -1,33 +1,39 @@
-"""numba's ``njit``, lazy: nothing is compiled at import, and small runs need no compiler at all.
+"""`numba.njit`, lazy: nothing is compiled at import, and small runs need no compiler at all.
 
 **When.** A function is compiled when it is first called. One that may also run ``interpreted`` runs as the Python that it
 is until it has done as much work (calls, elements of its arguments, events) as costs about what compiling would (the rule of
 ski rental), then it is compiled. Which one runs depends on the work alone, never on a clock or on what lies in the cache.
 Both ways compute the same numbers, bit for bit: such functions use no operation of which numpy and the compiler
 have different forms. What compiling costs is told on stderr when it takes long, and never counted (`Stopwatch`).
+
+**What of numba.** ``njit``, ``typeof`` and ``extending`` are documented. Only this file uses more, and
+``tests/test_compiled.py`` says what is gone: ``compile``, ``disable_compile`` and ``signatures`` of a dispatcher (to compile
+before a call, so that compiling is told and not counted), ``get_overload`` (to call machine code whose types are known, for
+a fifth of the time), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened), and the options of `njit`,
+`optsched.compiled.heap.KERNEL` and ``INNER``, without which loops and compiling take twice as long.
+
+**Constants.** To numba a constant argument (0, True) has a type of its own, for which a function is compiled once more:
+calls of large functions say ``np.int64(0)``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import inspect
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import numba
 import numpy as np
-from numba import types
-from numba.core import sigutils
-from numba.core.caching import NullCache
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import CPUDispatcher
+from numba.extending import typeof_impl
 
-from optsched.compiled.kept_code import folder_of, kept_in
-from optsched.compiled.linking import KeptCache, Linked, LinkedCache, Linking, current, named
+from optsched.compiled.kept_code import clear, folder_of, forget, kept_in
 
 # Units of work (a call, an event: 0.02 to 0.4 ms interpreted) that a function may do before it is compiled. Loading what is
 # compiled already takes as long as some 5,000 units, compiling as some 40,000.
@@ -79,14 +85,6 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _widened(argument: Any) -> Any:
-    # The type of an argument with its integers as int64; a literal is no type of its own.
-    plain = types.unliteral(argument)
-    if isinstance(plain, types.BaseTuple) and not isinstance(plain, types.BaseNamedTuple):
-        return types.BaseTuple.from_types([_widened(each) for each in plain])
-    return types.int64 if plain in (types.int8, types.int16, types.int32) else plain
-
-
 class Stopwatch:
     """CPU seconds of this process since it was made, without those spent on compiling."""
 
@@ -99,7 +97,7 @@ class Stopwatch:
         return time.process_time() - self._begun - (_spent.compiling - self._compiling)
 
 
-class Function(CPUDispatcher):  # type: ignore[misc]
+class Function:
     """A function that numba compiles when it is first needed, or that runs as it is while that is cheaper.
 
     Within an interpreted function all is interpreted, but for functions with a declared signature (rules that engines are
@@ -107,41 +105,61 @@ class Function(CPUDispatcher):  # type: ignore[misc]
 
     ``declared``: the one signature it is compiled for; (): whatever it is called with. ``interpreted``: may it run as Python
     (a test of its arguments where that depends on them)? ``inner``: only compiled code calls its machine code, Python runs
-    it as it is.
+    it as it is. ``py_func``: the Python.
     """
 
-    declared: tuple[Any, ...] = ()
-    inner = False
-    interpreted: bool | Callable[..., bool] = True
-    _machine_code = False  # can Python call any?
-    _direct = False  # and does none take functions, which are to be prepared?
-    _cache: Any
-    _linked_cache: Any = None
-    _paid = 0.0  # units of work done as Python
+    def __init__(self, function: Callable[..., Any], declared: Any, interpreted: Any, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self.declared, self.interpreted, self._options = function, declared, interpreted, options
+        self.inner = bool(options.get("no_cpython_wrapper", False))
+        self._paid = 0.0  # units of work done as Python
+        self._machine: Any = None
+        self._ready: set[Any] = set()  # forms of arguments that Python has called it with as machine code
 
     def __call__(self, *arguments: Any) -> Any:
         if self.interpreted and _spent.depth and not self.declared:
             return self.py_func(*arguments)
-        if self._direct:
-            return super().__call__(*arguments)
         if not self.runs_compiled(*arguments):
             return self._interpret(arguments)
-        for each in (self, *arguments):
-            if isinstance(each, Function):
-                each.prepare()
-        return super().__call__(*arguments)
+        form = () if self.declared else tuple(map(_form, arguments))
+        if form not in self._ready:
+            self._compile(arguments)
+            self._ready.add(form)
+        return self.dispatcher()(*(each.dispatcher() if isinstance(each, Function) else each for each in arguments))
+
+    def dispatcher(self) -> Any:
+        """numba's own object, which compiled code calls; compiled already where a signature is declared."""
+        if self._machine is None:
+            made = self._made()
+            if self.declared:
+                with _compiling(self):
+                    made.compile(self.declared[0])
+                made.disable_compile()
+            self._machine = self._machine or made  # another thread may have been faster
+        return self._machine
 
     def prepare(self) -> None:
         """Compile it for the signature that is declared, if one is, and for nothing else from then on."""
-        if self.declared and not self.overloads:
-            self.compile(self.declared[0])
-            self.disable_compile()
+        if self.declared:
+            self._compile(())
+
+    @property
+    def signatures(self) -> list[Any]:
+        """The types of arguments that it is compiled for."""
+        return [] if self._machine is None else list(self._machine.signatures)
+
+    def machine_code(self, arguments: tuple[Any, ...] = ()) -> Callable[..., Any]:
+        """What runs it with arguments of exactly these types, or the declared ones; nothing checks them."""
+        self._compile_for(arguments)
+        self._ready.add(arguments)
+        code: Callable[..., Any] = self.dispatcher().get_overload(self.declared[0] if self.declared else arguments)
+        return code
 
     def runs_compiled(self, *arguments: Any) -> bool:
         """Will the next call (with these arguments) run as machine code?"""
         if self.inner:
             return False
-        if self._machine_code or not self.interpreted:
+        if self._ready or not self.interpreted:
             return True
         if arguments and callable(self.interpreted) and not self.interpreted(*arguments):
             return True
@@ -161,91 +179,63 @@ class Function(CPUDispatcher):  # type: ignore[misc]
         finally:
             _spent.depth = outer
 
-    def compile(self, sig: Any) -> Any:
-        """As numba's; loads from the cache on disk, and tells people when it takes long."""
-        linked, current.wanted = current.wanted and not self.declared, False
-        begun, since = time.process_time(), time.perf_counter()
-        _spent.nested += 1
-        notice = _Notice(self) if _spent.nested == 1 else None
-        if notice is not None:
-            _spent.since = since
-        try:
-            # numba's own lock; the choice of a cache is part of what must not be interrupted
-            with global_compiler_lock, _without_collecting():
-                return self._compile(sig, linked)
-        finally:
-            _spent.nested -= 1
-            if notice is not None:
-                notice.over()
-                _spent.compiling += time.process_time() - begun
-                _spent.since = None
-                _spent.waiting += time.perf_counter() - since
+    def _made(self) -> Any:
+        with _opening:
+            folder = folder_of(self.py_func)
+            with kept_in(folder):
+                return numba.njit(cache=bool(folder), **self._options)(self.py_func)
 
-    def _compile(self, sig: Any, linked: bool) -> Any:
-        if isinstance(self._cache, NullCache):
-            self._open_caches()
-        found = self.overloads.get(tuple(sigutils.normalize_signature(sig)[0]))
-        if found is not None and not linked and isinstance(found.entry_point, Linked):
-            del self.overloads[found.signature.args]  # Python calls it now
-        kept, outer = self._cache, (current.linked, current.function)
-        current.linked, current.function = linked, self
-        self._cache = self._linked_cache if linked else kept
-        try:
-            return super().compile(sig)
-        finally:
-            self._cache, (current.linked, current.function) = kept, outer
+    def _compile(self, arguments: tuple[Any, ...]) -> None:
+        self._compile_for(() if self.declared else tuple(map(numba.typeof, arguments)))
 
-    def add_overload(self, cres: Any) -> None:
-        """As numba's, which offers it to Python; linked code is for compiled code only."""
-        if isinstance(cres.entry_point, Linked):
-            self.overloads[tuple(cres.signature.args)] = cres
-        else:
-            super().add_overload(cres)
-            takes_functions = any(isinstance(each, types.Callable | types.FunctionType) for each in cres.signature.args)
-            self._direct = (self._direct or not self._machine_code) and not (self.inner or takes_functions)
-            self._machine_code = True
-
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """As numba's: called by compiled code, in its only form where one is declared.
-
-        Integers are int64, whatever array or constant they come from: else numba would compile a function anew for every
-        mixture of them, and everything that it calls.
-        """
-        self.prepare()
-        current.wanted = True
-        try:
-            return super().get_call_template(tuple(map(_widened, args)), kws)
-        finally:
-            current.wanted = False
-
-    def get_compile_result(self, sig: Any) -> Any:
-        """As numba's, of a function that is a value in compiled code."""
-        if not self.declared:
-            name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
-            raise TypeError(f"{name} is to be a value in compiled code: its signature must be declared")
-        return super().get_compile_result(sig)
+    def _compile_for(self, forms: tuple[Any, ...]) -> None:
+        for remedy in (clear, _keep_nothing, None):
+            try:
+                machine = self.dispatcher()
+                if not self.declared:
+                    with _compiling(self):
+                        machine.compile(forms)
+            except numba.errors.NumbaError:
+                raise
+            except Exception:
+                # What is kept on disk is cut off, or the disk is full.
+                if remedy is None:
+                    raise
+                remedy()
+            else:
+                return
 
     def __reduce__(self) -> Any:
-        """By its name where that finds it: a copy in another process would not be the one that is called there.
-
-        numba's own copies are made by numba's own compiler, and what they call is compiled once more.
-        """
+        """By its name where that finds it: a copy in another process would not be the one that is called there."""
         name = self.py_func.__module__, self.py_func.__qualname__
-        known = name[0] != "__main__" and named(*name) is self  # what a script defines is there in no other process
-        return (named, name) if known else super().__reduce__()
+        if name[0] != "__main__" and _named(*name) is self:  # what a script defines is there in no other process
+            return _named, name
+        copied = numba.njit(self.py_func)  # numba knows how to write functions that have no name
+        return _copy, (copied, self.declared, self.interpreted, self._options)
 
-    def linked(self, arguments: tuple[Any, ...]) -> Any:
-        """The library with its code for arguments of these types, as compiled code calls it."""
-        self.get_call_template(arguments, {})
-        return self.overloads[arguments].library
 
-    def _open_caches(self) -> None:
-        self._linked_cache = self._cache  # none, where there is nowhere to write: it is compiled for this process alone
-        folder = folder_of(self.py_func)
-        if folder:
-            with kept_in(folder):
-                self._cache = KeptCache(self.py_func)
-                self._linked_cache = LinkedCache(self.py_func)
+# What compiled code sees where it calls one.
+typeof_impl.register(Function, lambda function, context: numba.typeof(function.dispatcher()))
+
+
+def _copy(function: Any, *settings: Any) -> Function:
+    return Function(function.py_func, *settings)
+
+
+def _named(module: str, qualname: str) -> Any:
+    found: Any = import_module(module)
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _form(argument: Any) -> Any:
+    # What decides the type that numba gives it.
+    if isinstance(argument, np.ndarray):
+        return argument.dtype, argument.ndim, argument.flags.c_contiguous, argument.flags.writeable
+    if isinstance(argument, tuple):
+        return type(argument), tuple(map(_form, argument))
+    return argument if isinstance(argument, Function) else type(argument)
 
 
 def _elements(arguments: tuple[Any, ...]) -> int:
@@ -253,6 +243,33 @@ def _elements(arguments: tuple[Any, ...]) -> int:
 
 
 FUNCTIONS: list[Function] = []  # of the modules imported so far
+_opening = threading.Lock()
+
+
+def _keep_nothing() -> None:
+    forget()
+    for each in FUNCTIONS:
+        each._machine = None
+
+
+@contextlib.contextmanager
+def _compiling(function: Function) -> Iterator[None]:
+    # Told to people when it takes long, and not counted as work.
+    begun, since = time.process_time(), time.perf_counter()
+    _spent.nested += 1
+    notice = _Notice(function) if _spent.nested == 1 else None
+    if notice is not None:
+        _spent.since = since
+    try:
+        with _without_collecting():
+            yield
+    finally:
+        _spent.nested -= 1
+        if notice is not None:
+            notice.over()
+            _spent.compiling += time.process_time() - begun
+            _spent.since = None
+            _spent.waiting += time.perf_counter() - since
 
 
 class _Notice:
@@ -297,23 +314,18 @@ def njit(*arguments: Any, **options: Any) -> Any:
     def decorate(function: Any) -> Any:
         if numba.config.DISABLE_JIT:
             return function
-        made = Function(
-            function, targetoptions={"nopython": True, "boundscheck": None, **options}, pipeline_class=Linking
-        )
-        made.declared, made.interpreted = arguments, interpreted
-        made.inner = bool(options.get("no_cpython_wrapper", False))
-        FUNCTIONS.append(made)
-        return made
+        FUNCTIONS.append(Function(function, arguments, interpreted, options))
+        return FUNCTIONS[-1]
 
     return decorate
 
 
 def record(**fields: str) -> Any:
-    """The dtype of a record with these fields (``real``, ``int``, ``short``), read and set by name, compiled or not.
+    """The dtype of a record with these fields (``real``, ``int``), read and set by name, compiled or not.
 
     As `numpy.record` does, which takes three times as long about it in Python, and hides fields named like its methods.
     """
-    kinds = {"real": np.float64, "int": np.int64, "short": np.int32}
+    kinds = {"real": np.float64, "int": np.int64}
     layout = np.dtype([(name, kinds[kind]) for name, kind in fields.items()], align=True)
 
     def field(name: str) -> property:

@@ -17,14 +17,17 @@ from optsched.compiled import njit, record
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# How loops over arrays of the caller are compiled: kept on disk, and without numba's reference counts. Nothing is
+# How loops over arrays of the caller are compiled: without numba's reference counts. Nothing is
 # allocated in them and the caller's arrays outlive the call, while counting every look at an array, atomically, took
 # seven eighths of the engine's time.
-KERNEL: dict[str, Any] = {"cache": True, "_nrt": False}
-# Of small functions that only compiled ones call: no entry for Python, and inlined, since a state is many words to hand on.
-INNER: dict[str, Any] = {**KERNEL, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+KERNEL: dict[str, Any] = {"_nrt": False}
+# Of those that only compiled ones call: without an entry for Python, a quarter of the time of compiling.
+NESTED: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Inlined, since a state is many words to hand on; the latter where only compiled code calls it.
+INLINED: dict[str, Any] = {**KERNEL, "forceinline": True}
+INNER: dict[str, Any] = {**NESTED, "forceinline": True}
 
-ENTRY = record(key="real", level="short", number="short")
+ENTRY = record(key="real", level="int", number="int")
 
 
 @njit(**KERNEL)
@@ -63,7 +66,7 @@ def pop(heap: Ints, base: int, size: int) -> int:
     return top
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def before(level: int, key: float, item: int, other: Any) -> bool:
     """Is (level, key, item) served before the entry ``other`` of an indexed heap?"""
     if level != other.level:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numba
 
-__all__ = ["folder_of", "kept_in"]
+__all__ = ["clear", "folder_of", "forget", "kept_in"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MARK = "optsched.compiled"
@@ -79,7 +79,7 @@ def _folder(stamp: str) -> str:
             print(f"optsched: {folder} is not used: what is kept there runs, and it is not {legal}", file=sys.stderr)
             continue
         os.utime(folder)  # in use: not to be forgotten
-        _forget(place, folder)
+        _remove_old(place, folder)
         return str(folder)
     return ""
 
@@ -92,15 +92,37 @@ def _is_ours(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
-def _forget(place: Path, current: Path) -> None:
+def _remove_old(place: Path, current: Path) -> None:
     for old in place.glob(f"{_PREFIX}*"):
         if old != current and time.time() - old.stat().st_mtime > _FORGOTTEN:
             shutil.rmtree(old, ignore_errors=True)
 
 
+_used: set[str] = set()
+_nothing = False
+
+
 def folder_of(function: Callable[..., Any]) -> str:
     """Where a function's machine code is kept: in the package if that can be written, else the user's cache, else ""."""
-    return _folder(_stamp(Path(function.__code__.co_filename)))
+    path = Path(function.__code__.co_filename)
+    if _nothing or not path.is_file():
+        return ""
+    folder = _folder(_stamp(path))
+    _used.add(folder)
+    return folder
+
+
+def clear() -> None:
+    """Remove what is kept of the versions in use: something there cannot be read."""
+    for folder in filter(None, _used):
+        for file in Path(folder).rglob("*.nb[ic]"):
+            file.unlink(missing_ok=True)
+
+
+def forget() -> None:
+    """From now on nothing is kept, nor read: nothing can be written."""
+    global _nothing
+    _nothing = True
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.problem.arrays import Floats, Ints
 
 NONE = -1.0  # no rate: there is no such allocation
@@ -48,7 +48,7 @@ def utility(scale: float, span: float, age: float) -> float:
     return scale / age
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def payoff_of(
     terms: Floats, rate: float, cost: float, spread: bool, restarts: bool, charged: int, whole: bool
 ) -> float:
@@ -64,7 +64,7 @@ def payoff_of(
     return worth - terms[COMM] if spread else worth
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def find_allocation(
     by_machine: bool,
     gang: int,
@@ -97,7 +97,7 @@ def find_allocation(
         for i in range(lots):
             q = by_price[i]
             if (pool[q] if by_machine else q) == p and largest[q] >= gang:
-                value = payoff_of(terms, together[p], gang * price[q], False, True, charged, whole)
+                value = payoff_of(terms, together[p], gang * price[q], np.bool_(False), np.bool_(True), charged, whole)
                 if best_rate == NONE or value > best or (value == best and together[p] > best_rate):
                     best, best_rate = value, together[p]
                     take[:] = 0
@@ -138,7 +138,7 @@ def find_allocation(
             if trial[q] > 0:
                 rate = min(rate, spread[pool[q] if by_machine else q])
                 cost += trial[q] * price[q]
-        value = payoff_of(terms, rate, cost, True, True, charged, whole)
+        value = payoff_of(terms, rate, cost, np.bool_(True), np.bool_(True), charged, whole)
         if best_rate == NONE or value > best or (value == best and rate > best_rate):
             best, best_rate, several = value, rate, True
             for q in range(lots):

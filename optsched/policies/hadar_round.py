@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.policies.hadar_allocation import (
     ALL_ROUNDS,
     LEFT,
@@ -89,7 +89,7 @@ class Taken(NamedTuple):
     amount: Ints
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _summarise(d: FreeDevices, p: int) -> None:
     count, largest, machines = 0, 0, 0
     for h in range(d.pool.size):
@@ -110,12 +110,12 @@ def claim(jobs: RoundJobs, waits: Bools, d: FreeDevices) -> None:
                 d.claimed[jobs.held_machine[e]] += jobs.held_count[e]
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _reprice(d: FreeDevices, market: Market, q: int) -> None:
     d.price[q] = market.low[q] * math.exp(market.log_range[q] * min(1.0, d.sold[q] / market.scale[q]))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _sort(d: FreeDevices) -> None:
     # Almost sorted already; ties by number.
     for i in range(1, d.by_price.size):
@@ -141,7 +141,7 @@ def open_round(d: FreeDevices, market: Market) -> None:
         _summarise(d, p)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _sell(d: FreeDevices, market: Market, take: Ints, sign: int) -> None:
     for h in range(take.size):
         if take[h] > 0:
@@ -156,7 +156,7 @@ def _sell(d: FreeDevices, market: Market, take: Ints, sign: int) -> None:
     _sort(d)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> None:
     # Which machines, when all of a pool cost the same: unclaimed devices first; one machine: the fullest that has room;
     # several: as few as possible.
@@ -197,7 +197,7 @@ def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> 
                 left -= given
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _best(
     jobs: RoundJobs, j: int, d: FreeDevices, market: Market, room: Room, take: Ints, places: bool
 ) -> tuple[float, float, bool]:
@@ -221,7 +221,7 @@ def _best(
             held_rate = min(held_rate, jobs.together[j, p] if last - first == 1 else jobs.spread[j, p])
             cost += jobs.held_count[e] * (d.price[h] if by_machine else d.price[p])
         if there and held_rate > 0.0:
-            kept = payoff_of(terms, held_rate, cost, last - first > 1, False, charged, whole)
+            kept = payoff_of(terms, held_rate, cost, last - first > 1, np.bool_(False), charged, whole)
             if rate == NONE or kept >= value:
                 if places:
                     take[:] = 0
@@ -237,7 +237,7 @@ def _best(
 def value_all(jobs: RoundJobs, d: FreeDevices, market: Market, room: Room, payoff: Floats, density: Floats) -> None:
     """Payoff of every job alone at the prices of ``d``, f64[m], and payoff per device and round charged; -inf: no place."""
     for j in range(jobs.gang.size):
-        value, rate, _ = _best(jobs, j, d, market, room, room.machines[1], False)
+        value, rate, _ = _best(jobs, j, d, market, room, room.machines[1], np.bool_(False))
         payoff[j] = density[j] = -np.inf
         if rate != NONE:
             payoff[j], density[j] = value, value / jobs.gang[j]
@@ -245,13 +245,13 @@ def value_all(jobs: RoundJobs, d: FreeDevices, market: Market, room: Room, payof
                 density[j] /= max(1.0, np.ceil(jobs.terms[j, LEFT] / rate / jobs.terms[j, LENGTH] - SLACK))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _unclaim(jobs: RoundJobs, j: int, d: FreeDevices) -> None:
     for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
         d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _record(j: int, kept: bool, take: Ints, taken: Taken) -> None:
     k, e = taken.size[0], taken.size[1]
     taken.job[k], taken.kept[k], taken.first[k] = j, kept, e
@@ -291,25 +291,25 @@ def serve(
         total += _window(jobs, window, hope, d, market, room)
         for i in range(window):
             if room.choice[1, i] == 1 or room.choice[1, i] == 2:
-                _sell(d, market, room.best[i], 1)
+                _sell(d, market, room.best[i], np.int64(1))
                 _record(room.choice[2, i], room.choice[1, i] == 2, room.best[i], taken)
     return total
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _alone(jobs: RoundJobs, j: int, hope: Floats, d: FreeDevices, market: Market, room: Room, taken: Taken) -> float:
     # What `_window` finds for one job, without taking it, giving it back and taking it again.
     if hope[j] <= 0.0:
         return 0.0
-    value, rate, kept = _best(jobs, j, d, market, room, room.window[0], True)
+    value, rate, kept = _best(jobs, j, d, market, room, room.window[0], np.bool_(True))
     if rate == NONE or value <= 0.0:
         return 0.0
-    _sell(d, market, room.window[0], 1)
+    _sell(d, market, room.window[0], np.int64(1))
     _record(j, kept, room.window[0], taken)
     return value
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, market: Market, room: Room) -> float:
     """The best way to take or skip the jobs ``choice[2, :width]`` one after the other: ``choice[1]``, ``best``."""
     state, best = room.choice[0], 0.0
@@ -327,7 +327,7 @@ def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, market: M
             depth -= 1
             continue
         if state[depth] == 1 or state[depth] == 2:  # back from taking it
-            _sell(d, market, room.window[depth], -1)
+            _sell(d, market, room.window[depth], np.int64(-1))
             state[depth] = 3
         elif state[depth] == 0:
             could = room.total[depth]
@@ -336,10 +336,10 @@ def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, market: M
             if could <= best:
                 depth -= 1
                 continue
-            value, rate, kept = _best(jobs, room.choice[2, depth], d, market, room, room.window[depth], True)
+            value, rate, kept = _best(jobs, room.choice[2, depth], d, market, room, room.window[depth], np.bool_(True))
             if rate != NONE and value > 0.0:
                 state[depth] = 2 if kept else 1
-                _sell(d, market, room.window[depth], 1)
+                _sell(d, market, room.window[depth], np.int64(1))
                 room.total[depth + 1] = room.total[depth] + value
                 depth += 1
                 state[depth] = 0

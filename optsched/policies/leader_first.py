@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.task_orders import shortest_service
@@ -35,13 +35,13 @@ def alone(links: Any, job: int) -> float:
     return float(links.cost[LATENCY] + links.cost[SECONDS_PER_BYTE] * links.message[job])
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def goes_before(other: Any, job: int, own: float) -> bool:
     """Is the job at the place ``other`` of a list more important than ``job`` with the key ``own``? Ties by index."""
     return bool(other.key < own or (other.key == own and other.job < job))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _next_rival(links: Any, job: int) -> int:
     # The next job that still sends, is more important and shares a node with `job`, from where its search stands; -1: none.
     found, own, end = links.senders[job], links.key[job], links.first[job] + links.span[job]
@@ -59,7 +59,7 @@ def _next_rival(links: Any, job: int) -> int:
         e = other.after
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _look_at(links: Any, job: int, seen: int, depth: int) -> None:
     own = links.senders[job]
     own.verdict, own.entry, own.other = OPEN, links.first[job] - 1, -1
@@ -93,7 +93,7 @@ def judge(links: Any, job: int, seen: int) -> int:
     return seen
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def leader(links: Any, job: int, node: int, seen: int) -> tuple[int, int]:
     """The leader of a node of ``job`` if it is more important, else -1; and ``seen``, as `judge`."""
     e, own = links.sends[node], links.key[job]
@@ -107,7 +107,7 @@ def leader(links: Any, job: int, node: int, seen: int) -> tuple[int, int]:
     return -1, seen
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def next_start(links: Any, numbers: Any, job: int) -> float:
     """When the next all-reduce of a job that has none on its way could start at the earliest, as far as the links tell."""
     now = float(links.clock[NOW])
@@ -146,7 +146,7 @@ def exchange(links: Any, numbers: Any, job: int, leader: int) -> tuple[float, fl
     return gain, its * (of_job(numbers, COMPUTE, leader) + transfer) + (mine - 1) * (compute - transfer)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _loses_more(links: Any, numbers: Any, job: int, found: int) -> bool:
     # Each leader once, in order of its index: a sum of floats depends on its order.
     gain, loss, last = 0.0, 0.0, -1

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, pair_loss, seconds_left, seconds_with
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,
@@ -38,7 +38,7 @@ PAIR, SAVING, COST = range(3)  # orders of the partners
 UNSEEN = -1.0  # GPUs of a candidate
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _next_partner(b: Neighbours, count: int) -> int:
     # the one with the smallest value, ties by number; -1: none is left
     best, least = -1, np.inf
@@ -51,7 +51,7 @@ def _next_partner(b: Neighbours, count: int) -> int:
     return best
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
     # The sub-batch that fits and takes A least, so that all complete first; -1: none fits.
     chosen = -1
@@ -61,7 +61,7 @@ def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
     return chosen
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool:
     # Does A gain with the sub-batch that takes it e_a beside the execution x? Then a candidate: its value t_con (or minus
     # the saving, or what both lose together for a GPU that it gives).
@@ -83,7 +83,7 @@ def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool
     return True
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
     # Candidates: who runs on the node `only`, or anywhere, and gains with that sub-batch; how many
     e_a, count, seen, x = seconds_with(b, j, option), 0, 0, 0
@@ -106,7 +106,7 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
     return count
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _look(s: State, site: Site, b: Neighbours, j: int, at: int, only: int, last: int) -> None:
     # At the open GPUs of a candidate: its sub-batch and value, or it is none.
     c, room, is_open, need = b.candidates[at], np.inf, False, b.memory[j, last]
@@ -121,7 +121,7 @@ def _look(s: State, site: Site, b: Neighbours, j: int, at: int, only: int, last:
         c.job, c.other = r, option
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _have(s: State, b: Neighbours, count: int) -> int:
     # GPUs that the candidates have alone: at least as many as are open
     gpus = 0
@@ -130,7 +130,7 @@ def _have(s: State, b: Neighbours, count: int) -> int:
     return gpus
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _best_partners(s: State, site: Site, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
     # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch had room come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
@@ -153,7 +153,7 @@ def _best_partners(s: State, site: Site, b: Neighbours, j: int, only: int, idle:
     return max(option, largest_batch(s, b, j))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _all_gain(s: State, site: Site, b: Neighbours, j: int, option: int, idle: int, wait: float) -> bool:
     # Do A and all its partners gain, less what those lose who are yet to come?
     e_a = seconds_chosen(s, site, b, j, option)
@@ -161,13 +161,13 @@ def _all_gain(s: State, site: Site, b: Neighbours, j: int, option: int, idle: in
     return joint_gains(s, b, j, e_a, idle, wait, loss)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _is_soonest(s: State, site: Site, b: Neighbours, j: int, option: int, wait: float) -> bool:
     # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
     return wait == 0.0 or seconds_chosen(s, site, b, j, option) <= (wait + seconds_with(b, j, 0)) * (1 + TIE)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _on_nodes(s: State, site: Site, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
     # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
     n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
@@ -184,7 +184,7 @@ def _on_nodes(s: State, site: Site, b: Neighbours, j: int, only: int, last: int,
     return option if not choosy or _is_soonest(s, site, b, j, option, wait) else -1
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _place(s: State, site: Site, b: Neighbours, j: int) -> int:
     # On one node, where that is to be tried first, or on the whole cluster
     if s.world[0].free + s.world[0].alone < s.jobs[j].gpus:

@@ -6,13 +6,13 @@ Notation of section 3 of the sheet: A new, R running, ``e`` remaining seconds al
 from __future__ import annotations
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.policies.sharing_gpus import only_job, xi_beside
 from optsched.policies.ties import TIE
 from optsched.simulation.state import NUMBER, Neighbours, State
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def pair_average(e_a: float, e_r: float, xi_a: float, xi_r: float) -> float:
     """t_con: average completion of A and R when both run together from now on."""
     hat_a, hat_r = xi_a * e_a, xi_r * e_r
@@ -21,7 +21,7 @@ def pair_average(e_a: float, e_r: float, xi_a: float, xi_r: float) -> float:
     return e_r / 2 + (1 - 1 / (2 * xi_r)) * hat_a
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def pair_loss(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float) -> float:
     """2 t_con - e_R - e_first: what both lose by each other; where A ends first the floats are the same for every e_R."""
     if xi_a * e_a >= xi_r * e_r:
@@ -29,7 +29,7 @@ def pair_loss(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float) 
     return (2 - 1 / xi_r) * xi_a * e_a - e_first
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def pair_gains(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float) -> bool:
     """t_con < t_seq = e_R + e_first / 2, without quotients: at a threshold that floats hold, the answer is exact.
 
@@ -40,20 +40,20 @@ def pair_gains(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float)
     return (2 * xi_r - 1) * xi_a * e_a < xi_r * (e_r + e_first)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def seconds_left(s: State, x: int) -> float:
     """e_R: seconds that a running job would still take alone, where it is."""
     run = s.executions[x]
     return max(0.0, run.left - (s.world[0].now - run.paid) / (run.pace * run.slow)) * run.pace
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def seconds_with(b: Neighbours, j: int, option: int) -> float:
     """e_A: seconds alone of a waiting job with that sub-batch."""
     return b.sharers[j].alone * b.stretch[j, option, b.sharers[j].spans]
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _list_partners(s: State, b: Neighbours, j: int, idle: int) -> int:
     # Different jobs on the GPUs chosen, from `idle` on: candidates with seconds alone, and the slow-down without A.
     count = 0
@@ -70,7 +70,7 @@ def _list_partners(s: State, b: Neighbours, j: int, idle: int) -> int:
     return count
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _sum_together(b: Neighbours, j: int, e_a: float, count: int) -> float:
     # Completions of A and its partners, added up, when A starts now.
     now, total = 0.0, 0.0
@@ -103,7 +103,7 @@ def _sum_together(b: Neighbours, j: int, e_a: float, count: int) -> float:
     return total
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: float, loss: float) -> bool:
     """Is the sum of the completions of ``j`` and its partners, and a ``loss``, less if it starts on the GPUs chosen?
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.simulation.state import FREE, NUMBER, Neighbours, Site, State
 
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
@@ -17,19 +17,19 @@ MANY = 1 << 30  # jobs on a node
 FEW = 8  # nodes out of order
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def xi_beside(b: Neighbours, j: int, other: int) -> float:
     """How many times as long ``j`` takes beside the other job; inf: never together."""
     return b.slowdown[b.sharers[j].model, b.sharers[other].model]
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def only_job(b: Neighbours, g: int) -> int:
     """The job on GPU ``g``, which has one."""
     return max(b.gpus[g].one, b.gpus[g].other)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def largest_batch(s: State, b: Neighbours, j: int) -> int:
     """The first option whose memory fits on all GPUs chosen; the caller knows that some option does."""
     least, option = np.inf, 0
@@ -40,7 +40,7 @@ def largest_batch(s: State, b: Neighbours, j: int) -> int:
     return option
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _fits_better(s: State, b: Neighbours, one: int, two: int, n: int) -> bool:
     # a strict order of all nodes: the tightest fit first, those that do not fit last; fewest jobs, then the number
     over_one, over_two = s.pools[FREE, one] - n, s.pools[FREE, two] - n
@@ -52,7 +52,7 @@ def _fits_better(s: State, b: Neighbours, one: int, two: int, n: int) -> bool:
     return bool(jobs < 0 or (jobs == 0 and one < two))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def order_nodes(s: State, b: Neighbours, n: int) -> None:
     """``nodes.order``: the tightest fit for ``n`` GPUs first, those that do not fit last; then fewest jobs, then the number.
 
@@ -72,13 +72,13 @@ def order_nodes(s: State, b: Neighbours, n: int) -> None:
             b.nodes[k].order = node
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def end_of_node(b: Neighbours, node: int) -> int:
     """One past the last GPU of a node."""
     return b.nodes[node + 1].first if node + 1 < b.nodes.size else b.gpus.size
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def use_of(s: State, site: Site, b: Neighbours, j: int, g: int, need: float) -> int:
     """What GPU ``g`` is to job ``j``, which needs so many bytes there: `CLOSED`, `IDLE`, or `OPEN` (it has one job)."""
     gpu = b.gpus[g]
@@ -89,7 +89,7 @@ def use_of(s: State, site: Site, b: Neighbours, j: int, g: int, need: float) -> 
     return OPEN if xi_beside(b, j, only_job(b, g)) < np.inf else CLOSED
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def holds_alone(s: State, site: Site, b: Neighbours, j: int, g: int, need: float, only: int) -> bool:
     """Is GPU ``g``, which holds a job that ``j`` may run beside, open for ``j``, and on the node ``only``?"""
     gpu = b.gpus[g]
@@ -98,7 +98,7 @@ def holds_alone(s: State, site: Site, b: Neighbours, j: int, g: int, need: float
     return bool(site.eligible[s.jobs[j].kind, gpu.node])
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def take_idle(s: State, site: Site, b: Neighbours, j: int, need: float, only: int) -> int:
     """Idle GPUs for ``j`` on the node ``only`` or on all, fewest jobs on their node first, up to its gang; how many.
 
@@ -124,7 +124,7 @@ def take_idle(s: State, site: Site, b: Neighbours, j: int, need: float, only: in
     return found
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def take_open(s: State, site: Site, b: Neighbours, j: int, found: int, need: float, only: int) -> int:
     """Open GPUs, chosen likewise behind the ``found`` ones; how many are chosen in all. O(GPUs)."""
     first, last = 0, b.gpus.size
@@ -137,7 +137,7 @@ def take_open(s: State, site: Site, b: Neighbours, j: int, found: int, need: flo
     return end
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def take_beside(s: State, site: Site, b: Neighbours, j: int, r: int, found: int, need: float, only: int) -> int:
     """The open GPUs of the running job ``r``, likewise. O(its GPUs)."""
     end, x = found, s.jobs[r].execution
@@ -148,7 +148,7 @@ def take_beside(s: State, site: Site, b: Neighbours, j: int, r: int, found: int,
     return end
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _insert(s: State, b: Neighbours, g: int, begin: int, end: int, n: int) -> int:
     # Into those chosen from `begin` to `end`, which are in order, where it is among the first up to n; their end
     if end < n:
@@ -163,7 +163,7 @@ def _insert(s: State, b: Neighbours, g: int, begin: int, end: int, n: int) -> in
     return end
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _is_before(b: Neighbours, one: int, two: int) -> bool:
     # of GPUs: fewest jobs on the node, then the number
     more = b.nodes[b.gpus[one].node].jobs - b.nodes[b.gpus[two].node].jobs

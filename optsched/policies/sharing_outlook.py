@@ -7,7 +7,7 @@ on (whose job only begins the count) and from `SAMPLE` jobs at most. The job ask
 from __future__ import annotations
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.policies.sharing_gain import seconds_left, seconds_with
 from optsched.policies.sharing_gpus import only_job, xi_beside
 from optsched.policies.ties import TIE
@@ -18,7 +18,7 @@ MISSES = 0.2  # share of those that would take a closed GPU who find no other (t
 TURNS = 2.0  # a job that suffers more beside another one had better wait
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _first_of_sample(s: State, seconds: float) -> int:
     # in the order of arrivals
     i, least = s.world[0].next, max(1, s.world[0].next - SAMPLE)
@@ -28,7 +28,7 @@ def _first_of_sample(s: State, seconds: float) -> int:
     return i
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _times(s: State, seconds: float, i: int) -> float:
     # What counts from the i-th arrival on stands for so many times as much in `seconds` to come; 0: all came just now.
     now, since = s.world[0].now, s.jobs[s.jobs[0].nth].arrival
@@ -37,7 +37,7 @@ def _times(s: State, seconds: float, i: int) -> float:
     return seconds / min(seconds, now - since) if now > since else 0.0
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def to_come(s: State, j: int, seconds: float) -> float:
     """How many jobs are to come in so many seconds."""
     first, count = _first_of_sample(s, seconds), 0
@@ -46,7 +46,7 @@ def to_come(s: State, j: int, seconds: float) -> float:
     return count * _times(s, seconds, first)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def closing_loss(s: State, b: Neighbours, j: int, e_a: float, idle: int) -> float:
     """Seconds that jobs to come wait in all, when A closes the shared ones of the GPUs chosen to them.
 
@@ -65,7 +65,7 @@ def closing_loss(s: State, b: Neighbours, j: int, e_a: float, idle: int) -> floa
     return MISSES * loss / b.gpus.size
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def holds_back(s: State, b: Neighbours, j: int, weight: float) -> bool:
     """Would jobs to come lose more beside A, all the time it takes, than A has waited and takes? (Never where nobody runs.)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.policies.sharing_gain import seconds_with
 from optsched.policies.sharing_gpus import end_of_node
 from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, Site, State
@@ -41,7 +41,7 @@ def select(candidates: Any, low: int, high: int, n: int) -> float:
     return float(candidates[n].value)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _wait_on(s: State, site: Site, b: Neighbours, j: int, first: int, end: int) -> float:
     # Seconds until n of the GPUs from `first` to `end` that suit A are idle, when nobody else comes: the n-th smallest time
     # at which one is; inf: they are fewer.
@@ -59,7 +59,7 @@ def _wait_on(s: State, site: Site, b: Neighbours, j: int, first: int, end: int) 
     return float(select(b.candidates, base, base + count - 1, base + n - 1)) if count >= n else np.inf
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def wait_for_idle(s: State, site: Site, b: Neighbours, j: int) -> float:
     """Seconds until as many GPUs as ``j`` needs are idle: on one node, where its gang fits one and its speed may differ."""
     if b.sharers[j].spans != 0 or is_timed(site.tables, j):
@@ -70,7 +70,7 @@ def wait_for_idle(s: State, site: Site, b: Neighbours, j: int) -> float:
     return float(least)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def seconds_chosen(s: State, site: Site, b: Neighbours, j: int, option: int) -> float:
     """e_A: seconds alone of a waiting job with that sub-batch on the GPUs chosen; their nodes are left in ``out``."""
     if is_timed(site.tables, j):

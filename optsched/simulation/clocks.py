@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import ENTRY, KERNEL
+from optsched.compiled.heap import ENTRY, KERNEL, NESTED
 from optsched.simulation.next_event import leaves
 
 
@@ -24,7 +24,7 @@ def new_clocks(executions: int) -> Any:
     return clocks
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def set_clock(clocks: Any, x: int, time: float, job: int) -> None:
     """The state of ``job`` changes next at ``time``, says its execution ``x``. O(log R)."""
     i = (clocks.size >> 1) + x
@@ -39,10 +39,10 @@ def set_clock(clocks: Any, x: int, time: float, job: int) -> None:
         clocks[i].key, clocks[i].number = time, job
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def clear_clock(clocks: Any, x: int) -> None:
     """The execution ``x`` is over."""
-    set_clock(clocks, x, np.inf, 0)
+    set_clock(clocks, x, np.inf, np.int64(0))
 
 
 @njit(**KERNEL)

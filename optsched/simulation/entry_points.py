@@ -18,69 +18,41 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.simulation import executions, kernel, moves
 from optsched.simulation.job_lists import JobLists
 from optsched.simulation.ordered import SITE_TYPES, STATE_TYPE, site_kind
-from optsched.simulation.placing import SIGNATURE, TABLES
+from optsched.simulation.placing import TABLES
 from optsched.simulation.records import WAITING
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State, grown
 from optsched.speeds import speed_tables
 from optsched.speeds.speed_records import NO_ROW
 
-OPTIONS = {**KERNEL, "no_cfunc_wrapper": True}  # called from Python only
 INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]
+# What is called, and its arguments after the state and the site.
+_CALLED: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "apply_events": (kernel.apply_events, (TIME,)),
+    "start": (executions.start, (INDEX, INDEX, INDEX)),
+    "start_part": (executions.start_part, (INDEX, INDEX, TIME, TIME)),
+    "stop": (executions.stop, (INDEX,)),
+    "apply_moves": (moves.apply_moves, (ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX)),
+    "stop_as_planned": (moves.stop_as_planned, (TIMES, ARRAY, INDEX)),
+}
 
 
-@njit(types.float64(STATE_TYPE), **OPTIONS)
+@njit(types.float64(STATE_TYPE), **KERNEL)
 def _next_time(s: Any) -> float:
     return kernel.next_time(s)
 
 
-@njit(types.void(STATE_TYPE, ARRAY, TIMES), **OPTIONS)
+@njit(types.void(STATE_TYPE, ARRAY, TIMES), **KERNEL)
 def _work_left(s: Any, jobs: Any, left: Any) -> None:
     executions.work_left(s, jobs, left)
 
 
-@njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **OPTIONS)
+@njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **KERNEL)
 def _pace(tables: Any, job: int, gpus: int, pool: Any, count: Any) -> float:
     return speed_tables.pace(tables, job, gpus, pool, count)
 
 
-# What the engine is asked to do is one function's argument, not a function each: what these have in common, most of all
-# the state of a run to be taken in, is compiled once.
-EVENTS, START, PART, STOP = range(4)
-
-
-def _act(s: Any, site: Any, what: int, job: int, entries: int, option: int, work: float, seconds: float) -> None:
-    # ``seconds``: the time of the events; what a unit of a part takes.
-    if what == EVENTS:
-        kernel.apply_events(s, site, seconds)
-    elif what == START:
-        executions.start(s, site, job, entries, option)
-    elif what == PART:
-        executions.start_part(s, site, job, entries, work, seconds)
-    else:
-        executions.stop(s, site, job)
-
-
-def _move(s: Any, site: Any, jobs: Any, reals: Any, first: Any, node: Any, count: Any, copies: int, begin: int) -> int:
-    # ``reals``: when who stops as planned, from ``begin`` on; else (-1) the work of copies.
-    if begin >= 0:
-        return moves.stop_as_planned(s, site, reals, jobs, begin)
-    return moves.apply_moves(s, site, jobs, first, node, count, reals, copies)
-
-
-def _of_sites(result: Any, *arguments: Any) -> Callable[[Any], list[Any]]:
-    # Compiled for jobs that have their GPUs, or the network, alone, and for jobs that share them.
-    def decorate(function: Any) -> list[Any]:
-        return [njit(result(STATE_TYPE, site, *arguments), **OPTIONS)(function) for site in SITE_TYPES]
-
-    return decorate
-
-
-_ACT = _of_sites(types.void, INDEX, INDEX, INDEX, INDEX, TIME, TIME)(_act)
-_MOVE = _of_sites(types.int64, ARRAY, TIMES, ARRAY, ARRAY, ARRAY, INDEX, INDEX)(_move)
 _NONE = np.zeros(0, dtype=np.int64)
-
-
-_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled
+_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled; of those above by name and kind of site
 
 
 def _entry(function: Any) -> Callable[..., Any]:
@@ -91,19 +63,29 @@ def _entry(function: Any) -> Callable[..., Any]:
 
 
 def _machine_code(function: Any) -> Callable[..., Any]:
-    if function.declared:
-        function.prepare()
-        found: Callable[..., Any] = function.get_overload(function.signatures[0])
-    else:  # a placement rule under a plain njit
-        found = function.compile(SIGNATURE.args)
-    _CODE[function] = found
-    return found
+    return _CODE.setdefault(function, function.machine_code())
+
+
+def _entry_of_site(name: str, site: int) -> Callable[..., Any]:
+    found = _CODE.get((name, site))
+    if found is not None:
+        return found
+    function: Callable[..., Any] = _CALLED[name][0]
+    return _code_of_site(name, site) if runs_compiled(function) else function
+
+
+def _code_of_site(name: str, site: int) -> Callable[..., Any]:
+    function, arguments = _CALLED[name]
+    return _CODE.setdefault((name, site), function.machine_code((STATE_TYPE, SITE_TYPES[site], *arguments)))
 
 
 def compile_all() -> None:
     """Compile them now rather than when a policy first asks."""
-    for function in (_next_time, _work_left, _pace, *_ACT, *_MOVE):
+    for function in (_next_time, _work_left, _pace):
         _machine_code(function)
+    for name in _CALLED:
+        for site in range(len(SITE_TYPES)):
+            _code_of_site(name, site)
 
 
 class EntryPoints:
@@ -133,17 +115,17 @@ class EntryPoints:
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""
-        _entry(_ACT[self._site])(self.state, self.site, EVENTS, 0, 0, 0, 0.0, t)
+        _entry_of_site("apply_events", self._site)(self.state, self.site, t)
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.executions.start`."""
-        _entry(_ACT[self._site])(self.state, self.site, START, job, entries, option, 0.0, 0.0)
+        _entry_of_site("start", self._site)(self.state, self.site, job, entries, option)
         self.lists.started(job)
 
     def start_part(self, job: int, entries: int, work: float, given: float) -> None:
         """See `optsched.simulation.executions.start_part`."""
         waits = self.state.jobs["status"][job] == WAITING
-        _entry(_ACT[self._site])(self.state, self.site, PART, job, entries, 0, work, given)
+        _entry_of_site("start_part", self._site)(self.state, self.site, job, entries, work, given)
         if waits:
             self.lists.started(job)
 
@@ -164,7 +146,7 @@ class EntryPoints:
 
     def stop(self, job: int) -> None:
         """See `optsched.simulation.executions.stop`."""
-        _entry(_ACT[self._site])(self.state, self.site, STOP, job, 0, 0, 0.0, 0.0)
+        _entry_of_site("stop", self._site)(self.state, self.site, job)
         if self.state.jobs["status"][job] == WAITING:
             self.lists.stopped(job)
         else:  # a copy had nothing left to do
@@ -172,7 +154,8 @@ class EntryPoints:
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
         """See `optsched.simulation.moves.apply_moves`."""
-        moved = int(_entry(_MOVE[self._site])(self.state, self.site, jobs, work, first, node, count, copies, -1))
+        apply = _entry_of_site("apply_moves", self._site)
+        moved = int(apply(self.state, self.site, jobs, first, node, count, work, copies))
         if copies > 1:  # who has one already, or has nothing left to do
             self.lists.forget()
             return moved
@@ -183,8 +166,8 @@ class EntryPoints:
 
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
         """See `optsched.simulation.moves.stop_as_planned`."""
-        move = _entry(_MOVE[self._site])
-        stopped = int(move(self.state, self.site, jobs, until, _NONE, _NONE, _NONE, 0, at))
+        stop = _entry_of_site("stop_as_planned", self._site)
+        stopped = int(stop(self.state, self.site, until, jobs, at))
         self.lists.moved(jobs[at:stopped], _NONE)
         return stopped
 

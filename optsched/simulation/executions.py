@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from optsched.compiled import njit
-from optsched.compiled.heap import INNER, KERNEL
+from optsched.compiled.heap import INLINED, INNER, KERNEL, NESTED
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.clocks import clear_clock
 from optsched.simulation.held_gpus import give_counted, give_named, take_counted, take_named
@@ -39,7 +41,7 @@ from optsched.simulation.state import COUNT, POOL, Site, State
 from optsched.speeds.speed_tables import is_timed, pace
 
 
-@njit(**INNER)
+@njit(**INLINED)
 def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
     """Start the waiting job ``j`` on ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``; or let it go on.
 
@@ -77,7 +79,7 @@ def start_part(s: State, site: Site, j: int, entries: int, work: float, given: f
         job.execution = x
         job.copies = 1
         begin_running(s, j)
-    _begin(s, site, j, x, entries, 0, min(work, job.left), given)
+    _begin(s, site, j, x, entries, np.int64(0), min(work, job.left), given)
     set_change(s, j)
 
 
@@ -158,7 +160,7 @@ def _release(s: State, company: Any, x: int, work: float) -> None:
     clear_clock(s.clocks, x)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _unlink(s: State, j: int, x: int) -> None:
     # It is no longer among the copies of its job.
     before = s.jobs[j].execution
@@ -169,7 +171,7 @@ def _unlink(s: State, j: int, x: int) -> None:
     s.executions[before].other = s.executions[x].other
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def work_left(s: State, jobs: Ints, left: Floats) -> None:
     """What each of these jobs, i64[m], has left now, written to ``left`` f64[m]: units of work."""
     now = s.world[0].now
@@ -205,7 +207,7 @@ def _finish(s: State, j: int) -> None:
     w.finished += 1
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _complete_copies(s: State, site: Site, j: int) -> None:
     w, job, x = s.world[0], s.jobs[j], s.jobs[j].execution
     while x >= 0:

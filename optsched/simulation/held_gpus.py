@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from optsched.compiled import njit
-from optsched.compiled.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, NESTED
 from optsched.simulation.state import COUNT, FREE, NUMBER, POOL, State
 
 
@@ -30,7 +32,7 @@ def give_counted(s: State, j: int, x: int) -> None:
     w.free += s.jobs[j].gpus
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
     """The first g_j GPUs of ``out[NUMBER]``; their nodes, in the order of the replicas, in ``out``. 1: on several nodes."""
     w, at, gang = s.world[0], x * s.world[0].width, s.jobs[j].gpus
@@ -47,7 +49,7 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
         if gpu.jobs == 0:
             s.pools[FREE, gpu.node] -= 1
             w.free -= 1
-        _count_alone(s, gpu, j, 1)
+        _count_alone(s, gpu, j, np.int64(1))
         gpu.jobs += 1
         gpu.room = _room(s, neighbours, g)
         if entries > 0 and s.out[POOL, entries - 1] == gpu.node:
@@ -57,11 +59,11 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
             entries += 1
         if gpu.node != s.out[POOL, 0]:
             apart = 1
-    _count_on_nodes(s, neighbours, x, 1)
+    _count_on_nodes(s, neighbours, x, np.int64(1))
     return apart
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
     """It gives them back."""
     w, at = s.world[0], x * s.world[0].width
@@ -73,12 +75,12 @@ def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
         else:
             gpu.other = -1
         gpu.jobs -= 1
-        _count_alone(s, gpu, j, -1)
+        _count_alone(s, gpu, j, np.int64(-1))
         gpu.room = _room(s, neighbours, g)
         if gpu.jobs == 0:
             s.pools[FREE, gpu.node] += 1
             w.free += 1
-    _count_on_nodes(s, neighbours, x, -1)
+    _count_on_nodes(s, neighbours, x, np.int64(-1))
 
 
 @njit(**INNER)
@@ -92,7 +94,7 @@ def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
         s.jobs[gpu.other if gpu.one == j or gpu.one < 0 else gpu.one].alone -= sign
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _room(s: State, neighbours: Any, g: int) -> float:
     # Anew from who is there: a running sum would drift, and a job that needs all memory would wait for ever.
     gpu = neighbours.gpus[g]
@@ -104,7 +106,7 @@ def _room(s: State, neighbours: Any, g: int) -> float:
     return float(room)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _count_on_nodes(s: State, neighbours: Any, x: int, sign: int) -> None:
     # Different jobs on every node of the gang.
     at, last = x * s.world[0].width, -1

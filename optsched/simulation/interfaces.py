@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit, record
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.interface_sharing import CommunicationTables, communication_share, fill_met
@@ -63,7 +63,7 @@ NO_INTERFACES = Interfaces(
 )
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def enter(
     n: Any, tables: Any, x: int, job: int, gpus: int, option: int, own_pace: float, pool: Any, count: Any
 ) -> None:
@@ -89,7 +89,7 @@ def enter(
             _add(n, n.nodes[x, i], x)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def leave(n: Any, x: int) -> None:
     """Execution ``x`` has ended."""
     if n.senders[x].share > 0.0:
@@ -97,7 +97,7 @@ def leave(n: Any, x: int) -> None:
             _remove(n, n.nodes[x, i], x)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _add(n: Any, m: int, x: int) -> None:
     interface = n.interfaces[m]
     i = interface.first + interface.senders
@@ -109,7 +109,7 @@ def _add(n: Any, m: int, x: int) -> None:
     _weigh(n, m)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _remove(n: Any, m: int, x: int) -> None:
     interface = n.interfaces[m]
     kept = interface.first
@@ -121,7 +121,7 @@ def _remove(n: Any, m: int, x: int) -> None:
     _weigh(n, m)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _weigh(n: Any, m: int) -> None:
     first, senders = n.interfaces[m].first, n.interfaces[m].senders
     for i in range(senders):
@@ -131,7 +131,7 @@ def _weigh(n: Any, m: int) -> None:
         n.seats[first + i].met = n.room[1, i]
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def slowed_by_network(n: Any, x: int) -> float:
     """How many times as long a unit of work takes ``x`` as without the others on its interfaces."""
     if n.senders[x].share == 0.0:

@@ -14,9 +14,9 @@ from typing import Any, cast
 
 import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 
-from optsched.compiled import Stopwatch, slice_of, worked
+from optsched.compiled import Function, Stopwatch, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -181,8 +181,8 @@ def _run(
 
 
 def _is_compiled(rule: Any) -> bool:
-    # Where numba is switched off, what it would compile is a plain function.
-    return isinstance(rule, Dispatcher) or (bool(numba.config.DISABLE_JIT) and callable(rule))
+    # By us or by numba's own njit. Where numba is switched off, what it would compile is a plain function.
+    return isinstance(rule, Function) or is_jitted(rule) or (bool(numba.config.DISABLE_JIT) and callable(rule))
 
 
 # As plain Python: a call of the compiled form would look up the types of all arrays of the links first.

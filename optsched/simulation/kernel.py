@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import INNER, before
+from optsched.compiled.heap import INLINED, INNER, before
 from optsched.simulation.executions import complete
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.queues import (
@@ -60,7 +60,7 @@ def standing(s: State, pause: int) -> int:
     return PAUSED if w.events >= pause else ASKED
 
 
-@njit(**INNER)
+@njit(**INLINED)
 def apply_events(s: State, site: Site, t: float) -> None:
     """Apply every event of the instant that begins at ``t``, the next event; then a policy may be asked, at ``now``."""
     w, last = s.world[0], end_of_instant(t)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit, record
-from optsched.compiled.heap import KERNEL, Floats, Ints
+from optsched.compiled.heap import KERNEL, NESTED, Floats, Ints
 from optsched.simulation.next_event import new_tree, set_clock
 
 ABSENT, READY, LATENT, MOVING = 0, 1, 2, 3  # Links.state
@@ -119,7 +119,7 @@ def bytes_left(s: Any, j: int) -> float:
     return max(0.0, s.left[j] - (s.clock[NOW] - s.mark[j]) / s.pace[j])
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def most_running(s: Any, j: int) -> int:
     """k_max: the most transfers that run on a node of job j."""
     most = 0
@@ -128,7 +128,7 @@ def most_running(s: Any, j: int) -> int:
     return most
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _pace(s: Any, j: int) -> float:
     worst = 0.0
     if s.ratio.shape[0] == 0:
@@ -148,7 +148,7 @@ def _pace(s: Any, j: int) -> float:
     return worst * s.cost[SECONDS_PER_BYTE]
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _account(s: Any, j: int) -> None:
     # Progress since the rate changed last.
     done = (s.clock[NOW] - s.mark[j]) / s.pace[j]
@@ -157,7 +157,7 @@ def _account(s: Any, j: int) -> None:
     s.mark[j] = s.clock[NOW]
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _refresh_node(s: Any, node: int) -> None:
     e = s.head[node]
     while e >= 0:
@@ -172,7 +172,7 @@ def _refresh_node(s: Any, node: int) -> None:
         e = s.after[e]
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def begin_sending(s: Any, j: int) -> None:
     """The first all-reduce of job j, whose nodes are known, is to come."""
     for e in range(s.first[j], s.first[j] + s.span[j]):
@@ -184,7 +184,7 @@ def begin_sending(s: Any, j: int) -> None:
         s.sends[node] = e
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def set_key(s: Any, j: int, key: float) -> None:
     """Job j is asked with this key from now on."""
     if key != s.key[j]:
@@ -193,7 +193,7 @@ def set_key(s: Any, j: int, key: float) -> None:
             s.sending[e].key = key
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _end_sending(s: Any, j: int) -> None:
     for e in range(s.first[j], s.first[j] + s.span[j]):
         before, after = s.sending[e].before, s.sending[e].after
@@ -205,7 +205,7 @@ def _end_sending(s: Any, j: int) -> None:
             s.sending[after].before = before
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def begin_moving(s: Any, j: int) -> None:
     """The latency of the transfer of job j is over."""
     now = s.clock[NOW]
@@ -220,7 +220,7 @@ def begin_moving(s: Any, j: int) -> None:
         _refresh_node(s, s.job_node[e])
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def start_transfer(s: Any, j: int) -> None:
     """Job j's all-reduce starts now; the caller has taken it out of ``waiting``."""
     s.began[j] = s.clock[NOW]
@@ -242,7 +242,7 @@ def start_transfer(s: Any, j: int) -> None:
         begin_moving(s, j)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _ask_again(s: Any, node: int) -> None:
     # About all who wait here. (Of the others none waits before it is new.)
     e = s.sends[node]
@@ -251,7 +251,7 @@ def _ask_again(s: Any, node: int) -> None:
         e = s.sending[e].after
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def end_transfer(s: Any, j: int) -> None:
     """All bytes of job j have moved: its nodes are given back and the others go on at their new rates."""
     now = s.clock[NOW]
@@ -279,7 +279,7 @@ def end_transfer(s: Any, j: int) -> None:
         _refresh_node(s, s.job_node[e])
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def join_waiting(s: Any, j: int, size: int) -> int:
     """Put job j among the ``size`` that wait, by (key, index); the new number. O(size)."""
     s.state[j], s.asks[j] = READY, 1
@@ -294,7 +294,7 @@ def join_waiting(s: Any, j: int, size: int) -> int:
     return size + 1
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def leave_waiting(s: Any, i: int, size: int) -> int:
     """Take the job at place ``i`` out of the list; the new number. O(size)."""
     for k in range(i, size - 1):
@@ -302,7 +302,7 @@ def leave_waiting(s: Any, i: int, size: int) -> int:
     return size - 1
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def is_asked(s: Any, j: int) -> bool:
     """Is there a reason to ask about the transfer of job j? Not again for the same."""
     asked = s.asks[j] != 0

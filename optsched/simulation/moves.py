@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.simulation.executions import start, start_part, stop
 from optsched.simulation.instant import end_of_instant
 from optsched.simulation.kernel import next_time, standing
@@ -42,7 +42,7 @@ def apply_moves(s: State, site: Site, jobs: Any, first: Any, node: Any, count: A
         if entries == 0:
             return i
         if np.isnan(work[i]):
-            start(s, site, j, entries, 0)
+            start(s, site, j, entries, np.int64(0))
         elif _may_copy(s, site, j, entries, work[i], copies):
             start_part(s, site, j, entries, work[i], 0.0)
         else:
@@ -50,7 +50,7 @@ def apply_moves(s: State, site: Site, jobs: Any, first: Any, node: Any, count: A
     return int(jobs.size)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _may_copy(s: State, site: Site, j: int, entries: int, work: float, copies: int) -> bool:
     # May ``j`` have a copy on the entries in ``out``: on nodes of its own, of work that no other copy does?
     job, planned, x = s.jobs[j], work, s.jobs[j].execution
@@ -69,7 +69,7 @@ def _may_copy(s: State, site: Site, j: int, entries: int, work: float, copies: i
     return planned <= job.left * (1.0 + CONSERVED)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _named(s: State, site: Site, j: int, node: Any, count: Any) -> int:
     # The entries of these GPUs in ``out``; 0 where j may not start there.
     job, total = s.jobs[j], 0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, Floats
+from optsched.compiled.heap import NESTED, Floats
 
 
 def leaves(clocks: int) -> int:
@@ -25,7 +25,7 @@ def new_tree(clocks: int) -> Floats:
     return np.full(2 * leaves(clocks), np.inf)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def set_clock(tree: Any, clock: int, time: float) -> None:
     """Clock ``clock`` rings at ``time`` (inf: never)."""
     i = (tree.size >> 1) + clock
@@ -39,7 +39,7 @@ def set_clock(tree: Any, clock: int, time: float) -> None:
         i >>= 1
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def ringing(tree: Any) -> int:
     """The clock that rings at ``tree[1]``; of several the one with the smallest number."""
     leaves = tree.size >> 1

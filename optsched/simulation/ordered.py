@@ -23,7 +23,7 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, types
-from optsched.compiled.heap import INNER, KERNEL, before, insert, lower, remove
+from optsched.compiled.heap import INNER, KERNEL, NESTED, before, insert, lower, remove
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
@@ -94,7 +94,7 @@ def _decide(place: Any, s: State, site: Site) -> None:
         if job.gpus <= w.free:
             entries = _place(place, s, site, j, s.pools[FREE])
         if entries > 0:
-            start(s, site, j, entries, 0)
+            start(s, site, j, entries, np.int64(0))
         elif w.skip != 0:
             queue_of(s, j).blocked = 1
         else:
@@ -110,7 +110,7 @@ def _present_key(s: State, j: int) -> float:
     return shortened(job.origin + job.slope * done)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _bring_up_to_date(s: State) -> None:
     # All running jobs: where keys grow, any of them may have become the least important.
     w = s.world[0]
@@ -148,11 +148,11 @@ def _hold(s: State, j: int, sign: int) -> None:
 @njit(**INNER)
 def _kept(s: State, j: int) -> bool:
     # Take the GPUs of j off the trial if they are all still there.
-    _hold(s, j, -1)
+    _hold(s, j, np.int64(-1))
     run, at = s.executions[s.jobs[j].execution], s.jobs[j].execution * s.world[0].width
     for k in range(run.entries):
         if s.pools[TRIAL, s.parts[at + k].pool] < 0:
-            _hold(s, j, 1)
+            _hold(s, j, np.int64(1))
             return False
     return True
 
@@ -165,7 +165,7 @@ def _outranks(s: State, j: int, other: int) -> bool:
     return bool(one.key < two.key or (one.key == two.key and j < other))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _evict_for(place: Any, s: State, site: Site, j: int) -> int:
     # Make room for j; the entries of its placement, 0 when evicting everybody who is less important would not do.
     w, gang = s.world[0], s.jobs[j].gpus
@@ -181,7 +181,7 @@ def _evict_for(place: Any, s: State, site: Site, j: int) -> int:
         w.ranked = remove(s.heap, w.runner, w.ranked, ~victim, s.jobs["place"])
         off = s.heap[w.runner + w.ranked]  # behind the heap
         off.level, off.key, off.number = level, key, ~victim
-        _hold(s, victim, 1)
+        _hold(s, victim, np.int64(1))
         free += s.jobs[victim].gpus
         if free >= gang:
             entries = _place(place, s, site, j, s.pools[TRIAL])
@@ -214,7 +214,7 @@ def _decide_preemptive(place: Any, s: State, site: Site) -> None:
         if entries == 0:
             entries = _evict_for(place, s, site, j)
         if entries > 0:
-            start(s, site, j, entries, 0)
+            start(s, site, j, entries, np.int64(0))
         else:
             queue_of(s, j).blocked = 1
 

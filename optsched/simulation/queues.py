@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from optsched.compiled import njit
 from optsched.compiled.heap import INNER, insert, remove
 from optsched.simulation.clocks import set_clock
@@ -119,7 +121,7 @@ def rise_later(s: State, j: int) -> None:
     w, job = s.world[0], s.jobs[j]
     if w.starvation > 0.0 and job.level > 0:
         t = job.mark + w.starvation * job.attained / service(s, j)
-        w.rising = insert(s.heap, w.riser, w.rising, 0, t, j, s.jobs["rises"])
+        w.rising = insert(s.heap, w.riser, w.rising, np.int64(0), t, j, s.jobs["rises"])
 
 
 @njit(**INNER)

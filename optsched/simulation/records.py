@@ -23,27 +23,27 @@ JOB = record(
     origin="real",  # the key when the segment began
     slope="real",  # growth of the key with a unit of work
     restart="real",  # seconds that resuming it costs, where it says so itself, else -1
-    gpus="short",  # of its gang; of one that may be resized, those that it has or had last
-    kind="short",  # what a placement may see of a job: its gang size and its eligible nodes
-    execution="short",  # -1: it does not run
-    stood="short",  # which of `State.executions` remembers its stop at this instant, -1: none
-    nth="short",  # not of this job: the job that arrives as the nth
-    place="short",  # its place in its queue, or among those that run and may be evicted; -1: nowhere
-    rises="short",  # its place in the heap of those that wait and will be promoted
-    status="short",
-    level="short",
-    ran="short",  # segments begun so far
-    copies="short",  # executions at once
-    alone="short",  # GPUs that nobody else is on, where GPUs have names
+    gpus="int",  # of its gang; of one that may be resized, those that it has or had last
+    kind="int",  # what a placement may see of a job: its gang size and its eligible nodes
+    execution="int",  # -1: it does not run
+    stood="int",  # which of `State.executions` remembers its stop at this instant, -1: none
+    nth="int",  # not of this job: the job that arrives as the nth
+    place="int",  # its place in its queue, or among those that run and may be evicted; -1: nowhere
+    rises="int",  # its place in the heap of those that wait and will be promoted
+    status="int",
+    level="int",
+    ran="int",  # segments begun so far
+    copies="int",  # executions at once
+    alone="int",  # GPUs that nobody else is on, where GPUs have names
 )
 
 # What runs: a gang at work. All its times are in seconds, its work in units of the job.
 EXECUTION = record(
-    job="short",
-    entries="short",  # of `State.parts`, from execution x width on
-    other="short",  # the next copy of its job, -1: none
-    option="short",  # its sub-batch
-    vacant="short",  # not of this execution: the nth that is not in use
+    job="int",
+    entries="int",  # of `State.parts`, from execution x width on
+    other="int",  # the next copy of its job, -1: none
+    option="int",  # its sub-batch
+    vacant="int",  # not of this execution: the nth that is not in use
     begun="real",
     paid="real",  # when its overhead is over; afterwards when it was last settled
     target="real",  # units of work when its segment began: the job's own, or the part that a copy is to do
@@ -58,7 +58,7 @@ EXECUTION = record(
 )
 
 # Some GPUs of a pool, or one GPU by its number where jobs share GPUs.
-PART = record(pool="short", count="short")
+PART = record(pool="int", count="int")
 
 SEGMENT = record(
     job="int",
@@ -66,8 +66,8 @@ SEGMENT = record(
     end="real",
     work="real",
     first="int",  # of its `State.parts`
-    entries="short",
-    option="short",
+    entries="int",
+    option="int",
 )
 
 QUEUE = record(first="int", jobs="int", blocked="int")

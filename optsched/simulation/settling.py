@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, NESTED
 from optsched.simulation.interfaces import slowed_by_network
 from optsched.simulation.queues import set_change
 from optsched.simulation.state import State
@@ -35,7 +35,7 @@ def slowdown(s: State, company: Any, x: int) -> float:
     return slow
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _slowest(s: State, neighbours: Any, x: int) -> float:
     # The slowest neighbour rules.
     j, at, worst = s.executions[x].job, x * s.world[0].width, 1.0
@@ -61,7 +61,7 @@ def settle_others(s: State, company: Any, x: int) -> None:
         _settle_on_interfaces(s, company, x)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _settle_neighbours(s: State, company: Any, x: int) -> None:
     j, at, settled = s.executions[x].job, x * s.world[0].width, -1
     for i in range(s.executions[x].entries):
@@ -82,7 +82,7 @@ def _settle_neighbour(s: State, company: Any, other: int, j: int, came: bool) ->
         _settle(s, y, slowdown(s, company, y))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _settle_on_interfaces(s: State, company: Any, x: int) -> None:
     interfaces = company.interfaces
     if interfaces.senders[x].share == 0.0:
@@ -95,7 +95,7 @@ def _settle_on_interfaces(s: State, company: Any, x: int) -> None:
                 _settle(s, y, slowdown(s, company, y))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _settle(s: State, y: int, slow: float) -> None:
     # Work up to date at the old speed, completion at the new one.
     w, run = s.world[0], s.executions[y]

@@ -7,7 +7,7 @@ pays no restart, and is not counted as preempted.
 from __future__ import annotations
 
 from optsched.compiled import njit
-from optsched.compiled.heap import INNER, KERNEL
+from optsched.compiled.heap import INNER, NESTED
 from optsched.simulation.records import NOBODY
 from optsched.simulation.settling import set_finish
 from optsched.simulation.state import State
@@ -52,7 +52,7 @@ def stands_still(s: State, j: int, x: int) -> bool:
     return True
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def go_on(s: State, j: int, x: int) -> None:
     """Take the stop of ``j`` back: the segment that it logged, its count, and what it changed of the job."""
     w, job, run, stood = s.world[0], s.jobs[j], s.executions[x], s.executions[s.jobs[j].stood]

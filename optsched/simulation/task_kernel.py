@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, types
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -76,7 +76,7 @@ ADMIT_TYPE = types.FunctionType(admission.SIGNATURE)
 STATE_TYPE = _state_type()
 
 
-@njit(inline="always", **KERNEL)
+@njit(forceinline=True, **KERNEL)
 def _mark_undecided(s: Any, g: int) -> None:
     # The GPU may be able to start a task.
     if s.is_undecided[g] == 0 and s.runs[g] < 0:
@@ -85,7 +85,7 @@ def _mark_undecided(s: Any, g: int) -> None:
         s.counters[UNDECIDED] += 1
 
 
-@njit(inline="always", **KERNEL)
+@njit(forceinline=True, **KERNEL)
 def _log(s: Any, job: int, worker: int, start: float, end: float) -> None:
     if s.counters[KEEP_LOG] != 0:
         row = s.counters[LOGGED]
@@ -94,7 +94,7 @@ def _log(s: Any, job: int, worker: int, start: float, end: float) -> None:
         s.counters[LOGGED] += 1
 
 
-@njit(inline="always", **KERNEL)
+@njit(forceinline=True, **KERNEL)
 def _key(rule: Any, s: Any, j: int) -> float:
     return (
         rule[j, 0]
@@ -104,7 +104,7 @@ def _key(rule: Any, s: Any, j: int) -> float:
     )
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _begin_iteration(s: Any, j: int) -> None:
     s.at_barrier[j] = 0
     for w in range(s.first[j], s.first[j + 1]):
@@ -112,7 +112,7 @@ def _begin_iteration(s: Any, j: int) -> None:
         _mark_undecided(s, s.workers[w].gpu)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _leave(s: Any, j: int) -> None:
     # The job is complete: its workers leave their GPUs.
     s.done[j] = s.links.clock[NOW]
@@ -129,7 +129,7 @@ def _leave(s: Any, j: int) -> None:
             s.workers[worker.after].before = worker.before
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _end_iteration(s: Any, j: int) -> None:
     s.iteration[j] += 1
     if s.iteration[j] == s.iterations[j]:
@@ -138,7 +138,7 @@ def _end_iteration(s: Any, j: int) -> None:
         _begin_iteration(s, j)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _end_task(s: Any, g: int) -> None:
     worker = s.workers[s.runs[g]]
     j = worker.job
@@ -167,7 +167,7 @@ def _end_task(s: Any, g: int) -> None:
         _end_iteration(s, j)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _ring_link(s: Any, j: int) -> None:
     if s.links.state[j] == LATENT:
         begin_moving(s.links, j)
@@ -181,7 +181,7 @@ def _ring_link(s: Any, j: int) -> None:
     _end_iteration(s, j)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _arrive(s: Any) -> None:
     # The job joins the queue, by (key, index).
     j = s.by_arrival[s.counters[NEXT]]
@@ -198,7 +198,7 @@ def _arrive(s: Any) -> None:
     s.counters[PLACE] = 1
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _weigh(s: Any) -> None:
     """Fill ``load``: seconds of work that the residents of every GPU still have, from whole numbers of tasks."""
     for g in range(s.head.size):
@@ -217,7 +217,7 @@ def _weigh(s: Any) -> None:
         s.load[g] = total
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _find_room(s: Any, j: int) -> int:
     """Fill ``open`` for job j; how many GPUs are."""
     found = 0
@@ -236,7 +236,7 @@ def _find_room(s: Any, j: int) -> int:
     return found
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _settle(s: Any, j: int) -> None:
     """Job j becomes resident on ``out_gpu``, and its first iteration begins."""
     links, base = s.links, s.first[j]
@@ -265,7 +265,7 @@ def _settle(s: Any, j: int) -> None:
     _begin_iteration(s, j)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _place_queue(place: Any, s: Any) -> None:
     s.counters[PLACE] = 0
     kept = 0
@@ -288,7 +288,7 @@ def _place_queue(place: Any, s: Any) -> None:
     s.counters[QUEUED] = kept
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _admit(admit: Any, s: Any) -> None:
     i = 0
     while i < s.counters[READY]:
@@ -300,7 +300,7 @@ def _admit(admit: Any, s: Any) -> None:
             i += 1
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _start_tasks(s: Any) -> None:
     now = s.links.clock[NOW]
     for i in range(s.counters[UNDECIDED]):
@@ -324,7 +324,7 @@ def _start_tasks(s: Any) -> None:
     s.counters[UNDECIDED] = 0
 
 
-@njit(inline="always", **KERNEL)
+@njit(forceinline=True, **KERNEL)
 def _next_time(s: Any) -> float:
     t = min(s.tree[1], s.links.tree[1])
     if s.counters[NEXT] < s.arrival.size:
@@ -332,7 +332,7 @@ def _next_time(s: Any) -> float:
     return t
 
 
-@njit(types.void(STATE_TYPE, types.int64), cache=True, _nrt=False)
+@njit(types.void(STATE_TYPE, types.int64), **KERNEL)
 def start_waiting(s: Any, j: int) -> None:
     """Start the transfer of job j, which waits: for policies in plain Python."""
     i = 0

@@ -25,7 +25,7 @@ NEXT, QUEUED, READY, LOGGED, TASKS, FINISHED, ASK, PLACE, UNDECIDED, PLACED, PYT
 
 
 # ``after``, ``before``: the residents of a GPU as a list.
-WORKER = record(job="short", gpu="short", phase="short", after="short", before="short")
+WORKER = record(job="int", gpu="int", phase="int", after="int", before="int")
 
 
 class TaskState(NamedTuple):

@@ -16,7 +16,7 @@ NOTHING = 1e18  # no path
 QUANTUM = 4096.0  # multipliers are multiples of its inverse
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _may_follow(i: int, a: int, j: int, s: int, cost: Floats, length: Ints, release: Ints) -> bool:
     # j starts at s after i, which started at a
     if s != a + length[i] or release[j] > a:

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.errors import InputError
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
@@ -143,7 +143,7 @@ def communication_tables(instance: Instance) -> CommunicationTables:
     return CommunicationTables(computing, still, np.array([shares.latency, shares.step]))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def communication_share(t: CommunicationTables, job: int, option: int, pace: float, pool: Any, count: Any) -> float:
     """p of ``job`` on these entries on several nodes, where a unit takes ``pace`` seconds with sub-batch ``option``."""
     still = t.computing[job, option]
@@ -152,7 +152,7 @@ def communication_share(t: CommunicationTables, job: int, option: int, pace: flo
     return float(max(0.0, pace - still - t.numbers[0]) / pace)
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _busy(share: float, step: float, total: float) -> float:
     # u of one job where all have ``total`` together: the smaller root of p (1 + s (S - u)) (1 - u) = (1 - p) u
     most = share * (1.0 + step * total)
@@ -161,7 +161,7 @@ def _busy(share: float, step: float, total: float) -> float:
     return float(2.0 * most / (middle + root))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def fill_met(share: Any, step: float, met: Any) -> None:
     """`others_met` of ``share`` f64[m] into ``met`` f64[m].
 

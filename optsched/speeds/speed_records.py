@@ -14,7 +14,7 @@ from optsched.problem.arrays import Floats, Ints
 
 # How a job gets its speed: ``profile`` its stages, else -1; ``row`` of `SpeedTables.seconds`, else -1, or `BY_PLACEMENT`
 # where `SpeedTables.known` says it from ``first`` up to ``last``.
-JOB_SPEED = record(profile="short", row="short", first="short", last="short")
+JOB_SPEED = record(profile="int", row="int", first="int", last="int")
 NO_ROW, BY_PLACEMENT = -1, -2
 
 # What a pool of GPUs is: the type, and where it is a node the bandwidths inside and of a GPU's part of the interface.
@@ -25,14 +25,14 @@ PLACE = record(type="int", intra="real", cross="real")
 KNOWN = record(id="int", seconds="real")
 
 # A stage graph: ``fastest`` alpha_min, ``factor`` 1 + (S-1)/m, its first stage and edge. One more closes the list.
-PROFILE = record(fastest="real", factor="real", stage="short", edge="short")
+PROFILE = record(fastest="real", factor="real", stage="int", edge="int")
 # ``compute`` seconds of a replica, ``ring`` V_s bytes, ``inner`` 4 h/k bytes: the tie of two replicas of a stage
 STAGE = record(compute="real", ring="real", inner="real", replicas="int")
 # Stages of the profile, from 0; ``pair`` w_uv bytes.
 EDGE = record(tail="int", head="int", pair="real")
 # Where groups (replicas of one stage on one node) are written while a placement is timed; ``first`` is the first group of
 # stage s, not of group s.
-GROUP = record(first="short", node="short", size="int")
+GROUP = record(first="int", node="int", size="int")
 
 
 class SpeedTables(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.job_speeds import PlacementPaces, StagePaces, TypePaces
@@ -117,7 +117,7 @@ def _records(profiles: Sequence[Profile], network: Network) -> tuple[Rows, Rows,
     return [*rows, (0.0, 0.0, len(stages), len(edges))], stages, edges
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def type_pace(t: SpeedTables, row: int, gpus: int, pool: Any, count: Any) -> float:
     """Seconds a unit of work takes a gang of ``gpus`` on these entries: that of its slowest type, together or spread."""
     entries, left, apart = 0, gpus, False
@@ -131,7 +131,7 @@ def type_pace(t: SpeedTables, row: int, gpus: int, pool: Any, count: Any) -> flo
     return slowest
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def placement_pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
     """Seconds a unit of work takes ``job`` where its placement decides: those known for it, else for its number of nodes."""
     entries, left = 0, gpus
@@ -168,7 +168,7 @@ def placement_pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -
     return float(t.known[at].seconds) if at >= 0 else np.inf
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _find(t: SpeedTables, job: int, key: int) -> int:
     # where the record of the job with this id is; -1: nowhere
     low, high = t.jobs[job].first, t.jobs[job].last
@@ -193,7 +193,7 @@ def pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
     return float(placement_pace(t, job, gpus, pool, count)) if own.row == BY_PLACEMENT else 1.0
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def is_timed(t: SpeedTables, job: int) -> bool:
     """Does a unit of work of ``job`` take a second anywhere?"""
     return bool(t.jobs[job].profile < 0 and t.jobs[job].row == NO_ROW)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.speeds.speed_records import SpeedTables
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _groups(t: SpeedTables, p: int, node: Any, count: Any) -> None:
     # Cut the entries at the borders of stages; entries of one stage and node that follow each other become one group.
     entry, left, groups = 0, count[0], 0
@@ -38,7 +38,7 @@ def _groups(t: SpeedTables, p: int, node: Any, count: Any) -> None:
     t.groups[t.profiles[p + 1].stage - base].first = groups
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _wait(t: SpeedTables, p: int, s: int, m: int) -> float:
     # comm_v of a replica of stage s on node m.
     total, here = 0.0, t.places[m]
@@ -57,7 +57,7 @@ def _wait(t: SpeedTables, p: int, s: int, m: int) -> float:
     return total
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def _ring(t: SpeedTables, p: int, s: int) -> float:
     stage = t.stages[t.profiles[p].stage + s]
     if stage.replicas == 1:
@@ -72,7 +72,7 @@ def _ring(t: SpeedTables, p: int, s: int) -> float:
     return float(stage.ring / (slowest if crosses else t.places[one].intra))
 
 
-@njit(**KERNEL)
+@njit(**NESTED)
 def profile_pace(t: SpeedTables, p: int, node: Any, count: Any) -> float:
     """alpha of profile ``p`` on entries (``node``, ``count``) that hold its replicas in order. Seconds an iteration.
 

@@ -46,7 +46,7 @@ def test_it_compiles_what_small_runs_would_interpret_and_says_how_far_it_is(
         "optsched: 2/2 the second",
     ]
     assert done.out.startswith("compiled what 2 steps use, in ")
-    assert all(function.overloads for function in two_steps)
+    assert all(function.signatures for function in two_steps)
 
 
 def test_it_can_be_quiet(command: Any, two_steps: tuple[Function, Function]) -> None:

@@ -34,7 +34,8 @@ def test_compiled_code_goes_to_the_cache_of_the_user(site: Path, tmp_path: Path)
     code = (
         "import numpy, optsched.compiled.heap as heap\nfrom optsched.compiled import without_interpreting\n"
         "with without_interpreting(): heap.push(numpy.zeros(4, dtype=int), 0, 0, 7)\n"
-        "print(heap.__file__, heap.push.stats.cache_path, sum(heap.push.stats.cache_hits.values()))"
+        "stats = heap.push.dispatcher().stats\n"
+        "print(heap.__file__, stats.cache_path, sum(stats.cache_hits.values()))"
     )
     files = []
     for hits in ("0", "1"):

@@ -87,6 +87,6 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
 
 
 def test_an_entry_point_is_looked_up_once() -> None:
-    alone, shared, *_ = entry_points._ACT
-    assert entry_points._entry(alone) is entry_points._entry(alone)
-    assert entry_points._entry(alone) is not entry_points._entry(shared)
+    with without_interpreting():
+        alone, shared = (entry_points._entry_of_site("stop", site) for site in range(2))
+        assert entry_points._entry_of_site("stop", 0) is alone is not shared

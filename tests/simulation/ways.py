@@ -10,11 +10,11 @@ from pathlib import Path
 
 # way: what comes before the program, the program's manager, what is true of it at the end
 WAYS = {
-    "compiled": ("", "compiled.without_interpreting()", "any(f.overloads for f in compiled.FUNCTIONS)"),
+    "compiled": ("", "compiled.without_interpreting()", "any(f.signatures for f in compiled.FUNCTIONS)"),
     "interpreted": (
         "compiled.PRICE = float('inf')",
         "contextlib.nullcontext()",
-        "compiled.FUNCTIONS and not any(f.overloads for f in compiled.FUNCTIONS)",
+        "compiled.FUNCTIONS and not any(f.signatures for f in compiled.FUNCTIONS)",
     ),
     "without numba": ("", "contextlib.nullcontext()", "not compiled.FUNCTIONS"),
 }

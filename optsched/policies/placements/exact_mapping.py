@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
+from optsched.compiled.heap import NESTED
 from optsched.policies.placements.mapping import (
     FALLS,
     FIRST,
     HELD,
-    INNER,
     SERVER,
     TWIN,
     VACANT,
@@ -30,7 +30,7 @@ from optsched.policies.placements.mapping import (
 EXACT = 8  # replicas of the largest job that a placement rule maps this way
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def enumerate_mappings(x: Mapping) -> float:
     """Put the best mapping into ``x``, which holds any mapping of all replicas to start from; its alpha.
 
@@ -69,7 +69,7 @@ def enumerate_mappings(x: Mapping) -> float:
     return best
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _next_candidate(x: Mapping, s: int, q: int) -> int:
     # The next candidate to try for replica q of stage s, -1 when there is none left.
     w = x.whole
@@ -82,7 +82,7 @@ def _next_candidate(x: Mapping, s: int, q: int) -> int:
     return -1
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _has_a_double_before(x: Mapping, c: int) -> bool:
     w = x.whole
     if w[HELD, c] > 0:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
+from optsched.compiled.heap import NESTED
 from optsched.policies.placements.mapping import (
     FALLS,
     FIRST,
     GAIN,
-    INNER,
     LEFT,
     LONELY,
     NODE,
@@ -33,7 +33,7 @@ from optsched.policies.placements.mapping import (
 from optsched.policies.placements.random import uniform
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count: Any) -> int:
     """Write the servers in the order in which they are taken and the GPUs of each; their number, 0: too few are free.
 
@@ -65,7 +65,7 @@ def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count
     return entries
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def set_servers(x: Mapping, servers: int, node: Any, share: Any) -> None:
     """Fill ``share[k]`` GPUs of ``node[k]``, k < ``servers``, in this order."""
     for k in range(servers):
@@ -76,7 +76,7 @@ def set_servers(x: Mapping, servers: int, node: Any, share: Any) -> None:
         x.whole[SHARE, k] = share[k]
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def fill_servers(x: Mapping, servers: int, seed: int) -> None:
     """The greedy; ``seed`` >= 0: a replica of that stage is placed first.
 
@@ -99,7 +99,7 @@ def fill_servers(x: Mapping, servers: int, seed: int) -> None:
             placed += 1
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def fill_from_every_seed(x: Mapping, servers: int, seeds: int) -> float:
     """The best of the greedy's mappings without a seed and from stages 0..seeds-1; its alpha. The first of equals."""
     best, seed = 0.0, np.int64(-1)  # typed: a literal would have fill_servers compiled once more
@@ -116,7 +116,7 @@ def fill_from_every_seed(x: Mapping, servers: int, seeds: int) -> float:
     return best
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _settle(x: Mapping, s: int, c: int) -> None:
     f, one = x.real, np.int64(1)
     put(x, s, c, one)
@@ -130,7 +130,7 @@ def _settle(x: Mapping, s: int, c: int) -> None:
             f[GAIN, edge.tail] += edge.pair
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _opening(x: Mapping, share: int) -> tuple[int, int]:
     # The ends of the heaviest edge between two replicas that are left, of one stage or of neighbours; the lowest pair of
     # equals. Without such an edge or room for two: the loneliest replica, and -1.
@@ -149,7 +149,7 @@ def _opening(x: Mapping, share: int) -> tuple[int, int]:
     return (a, b) if a >= 0 else (_loneliest(x), -1)
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _loneliest(x: Mapping) -> int:
     left, lonely = x.whole[LEFT], x.real[LONELY]
     for s in range(x.stages):
@@ -165,7 +165,7 @@ def _loneliest(x: Mapping) -> int:
     return chosen
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _closest(x: Mapping) -> int:
     left, gain, chosen = x.whole[LEFT], x.real[GAIN], -1
     for s in range(x.stages):
@@ -174,7 +174,7 @@ def _closest(x: Mapping) -> int:
     return chosen
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def fill_at_random(x: Mapping, random: Any) -> None:
     """Every replica on one of the free GPUs that are left, all equally likely. O(g C) for C candidates."""
     w, total, one = x.whole, 0, np.int64(1)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.errors import InputError, check_legal
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.exact_mapping import EXACT, enumerate_mappings
@@ -32,7 +32,7 @@ from optsched.policies.placements.greedy_mapping import (
     set_servers,
 )
 from optsched.policies.placements.local_search_mapping import descend
-from optsched.policies.placements.mapping import INNER, Mapping, new_mapping, write_entries
+from optsched.policies.placements.mapping import Mapping, new_mapping, write_entries
 from optsched.problem.arrays import Ints
 from optsched.problem.profile import Profile
 from optsched.registry import near_matches
@@ -89,7 +89,7 @@ def _at_random(
     return write_entries(x, out_node, out_count)
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _fill_and_improve(x: Mapping, servers: int, gpus: int, random: Any, node: Any, share: Any) -> None:
     small = gpus <= np.int64(random[GREATEST])
     set_servers(x, servers, node, share)

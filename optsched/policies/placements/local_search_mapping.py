@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import njit
+from optsched.compiled.heap import NESTED
 from optsched.policies.placements.mapping import (
     ASIDE_COLUMN,
     ASIDE_COUNT,
@@ -18,7 +19,6 @@ from optsched.policies.placements.mapping import (
     FIRST,
     GROUP_COLUMN,
     GROUP_STAGE,
-    INNER,
     SPREAD,
     VACANT,
     Mapping,
@@ -33,7 +33,7 @@ from optsched.policies.placements.mapping import (
 Step = tuple[int, int, int, int, int, int]
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def descend(x: Mapping, levels: int) -> None:
     """Take the best step while alpha strictly falls.
 
@@ -56,7 +56,7 @@ def descend(x: Mapping, levels: int) -> None:
         alpha = found
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _list_groups(x: Mapping) -> int:
     w, groups = x.whole, 0
     for s in range(x.stages):
@@ -67,13 +67,13 @@ def _list_groups(x: Mapping) -> int:
     return groups
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _size(x: Mapping, s: int, c: int, level: int) -> int:
     # Replicas that a step of this level takes from a group.
     return x.whole[COUNT + s, c] if level > 0 else 1
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _best_move(x: Mapping, groups: int, level: int, step: Step, best: float) -> tuple[Step, float]:
     w = x.whole
     for i in range(groups):
@@ -94,7 +94,7 @@ def _best_move(x: Mapping, groups: int, level: int, step: Step, best: float) -> 
     return step, best
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _best_swap(x: Mapping, groups: int, level: int, step: Step, best: float) -> tuple[Step, float]:
     w = x.whole
     for i in range(groups):
@@ -113,7 +113,7 @@ def _best_swap(x: Mapping, groups: int, level: int, step: Step, best: float) -> 
     return step, best
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _exchange(x: Mapping, s: int, c: int, n: int, u: int, d: int, k: int) -> None:
     # n replicas of s go from c to d, k of u from d to c
     take(x, s, c, n)
@@ -122,7 +122,7 @@ def _exchange(x: Mapping, s: int, c: int, n: int, u: int, d: int, k: int) -> Non
     put(x, u, c, k)
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _best_gathering(x: Mapping, step: Step, best: float) -> tuple[Step, float]:
     w = x.whole
     for s in range(x.stages):
@@ -143,7 +143,7 @@ def _best_gathering(x: Mapping, step: Step, best: float) -> tuple[Step, float]:
     return step, best
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _lift(x: Mapping, s: int) -> int:
     # Take a whole stage off its servers and remember where it was; their number.
     w, spread = x.whole, x.whole[SPREAD, s]
@@ -154,7 +154,7 @@ def _lift(x: Mapping, s: int) -> int:
     return spread
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _make(x: Mapping, step: Step) -> None:
     s, c, n, u, d, k = step
     if c < 0:

@@ -12,14 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled.heap import NESTED
 from optsched.problem.arrays import Floats, Ints
 from optsched.speeds.speed_records import SpeedTables
 
 FALLS = 1 - 1e-12  # an iteration time is smaller only when it is so by more than rounding
-
-# How kernels are compiled that only other kernels call: without the faces to Python, a quarter of the compile time.
-INNER: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 # Rows of `whole`, by candidate:
 NODE = 0
@@ -68,7 +65,7 @@ class Mapping(NamedTuple):
     edges: Any  # EDGE[E]
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def new_mapping(t: SpeedTables, job: int, free: Any, eligible: Any) -> Mapping:
     """An empty mapping of the job's profile to the eligible free GPUs. O(nodes + stages x candidates)."""
     p = t.jobs[job].profile
@@ -101,7 +98,7 @@ def new_mapping(t: SpeedTables, job: int, free: Any, eligible: Any) -> Mapping:
     return x
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def put(x: Mapping, s: int, c: int, n: int) -> None:
     """``n`` more replicas of stage ``s`` on candidate ``c``."""
     w = x.whole
@@ -117,7 +114,7 @@ def put(x: Mapping, s: int, c: int, n: int) -> None:
     w[VACANT, c] -= n
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def take(x: Mapping, s: int, c: int, n: int) -> None:
     """``n`` replicas of stage ``s`` leave candidate ``c``."""
     w = x.whole
@@ -134,7 +131,7 @@ def take(x: Mapping, s: int, c: int, n: int) -> None:
             at += 1
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def clear(x: Mapping) -> None:
     """No replica is placed."""
     w = x.whole
@@ -144,7 +141,7 @@ def clear(x: Mapping) -> None:
             take(x, s, c, w[COUNT + s, c])
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def keep(x: Mapping) -> None:
     """Remember this mapping."""
     w = x.whole
@@ -155,7 +152,7 @@ def keep(x: Mapping) -> None:
             w[KEPT_COUNT, i] = w[COUNT + s, w[COLUMN, i]]
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def recall(x: Mapping) -> None:
     """Back to the mapping that was kept."""
     clear(x)
@@ -165,7 +162,7 @@ def recall(x: Mapping) -> None:
             put(x, s, w[KEPT_COLUMN, i], w[KEPT_COUNT, i])
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def mapping_pace(x: Mapping) -> float:
     """alpha of the replicas placed so far: what is not placed sends nothing, so this is a lower bound until all are.
 
@@ -190,7 +187,7 @@ def mapping_pace(x: Mapping) -> float:
     return x.factor * longest + ring
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def _exchange_data(x: Mapping, s: int, u: int, pair: float) -> None:
     # What replicas of two neighbouring stages wait for each other.
     w, f = x.whole, x.real
@@ -203,7 +200,7 @@ def _exchange_data(x: Mapping, s: int, u: int, pair: float) -> None:
             f[WAIT, j] += seconds * w[COUNT + s, c]
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def has_an_equal_before(x: Mapping, d: int, need: int) -> bool:
     """Is an empty server with the same bandwidths and ``need`` free GPUs looked at before the empty candidate ``d``?"""
     w = x.whole
@@ -217,7 +214,7 @@ def has_an_equal_before(x: Mapping, d: int, need: int) -> bool:
     return False
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def write_entries(x: Mapping, out_node: Any, out_count: Any) -> int:
     """The mapping as entries (node, GPUs) in stage-major order; their number."""
     w, entries = x.whole, 0

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
+from optsched.compiled.heap import NESTED
 from optsched.errors import check_legal
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.placements.mapping import INNER
 from optsched.simulation.gpu_placing import SharedRule, compiled_shared
 from optsched.simulation.placing import Placement, compiled
 
 
-@njit(**INNER)
+@njit(**NESTED)
 def uniform(random: Any) -> float:
     """The next of uniform numbers in [0, 1): xorshift64*, 53 bits."""
     x = random[0]
