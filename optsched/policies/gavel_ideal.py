@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.errors import SimulationError
+from optsched.models.gavel_allocation import ActiveJobs
 from optsched.policies.gavel import Gavel
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, Setting
+from optsched.policies.gavel_allocations import ALLOCATIONS, Setting
 from optsched.policies.gavel_jobs import costs_in
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance

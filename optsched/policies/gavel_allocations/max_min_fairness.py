@@ -13,20 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting, equal_share
+from optsched.models.gavel_allocation import ActiveJobs, level_rates
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, JobClasses, Setting
 from optsched.policies.gavel_allocations.centre import centred
-from optsched.policies.gavel_allocations.job_classes import JobClasses
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.problem.arrays import Floats, Ints
 
 PRICED = 1e-9  # of a total price of 1
-
-
-def normalised(jobs: ActiveJobs, capacity: Floats) -> Floats:
-    """(gang / w) T_mr / thr_m(X^equal), f64[m, T]; a weight of 0 counts as 1, and asks for nothing."""
-    equal = jobs.rate @ equal_share(capacity)
-    scale = jobs.gang / (np.where(jobs.weight > 0, jobs.weight, 1.0) * equal)
-    return jobs.rate * scale[:, None]
 
 
 @ALLOCATIONS.register("max_min_fairness_perf")
@@ -45,7 +38,7 @@ class MaxMinFairnessPerf(AllocationRule):
             jobs = replace(jobs, weight=np.ones_like(jobs.weight))
         classes = JobClasses.alike(jobs)
         few = jobs.some(classes.first)
-        gain, load = normalised(few, self.capacity), classes.copies * few.gang
+        gain, load = level_rates(few, self.capacity), classes.copies * few.gang
         slots = self.program.open(classes.keys, gain, load)
         asking = np.flatnonzero(few.weight > 0)
         self.program.demand(slots, np.where(few.weight > 0, 0.0, -np.inf))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting, reference_order
+from optsched.models.gavel_allocation import ActiveJobs
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting, reference_order
 from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.problem.arrays import Floats
 from optsched.simulation.policy import Knowledge
