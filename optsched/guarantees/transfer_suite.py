@@ -14,8 +14,7 @@ from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.traces.random_transfers import random_transfers
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance
-from optsched.solvers.transfer_orders import best_event_order
-from optsched.solvers.transfer_search import transfer_optimum
+from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 
 PENALTIES = (0.0, 0.2745, 1.0)  # eta / b
 SEEDS = {2: 9, 3: 9, 4: 3}  # of every number of transfers

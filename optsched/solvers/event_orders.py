@@ -2,7 +2,7 @@
 
 **Problem**: n jobs with e_j seconds of work at full speed and release dates r_j, a list of sets of jobs that may be active
 at once, and in each of them the rate of every job; minimise sum C_j. Transfers on a network
-(`optsched.solvers.transfer_orders`) and jobs on given GPUs (`optsched.solvers.sharing_orders`) are of this kind.
+(`optsched.solvers.transfer_search`) and jobs on given GPUs (`optsched.solvers.sharing_orders`) are of this kind.
 
 **Method**: enumerate the orders of the 2n events. An order says which jobs are active between any two events, so that for
 
