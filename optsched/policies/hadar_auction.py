@@ -1,4 +1,8 @@
-"""One round of Hadar as an auction: active jobs, their utilities, the cluster in; who gets which GPUs out."""
+"""One round of Hadar as an auction: active jobs, their utilities, the cluster in; who gets which GPUs out.
+
+Prices lie between the least and the greatest value of a device to those who bid (`device_values`); `hadar_round` computes
+them as devices are sold.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.compiled import njit
+from optsched.compiled.heap import KERNEL
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import (
     AGE,
@@ -17,11 +23,11 @@ from optsched.policies.hadar_allocation import (
     LENGTH,
     RESTART,
     SCALE,
+    SLACK,
     SPAN,
     TERMS,
     THIS_ROUND,
 )
-from optsched.policies.hadar_market import device_values
 from optsched.policies.hadar_round import (
     BY_MACHINE,
     BY_POOL,
@@ -184,3 +190,38 @@ class Auction:
         held = list(zip(taken.machine[:entries].tolist(), taken.amount[:entries].tolist(), strict=True))
         rows = zip(taken.job[:grants].tolist(), taken.kept[:grants].tolist(), first, first[1:], strict=False)
         return [Grant(job, tuple(held[begin:end]), bool(kept)) for job, kept, begin, end in rows]
+
+
+@njit(**KERNEL)
+def device_values(
+    gang: Ints,
+    together: Floats,
+    spread: Floats,
+    left: Floats,
+    age: Floats,
+    scale: Floats,
+    span: Floats,
+    restart: Floats,
+    length: float,
+    by_round: bool,
+    least: Floats,
+    greatest: Floats,
+) -> None:
+    """The least positive and the greatest value of a device among m bidders, written to f64[P] for every pool; inf, 0: none.
+
+    A gang is worth its utility (`optsched.policies.hadar_allocation.utility`) if it runs at its best rate on the pool to
+    its end, in whole rounds of ``length`` seconds: in equal parts that of its devices and, with ``by_round``, of their
+    rounds. The bidders' arrays are those of `optsched.policies.hadar_auction.Bidders`. O(m P).
+    """
+    least[:], greatest[:] = np.inf, 0.0
+    for j in range(gang.size):
+        for p in range(least.size):
+            rate = max(together[j, p], spread[j, p])
+            if rate <= 0.0:
+                continue
+            rounds = max(1.0, np.ceil((left[j] / rate + restart[j]) / length - SLACK))
+            x = age[j] + rounds * length
+            worth = scale[j] * (max(0.0, 1.0 - x / span[j]) if span[j] > 0.0 else 1.0 / x)
+            worth = worth / gang[j] / (rounds if by_round else 1.0)
+            if worth > 0.0:
+                least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)
