@@ -20,7 +20,7 @@ for n = 2..5), any set of transfers active. Exact, to the tolerance of the LP so
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -36,11 +36,10 @@ MOST = 16  # transfers; a node has up to 2**n children
 MOST_ORDERED = 5  # transfers; 7,484,400 orders for 6
 
 
-def slowdowns(problem: TransferProblem, active: Iterable[int], penalty: Number) -> dict[int, Number]:
+def slowdowns(problem: TransferProblem, active: Collection[int], penalty: Number) -> dict[int, Number]:
     """k + (k - 1) ``penalty`` of every active transfer beside k - 1 others on its busiest link; ``penalty``: eta / b."""
-    running = list(active)
-    carried = Counter(link for j in running for link in problem.links[j])
-    counts = {j: max(carried[link] for link in problem.links[j]) for j in running}
+    carried = Counter(link for j in active for link in problem.links[j])
+    counts = {j: max(carried[link] for link in problem.links[j]) for j in active}
     return {j: k + (k - 1) * penalty for j, k in counts.items()}
 
 
@@ -62,12 +61,9 @@ def transfer_orders(problem: TransferProblem) -> EventOrders:
     """The orders of the problem's events; O(2^n n)."""
     b = Fraction(problem.contention.seconds_per_byte)
     eta = Fraction(problem.contention.penalty) / b
-    rates = {}
-    for bits in range(1 << problem.n):
-        slow = slowdowns(problem, [j for j in range(problem.n) if bits >> j & 1], eta)
-        rates[bits] = [1 / slow[j] if j in slow else Fraction(0) for j in range(problem.n)]
-    sizes = [b * Fraction(size) for size in problem.size.tolist()]
-    return EventOrders(sizes, [Fraction(r) for r in problem.release.tolist()], rates)
+    seconds = [b * Fraction(size) for size in problem.size.tolist()]
+    release = [Fraction(r) for r in problem.release.tolist()]
+    return EventOrders.of(seconds, release, lambda active: slowdowns(problem, active, eta))
 
 
 @dataclass(frozen=True)
