@@ -1,8 +1,4 @@
-"""One round of Hadar as an auction: active jobs, their utilities, the cluster in; who gets which GPUs out.
-
-Prices lie between the least and the greatest value of a device to those who bid (`device_values`); `hadar_round` computes
-them as devices are sold.
-"""
+"""One round of Hadar as an auction: active jobs, their utilities, the cluster in; who gets which GPUs out."""
 
 from __future__ import annotations
 
@@ -43,6 +39,42 @@ from optsched.policies.hadar_round import (
 )
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
+
+
+@njit(**KERNEL)
+def device_values(
+    gang: Ints,
+    together: Floats,
+    spread: Floats,
+    left: Floats,
+    age: Floats,
+    scale: Floats,
+    span: Floats,
+    restart: Floats,
+    length: float,
+    by_round: bool,
+    least: Floats,
+    greatest: Floats,
+) -> None:
+    """The least positive and the greatest value of a device among m bidders, written to f64[P] for every pool; inf, 0: none.
+
+    A gang is worth its utility (`optsched.policies.hadar_allocation.utility`) if it runs at its best rate on the pool to
+    its end, in whole rounds of ``length`` seconds: in equal parts that of its devices and, with ``by_round``, of their
+    rounds. The bidders' arrays are those of `Bidders`. O(m P).
+    """
+    least[:], greatest[:] = np.inf, 0.0
+    for j in range(gang.size):
+        for p in range(least.size):
+            rate = max(together[j, p], spread[j, p])
+            if rate <= 0.0:
+                continue
+            rounds = max(1.0, np.ceil((left[j] / rate + restart[j]) / length - SLACK))
+            x = age[j] + rounds * length
+            worth = scale[j] * (max(0.0, 1.0 - x / span[j]) if span[j] > 0.0 else 1.0 / x)
+            worth = worth / gang[j] / (rounds if by_round else 1.0)
+            if worth > 0.0:
+                least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)
+
 
 Where = tuple[tuple[int, int], ...]  # (node, GPUs there)
 ANYWHERE, LATER = -1, -2  # instead of a pool: on several if need be; after those that have one
@@ -190,38 +222,3 @@ class Auction:
         held = list(zip(taken.machine[:entries].tolist(), taken.amount[:entries].tolist(), strict=True))
         rows = zip(taken.job[:grants].tolist(), taken.kept[:grants].tolist(), first, first[1:], strict=False)
         return [Grant(job, tuple(held[begin:end]), bool(kept)) for job, kept, begin, end in rows]
-
-
-@njit(**KERNEL)
-def device_values(
-    gang: Ints,
-    together: Floats,
-    spread: Floats,
-    left: Floats,
-    age: Floats,
-    scale: Floats,
-    span: Floats,
-    restart: Floats,
-    length: float,
-    by_round: bool,
-    least: Floats,
-    greatest: Floats,
-) -> None:
-    """The least positive and the greatest value of a device among m bidders, written to f64[P] for every pool; inf, 0: none.
-
-    A gang is worth its utility (`optsched.policies.hadar_allocation.utility`) if it runs at its best rate on the pool to
-    its end, in whole rounds of ``length`` seconds: in equal parts that of its devices and, with ``by_round``, of their
-    rounds. The bidders' arrays are those of `optsched.policies.hadar_auction.Bidders`. O(m P).
-    """
-    least[:], greatest[:] = np.inf, 0.0
-    for j in range(gang.size):
-        for p in range(least.size):
-            rate = max(together[j, p], spread[j, p])
-            if rate <= 0.0:
-                continue
-            rounds = max(1.0, np.ceil((left[j] / rate + restart[j]) / length - SLACK))
-            x = age[j] + rounds * length
-            worth = scale[j] * (max(0.0, 1.0 - x / span[j]) if span[j] > 0.0 else 1.0 / x)
-            worth = worth / gang[j] / (rounds if by_round else 1.0)
-            if worth > 0.0:
-                least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)

@@ -1,5 +1,7 @@
 """What Hadar has sold of the GPUs of future rounds, at which prices, and the best plan of a job at them.
 
+**The best plan of a job over future rounds at given prices**, exactly, compiled.
+
 **S_j**: choose a speed x among the rates that the job can have, k = ceil(work / (x * (length - restart))) different rounds
 from ``first`` on, and in each of them W devices on which the gang runs at x or faster. The plan ends in its last round
 after the seconds that are left over when the k - 1 others are full; it is worth U of that age. (Rounds need not be

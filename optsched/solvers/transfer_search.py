@@ -12,6 +12,8 @@ a function of the delay of the second start first rises and then falls); for mor
 30 problems of `random_transfers`, mean and most nodes: n = 6 98 and 486, n = 7 310 and 1,838, n = 8 1,191 and 10,022; a node
 takes some 25 microseconds, more in fractions.
 
+**`two_transfer_optimum`**: the closed form that follows for two, exact in fractions, O(1).
+
 **`best_event_order`**: `optsched.solvers.event_orders` over the (2n)! / 2^n orders of starts and ends (6, 90, 2,520, 113,400
 for n = 2..5), any set of transfers active. Exact, to the tolerance of the LP solver; some 0.15 ms an order.
 **Reference**: 4.1 of the AdaDUAL sheet of this project.
@@ -41,6 +43,30 @@ def slowdowns(problem: TransferProblem, active: Collection[int], penalty: Number
     carried = Counter(link for j in active for link in problem.links[j])
     counts = {j: max(carried[link] for link in problem.links[j]) for j in active}
     return {j: k + (k - 1) * penalty for j, k in counts.items()}
+
+
+def two_transfer_optimum(problem: TransferProblem) -> Fraction:
+    """The least sum of completion times of two transfers with any releases, seconds, exact for the floats as given.
+
+    With x bytes left of the one that runs first, when the other is released or starts, whichever is later, the other goes
+    at once, b x + M (3 b + 2 eta) seconds from then for both, where M <= x, or afterwards, 2 b x + b M. The first released
+    starts at its release, or lets the other go first: to start it between is worse than at its release, since both sums rise
+    with x. Transfers without a common link do not meet. Raises `InputError` unless n = 2.
+    """
+    if problem.n != 2:
+        raise InputError("the closed form is for two transfers", field="n", value=problem.n, legal="2")
+    b, eta = Fraction(problem.contention.seconds_per_byte), Fraction(problem.contention.penalty)
+    release, size = [Fraction(r) for r in problem.release.tolist()], [Fraction(M) for M in problem.size.tolist()]
+    first, second = (0, 1) if release[0] <= release[1] else (1, 0)
+    left = size[first] - (release[second] - release[first]) / b
+    if left <= 0 or not set.intersection(*(set(links) for links in problem.links)):
+        return sum(release, Fraction(0)) + b * sum(size)
+
+    def both(x: Fraction, M: Fraction) -> Fraction:
+        afterwards = 2 * b * x + b * M
+        return min(afterwards, b * x + M * (3 * b + 2 * eta)) if x >= M else afterwards
+
+    return 2 * release[second] + min(both(left, size[second]), both(size[second], size[first]))
 
 
 def best_event_order(problem: TransferProblem, *, certify: bool = False) -> LeastOrder:

@@ -8,11 +8,9 @@ ratio is proved in `adadual_ratio`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
-from optsched.problem.transfers import TransferProblem
 from optsched.speeds.link_contention import LinearLink, Number, is_finite, require_size
 
 
@@ -111,25 +109,6 @@ def two_transfers(contention: LinearLink, old_left: Number, new_size: Number) ->
         raise InputError(message, field="contention.latency", value=contention.latency, legal="0")
     old, new = require_size(old_left, "old_left"), require_size(new_size, "new_size")
     return TwoTransfers(old, new, contention.seconds_per_byte, contention.penalty)
-
-
-def two_transfer_optimum(problem: TransferProblem) -> Fraction:
-    """The least sum of completion times of two transfers with any releases, seconds, exact for the floats as given. O(1).
-
-    What is left of the transfer that runs first, when the other is released or starts, whichever is later, decides as above.
-    The one released first starts at its release, or lets the other one go first; to start it between is worse than at its
-    release, since both sums rise with what is left. Transfers without a common link do not meet. `InputError` unless n = 2.
-    """
-    if problem.n != 2:
-        raise InputError("the closed form is for two transfers", field="n", value=problem.n, legal="2")
-    b, eta = Fraction(problem.contention.seconds_per_byte), Fraction(problem.contention.penalty)
-    release, size = [Fraction(r) for r in problem.release.tolist()], [Fraction(M) for M in problem.size.tolist()]
-    first, second = (0, 1) if release[0] <= release[1] else (1, 0)
-    left = size[first] - (release[second] - release[first]) / b
-    if left <= 0 or not set.intersection(*(set(links) for links in problem.links)):
-        return sum(release, Fraction(0)) + b * sum(size)
-    pairs = (left, size[second]), (size[second], size[first])
-    return 2 * release[second] + min(Fraction(TwoTransfers(old, new, b, eta).optimal_sum) for old, new in pairs)
 
 
 def _require_theorem(contention: LinearLink, what: str) -> None:
