@@ -55,10 +55,13 @@ class FinishTimeFairnessPerf(AllocationRule):
 
     def __init__(self, setting: Setting) -> None:
         self._search = LevelSearch(setting.capacity)
+        self._reference = None if self.aware else reference_order(setting.types)
         self._isolated = IsolatedTime(setting.capacity)
 
     def shares(self, jobs: ActiveJobs) -> Floats:
         """X f64[m, T]; the ratio reached is kept as ``ratio``."""
+        if self._reference is not None:
+            jobs = jobs.agnostic(self._reference)
         shares, self.ratio = self._search.least(jobs, jobs.elapsed, self._isolated.at(jobs))
         return self._search.centred(shares, jobs, jobs.elapsed, self._isolated.finish, self.ratio)
 
@@ -68,11 +71,3 @@ class FinishTimeFairness(FinishTimeFairnessPerf):
     """As `finish_time_fairness_perf` with the speed of V100 GPUs (P100, K80, another where there are none) on every type."""
 
     aware = False
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self._reference = reference_order(setting.types)
-
-    def shares(self, jobs: ActiveJobs) -> Floats:
-        """X f64[m, T]."""
-        return super().shares(jobs.agnostic(self._reference))

@@ -2,8 +2,11 @@
 
     max min_m  (gang_m / w_m) thr_m(X) / thr_m(X^equal)
 
-and, with ``fill``, beyond the bottleneck: those who cannot rise (their demands have a price) are fixed, the others rise on,
-until all are fixed (water filling; each round fixes at least one class).
+and, with ``fill``, beyond the bottleneck (water filling): those who cannot rise are fixed, the others rise on, until all are
+fixed. A demand with a price is tight in every optimal X (complementary slackness), so its class can rise no more unless
+another falls; prices sum to 1, so each round fixes at least one. The outcome is lexicographically largest, and unique.
+Reference: Radunovic and Le Boudec, A unified framework for max-min and min-max fairness, IEEE/ACM Trans. Netw. 15 (2007),
+1073-1083; Gavel finds the bottlenecks by a small mixed-integer program.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ class MaxMinFairnessPerf(AllocationRule):
 
     def shares(self, jobs: ActiveJobs) -> Floats:
         """X f64[m, T]."""
+        if not self.aware:
+            jobs = jobs.agnostic()
         if not (jobs.weight > 0).any():
             jobs = replace(jobs, weight=np.ones_like(jobs.weight))
         classes = JobClasses.alike(jobs)
@@ -70,10 +75,6 @@ class MaxMinFairness(MaxMinFairnessPerf):
     """As `max_min_fairness_perf` with rate 1 on every type: it takes all GPU types for equally fast."""
 
     aware = False
-
-    def shares(self, jobs: ActiveJobs) -> Floats:
-        """X f64[m, T]."""
-        return super().shares(jobs.agnostic())
 
 
 @ALLOCATIONS.register("max_min_fairness_water_filling_perf")
