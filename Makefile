@@ -13,7 +13,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit warm notebooks bench study install-check pages clean
+.PHONY: run test setup lint types unit warm notebooks bench study install-check clusters pages clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -74,6 +74,11 @@ study: $(STAMP)
 # WHOLE=1: every way to install with all its dependencies, some minutes more
 install-check: $(STAMP)
 	OPTSCHED_WHOLE=$(WHOLE) $(BIN)/pytest -q -rs -n $(JOBS) --dist loadgroup -m install tests/install
+
+# sweeps on a Dask scheduler with two workers and on a Ray head, started here
+clusters: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
+	$(BIN)/pytest -q -rs -m clusters tests/sweeps
 
 # what README.md and docs/ show of the program's output, and their pictures, made again
 pages: $(STAMP)

@@ -48,18 +48,18 @@ if TYPE_CHECKING:
     from optsched.report.comparison import Report, compare, evaluate
     from optsched.simulation.iterations import TaskRun
     from optsched.simulation.policy import Knowledge, Moves, Order, Policy, Predictor, Start, Stop, Wake
-    from optsched.simulation.run import Run
-    from optsched.simulation.shared_run import SharedRun
+    from optsched.simulation.run import Run, SharedRun
     from optsched.simulation.task_policy import Countdown, TaskOrder
     from optsched.solvers.program import ProgramSolution, formulate, solve_program
     from optsched.solvers.solve import Solution, solve
     from optsched.speeds.contention_fit import fit_contention
     from optsched.speeds.interference_fit import fit_interference
-    from optsched.speeds.job_level import at_job_level
+    from optsched.speeds.kinds.tasks import at_job_level
     from optsched.speeds.model_zoo import zoo_profile
     from optsched.speeds.network import Network
     from optsched.speeds.throughput_fit import fit_scaling
     from optsched.speeds.throughput_table import read_throughputs
+    from optsched.sweeps.run import sweep
 
 __version__ = "0.1.0"  # the only place: the package's metadata, ``optsched --version`` and the tests read it here
 
@@ -105,7 +105,7 @@ _HOMES = {
     "Scaling": "problem.scaling",
     "Schedule": "problem.schedule",
     "Segment": "problem.schedule",
-    "SharedRun": "simulation.shared_run",
+    "SharedRun": "simulation.run",
     "SharedSchedule": "problem.schedule",
     "SimulationError": "errors",
     "Solution": "solvers.solve",
@@ -120,7 +120,7 @@ _HOMES = {
     "TransferProblem": "problem.transfers",
     "Wake": "simulation.policy",
     "attack": "adversary.attack",
-    "at_job_level": "speeds.job_level",
+    "at_job_level": "speeds.kinds.tasks",
     "bound": "bounds",
     "check_schedule": "check.referee",
     "compare": "report.comparison",
@@ -136,6 +136,7 @@ _HOMES = {
     "simulate": "policies.simulate",
     "solve": "solvers.solve",
     "solve_program": "solvers.program",
+    "sweep": "sweeps.run",
     "zoo_profile": "speeds.model_zoo",
 }
 
@@ -205,6 +206,7 @@ __all__ = [
     "simulate",
     "solve",
     "solve_program",
+    "sweep",
     "zoo_profile",
 ]
 

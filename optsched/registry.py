@@ -1,4 +1,4 @@
-"""Named things: a policy, a bound, a formulation or a dialect is one file that registers itself under its name."""
+"""Named things: a policy, a bound, a formulation or a dialect is one file, or a row of one, that registers itself."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ class Registry(Generic[T]):
     """Maps names to things of one kind, importing modules of ``package`` (or a module alone) on first use: the one of
     that name, or all.
 
-    Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it.
+    Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it. ``tables``: modules
+    of the package that register many things; they are looked through before all others are imported.
     """
 
-    def __init__(self, kind: str, package: str | None = None) -> None:
+    def __init__(self, kind: str, package: str | None = None, *, tables: tuple[str, ...] = ()) -> None:
         self.kind = kind
         self._package = package
+        self._tables = tables
         self._things: dict[str, T] = {}
         self._discovered = package is None
 
@@ -100,15 +102,19 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: str) -> bool:
         if name not in self._things and not self._discovered:
-            self._look_in_its_own_file(name)
+            self._look_where_it_may_be(name)
         if name not in self._things:
             self._discover()
         return name in self._things
 
-    def _look_in_its_own_file(self, name: str) -> None:
-        # ``a-srpt`` is in a_srpt.py, as a rule: then no other file of the package needs to be imported.
+    def _look_where_it_may_be(self, name: str) -> None:
+        # ``a-srpt`` is in a_srpt.py, or in a table, as a rule: then no other file of the package needs to be imported.
         package = importlib.import_module(str(self._package))
         module = f"{self._package}.{name.replace('-', '_')}"
         own = hasattr(package, "__path__") and _FILE_NAME.fullmatch(name)
         if own and importlib.util.find_spec(module) is not None:
             importlib.import_module(module)
+        for table in self._tables:
+            if name in self._things:
+                return
+            importlib.import_module(f"{self._package}.{table}")

@@ -10,9 +10,8 @@ import pytest
 import optsched as osd
 from optsched import deadline
 from optsched.adversary.candidate import Candidate
-from optsched.adversary.confirmation import confirmed
-from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.search import ISLANDS, search
+from optsched.adversary.evaluation import Evaluation, confirmed
+from optsched.adversary.methods.search import ISLANDS, search
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import space_of
 from optsched.deadline import NEVER, Deadline

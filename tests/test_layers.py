@@ -20,7 +20,7 @@ FLOORS = [
     {"policies"},
     {"guarantees", "adversary", "contract"},
     {"plot", "report", "regression"},
-    {"studies"},
+    {"sweeps", "studies"},
     {"cli", "pytest_plugin", "__init__", "__main__"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,23 @@ def test_discovery_imports_every_module_of_the_package(tmp_path: Path) -> None:
         check=False,
     )
     assert result.stdout.strip() == "found", result.stderr
+
+
+def test_a_table_is_looked_through_before_all_else_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "farm").mkdir()
+    (tmp_path / "farm" / "__init__.py").write_text(
+        "from optsched.registry import Registry\nBEASTS = Registry('beast', package='farm', tables=('cows', 'sheep'))\n"
+    )
+    cows = "from farm import BEASTS\nBEASTS.register('ox')(1)\nBEASTS.register('calf')(2)\n"
+    (tmp_path / "farm" / "cows.py").write_text(cows)
+    (tmp_path / "farm" / "dog.py").write_text("from farm import BEASTS\nBEASTS.register('dog')(3)\n")
+    (tmp_path / "farm" / "sheep.py").write_text("raise AssertionError('nobody asked for sheep')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    beasts = importlib.import_module("farm").BEASTS
+    assert (beasts.get("dog"), "farm.cows" in sys.modules) == (3, False)
+    assert beasts.get("calf") == 2
+    with pytest.raises(AssertionError, match="sheep"):
+        beasts.get("lamb")
 
 
 def test_names_are_lower_case_words() -> None:

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from optsched.adversary.annealing import Found
-from optsched.adversary.confirmation import Confirmed, confirmed
-from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.method import METHODS, TOLERANCE_LEGAL, Budget
+from optsched.adversary.evaluation import Confirmed, Evaluation, confirmed
+from optsched.adversary.method import METHODS, TOLERANCE_LEGAL, Budget, Found
 from optsched.adversary.resemblance import Resemblance, resemblance
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import SearchSpace, space_of

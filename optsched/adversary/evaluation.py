@@ -1,14 +1,26 @@
-"""What a candidate is worth: the policy's value divided by that of a good schedule, or of another policy."""
+"""What a candidate is worth: the policy's value over that of a good schedule or of another policy; quickly, and proved.
+
+A search trusts quick ways to values; what is reported comes from `confirmed`, on the public road: runs that the referee
+accepts, bounds proved again. **Proved**: value / (a value that some schedule reaches) is at most the ratio of the policy on
+this instance, whatever the optimum; it is the ratio to the optimum where that was proved. **At most**: value / (verified
+lower bound).
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from optsched.adversary.candidate import Candidate
 from optsched.adversary.space import SearchSpace
+from optsched.check.referee import schedule_value
+from optsched.deadline import NEVER, Deadline
+from optsched.errors import OptschedError
+from optsched.guarantees.judge import Judgement, judgements
+from optsched.guarantees.proven import Proven, refereed
 from optsched.policies.simulate import simulate
-from optsched.policies.specification import Specification
+from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.simulation.run import Run
@@ -63,3 +75,72 @@ class Evaluation:
 
     def _run(self, instance: Instance, specification: Specification, candidate: Candidate) -> Run:
         return simulate(instance, self.space.specification(specification, candidate))
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """``value`` of the policy's run; ``other``: what it is divided by.
+
+    ``ratio_to``: ``optimum`` where that was proved, ``schedule`` where a schedule reaches ``other``, or the other policy's
+    name. ``most``: the ratio to the verified bound, None where there is none, or none is asked for. ``rival``: that policy.
+    """
+
+    instance: Instance
+    policy: Specification
+    objective: str
+    value: Fraction
+    other: Fraction
+    ratio_to: str
+    most: float | None
+    judged: tuple[Judgement, ...]
+    rival: Specification | None = None
+
+    @property
+    def exact(self) -> Fraction:
+        """The ratio, at least 1 where the other is an optimum."""
+        gain = get_objective(self.objective).gain
+        return self.other / self.value if gain else self.value / self.other
+
+    @property
+    def ratio(self) -> float:
+        """The same as a float."""
+        return float(self.exact)
+
+
+def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline: Deadline = NEVER) -> Confirmed:
+    """What is proved of a candidate; its optimum, where it can be proved before the ``deadline``.
+
+    Raises `SimulationError` when the referee rejects a run, `OptschedError` when nothing is there to divide by.
+    """
+    space, objective = evaluation.space, evaluation.objective
+    instance = space.instance(candidate, name).replace(objective=objective)
+    policy = space.specification(evaluation.policy, candidate)
+    run = refereed(instance, policy)
+    value = schedule_value(instance, run.schedule, objective)
+    if evaluation.against is not None:
+        rival = space.specification(evaluation.against, candidate)
+        other = _there(schedule_value(instance, refereed(instance, rival).schedule, objective))
+        return Confirmed(instance, policy, objective, value, other, evaluation.against.text, None, (), rival)
+    instance, found = space.proved(instance, objective, deadline)
+    run = refereed(instance, policy)
+    proven = Proven(instance, [run, *_rivals(instance, run)])
+    shown = proven.beside(run, objective)
+    reached = [each for each in (proven.upper(objective, run.schedule_class), found) if each is not None]
+    best = max if get_objective(objective).gain else min
+    other, judged = _there(best(reached, default=value)), judgements(policy, run, proven)
+    most = None if shown is None else shown.ratio(float(value))
+    known = shown is not None and Fraction(shown.value) == other
+    return Confirmed(instance, policy, objective, value, other, "optimum" if known else "schedule", most, judged)
+
+
+def _rivals(instance: Instance, run: Run) -> list[Run]:
+    # schedules that preempt, where that is allowed
+    if run.schedule_class != "gang":
+        return []
+    return [refereed(instance, specify(text)) for text in ("srtf", "srtf-gpu")]
+
+
+def _there(value: Fraction) -> Fraction:
+    if value <= 0:
+        raise OptschedError("the best schedule costs nothing: there is no ratio")
+    return value

@@ -5,13 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from optsched.adversary.annealing import Found
+from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.shrinking import TOLERANCE
 from optsched.deadline import NEVER, Deadline
 from optsched.registry import Registry
 
 TOLERANCE_LEGAL = "a number from 0 to below 1"
+ELITES = 4  # candidates that a search keeps
+
+
+@dataclass
+class Found:
+    """The best candidates of a search, each with its ratio, the best one first, and how many were tried.
+
+    ``proved``: with up to so many jobs no candidate of the space is worse than the best one here; 0: nobody has proved that.
+    """
+
+    elites: list[tuple[float, Candidate]] = field(default_factory=list)
+    tries: int = 0
+    proved: int = 0
+
+    def offer(self, ratio: float, candidate: Candidate) -> bool:
+        """Take it in; is it the best so far?"""
+        best = not self.elites or ratio > self.elites[0][0]
+        if all(candidate != other for _, other in self.elites):
+            self.elites = sorted([*self.elites, (ratio, candidate)], key=lambda each: -each[0])[:ELITES]
+        return best
+
 
 Watch = Callable[[Found, int], None]  # what was found so far; all tries, 0 where nobody knows how many there will be
 
@@ -30,8 +51,8 @@ class Budget:
 class AttackMethod:
     """``run(evaluation, budget, watch)`` finds bad candidates; ``watch`` hears of them meanwhile.
 
-    ``usual``: sizes of a space where
-    nobody says them. ``tolerance``: so much of the ratio may be lost for a smaller instance, unless somebody says how much.
+    ``usual``: sizes of a space where nobody says them. ``tolerance``: so much of the ratio may be lost for a smaller
+    instance, unless somebody says how much.
     """
 
     name: str

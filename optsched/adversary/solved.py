@@ -1,13 +1,47 @@
-"""The optimum of what is reported, by `optsched.solve`."""
+"""What a good schedule costs: of a candidate by a short search, of what is reported by `optsched.solve`."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from optsched.adversary.space import Reached
+from optsched.bounds.regular import regular_cost
 from optsched.check.referee import schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+from optsched.solvers.mode_search import Problem, branch, empty_stack
 from optsched.solvers.solve import solve
+
+NODES = 20_000  # some milliseconds
+Modes = list[list[tuple[tuple[int, ...], float]]]  # of every job: (GPUs held of every node, seconds)
+
+
+def branched(instance: Instance, objective: str, modes: Modes) -> float:
+    """The best value without preemption that `NODES` nodes find; the optimum where the search ends before.
+
+    Every job has at least one mode.
+    """
+    cost, n = regular_cost(get_objective(objective), instance), instance.n
+    flat = [mode for own in modes for mode in own]
+    problem = Problem(
+        release=instance.arrival.copy(),
+        offset=np.concatenate([[0], np.cumsum([len(own) for own in modes])]).astype(np.int64),
+        held=np.array([held for held, _ in flat], dtype=np.int64),
+        seconds=np.array([seconds for _, seconds in flat], dtype=np.float64),
+        capacity=instance.cluster.node_gpus.copy(),
+        alike=instance.cluster.node_group.copy(),
+        slope=cost.slope,
+        kink=cost.kink,
+        base=cost.base,
+        maximum=cost.maximum,
+    )
+    stack = empty_stack(n, len(flat), np.inf)
+    owner = np.repeat(np.arange(n, dtype=np.int64), [len(own) for own in modes])
+    branch(problem, stack, owner, 0.0, NODES)
+    return float(stack.best[0])
+
 
 LEAST = 0.01  # seconds
 SECONDS = 60.0  # where there is no deadline

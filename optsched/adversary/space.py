@@ -27,7 +27,7 @@ class SearchSpace(ABC):
 
     A new kind is one file in ``optsched/adversary/spaces`` whose class says what the numbers are (`quantities`, `shared`),
     what instance they make, and a value that some schedule of it reaches (`reached`): the smaller, the sharper the search.
-    One that no schedule reaches would make it claim too much, so the last word is `optsched.adversary.confirmation`'s.
+    One that no schedule reaches would make it claim too much, so the last word is `optsched.adversary.evaluation`'s.
     """
 
     jobs: int = 8

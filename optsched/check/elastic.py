@@ -24,8 +24,7 @@ import numpy as np
 from optsched.check.feasibility import CheckContext, Violations, judge
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
-from optsched.speeds.measured_scaling import measured_seconds
-from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.scaling import seconds_on
 
 ALIKE = 1e-9  # relative: which of two batches is the better one, nobody can tell
 
@@ -67,17 +66,11 @@ def _pace(instance: Instance, job: int, nodes: list[int]) -> tuple[float, float]
         chain = scaling.sub_batches(batch, replicas)
         fits = [each for each in chain if not scaling.knows_memory or each.memory <= memory]
         first = (fits or list(chain))[0]
-        whole = _seconds(scaling, first.size, first.steps, counts)
+        whole = seconds_on(scaling, first.size, first.steps, counts)
         still = first.steps * (scaling.compute + scaling.per_sample * first.size) or math.inf
         found.append((count * whole, max(0.0, whole - still - latency) / whole if len(counts) > 1 else 0.0))
     least = min((seconds for seconds, _ in found), default=math.nan)
     return least, min((share for seconds, share in found if seconds <= least * (1 + ALIKE)), default=0.0)
-
-
-def _seconds(scaling: Scaling, size: int, steps: int, counts: list[int]) -> float:
-    if scaling.measured is not None:
-        return measured_seconds(scaling, size, steps, counts)
-    return iteration_seconds(scaling, size, steps, sum(counts), len(counts) > 1)
 
 
 def _iterations(scaling: Scaling, batch: int) -> float | None:

@@ -53,7 +53,7 @@ from optsched.check.tolerance import overspent
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
-from optsched.speeds.sub_steps import SubSteps, segment_sub_steps
+from optsched.speeds.segment_paces import SubSteps, segment_sub_steps
 
 __all__ = ["check_sharing", "judge_sharing", "judge_whole_batches"]
 

@@ -24,6 +24,7 @@ from optsched.cli.lists import list_names
 from optsched.cli.output import OutputError, refused, say, silence
 from optsched.cli.reproduce import reproduce
 from optsched.cli.run import bound, ratio, run, solve
+from optsched.cli.sweep import sweep
 from optsched.cli.warm_up import warm_up
 from optsched.errors import InputError, OptschedError
 
@@ -71,7 +72,7 @@ def _bare(
         typer.echo(ctx.get_help())
 
 
-for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, plot):
+for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, sweep, plot):
     app.command()(_command)
 app.command(name="check-policy")(check_policy)
 app.command(name="list")(list_names)

@@ -12,7 +12,10 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parent.parent
 # kind: (folder, what the line of a registration looks like)
 _FOUND = {
-    "policies": ("policies", re.compile(r'^@POLICIES\.register\("([^"]+)"\)', re.MULTILINE)),
+    "policies": (
+        "policies",
+        re.compile(r'^@(?:POLICIES\.register|queue_order|task_order|_predicted)\("([^"]+)"', re.MULTILINE),
+    ),
     "placements": ("policies/placements", re.compile(r'^@PLACEMENTS\.register\("([^"]+)"\)', re.MULTILINE)),
     "recipes": ("io/traces/recipes", re.compile(r'^@recipe\(\s*"([^"]+)"', re.MULTILINE)),
     "dialects": ("io/traces", re.compile(r'^@dialect\(\s*"([^"]+)"', re.MULTILINE)),

@@ -344,7 +344,7 @@ def ratio(
     for note in table.notes:
         say(note)
     if folder is not None:
-        from optsched.report.ratio_files import save_ratios
+        from optsched.report.report_files import save_ratios
 
         for line in save_ratios(table, members, folder, curves):
             say(line)
@@ -398,7 +398,7 @@ def _folder(path: Path | None, named: list[str], force: bool) -> Iterator[None]:
 
 def _require_kept(violations: list[tuple[Any, Any]], folder: Path | None) -> None:
     """Exit 1 when a guarantee is violated: a line each on stderr, the instances saved for replay."""
-    from optsched.guarantees.replay import save_violation
+    from optsched.guarantees.judge import save_violation
 
     for instance, judgement in violations:
         saved = save_violation(instance, judgement, folder or Path())

@@ -19,7 +19,7 @@ from optsched.problem.instance import Instance
 from optsched.report.comparison import KNOWN, Report
 from optsched.rounding import Side, fixed, ratio, significant
 from optsched.simulation.run import Run
-from optsched.speeds.solo import solo_times
+from optsched.speeds.duration import solo_times
 
 if TYPE_CHECKING:
     from optsched.contract.examine import Examination

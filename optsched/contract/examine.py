@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optsched.contract.check import CHECKS, Broken, Check
+from optsched.contract.checks import CHECKS, Broken, Check
 from optsched.contract.subject import Subject
 from optsched.errors import KnowledgeError
 

@@ -169,6 +169,8 @@ TASKS = Level(
 
 def level_of(policy: object) -> Level:
     """The level at which a policy decides; `InputError` for one that gives jobs other numbers of GPUs."""
+    if hasattr(policy, "form"):  # it is examined where it shares GPUs
+        policy = policy.form(SHARING.instances()[0])
     if at_task_level(policy):
         return TASKS
     if shares_gpus(policy):

@@ -9,9 +9,7 @@ from optsched.contract.levels import Level, level_of
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
-from optsched.simulation.commands import Wake
-from optsched.simulation.known_jobs import KnownJobs
-from optsched.simulation.policy import Knowledge
+from optsched.simulation.policy import Knowledge, KnownJobs, Wake
 from optsched.simulation.run import Run
 
 

@@ -28,11 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from optsched.guarantees.assumptions import any_free_gpus, broken, one_gpu_type, own_network
+from optsched.guarantees.assumptions import all_of, any_free_gpus, one_gpu_type, own_network, policy_is
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee, late, told
 from optsched.problem.arrays import Floats
-from optsched.problem.instance import Instance
-from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
 
@@ -135,19 +133,6 @@ def factors(policy: Any, run: Run) -> Factors:
     )
 
 
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(
-        one_gpu_type(instance),
-        any_free_gpus(placement, instance),
-        own_network(instance),
-        None if policy.overtake < math.inf else "overtake=inf may let a job wait for ever",
-    )
-
-
-def _ratio(policy: Any, run: Run) -> float:
-    return factors(policy, run).ratio
-
-
 def _audit(policy: Any, run: Run) -> list[str]:
     run = run.relative  # what was noted counts from the first arrival
     instance, beta = run.instance, policy.beta
@@ -182,8 +167,13 @@ A_SRPT = guarantee(
     ),
     objective="total_completion_time",
     policies=("a-srpt",),
-    assumptions=_assumptions,
-    ratio=_ratio,
+    assumptions=all_of(
+        one_gpu_type,
+        any_free_gpus,
+        own_network,
+        policy_is(lambda policy: policy.overtake < math.inf, "overtake=inf may let a job wait for ever"),
+    ),
+    ratio=lambda policy, run: factors(policy, run).ratio,
     audit=_audit,
     tight=TightFamily("not known to be tight; kappa is needed where sigma = 0: the family kappa, ratio about G / 2"),
 )

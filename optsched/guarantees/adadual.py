@@ -1,6 +1,6 @@
-"""AdaDUAL on one link: two transfers within (2 + theta) / (1 + 2 theta) of the optimum, and more without any constant.
+"""Two transfers on one link: AdaDUAL within (2 + theta) / (1 + 2 theta) of the optimum, SRSF within 2 or more.
 
-**Theorem**. Two transfers on one link, released at any times, no preemption, eta >= 0, theta = b / (2 (b + eta)). AdaDUAL
+**AdaDUAL**. Two transfers on one link, released at any times, no preemption, eta >= 0, theta = b / (2 (b + eta)). AdaDUAL
 has sum (C_j - r_j) <= (2 + theta) / (1 + 2 theta) OPT; adding sum r_j to both sides, the same of sum C_j.
 
 Proof. Let b = 1. The first released starts at once; let x be what is left of it when the other one, of size m, is
@@ -20,6 +20,18 @@ in the limit r -> 0 (`just_after`).
 
 **More transfers**: no constant, see `blocked`. Theorem for any releases, proof and families: this project; the rule:
 Q. Wang, S. Shi, C. Wang, X. Chu, arXiv 2002.10105.
+
+**SRSF(k)**: never to overlap costs a factor 2, always to overlap more than AdaDUAL. Two transfers on one link, released at
+any times, no preemption, eta >= 0: sum (C_j - r_j), and sum C_j, is at most 2 OPT under SRSF(1) and at most (4 + 2 eta / b)
+/ 3 OPT under SRSF(k), k >= 2.
+
+Proof. Notation and lower bounds as above, b = 1. SRSF(1) pays r + 2 x + m, at most twice
+r + x + 2 m. SRSF(2) pays r + x + m (3 + 2 eta) for m <= x, whose quotient rises in m / x, and r + x (3 + 2 eta) + m for
+m >= x, whose quotient by r + 2 x + m falls; at m = x and r = 0 both are (4 + 2 eta) / 3.
+
+**Tight**: for k >= 2 two equal transfers at once; for k = 1 in the limit, a long one first and m -> 0. So AdaDUAL's rule
+is better than both for every eta: (2 + theta) / (1 + 2 theta) < min(2, (4 + 2 eta / b) / 3).
+**Reference**: the rules are baselines of Q. Wang, S. Shi, C. Wang, X. Chu, arXiv 2002.10105; the theorem is this project's.
 """
 
 from __future__ import annotations
@@ -32,7 +44,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError, check_legal
-from optsched.guarantees.assumptions import broken, two_transfers
+from optsched.guarantees.assumptions import all_of, policy_is, two_transfers
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
@@ -41,25 +53,18 @@ from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance
 from optsched.problem.transfers import TransferProblem
-from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
-from optsched.speeds.link_contention import LinkCost
-from optsched.speeds.two_transfers import adadual_ratio, threshold
+from optsched.speeds.two_transfers import adadual_ratio
 
 SECOND, OTHERS = 1e-6, 2e-6  # s: releases in `blocked`, as multiples of b
 JUST_BELOW = 0.99  # of theta: the second transfer of `blocked` is admitted
 
 
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    by_hand = getattr(policy, "theta", 0) != 0
-    return broken("theta is set by hand" if by_hand else None, *two_transfers(instance))
-
-
 def _ratio(policy: Any, run: Run) -> Fraction:
     contention = run.instance.contention
     assert contention is not None  # what sends a message has one
-    link = LinkCost(Fraction(contention.seconds_per_byte), Fraction(contention.penalty))
-    return Fraction(adadual_ratio(threshold(link)))
+    b, eta = Fraction(contention.seconds_per_byte), Fraction(contention.penalty)
+    return Fraction(adadual_ratio(b / (2 * (b + eta))))
 
 
 @of_a_theorem
@@ -96,7 +101,9 @@ ADADUAL = guarantee(
     ),
     objective="total_completion_time",
     policies=("adadual", "ada-srsf", "k-way"),  # beside one transfer the k-way rule is AdaDUAL's
-    assumptions=_assumptions,
+    assumptions=all_of(
+        policy_is(lambda policy: getattr(policy, "theta", 0) == 0, "theta is set by hand"), two_transfers
+    ),
     ratio=_ratio,
     tight=TightFamily("sizes 1 and theta, the long one asked about first", LONG_ONE_FIRST),
     schedule_class="task-sharing",
@@ -165,4 +172,54 @@ BLOCKED_TRANSFERS = family(
     reference=lambda small, eta: blocked(small, Contention(1, eta)).reference,
     limit="at least small / 11: no constant",
     sizes=(2, 10),
+)
+
+
+def _ratio_of_srsf(policy: Any, run: Run) -> Fraction:
+    contention = run.instance.contention
+    assert contention is not None  # what sends a message has one
+    if policy.k == 1:
+        return Fraction(2)
+    return (4 + 2 * Fraction(contention.penalty) / Fraction(contention.seconds_per_byte)) / 3
+
+
+@of_a_theorem
+def equal_pair(k: int = 4) -> Instance:
+    """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""
+    check_legal(k >= 1, "k", k, "an integer >= 1")
+    optimum = stating(3 * k, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
+    return transfer_instance(
+        TransferProblem(np.zeros(2), np.full(2, float(k)), Contention(1, k)), f"equal-pair-{k}", optimum=optimum
+    )
+
+
+EQUAL_PAIR = family(
+    name="equal-pair",
+    summary="two transfers of k bytes at once, b = 1, eta = k",
+    policy="srsf:k=2",
+    objective="total_completion_time",
+    make=equal_pair,
+    ratio=lambda k: Fraction(4 + 2 * k, 3),
+    limit="(4 + 2 eta / b) / 3",
+    theorem="srsf-two-transfers",
+)
+
+SRSF = guarantee(
+    id="srsf-two-transfers",
+    statement="two transfers, r_j | sum C_j: SRSF(1) <= 2 OPT, SRSF(k) <= (4 + 2 eta / b) / 3 OPT for k >= 2",
+    notation="one link, n = 2 | r_j | sum C_j",
+    knowledge="clairvoyant",
+    source="optsched, for the rules of Wang, Shi, Wang and Chu 2020",
+    status="proved",
+    proof=(
+        "With the bounds of AdaDUAL's theorem, x left of the first and a second of size m: never to overlap pays 2 x + m, "
+        "at most twice x + 2 m. Always to overlap pays x + m (3 + 2 eta) or x (3 + 2 eta) + m, whose quotients are largest "
+        "at m = x."
+    ),
+    objective="total_completion_time",
+    policies=("srsf",),
+    assumptions=two_transfers,
+    ratio=_ratio_of_srsf,
+    tight=TightFamily("two equal transfers at once (k >= 2); a long one first (k = 1, a limit)", EQUAL_PAIR),
+    schedule_class="task-sharing",
 )

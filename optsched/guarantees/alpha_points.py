@@ -1,25 +1,61 @@
-"""Goemans, Queyranne, Schulz, Skutella and Wang 2002: alpha points on one machine, against the linear program."""
+"""Goemans, Queyranne, Schulz, Skutella and Wang 2002: alpha points on one machine, against the linear program.
+
+**At random**, in expectation and for every draw. Preemptive WSPT is optimal for the linear program
+(`optsched.solvers.lp_schedule`), with mean busy times M_j and LP = sum w_j (M_j + p_j / 2) <= OPT. t_j(a) is when a part a
+of j is done there, eta_k(t) the part of k that is done by t.
+
+**Every draw** C_j <= B_j = t_j + sum_k (1 + alpha_k - eta_k) p_k, t_j = t_j(alpha_j), eta_k = eta_k(t_j), over the k with
+alpha_k <= eta_k, j among them (the audit). Proof: since some k started at its alpha point t_k <= t_j the machine has not
+idled, so that C_j - t_k is the p_l of those whose points are in [t_k, t_j]; a part eta_l - alpha_l of each, at least, was
+done in that time.
+
+**In expectation** E B_j <= c (M_j + p_j / 2), c = 1.6853, for independent alpha_j of density f(a) = e^a / (e^delta - 1) on
+[0, delta], delta = 0.8999. Proof: while j is under way, a job that began before j has done a constant part eta_k, and a job
+that interrupts j when a part mu_k of it is done is done before j goes on. So t_j(a) = idle time + sum eta_k p_k +
+sum_{mu_k < a} p_k + a p_j, and M_j is the same with (1 - mu_k) p_k and p_j / 2. As int_0^eta f(a) (1 + a - eta) da <=
+(c_1 - 1) eta, c_1 = 1 + 1 / (e^delta - 1) = 1.68524, the former cost c_1 eta_k p_k at most; the latter cost (1 + E alpha)
+p_k if mu_k < alpha_j, and j itself (1 + E alpha) p_j. It remains that (1 + E alpha) P(alpha > mu) <= c (1 - mu) for all mu
+in [0, 1]: left / right is largest, 1.68527 / c, near mu = 0.4835.
+For one alpha for all, delta = 0.85106, what remains is int_mu^delta f(a) (1 + a) da <= c (1 - mu), c = 1.7451.
+
+`late_short_job`: the expectation is that, but for the last digits. A job of length 1 and no weight comes at 0, a short one
+of weight 1 at some time eta < delta. If alpha of the former is at most eta, it is in the way of the latter until 1 + alpha;
+the expected completion is eta + int_0^eta f(a) (1 + a - eta) da = c_1 eta, and eta is possible: 1.68524, with one alpha for
+all 1.74509.
+
+`expected_limit` is sum w_j E B_j of an instance, integrated over every piece of the schedule: what the expected value of a
+run is at most, and often far less than c LP.
+
+**Offline** (Hall, Schulz, Shmoys and Wein 1997; Goemans et al. 2002): the best order of the program. 1 | r_j | sum w_j C_j,
+M_j the mean busy times of the linear program and LP = sum w_j (M_j + p_j / 2) <= OPT: in the order of M_j every job has C_j
+<= 3 M_j (the audit), so that the sum is at most 3 LP; the best order of alpha points with one alpha for all costs at most
+1.7451 LP. Proof of the former: of the jobs S up to j in that order p(S) M_j is at least sum_{k in S} p_k M_k, and that at
+least p(S)^2 / 2, since one machine does S; r_k <= M_k <= M_j. So C_j <= max r_k + p(S) <= M_j + 2 M_j. Of the latter: it
+holds in expectation, and ``lp-order`` tries one alpha of every interval in which the order is the same.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optsched.guarantees.assumptions import broken, known_durations, one_machine
-from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.problem.instance import Instance
-from optsched.simulation.placing import Placement
+import numpy as np
+
+from optsched.errors import check_legal
+from optsched.guarantees.assumptions import all_of, known_durations, one_machine
+from optsched.guarantees.family import family
+from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.method_theorem import method_theorem
+from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.policies.alpha_points import APART, COMMON
+from optsched.policies.ties import leading
+from optsched.problem.arrays import Floats
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
-
-
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(one_machine(instance), known_durations(instance))
-
-
-def _ratio(policy: Any, run: Run) -> Fraction:
-    alpha = Fraction(policy.alpha)
-    return max(1 + 1 / alpha, 1 + 2 * alpha)
-
+from optsched.solvers.lp_schedule import LpSchedule
+from optsched.solvers.methods.lp_order import NAME, lp_orders
 
 ALPHA_POINTS = guarantee(
     id="alpha-points",
@@ -36,9 +72,169 @@ ALPHA_POINTS = guarantee(
     ),
     objective="total_weighted_completion_time",
     policies=("alpha-points",),
-    assumptions=_assumptions,
-    ratio=_ratio,
+    assumptions=all_of(one_machine, known_durations),
+    ratio=lambda policy, run: max(1 + 1 / Fraction(policy.alpha), 1 + 2 * Fraction(policy.alpha)),
     tight=TightFamily(
         "not known to be tight; drawn at random (random-alpha-points) 1.6853 in expectation", exact=False
     ),
+)
+
+
+OBJECTIVE = "total_weighted_completion_time"
+FACTOR_APART, FACTOR_COMMON = Fraction(16853, 10000), Fraction(17451, 10000)
+
+
+@dataclass(frozen=True)
+class ExponentialDensity:
+    """f(a) = e^a / (e^delta - 1) on [0, delta], ``delta`` the ``largest`` a."""
+
+    largest: float
+
+    @property
+    def scale(self) -> float:
+        """1 / (e^delta - 1): f at 0."""
+        return 1.0 / math.expm1(self.largest)
+
+    def mass(self, low: float, high: float) -> float:
+        """int f(a) da over [low, high]."""
+        low, high = min(low, self.largest), min(high, self.largest)
+        return self.scale * (math.exp(high) - math.exp(low)) if high > low else 0.0
+
+    def moment(self, low: float, high: Floats | float, less: Floats | float) -> Any:
+        """int f(a) (1 + a - ``less``) da over [low, high], elementwise; e^a (a - less) is an antiderivative."""
+        low, top = min(low, self.largest), np.minimum(high, self.largest)
+        part = np.exp(top) * (top - less) - math.exp(low) * (low - less)
+        return self.scale * np.where(top > low, part, 0.0)
+
+
+def program_of(instance: Instance) -> LpSchedule:
+    """The schedule of the linear program, times from the first arrival; ties as the policies break them."""
+    instance = instance.relative
+    ratio = np.divide(instance.duration, instance.weight, out=np.full(instance.n, np.inf), where=instance.weight > 0)
+    return LpSchedule.of(instance.arrival.tolist(), instance.duration.tolist(), leading(ratio).tolist())
+
+
+def expected_limit(instance: Instance, common: bool = False) -> float:
+    """sum w_j E B_j, no less than the expected sum w_j C_j of random alpha points, times from the first arrival.
+
+    In closed form; O(n) for each of at most 2 n pieces.
+    """
+    density, program = ExponentialDensity(COMMON if common else APART), program_of(instance)
+    p, weight = np.array([float(each) for each in program.seconds]), instance.weight
+    done, total = np.zeros(p.size), float(weight @ p)
+    for piece in program.pieces:
+        j, low, high = piece.job, float(piece.before), float(piece.after)
+        others = np.where(np.arange(p.size) == j, 0.0, p)
+        mass = density.mass(low, high)
+        time = float(piece.start) * mass + p[j] * (float(density.moment(low, high, 1.0)) - low * mass)
+        if common:
+            more = others @ density.moment(low, np.minimum(high, done), done)
+        else:
+            more = mass * (others @ density.moment(0.0, done, done))
+        total += float(weight[j]) * (time + float(more))
+        done[j] = high
+    return total
+
+
+def limits(instance: Instance, alpha: Floats) -> Floats:
+    """B_j of the draws ``alpha`` f64[n], seconds from the first arrival: f64[n]. O(n^2)."""
+    program = program_of(instance)
+    p = np.array([float(each) for each in program.seconds])
+    point = np.array([float(t) for t in program.points([Fraction(a) for a in alpha.tolist()])])
+    found = point.copy()
+    for k, mine in enumerate(program.of_job):
+        times = [float(t) for each in mine for t in (each.start, each.end)]
+        parts = [float(share) for each in mine for share in (each.before, each.after)]
+        done = np.interp(point, times, parts)
+        done[k] = alpha[k]  # but for rounding it is
+        found += np.where(done >= alpha[k], (1 + alpha[k] - done) * p[k], 0.0)
+    return found
+
+
+def _audit(policy: Any, run: Run) -> list[str]:
+    run = run.relative
+    limit = limits(run.instance, np.asarray(run.notes["alpha"]))
+    return told(run, late(run, limit), limit)
+
+
+def _ratio(policy: Any, run: Run) -> float:
+    run = run.relative
+    least = float(program_of(run.instance).value(run.instance.weight.tolist()))
+    allowed = float(run.instance.weight @ limits(run.instance, np.asarray(run.notes["alpha"])))
+    return allowed / least if least else 1.0
+
+
+@of_a_theorem
+def late_short_job(length: int = 1000) -> Instance:
+    """A job of ``length`` s and weight 0 at 0, one of 1 s when four fifths of it could be done: at best served at once."""
+    check_legal(length >= 5 and length % 5 == 0, "length", length, "a multiple of 5")
+    come = 4 * length // 5
+    jobs = [Job("long", duration=length, weight=0), Job("short", arrival=come, duration=1)]
+    optimum = stating(come + 1, OBJECTIVE, "gang", "the short job at once")
+    return Instance(jobs, "1x1", f"late-short-job-{length}", OBJECTIVE, optimum=optimum)
+
+
+LATE_SHORT_JOB = family(
+    name="late-short-job",
+    summary="a long job of no weight, and a short one that comes before it could be done",
+    policy="random-alpha-points",
+    objective=OBJECTIVE,
+    make=late_short_job,
+    limit="1.68524 in expectation for long jobs, 1.74509 with one alpha for all",
+    theorem="random-alpha-points",
+    sizes=(10, 100, 1000),
+)
+
+RANDOM_ALPHA_POINTS = guarantee(
+    id="random-alpha-points",
+    statement=(
+        "1 | r_j, online-r_j | sum w_j C_j: random alpha points <= 1.6853 OPT in expectation, <= 1.7451 OPT with one alpha "
+        "for all; and <= (sum w_j B_j / LP) OPT for what was drawn"
+    ),
+    notation="1 | r_j, online-r_j | sum w_j C_j",
+    knowledge="clairvoyant",
+    source="Goemans, Queyranne, Schulz, Skutella and Wang 2002",
+    status="proved",
+    proof=(
+        "From the alpha point t_j of j on only jobs with earlier points run before it: C_j <= B_j = t_j + sum_k (1 + alpha_k"
+        " - eta_k) p_k, eta_k the part of k that preemptive WSPT has done by t_j, over alpha_k <= eta_k. Integrated over the"
+        " density e^a / (e^delta - 1), a job that began before j costs c eta_k p_k at most, one that interrupts j at its "
+        "part mu_k (1 + E alpha) P(alpha_j > mu_k) p_k <= c (1 - mu_k) p_k, and j itself (1 + E alpha) p_j: together c (M_j "
+        "+ p_j / 2), c = 1.6853."
+    ),
+    objective=OBJECTIVE,
+    policies=("random-alpha-points",),
+    assumptions=all_of(one_machine, known_durations),
+    ratio=_ratio,
+    audit=_audit,
+    tight=TightFamily(
+        "in expectation, up to the last digit: a short job after a long one", LATE_SHORT_JOB, exact=False
+    ),
+)
+
+
+def _late_in_the_order(instance: Instance) -> list[str]:
+    program = program_of(instance)
+    done = program.one_after_the_other(next(lp_orders(program)))
+    # orders are by the leading digits of M_j
+    late = [j for j, c in enumerate(done) if c > 3 * program.mean_busy[j] * (1 + Fraction(1, 10**11))]
+    return [f"job {instance.ids[j]!r} completes at {float(done[j]):.9g}, after 3 M_j" for j in late]
+
+
+LP_ORDER = method_theorem(
+    id="lp-order",
+    statement="1 | r_j | sum w_j C_j: the best order of alpha points <= 1.7451 OPT; that of mean busy times <= 3 OPT",
+    notation="1 | r_j | sum w_j C_j",
+    source="Hall, Schulz, Shmoys and Wein 1997 (3); Goemans, Queyranne, Schulz, Skutella and Wang 2002 (1.7451)",
+    status="proved",
+    proof=(
+        "Of the jobs S up to j in the order of mean busy times p(S) M_j >= sum p_k M_k >= p(S)^2 / 2 and r_k <= M_k <= M_j: "
+        "C_j <= max r_k + p(S) <= 3 M_j. With one alpha of density e^a / (e^delta - 1) for all jobs the expected cost is "
+        "within 1.7451 of the linear program (random-alpha-points), and the best alpha costs no more."
+    ),
+    objective="total_weighted_completion_time",
+    method=NAME,
+    ratio=FACTOR_COMMON,
+    proves=lambda instance: program_of(instance).value(instance.weight.tolist()),
+    audit=_late_in_the_order,
 )

@@ -33,14 +33,13 @@ import numpy as np
 
 from optsched.check.referee import schedule_value
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import broken, no_restart_cost, one_gpu_jobs, own_network, speed_by_type
+from optsched.guarantees.assumptions import all_of, no_restart_cost, one_gpu_jobs, own_network, speed_by_type
 from optsched.guarantees.family import family
 from optsched.guarantees.flow_dual import FlowDual, StepFunction, best_dual
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.speed import speed_theorem
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
 OBJECTIVE = "total_weighted_flow_time"
@@ -115,16 +114,6 @@ def _ratio(policy: Any, run: Run) -> Fraction | float:
     return schedule_value(run.instance, run.schedule, OBJECTIVE) / bound if bound else math.inf
 
 
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(
-        one_gpu_jobs(instance), no_restart_cost(policy, instance), speed_by_type(instance), own_network(instance)
-    )
-
-
-def _proves_at_speed(instance: Instance, run: Run, speed: Fraction) -> Fraction:
-    return dual_of(run, speed, instance).value
-
-
 def divided_evenly(k: int = 4) -> Instance:
     """k jobs of 2 s at 0 for GPUs of type a or b, one of each; from 0 on k^2 (k + 1) unit jobs for a, one a second.
 
@@ -165,7 +154,7 @@ DUAL_FITTING = guarantee(
     ),
     objective=OBJECTIVE,
     policies=("immediate-dispatch",),
-    assumptions=_assumptions,
+    assumptions=all_of(one_gpu_jobs, no_restart_cost, speed_by_type, own_network),
     ratio=_ratio,
     proves=_proves,
     tight=TightFamily("the factor is that of the run; at speed 1 it is no constant", DIVIDED_EVENLY, exact=False),
@@ -186,8 +175,8 @@ FASTER_DISPATCH = speed_theorem(
     ),
     objective=OBJECTIVE,
     policies=("immediate-dispatch",),
-    assumptions=_assumptions,
+    assumptions=all_of(one_gpu_jobs, no_restart_cost, speed_by_type, own_network),
     speed=lambda instance: LEAST_SPEED,
     ratio=lambda speed: (speed + 1) / (speed - 1),
-    proves=_proves_at_speed,
+    proves=lambda instance, run, speed: dual_of(run, speed, instance).value,
 )

@@ -24,25 +24,16 @@ from typing import Any
 
 from optsched.bounds.best_bound import bound
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import broken, parallel_machines_over_time
+from optsched.guarantees.assumptions import parallel_machines_over_time
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
-
-
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(*parallel_machines_over_time(placement, instance))
 
 
 def _ratio(policy: Any, run: Run) -> Fraction:
     return 3 - Fraction(2, run.instance.cluster.gpus)
-
-
-def _ratio_of_sums(policy: Any, run: Run) -> Fraction:
-    return max(1, run.instance.n) * _ratio(policy, run)
 
 
 def _audit(policy: Any, run: Run) -> list[str]:
@@ -114,7 +105,7 @@ ABOUT: dict[str, Any] = {
     "source": "Bender, Chakrabarti and Muthukrishnan 1998, from recollection; Mastrolilli 2003",
     "status": "proved",
     "policies": ("fifo",),
-    "assumptions": _assumptions,
+    "assumptions": parallel_machines_over_time,
     "audit": _audit,
 }
 
@@ -142,7 +133,7 @@ FIFO_SUM = guarantee(
         "all its flow times."
     ),
     objective="total_flow_time",
-    ratio=_ratio_of_sums,
+    ratio=lambda policy, run: max(1, run.instance.n) * _ratio(policy, run),
     tight=TightFamily("one machine, short jobs that come while a long one runs: a third of n", CONVOY, exact=False),
     **ABOUT,
 )

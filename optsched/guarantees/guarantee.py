@@ -31,14 +31,6 @@ class GuaranteeError(OptschedError):
     """A theorem does not hold for a run: a defect of the policy, of its implementation, or of the proof."""
 
 
-def _nothing_more(policy: Any, run: Run) -> list[str]:
-    return []
-
-
-def _no_bound(policy: Any, run: Run) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class TightFamily:
     """Instances on which a guarantee is reached: nobody can prove a smaller ratio.
@@ -71,8 +63,8 @@ class Guarantee(Statement):
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
     ratio: Callable[[Any, Run], Fraction | float]
     tight: TightFamily
-    audit: Callable[[Any, Run], list[str]] = _nothing_more
-    proves: Callable[[Any, Run], Fraction | None] = _no_bound
+    audit: Callable[[Any, Run], list[str]] = lambda policy, run: []
+    proves: Callable[[Any, Run], Fraction | None] = lambda policy, run: None
     schedule_class: str = "gang"
 
     def is_about(self, policy: Any) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from optsched.bounds.fluid_cost import SAFE, fluid_costs
-from optsched.guarantees.assumptions import broken, own_network
+from optsched.guarantees.assumptions import all_of, instance_is, own_network, policy_is
 from optsched.guarantees.families import SOLD_OUT
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.policies.exponential_prices import PriceFunction
@@ -193,14 +193,8 @@ def factor(policy: Any, run: Run) -> float:
     return max(ratio, solution.every_schedule / solution.primal)
 
 
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    staged = instance.jobs_at("profiles").size
-    return broken(
-        None if policy.utility == "throughput" else f"utility={policy.utility} is not what total_utility adds up",
-        None if policy.price_exponent == "safe" else "naive prices: their dual is not feasible",
-        "the speed of jobs with stage profiles depends on more than GPU types" if staged else None,
-        own_network(instance),
-    )
+def _adds_up_throughputs(policy: Any, placement: Placement, instance: Instance) -> str | None:
+    return None if policy.utility == "throughput" else f"utility={policy.utility} is not what total_utility adds up"
 
 
 def _audit(policy: Any, run: Run) -> list[str]:
@@ -281,7 +275,15 @@ HADAR_COMMIT = guarantee(
     ),
     objective="total_utility",
     policies=("hadar-commit",),
-    assumptions=_assumptions,
+    assumptions=all_of(
+        _adds_up_throughputs,
+        policy_is(lambda policy: policy.price_exponent == "safe", "naive prices: their dual is not feasible"),
+        instance_is(
+            lambda instance: not instance.jobs_at("profiles").size,
+            "the speed of jobs with stage profiles depends on more than GPU types",
+        ),
+        own_network,
+    ),
     ratio=factor,
     audit=_audit,
     tight=TightFamily(

@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import all_at_once, broken, known_durations
+from optsched.guarantees.assumptions import all_at_once, all_of, instance_is, known_durations, policy_is
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.forked_run import ForkedRun
 from optsched.simulation.placing import Placement
-from optsched.simulation.run import Run
+from optsched.simulation.run import ForkedRun, Run
 
 
 @dataclass(frozen=True)
@@ -102,19 +101,14 @@ def node_rounds(run: ForkedRun) -> int:
     return sum(math.ceil(Fraction(work) / seconds) for work in run.instance.work.tolist())
 
 
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+def _fills_nodes(instance: Instance) -> bool:
     nodes = instance.cluster.node_gpus
-    fills = bool((nodes == nodes[0]).all() and (instance.gpus == nodes[0]).all())
-    return broken(
-        all_at_once(instance),
-        known_durations(instance),
-        None if instance.unrestricted else "some jobs may not use every node",
-        None if fills else "a gang does not fill a node",
-        None if policy.copies == 0 or policy.copies >= nodes.size else f"fewer copies than the {nodes.size} nodes",
-        None if policy.rule != "payoff" else "the rule is payoff",  # lp is work on alike nodes
-        None if policy.estimate == "true" else "throughputs are estimated",
-        None if instance.n else "no jobs",
-    )
+    return bool((nodes == nodes[0]).all() and (instance.gpus == nodes[0]).all())
+
+
+def _as_many_copies_as_nodes(policy: Any, placement: Placement, instance: Instance) -> str | None:
+    nodes = instance.cluster.node_count
+    return None if policy.copies == 0 or policy.copies >= nodes else f"fewer copies than the {nodes} nodes"
 
 
 def _ratio(policy: Any, run: Run) -> Fraction:
@@ -167,7 +161,16 @@ HADAR_E = guarantee(
     ),
     objective="makespan",
     policies=("hadar-e",),
-    assumptions=_assumptions,
+    assumptions=all_of(
+        all_at_once,
+        known_durations,
+        instance_is(lambda instance: instance.unrestricted, "some jobs may not use every node"),
+        instance_is(_fills_nodes, "a gang does not fill a node"),
+        _as_many_copies_as_nodes,
+        policy_is(lambda policy: policy.rule != "payoff", "the rule is payoff"),  # lp is work on alike nodes
+        policy_is(lambda policy: policy.estimate == "true", "throughputs are estimated"),
+        instance_is(lambda instance: instance.n, "no jobs"),
+    ),
     ratio=_ratio,
     tight=TightFamily("n jobs of L - o seconds on n nodes: L against L - o", ONE_ROUND),
     audit=_audit,

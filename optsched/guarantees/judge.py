@@ -9,9 +9,12 @@ proven to reach.
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import MISSED, ROUNDING, Guarantee, GuaranteeError, applicable
 from optsched.guarantees.proven import Proven
 from optsched.policies.specification import Specification
+from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.simulation.run import Run
 
@@ -160,3 +164,14 @@ def _too_much(theorem: Guarantee, value: float, ratio: float, upper: float) -> s
         if upper > 0
         else f"{theorem.objective} is {value:.12g}, the optimum {upper:.12g}"
     )
+
+
+def save_violation(instance: Instance, judgement: Judgement, folder: str | os.PathLike[str] = ".") -> Path:
+    """Write ``violated-<theorem>-<policy>-<digest>.json`` into ``folder`` and return its path.
+
+    ``optsched run FILE -p POLICY`` repeats the run. The same violation gives the same file.
+    """
+    policy = re.sub(r"[^A-Za-z0-9._=-]+", "-", judgement.policy).strip("-")
+    path = Path(folder) / f"violated-{judgement.id}-{policy}-{instance.digest[:8]}.json"
+    instance.save(path)
+    return path

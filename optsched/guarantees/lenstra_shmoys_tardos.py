@@ -15,13 +15,7 @@ import numpy as np
 
 from optsched.check.referee import schedule_value
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import (
-    all_at_once,
-    broken,
-    one_gpu_jobs,
-    own_network,
-    speed_by_type,
-)
+from optsched.guarantees.assumptions import all_at_once, all_of, one_gpu_jobs, own_network, speed_by_type
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import ROUNDING, TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
@@ -29,7 +23,6 @@ from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
 FACTOR = Fraction(2)
@@ -73,14 +66,6 @@ def _audit(policy: Any, run: Run) -> list[str]:
     if value <= FACTOR * least * (1 + Fraction(ROUNDING)):
         return []
     return [f"the makespan is {float(value):.12g}, more than twice what the prices prove, {float(least):.12g}"]
-
-
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(one_gpu_jobs(instance), all_at_once(instance), speed_by_type(instance), own_network(instance))
-
-
-def _ratio(policy: Any, run: Run) -> Fraction:
-    return FACTOR
 
 
 @of_a_theorem
@@ -130,8 +115,8 @@ LENSTRA_SHMOYS_TARDOS = guarantee(
     ),
     objective="makespan",
     policies=("lenstra-shmoys-tardos",),
-    assumptions=_assumptions,
-    ratio=_ratio,
+    assumptions=all_of(one_gpu_jobs, all_at_once, speed_by_type, own_network),
+    ratio=lambda policy, run: FACTOR,
     audit=_audit,
     proves=_proves,
     tight=TightFamily("a long job in equal parts on all machines, which have jobs of their own", TORN_JOB, exact=False),

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import all_at_once, broken, known_durations, one_gpu_jobs
+from optsched.guarantees.assumptions import all_at_once, all_of, known_durations, one_gpu_jobs
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.placing import Placement
-from optsched.simulation.run import Run
 
 THE_LOSERS = "each job on the machine that greedy does not choose"
-
-
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(one_gpu_jobs(instance), all_at_once(instance), known_durations(instance))
-
-
-def _ratio(policy: Any, run: Run) -> Fraction:
-    return Fraction(factor(run.instance.cluster.gpus))
 
 
 def factor(m: int) -> int:
@@ -83,7 +72,7 @@ RESTRICTED_GREEDY = guarantee(
     ),
     objective="makespan",
     policies=("restricted-greedy",),
-    assumptions=_assumptions,
-    ratio=_ratio,
+    assumptions=all_of(one_gpu_jobs, all_at_once, known_durations),
+    ratio=lambda policy, run: Fraction(factor(run.instance.cluster.gpus)),
     tight=TightFamily("a binary tournament", TOURNAMENT),
 )

@@ -6,6 +6,10 @@ audit). With A = sum p_j and B = sum_{j<k} min(p_j, p_k): sum C_j <= A + 2 B, OP
 B <= sum_{j<k} (p_j + p_k) / 2 = (n - 1) A / 2. Hence the ratio is at most 1 + B / (A + B) <= 2 - 2/(n + 1).
 
 `equal_turns`: equal lengths; the more turns each takes, the nearer to the factor, which every non-clairvoyant algorithm has.
+
+**No less, whoever does not know lengths.** n jobs come at 0. The adversary watches until T = n K: job j has run for a_j,
+and it decides that this was all but one second of it. So nothing is done before T, while shortest first needs at most (n +
+1) / 2 T + n (n + 1) / 2.
 """
 
 from __future__ import annotations
@@ -16,27 +20,22 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import all_at_once, broken, known_durations, one_machine
+from optsched.guarantees.assumptions import all_at_once, all_of, known_durations, one_machine
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.lower_bound import Challenge, lower_bound
 from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.policies.simulate import simulate
+from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import Run
 
 
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
+def _whole_turns(policy: Any, placement: Placement, instance: Instance) -> str | None:
     turns = instance.duration / policy.quantum
-    return broken(
-        one_machine(instance),
-        all_at_once(instance),
-        known_durations(instance),
-        None if bool((turns == np.floor(turns)).all()) else "some duration is no multiple of the quantum",
-    )
-
-
-def _ratio(policy: Any, run: Run) -> Fraction:
-    return 2 - Fraction(2, run.instance.n + 1)
+    return None if (turns == np.floor(turns)).all() else "some duration is no multiple of the quantum"
 
 
 def _audit(policy: Any, run: Run) -> list[str]:
@@ -84,8 +83,54 @@ ROUND_ROBIN = guarantee(
     ),
     objective="total_completion_time",
     policies=("setf",),
-    assumptions=_assumptions,
-    ratio=_ratio,
+    assumptions=all_of(
+        one_machine,
+        all_at_once,
+        known_durations,
+        _whole_turns,
+    ),
+    ratio=lambda policy, run: 2 - Fraction(2, run.instance.n + 1),
     audit=_audit,
     tight=TightFamily("equal jobs, the quantum going to 0", EQUAL_TURNS, exact=False),
+)
+
+
+WATCHED = 1200  # seconds a job, on average
+
+
+def _jobs(lengths: list[float], name: str) -> Instance:
+    return Instance([Job(f"{j}", duration=p) for j, p in enumerate(lengths)], "1x1", name, "total_completion_time")
+
+
+def _all_but_a_second(policy: Specification, n: int) -> Challenge:
+    check_legal(n >= 1, "size", n, "an integer >= 1")
+    until = float(n * WATCHED)
+    watched = simulate(_jobs([2 * until] * n, f"watched-{n}"), policy).schedule
+    seconds = np.zeros(n)
+    np.add.at(seconds, watched.job, np.clip(np.minimum(watched.end, until) - watched.start, 0.0, None))
+    instance = _jobs([length + 1 for length in seconds.tolist()], f"all-but-a-second-{n}")
+    shortest_first = np.cumsum(np.sort(instance.duration))
+    return Challenge(instance, sum(map(Fraction, shortest_first.tolist()), Fraction(0)))
+
+
+def _excuse(policy: Specification, run: Run) -> str | None:
+    return None if policy.policy.knowledge is Knowledge.NON_CLAIRVOYANT else "it knows more than what has run"
+
+
+UNKNOWN_LENGTHS = lower_bound(
+    id="unknown-lengths",
+    statement="1 | pmtn | sum C_j: no deterministic non-clairvoyant algorithm < (2 - 2/(n + 1)) OPT",
+    notation="1 | pmtn | sum C_j",
+    knowledge="non-clairvoyant",
+    source="Motwani, Phillips and Torng 1994",
+    status="proved",
+    proof=(
+        "Watch until T, and let every job be a little longer than it has run by then. None is done before T, so the sum is "
+        "n T; shortest first, whatever the lengths that add up to T are, needs at most (n + 1) / 2 T."
+    ),
+    objective="total_completion_time",
+    excuses=_excuse,
+    challenge=_all_but_a_second,
+    ratio=lambda n: Fraction(2 * n * WATCHED, (n + 1) * (WATCHED + 1)),
+    limit="2 - 2/(n + 1)",
 )

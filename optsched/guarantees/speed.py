@@ -15,7 +15,7 @@ from typing import Any
 
 from optsched.bounds.certificate import rounded_down
 from optsched.errors import InputError, check_legal
-from optsched.guarantees.assumptions import broken, no_restart_cost, parallel_machines_over_time
+from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines_over_time
 from optsched.guarantees.guarantee import ROUNDING
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.proven import Proven, refereed
@@ -55,10 +55,6 @@ def speed_in(text: str) -> Fraction:
     return speed
 
 
-def _no_bound(instance: Instance, run: Run, speed: Fraction) -> None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class SpeedTheorem(Statement):
     """On machines ``speed`` times as fast the value is at most ``ratio`` of the speed times the optimum at speed 1.
@@ -72,17 +68,15 @@ class SpeedTheorem(Statement):
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
     speed: Callable[[Instance], Fraction]
     ratio: Callable[[Fraction], Fraction]
-    proves: Callable[[Instance, Run, Fraction], Fraction | None] = _no_bound
+    proves: Callable[[Instance, Run, Fraction], Fraction | None] = lambda instance, run, speed: None
 
     def lacks(self, chosen: Specification, instance: Instance, speed: Fraction) -> tuple[str, ...]:
         """What is missing for it to be about a policy at a speed on an instance, in words; empty: it applies."""
         if not any(type(chosen.policy) is POLICIES.get(name) for name in self.policies):
             return (f"it is about {', '.join(self.policies)}",)
         least = self.speed(instance)
-        return broken(
-            None if speed >= least else f"it needs a speed of at least {least}",
-            *self.assumptions(chosen.policy, chosen.placement, instance),
-        )
+        broken = self.assumptions(chosen.policy, chosen.placement, instance)
+        return broken if speed >= least else (f"it needs a speed of at least {least}", *broken)
 
     def judge(self, policy: str | Specification, instance: Instance, speed: Fraction | None = None) -> Judgement:
         """Hold it against a run of ``policy`` at ``speed`` (None: the least): holds, violated or open, as for a guarantee.
@@ -124,10 +118,6 @@ def judgements_at(chosen: Specification, run: Run, proven: Proven, speed: Fracti
     return tuple(theorem.hold(chosen, run, proven, speed) for theorem in about)
 
 
-def _assumptions(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    return broken(no_restart_cost(policy, instance), *parallel_machines_over_time(placement, instance))
-
-
 SRPT_FASTER = speed_theorem(
     id="srpt-faster",
     statement="P | r_j, pmtn | sum (C_j - r_j): SRPT on machines s >= 2 - 1/m times as fast <= OPT / s",
@@ -142,7 +132,7 @@ SRPT_FASTER = speed_theorem(
     ),
     objective="total_flow_time",
     policies=("srtf",),
-    assumptions=_assumptions,
+    assumptions=all_of(no_restart_cost, parallel_machines_over_time),
     speed=lambda instance: 2 - Fraction(1, instance.cluster.gpus),
     ratio=lambda speed: 1 / speed,
 )

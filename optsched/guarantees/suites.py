@@ -10,16 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from optsched.errors import InputError, check_legal
-from optsched.guarantees import sharing_suite, transfer_suite
+from optsched.errors import InputError, OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, family_instance, is_member
+from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.sources import INSTANCE_SUFFIXES, ShippedInstance, load, shipped
 from optsched.io.traces.generate import generate
+from optsched.io.traces.random_transfers import random_transfers
 from optsched.problem.instance import Instance
+from optsched.problem.transfer_instance import transfer_instance
 from optsched.registry import near_matches
+from optsched.solvers.sharing_orders import best_shared_order
+from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
+from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 
 _NUMBERS = re.compile(r"(-\d+)+$")
 
@@ -46,17 +52,71 @@ class Suite:
         return [(member, _loaded(member, objective)) for member, objective in zip(self.members, stated, strict=True)]
 
 
+AGREE = 1e-7  # relative: what a linear program may miss
+PENALTIES = (0.0, 0.2745, 1.0)  # eta / b
+SEEDS = {2: 9, 3: 9, 4: 3}  # of every number of transfers
+TRANSFERS = tuple(f"transfers-{n}-{seed}" for n, seeds in SEEDS.items() for seed in range(1, seeds + 1))
+
+
+@cache
+def small_transfers(member: str) -> Instance:
+    """``transfers-N-S``: `random_transfers` of N with seed S, and their optimum; about a second for four of them.
+
+    The optimum of sum C_j is what branch and bound over events finds, provided that the linear programs of all event orders,
+    in which starts may lie anywhere, agree. Policies that go by service or by size ask the smallest transfer first. Raises
+    `OptschedError` when the two methods disagree.
+    """
+    n, seed = (int(part) for part in member.split("-")[1:])
+    problem = random_transfers(n, seed, PENALTIES[seed % len(PENALTIES)])
+    found = transfer_optimum(problem)
+    value = float(found.value)
+    if not found.proved or abs(best_event_order(problem).value - value) > AGREE * value:
+        raise OptschedError(f"{member}: branch and bound and the event orders disagree")
+    optimum = stating(value, "total_completion_time", "task-sharing", "transfer-search", "transfer-orders")
+    return proved_here(transfer_instance(problem, member, objective="total_flow_time", optimum=optimum))
+
+
+SLOW_DOWNS = ("1.1", "1.3", "1.5", "1.8", "exp")
+# members of every slow-down, by the number of jobs; seeds differ, since xi does not change what is drawn
+EACH = {3: 2, 4: 1}
+SHARING = tuple(
+    f"sharing-{xi}-{n}-{each * k + seed}"
+    for k, xi in enumerate(SLOW_DOWNS)
+    for n, each in EACH.items()
+    for seed in range(1, each + 1)
+)
+
+
+@cache
+def small_sharing(member: str) -> Instance:
+    """``sharing-XI-N-S``: recipe ``sharing-small`` with N jobs, one GPU, seed S, XI the slow-down of every pair or ``exp``.
+
+    With its optimum, which takes about a second for four jobs: that of the class ``gpu-sharing``, which may also preempt;
+    where a schedule without preemption is no worse, both enumerations of orders agree. Objective: sum of flow times, the
+    stated sum C_j less sum r_j. Raises `OptschedError` when preemption seems to hurt: one of the two methods is wrong.
+    """
+    _, xi, n, seed = member.split("-")
+    instance = generate("sharing-small", int(seed), jobs=int(n), gpus=1, xi=xi)
+    value = preemptive_sharing_optimum(instance).value
+    kept = best_shared_order(instance).value
+    if value > kept * (1 + AGREE):
+        raise OptschedError(f"{member}: the optimum without preemption, {kept:.9g}, is below that with it, {value:.9g}")
+    proofs = ["sharing-preemptive", *(["sharing-orders"] if value >= kept * (1 - AGREE) else [])]
+    optimum = stating(value, "total_completion_time", "gpu-sharing", *proofs)
+    return proved_here(instance.replace(name=member, optimum=optimum))
+
+
 _TRANSFERS = Suite(
     "transfers-small",
-    transfer_suite.MEMBERS,
-    f"{len(transfer_suite.MEMBERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
-    make=transfer_suite.small_transfers,
+    TRANSFERS,
+    f"{len(TRANSFERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
+    make=small_transfers,
 )
 _SHARING = Suite(
     "sharing-small",
-    sharing_suite.MEMBERS,
-    f"{len(sharing_suite.MEMBERS)} instances: three or four jobs that may share one GPU, r_j | sum C_j - r_j",
-    make=sharing_suite.small_sharing,
+    SHARING,
+    f"{len(SHARING)} instances: three or four jobs that may share one GPU, r_j | sum C_j - r_j",
+    make=small_sharing,
 )
 _RIGID_MEMBERS = ("rigid-06-1", "rigid-06-2", "rigid-08-1", "rigid-08-2", "rigid-08-3")
 _RIGID = Suite(

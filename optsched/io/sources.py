@@ -29,7 +29,7 @@ from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
 from optsched.speeds.interference_sources import Asked, with_interference
 from optsched.speeds.interference_sources import interference as interference_of
-from optsched.speeds.job_level import at_job_level
+from optsched.speeds.kinds.tasks import at_job_level
 from optsched.speeds.throughput_table import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
@@ -275,7 +275,7 @@ def _profiles(asked: str | os.PathLike[str] | Mapping[str, Scaling] | None) -> M
         return asked
     if Path(asked).suffix.lower() == ".json":
         return read_profiles(asked)
-    from optsched.speeds.measured_scaling import read_scalings  # and with it the interpolation
+    from optsched.speeds.scaling_files import read_scalings
 
     return read_scalings(asked)
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from optsched.plot.canvas import save
-from optsched.plot.files import plot_file
+from optsched.plot.files import PLOTS, Plot, plot_file
 from optsched.plot.gantt import gantt
-from optsched.plot.kinds import PLOTS, Plot
-from optsched.plot.occupancy import occupancy
-from optsched.plot.overview import overview
-from optsched.plot.prediction_errors import prediction_errors
+from optsched.plot.occupancy import occupancy, overview
 from optsched.plot.ratios import ratios
-from optsched.plot.robustness import robustness
+from optsched.plot.robustness import prediction_errors, robustness
 from optsched.plot.task_gantt import tasks
 
 __all__ = [

@@ -1,22 +1,47 @@
-"""`plot_file`: what ``optsched plot FILE -o PICTURE`` does."""
+"""Files that are drawn: what one is decides how (`PLOTS`). `plot_file` is what ``optsched plot FILE -o PICTURE`` does."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from optsched.errors import InputError
 from optsched.plot.canvas import legal_suffix, save
-from optsched.plot.kinds import PLOTS
 from optsched.plot.time_axis import moment
 from optsched.problem.files import read_bytes
+from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import parquet_metadata
 from optsched.problem.schedule_file import METADATA
 from optsched.problem.task_log import METADATA as TASK_METADATA
+from optsched.registry import Registry
+
+Window = tuple[float | None, float | None]  # from, to: seconds; None: the beginning, the end
+
+
+@dataclass(frozen=True)
+class Plot:
+    """How one kind of file is drawn.
+
+    ``what`` names the kind for people; ``reads(header)`` tells from a JSON document, or from the header of a Parquet
+    file, whether a file is of it; ``draw(path, header, instance, window)`` makes the picture or raises `InputError`.
+    ``timed``: has it a time axis, which a window can cut?
+    """
+
+    what: str
+    reads: Callable[[Mapping[str, Any]], bool]
+    draw: Callable[[Path, Mapping[str, Any], Instance | None, Window], Figure]
+    timed: bool = True
+
+
+PLOTS: Registry[Plot] = Registry("plot", package="optsched.plot")
 
 
 def plot_file(
@@ -54,6 +79,8 @@ def plot_file(
     header, about = _header(source), None if instance is None else instance_of(instance)
     for plot in map(PLOTS.get, PLOTS.names()):
         if plot.reads(header):
+            if window != (None, None) and not plot.timed:
+                raise InputError("it has no time axis", file=source, field="from, to", legal="for a schedule")
             save(plot.draw(source, header, about, window), out)
             return
     what = header.get("format")
@@ -75,3 +102,14 @@ def _header(path: Path) -> Mapping[str, Any]:
     if not isinstance(header, dict):
         raise InputError("not a file that can be drawn", file=path, legal=_legal())
     return header
+
+
+def number_in(row: Mapping[str, Any], key: str, where: str, file: Path | None) -> float:
+    """The number ``row[key]``, nan where it is null; `InputError`, with its place, unless it is finite and >= 0."""
+    value = row.get(key)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        legal = "a finite number >= 0, or null"
+        raise InputError("invalid", file=file, field=f"{where}.{key}", value=value, legal=legal)
+    return float(value)

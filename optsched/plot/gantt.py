@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from optsched.errors import check_legal
 from optsched.plot.block_labels import LARGEST_FONT, block_label, label_blocks, points_per_unit, short_ids
-from optsched.plot.canvas import INK, QUIET, new_axes, new_figure, plain
+from optsched.plot.canvas import INK, QUIET, draw_rectangles, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.node_image import draw_node_image, image_height
-from optsched.plot.rectangles import draw_rectangles
-from optsched.plot.rows import PlotRows, draw_floor, label_rows
+from optsched.plot.rows import NodeRows, draw_floor, label_rows
 from optsched.plot.time_axis import time_axis
-from optsched.plot.timeline import Drawn, Timeline
+from optsched.plot.timeline import NOBODY, Drawn, Timeline
 from optsched.plot.waiting import band_height, draw_waiting
 from optsched.problem.arrays import Bools, Floats, Ints
 
 By = Literal["gpu", "node", "auto"]
+Mark = Line2D | Patch  # in a key
 
 MOST_ROWS, MOST_BLOCKS = 160, 20_000  # beyond either, blocks would be smaller than a pixel
 RASTER_BLOCKS = 3_000  # from here on a vector file holds the blocks as a picture
@@ -81,8 +81,11 @@ def gantt(
     shown = timeline.first_jobs(limit)
     if by == "auto":
         by = "node" if too_large(timeline, shown) else "gpu"
-    rows = PlotRows(timeline)
-    ax = ax if ax is not None else new_axes(_figure_for(timeline, rows, by))
+    rows = NodeRows(timeline.node_gpus, timeline.node_names)
+    if ax is None:
+        row = 0.42 if timeline.sharing else 0.3  # inches; half of a row holds an id, too
+        high = 1.0 + float(np.clip(row * (rows.height + band_height(timeline, rows.height)), 1.2, 8.5))
+        ax = new_axes(new_figure(WIDTH, image_height(timeline) if by == "node" else high))
     left, right = timeline.span
     if not shown.all() and timeline.window is None:
         last = timeline.end[shown[timeline.job]]
@@ -93,7 +96,7 @@ def gantt(
     if by == "node":
         draw_node_image(ax, timeline, left, right)
     else:
-        _draw_blocks(ax, rows, shown, left, right)
+        _draw_blocks(ax, timeline, rows, shown, left, right)
     return ax
 
 
@@ -111,23 +114,72 @@ def _title(timeline: Timeline, shown: Bools, by: By) -> str:
     return f"{timeline.name} ({f'{first} in colour' if by == 'gpu' else f'until {first} ended'})"
 
 
-def _figure_for(timeline: Timeline, rows: PlotRows, by: By) -> Figure:
-    if by == "node":
-        return new_figure(WIDTH, image_height(timeline))
-    units = rows.height + band_height(timeline, rows.height)
-    row = 0.42 if timeline.sharing else 0.3  # inches; half of a row holds an id, too
-    return new_figure(WIDTH, 1.0 + float(np.clip(row * units, 1.2, 8.5)))
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """B blocks: ``segment`` i64[B] from ``left`` to ``right`` seconds, between the edges ``upper`` and ``lower`` f64[B].
+
+    ``xi`` f64[B]: how many times slower a partner on the same GPUs makes the job; nan where there is none, or it is not
+    known.
+    """
+
+    segment: Ints
+    left: Floats
+    right: Floats
+    upper: Floats
+    lower: Floats
+    xi: Floats
 
 
-def _draw_blocks(ax: Axes, rows: PlotRows, shown: Bools, start: float, end: float) -> None:
-    t = rows.timeline
+def blocks_of(t: Timeline, rows: NodeRows) -> Blocks:
+    """Neighbouring GPUs of a gang are one block; where two jobs are on a GPU, each has half of its row. O(K log K)."""
+    if t.sharing:
+        return _halves(t, rows)
+    segment = np.repeat(np.arange(t.job.size), np.diff(t.gpu_offset))
+    order = np.lexsort((t.index, t.node, segment))
+    segment, node, index = segment[order], t.node[order], t.index[order]
+    first, gpus = _runs((np.diff(segment) == 0) & (np.diff(node) == 0) & (np.diff(index) == 1), segment.size)
+    segment, top = segment[first], rows.top[node[first]] + index[first]
+    return Blocks(segment, t.start[segment], t.end[segment], top, top + gpus, np.full(segment.size, np.nan))
+
+
+def _runs(joined: Bools, size: int) -> tuple[Ints, Ints]:
+    # (first, length) of the runs of ``size`` things, each of which is or is not ``joined`` to the next
+    first = np.flatnonzero(np.concatenate([np.ones(min(size, 1), dtype=bool), ~joined]))
+    return first, np.diff(np.append(first, size))
+
+
+def _halves(t: Timeline, rows: NodeRows) -> Blocks:
+    cells = t.cells
+    keys = cells.index, cells.node, cells.right, cells.left, cells.lower, cells.upper
+    order = np.lexsort(keys)
+    index, *same = (key[order] for key in keys)
+    joined = (np.diff(index) == 1) & np.logical_and.reduce([np.diff(key) == 0 for key in same])
+    joined &= ~cells.shared[order][:-1]  # halves of two rows would read as one job on each
+    first, gpus = _runs(joined, index.size)
+    chosen = order[first]
+    top = rows.top[cells.node[chosen]] + cells.index[chosen]
+    both = cells.shared[chosen]
+    parts = []
+    for mine, other, lane in ((cells.upper, cells.lower, 0), (cells.lower, cells.upper, 1)):
+        here = np.flatnonzero(mine[chosen] != NOBODY)
+        row, half = chosen[here], np.where(both[here], 0.5, 1.0) * gpus[here]
+        upper, xi = top[here] + np.where(both[here], lane * half, 0.0), np.full(row.size, np.nan)
+        if t.xi is not None:
+            kind, table = t.xi
+            beside = table[kind[t.job[mine[row]]], kind[t.job[other[row]]]]
+            xi = np.where(other[row] == NOBODY, np.nan, beside)
+        parts.append((mine[row], cells.left[row], cells.right[row], upper, upper + half, xi))
+    return Blocks(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _draw_blocks(ax: Axes, t: Timeline, rows: NodeRows, shown: Bools, start: float, end: float) -> None:
     band = band_height(t, rows.height)
     ax.set_ylim(rows.height + band, -0.35 if t.arrival is not None else 0.0)
     settle(ax)
     x_points, y_points = points_per_unit(ax)
     names, colours = short_ids(t.ids), np.where(shown[:, None], job_colours(t.ids), OTHERS)
     draw_floor(ax, rows, start, end)
-    blocks = rows.blocks
+    blocks = blocks_of(t, rows)
     seen = (blocks.left < end) & (blocks.right >= start)
     segment, left, right, xi = blocks.segment[seen], blocks.left[seen], blocks.right[seen], blocks.xi[seen]
     job = t.job[segment]
@@ -159,16 +211,22 @@ def _draw_blocks(ax: Axes, rows: PlotRows, shown: Bools, start: float, end: floa
     if band:
         draw_waiting(ax, t, rows.height, rows.height + band, colours, names)
     label_rows(ax, rows, y_points)
-    _key(ax, restarts, _draw_arrivals(ax, t, colours, shown), sharing_key(t, xi))
+    # the key says only what no id or label does: the marks that occur in this picture
+    key = [*_draw_arrivals(ax, t, colours, shown), *restarts]
+    if t.sharing and t.cells.shared.any():
+        said = "two on a row: a shared GPU" + (", x1.5: slower" if np.isfinite(xi).any() else "")
+        key.append(Line2D([], [], marker="_", ls="", ms=7, color=INK, label=said))
+    if key:
+        key_below(ax, key)
 
 
 def _draw_overhead(
     ax: Axes, t: Timeline, segment: Ints, upper: Floats, lower: Floats, colours: Floats, many: bool
-) -> bool:
+) -> list[Mark]:
     lost = t.overhead[segment]
     held = lost > 0
     if not held.any():
-        return False
+        return []
     begin = t.start[segment[held]]
     draw_rectangles(
         ax,
@@ -181,16 +239,16 @@ def _draw_overhead(
         rasterized=many,
         label="_overhead",
     )
-    return True
+    return [Patch(facecolor="#dddddd", edgecolor=INK, lw=0, hatch="//////", label="restart: held, no progress")]
 
 
-def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> bool:
+def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> list[Mark]:
     if t.arrival is None:
-        return False
+        return []
     if t.window is not None:
         shown = shown & (t.arrival >= t.window[0]) & (t.arrival <= t.window[1])
     if int(shown.sum()) > MOST_ARRIVALS or not (shown.any() or t.window is None):
-        return False
+        return []
     ax.scatter(
         t.arrival[shown],
         np.full(int(shown.sum()), -0.3),
@@ -203,25 +261,10 @@ def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> bool
         zorder=5,
         label="_arrivals",
     )
-    return True
+    return [Line2D([], [], marker="v", ls="", ms=5, color="white", mec=INK, mew=0.5, label="arrival")]
 
 
-def _key(ax: Axes, restarts: bool, arrivals: bool, sharing: str) -> None:
-    # Only what is not said by an id or a label: the marks that occur in this picture.
-    handles: list[Line2D | Patch] = []
-    if arrivals:
-        handles.append(Line2D([], [], marker="v", ls="", ms=5, color="white", mec=INK, mew=0.5, label="arrival"))
-    if restarts:
-        handles.append(
-            Patch(facecolor="#dddddd", edgecolor=INK, lw=0, hatch="//////", label="restart: held, no progress")
-        )
-    if sharing:
-        handles.append(Line2D([], [], marker="_", ls="", ms=7, color=INK, label=sharing))
-    if handles:
-        key_below(ax, handles)
-
-
-def key_below(ax: Axes, handles: Sequence[Line2D | Patch]) -> None:
+def key_below(ax: Axes, handles: Sequence[Mark]) -> None:
     """A key under the tick labels, beside the name of the axis: titles can be long."""
     ax.legend(
         handles=handles,
@@ -234,13 +277,6 @@ def key_below(ax: Axes, handles: Sequence[Line2D | Patch]) -> None:
         labelcolor=QUIET,
         handletextpad=0.4,
     )
-
-
-def sharing_key(timeline: Timeline, xi: Floats) -> str:
-    """What two blocks on one row mean; empty where no GPU is shared."""
-    if not timeline.sharing or not timeline.cells.shared.any():
-        return ""
-    return "two on a row: a shared GPU" + (", x1.5: slower" if np.isfinite(xi).any() else "")
 
 
 def settle(ax: Axes) -> None:

@@ -8,8 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from optsched.plot.canvas import FLOOR
 from optsched.plot.rows import LABEL_HEIGHT, spread
-from optsched.plot.steps import bin_means
-from optsched.plot.timeline import Timeline
+from optsched.plot.timeline import Timeline, bin_means
 from optsched.problem.arrays import Floats
 
 BINS = 1200  # about one a pixel
@@ -46,20 +45,12 @@ def draw_node_image(ax: Axes, timeline: Timeline, start: float, end: float) -> N
     share, together = busy_share(timeline, start, end)
     rows = share.shape[0]
     ax.set_ylim(rows, 0)
-    image = ax.imshow(
-        share,
-        aspect="auto",
-        extent=(start, end, rows, 0),
-        cmap=BUSY,
-        vmin=0.0,
-        vmax=1.0,
-        interpolation="nearest" if rows <= 200 else "antialiased",
-    )
+    smooth = "nearest" if rows <= 200 else "antialiased"
+    extent = (start, end, rows, 0)
+    image = ax.imshow(share, aspect="auto", extent=extent, cmap=BUSY, vmin=0.0, vmax=1.0, interpolation=smooth)
     if rows <= PARTED_ROWS:
         ax.hlines(np.arange(1, rows), start, end, colors="white", linewidths=0.5)
-    names = [timeline.node_names[k * together] for k in range(rows)]
-    if together > 1:
-        names = [f"{name} ff." for name in names]
+    names = [name + " ff." * (together > 1) for name in timeline.node_names[::together]]
     figure = ax.get_figure(root=True)
     points = ax.get_window_extent().height * 72 / (figure.dpi if figure is not None else 72) / rows
     chosen = spread((np.arange(rows) + 0.5) * points, LABEL_HEIGHT)

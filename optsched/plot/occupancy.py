@@ -1,23 +1,34 @@
-"""How full the cluster is and how many jobs wait, over time: for runs of any size."""
+"""How full the cluster is and how many jobs wait, over time: for runs of any size.
+
+`overview` is the picture of a schedule file: a Gantt chart, or for large runs the nodes over time above these curves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from optsched.errors import check_legal
+from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
-from optsched.plot.steps import bin_means, levels
+from optsched.plot.files import PLOTS, Plot, Window
+from optsched.plot.gantt import WIDTH, gantt, too_large
+from optsched.plot.node_image import BINS, image_height
 from optsched.plot.time_axis import in_unit, time_axis
-from optsched.plot.timeline import Drawn, Timeline
+from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, levels
 from optsched.plot.waiting import waiting_curve
 from optsched.problem.arrays import Floats
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import JOBS_PER_GPU, Schedule
+from optsched.problem.schedule_file import FORMAT
 
-BINS = 1200  # about one a pixel
+PANEL = 1.5  # inches of each curve under the image
 EXACT = 4000  # up to this many changes a curve is drawn as it is, beyond as means over bins
 BUSY, OVERHEAD, WAITING, SHARED = "#0072B2", "#E69F00", "#767676", "#004a75"
 
@@ -33,8 +44,8 @@ def occupancy(
     """Draw busy GPUs and, below, waiting jobs over time.
 
     Busy GPUs are split into work and overhead (held without progress: restarts), or where jobs share GPUs into those with
-    one job and those with two. Curves with many changes are means over
-    1200 equal parts of the time shown, and their labels say so; the largest number of waiting jobs is exact.
+    one job and those with two. Curves with many changes are means over 1200 equal parts of the time shown, and their
+    labels say so; the largest number of waiting jobs is exact.
 
     Parameters
     ----------
@@ -73,6 +84,8 @@ def occupancy(
     _draw_busy(drawn[0], timeline, left, right)
     if len(drawn) == 2:
         _draw_waiting(drawn[1], timeline, left, right)
+    for ax in drawn:
+        ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     return drawn
 
 
@@ -97,7 +110,6 @@ def _draw_busy(ax: Axes, t: Timeline, start: float, end: float) -> None:
     ax.axhline(t.gpus, color=INK, lw=0.8, ls=(0, (4, 3)))
     ax.set_ylim(0, t.gpus * 1.06)
     ax.set_ylabel(f"busy of {t.gpus:,} GPUs" + _averaged(width), fontsize=9)
-    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
 def _draw_waiting(ax: Axes, t: Timeline, start: float, end: float) -> None:
@@ -107,19 +119,9 @@ def _draw_waiting(ax: Axes, t: Timeline, start: float, end: float) -> None:
     ax.fill_between(when, waiting, step="post", color=WAITING, lw=0)
     ax.set_ylim(0, max(float(waiting.max(initial=0.0)), 1.0) * 1.06)
     ax.set_ylabel("waiting jobs" + _averaged(width), fontsize=9)
-    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     most = float(waiting_curve(t)[1].max()) if one.size else 0.0
-    ax.annotate(
-        f"peak: {most:,.0f}",
-        (1, 1),
-        xycoords="axes fraction",
-        xytext=(-2, -2),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        fontsize=8,
-        color=QUIET,
-    )
+    corner: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "va": "top"}
+    ax.text(0.998, 0.98, f"peak: {most:,.0f}", **corner, fontsize=8, color=QUIET)
 
 
 def _curve(
@@ -135,3 +137,40 @@ def _curve(
 
 def _averaged(width: float) -> str:
     return f"\n(means of {in_unit(width)})" if width else ""
+
+
+def overview(schedule: Drawn, *, start: float | None = None, end: float | None = None) -> Figure:
+    """A figure of a schedule, run or solution of any size, or of what happens in it between two times (seconds).
+
+    Small ones as `optsched.plot.gantt`, large ones by node above `optsched.plot.occupancy`; they say which errors there are.
+
+    >>> import optsched as osd
+    >>> osd.plot.save(osd.plot.overview(osd.simulate("rigid-06-1", "srtf")), "srtf.png")
+    """
+    timeline = Timeline.of(schedule).within(start, end)
+    if not too_large(timeline):
+        return cast("Figure", gantt(timeline, by="gpu").get_figure(root=True))
+    panels = 1 if timeline.arrival is None else 2
+    image = image_height(timeline)
+    figure = new_figure(WIDTH, image + PANEL * panels)
+    grid = figure.add_gridspec(1 + panels, 1, height_ratios=[image - 0.6, *([PANEL] * panels)])
+    top = new_axes(figure, grid[0])
+    gantt(timeline, by="node", ax=top)
+    top.set_xlabel("")
+    top.tick_params(labelbottom=False)
+    occupancy(timeline, axes=[new_axes(figure, grid[k], sharex=top) for k in range(1, 1 + panels)], title="")
+    return figure
+
+
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+    if instance is not None:
+        return overview(Timeline.of(Schedule.load(path, instance), path).within(*window))
+    if header.get("sharing") is True and header.get("jobs_per_gpu") != JOBS_PER_GPU:
+        raise InputError("jobs share GPUs in it: a chart of gangs cannot show that", file=path, legal=TASKS_INSTEAD)
+    timeline = Timeline.read(path, str(header.get("instance")))
+    if not timeline.job.size:
+        raise InputError("the schedule is empty: nothing can be drawn", file=path, legal="at least one segment")
+    return overview(timeline.within(*window))
+
+
+PLOTS.register("schedule")(Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw))

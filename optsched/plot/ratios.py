@@ -16,9 +16,8 @@ from matplotlib.ticker import FuncFormatter
 from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import INK, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
-from optsched.plot.kinds import PLOTS, Plot, Window
+from optsched.plot.files import PLOTS, Plot, number_in
 from optsched.plot.time_axis import label_time, number, unit_for
-from optsched.problem.instance import Instance
 from optsched.problem.objectives import OBJECTIVES
 from optsched.rounding import ratio as shown_ratio
 
@@ -84,9 +83,12 @@ def ratios(
     ax.set_ylim(len(bars) - 0.5, -0.5)
     ax.set_yticks(y, [bar.policy for bar in bars], fontsize=9, parse_math=False)
     ax.tick_params(axis="y", length=0)
-    scale = _label_values(ax, objective, longest)
+    size, unit = _label_values(ax, objective, longest)
     for k, bar in enumerate(bars):
-        _write(ax, k, bar, max(value[k], bound[k]), scale)
+        said = "not all jobs finished" if math.isnan(bar.value) else f"{number(bar.value / size)}{unit}"
+        place: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "annotation_clip": False}
+        text = "   ".join(filter(None, (said, bar.text)))
+        ax.annotate(text, (max(value[k], bound[k]), k), **place, va="center", fontsize=8.5, color=INK)
     set_title(ax, _title(result) if title is None else title, pad=20.0 if known.any() else 6.0)
     if known.any():
         key_above(ax, reverse=True)
@@ -105,20 +107,6 @@ def _label_values(ax: Axes, objective: str, longest: float) -> tuple[float, str]
     return unit.seconds, f" {unit.name}"
 
 
-def _write(ax: Axes, k: int, bar: Bar, right: float, scale: tuple[float, str]) -> None:
-    said = "not all jobs finished" if math.isnan(bar.value) else f"{number(bar.value / scale[0])}{scale[1]}"
-    ax.annotate(
-        "   ".join(filter(None, (said, bar.text))),
-        (right, k),
-        xytext=(5, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=8.5,
-        color=INK,
-        annotation_clip=False,
-    )
-
-
 def _title(result: Mapping[str, Any]) -> str:
     of = result.get("instance")
     of = of if isinstance(of, Mapping) else {}
@@ -129,41 +117,27 @@ def _title(result: Mapping[str, Any]) -> str:
 
 
 def _bars(result: Mapping[str, Any], file: Path | None) -> list[Bar]:
-    runs = result.get("runs")
+    runs, bars = result.get("runs"), []
     check_legal(isinstance(result.get("objective"), str), "objective", result.get("objective"), "a name", file=file)
     if not isinstance(runs, list) or not runs:
         raise InputError("no runs to draw", file=file, field="runs", legal="a list with at least one run")
-    return [_bar(run, f"runs[{k}]", file) for k, run in enumerate(runs)]
-
-
-def _bar(run: Any, where: str, file: Path | None) -> Bar:
-    check_legal(isinstance(run, Mapping), where, run, "an object with policy and value", file=file)
-    check_legal(isinstance(run.get("policy"), str), f"{where}.policy", run.get("policy"), "a name", file=file)
-    bound = run.get("bound") or {}
-    check_legal(isinstance(bound, Mapping), f"{where}.bound", bound, "an object with value", file=file)
-    return Bar(
-        run["policy"],
-        _known(run.get("value"), f"{where}.value", file),
-        _known(bound.get("value"), f"{where}.bound.value", file),
-        _known(run.get("ratio"), f"{where}.ratio", file),
-        "optimum" if run.get("ratio_to") == "optimum" else "bound",
-    )
-
-
-def _known(value: Any, where: str, file: Path | None) -> float:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise InputError("invalid", file=file, field=where, value=value, legal="a finite number >= 0, or null")
-    return float(value)
-
-
-def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
-    if window != (None, None):
-        raise InputError("values and ratios have no time axis", file=path, field="from, to", legal="for a schedule")
-    return cast("Figure", ratios(header, file=path).get_figure(root=True))
+    for k, run in enumerate(runs):
+        at = f"runs[{k}]"
+        check_legal(isinstance(run, Mapping), at, run, "an object with policy and value", file=file)
+        check_legal(isinstance(run.get("policy"), str), f"{at}.policy", run.get("policy"), "a name", file=file)
+        bound = run.get("bound") or {}
+        check_legal(isinstance(bound, Mapping), f"{at}.bound", bound, "an object with value", file=file)
+        value, ratio = number_in(run, "value", at, file), number_in(run, "ratio", at, file)
+        to = "optimum" if run.get("ratio_to") == "optimum" else "bound"
+        bars.append(Bar(run["policy"], value, number_in(bound, "value", f"{at}.bound", file), ratio, to))
+    return bars
 
 
 PLOTS.register("result")(
-    Plot("the result.json of `optsched run -o`", lambda header: "runs" in header and "objective" in header, _draw)
+    Plot(
+        "the result.json of `optsched run -o`",
+        lambda header: "runs" in header and "objective" in header,
+        lambda path, header, *_: cast("Figure", ratios(header, file=path).get_figure(root=True)),
+        timed=False,
+    )
 )

@@ -1,138 +1,79 @@
-"""Rows of a Gantt chart: a GPU is one unit high, nodes are set apart, node 0 is at the top."""
+"""Rows of a chart: a GPU is one unit high, below those of a node perhaps its network interface; nodes are set apart."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from optsched.plot.canvas import FLOOR, INK, QUIET, label_left
-from optsched.plot.rectangles import draw_rectangles
-from optsched.plot.shared_cells import NOBODY
-from optsched.plot.timeline import Timeline
+from optsched.plot.canvas import FLOOR, INK, QUIET, draw_rectangles, label_left
 from optsched.problem.arrays import Floats, Ints
 
-NODE_GAP = 0.5  # between nodes of several GPUs, in rows
+NODE_GAP = 0.5  # between nodes, in rows
+INTERFACE, INTERFACE_FLOOR = 1.5, "#dfe3e8"  # height of the row of an interface, its colour where it is idle
 NUMBERED = 7.0  # points: rows at least this high carry the index of their GPU
 LABEL_HEIGHT = 11.0  # points that a label of a node needs
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """B blocks: ``segment`` i64[B] from ``left`` to ``right`` seconds, between the edges ``upper`` and ``lower`` f64[B].
+class NodeRows:
+    """Where N nodes of ``gpus`` i64[N] GPUs stand on the y axis (downwards); ``interfaces``: have they rows, too?"""
 
-    ``xi`` f64[B]: how many times slower a partner on the same GPUs makes the job; nan where there is none, or it is not
-    known.
-    """
-
-    segment: Ints
-    left: Floats
-    right: Floats
-    upper: Floats
-    lower: Floats
-    xi: Floats
-
-
-@dataclass(frozen=True)
-class PlotRows:
-    """Where GPUs stand on the y axis (downwards)."""
-
-    timeline: Timeline
+    gpus: Ints
+    names: Sequence[str]
+    interfaces: bool = False
 
     @cached_property
     def single(self) -> bool:
         """Is every node one GPU (a classical machine)?"""
-        return bool((self.timeline.node_gpus == 1).all())
+        return bool((self.gpus == 1).all()) and not self.interfaces
 
     @cached_property
     def top(self) -> Floats:
         """Upper edge of every node, f64[N]."""
-        gpus = self.timeline.node_gpus
-        gap = 0.0 if self.single else NODE_GAP
-        return np.cumsum(gpus) - gpus + gap * np.arange(gpus.size)
+        high = self.gpus + INTERFACE * self.interfaces + (0.0 if self.single else NODE_GAP)
+        return np.asarray(np.cumsum(high) - high)
 
     @cached_property
     def height(self) -> float:
         """Height of all nodes."""
-        return float(self.top[-1] + self.timeline.node_gpus[-1]) if self.top.size else 1.0
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Neighbouring GPUs of a gang are one block; where two jobs are on a GPU, each has half of its row. O(K log K)."""
-        t = self.timeline
-        if t.sharing:
-            return self._shared_blocks()
-        segment = np.repeat(np.arange(t.job.size), np.diff(t.gpu_offset))
-        order = np.lexsort((t.index, t.node, segment))
-        segment, node, index = segment[order], t.node[order], t.index[order]
-        same = (np.diff(segment) == 0) & (np.diff(node) == 0) & (np.diff(index) == 1)
-        first = np.flatnonzero(np.concatenate([[True], ~same])) if segment.size else np.zeros(0, dtype=np.int64)
-        gpus = np.diff(np.append(first, segment.size))
-        segment, top = segment[first], self.top[node[first]] + index[first]
-        return Blocks(segment, t.start[segment], t.end[segment], top, top + gpus, np.full(segment.size, np.nan))
-
-    def _shared_blocks(self) -> Blocks:
-        cells = self.timeline.cells
-        keys = cells.index, cells.node, cells.right, cells.left, cells.lower, cells.upper
-        order = np.lexsort(keys)
-        index, *same = (key[order] for key in keys)
-        joined = (np.diff(index) == 1) & np.logical_and.reduce([np.diff(key) == 0 for key in same])
-        joined &= ~cells.shared[order][:-1]  # halves of two rows would read as one job on each
-        first = np.flatnonzero(np.concatenate([[True], ~joined])) if index.size else np.zeros(0, dtype=np.int64)
-        gpus = np.diff(np.append(first, index.size))
-        chosen = order[first]
-        top = self.top[cells.node[chosen]] + cells.index[chosen]
-        both = cells.shared[chosen]
-        parts = []
-        for mine, other, lane in ((cells.upper, cells.lower, 0), (cells.lower, cells.upper, 1)):
-            here = np.flatnonzero(mine[chosen] != NOBODY)
-            row, half = chosen[here], np.where(both[here], 0.5, 1.0) * gpus[here]
-            upper = top[here] + np.where(both[here], lane * half, 0.0)
-            xi = self._xi(mine[row], other[row])
-            parts.append((mine[row], cells.left[row], cells.right[row], upper, upper + half, xi))
-        return Blocks(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-    def _xi(self, segment: Ints, other: Ints) -> Floats:
-        t = self.timeline
-        if t.xi is None or not segment.size:
-            return np.full(segment.size, np.nan)
-        kind, table = t.xi
-        return np.where(other == NOBODY, np.nan, table[kind[t.job[segment]], kind[t.job[other]]])
+        return float(self.top[-1] + self.gpus[-1] + INTERFACE * self.interfaces) if self.top.size else 1.0
 
 
-def draw_floor(ax: Axes, rows: PlotRows, start: float, end: float) -> None:
-    """A grey floor under every node: what stays grey is idle."""
-    top, gpus = rows.top, rows.timeline.node_gpus
-    span = np.ones(top.size)
-    draw_rectangles(ax, start * span, end * span, top, top + gpus, facecolors=FLOOR, zorder=0, label="_floor")
+def draw_floor(ax: Axes, rows: NodeRows, start: float, end: float) -> None:
+    """Grey under GPUs and interfaces: what stays grey is idle."""
+    span, lower = np.ones(rows.top.size), rows.top + rows.gpus
+    sides = start * span, end * span
+    draw_rectangles(ax, *sides, rows.top, lower, facecolors=FLOOR, zorder=0, label="_floor")
+    if rows.interfaces:
+        draw_rectangles(ax, *sides, lower, lower + INTERFACE, facecolors=INTERFACE_FLOOR, zorder=0, label="_interfaces")
     if rows.single:
-        ax.hlines(top[1:], start, end, colors="white", linewidths=0.8, zorder=0.5)
+        ax.hlines(rows.top[1:], start, end, colors="white", linewidths=0.8, zorder=0.5)
 
 
-def label_rows(ax: Axes, rows: PlotRows, row_points: float) -> None:
-    """Names of nodes, as many as fit, and indices of GPUs where rows are high enough."""
-    t = rows.timeline
-    middle = rows.top + t.node_gpus / 2
-    numbered = row_points >= NUMBERED and not rows.single
+def label_rows(ax: Axes, rows: NodeRows, row_points: float) -> None:
+    """Names of nodes, as many as fit, and indices of GPUs and "net" where rows are ``row_points`` >= 7 points high."""
+    middle = rows.top + rows.gpus / 2
     nodes = spread(middle * row_points, LABEL_HEIGHT)
-    names = [t.node_names[k] for k in nodes]
-    if not numbered:
-        ax.set_yticks(middle[nodes], names, fontsize=8, parse_math=False)
+    if row_points < NUMBERED or rows.single:
+        ax.set_yticks(middle[nodes], [rows.names[k] for k in nodes], fontsize=8, parse_math=False)
         ax.tick_params(axis="y", length=0)
         return
-    places = np.concatenate([top + np.arange(count) + 0.5 for top, count in zip(rows.top, t.node_gpus, strict=True)])
-    numbers = [str(k) for count in t.node_gpus for k in range(count)]
-    ax.set_yticks(places, numbers, fontsize=min(7.0, row_points * 0.75), color=QUIET)
+    places, labels = list[float](), list[str]()
+    for top, count in zip(rows.top.tolist(), rows.gpus.tolist(), strict=True):
+        places += [top + k + 0.5 for k in range(count)] + [top + count + INTERFACE / 2] * rows.interfaces
+        labels += [str(k) for k in range(count)] + ["net"] * rows.interfaces
+    ax.set_yticks(places, labels, fontsize=min(7.0, row_points * 0.75), color=QUIET)
     ax.tick_params(axis="y", length=0, pad=2)
-    digits = max(len(label) for label in numbers)
-    for y, name in zip(middle[nodes], names, strict=True):
-        label_left(ax, name, y, 8 + 5 * digits, fontsize=8.5, color=INK)
+    for k in nodes:
+        label_left(ax, rows.names[k], middle[k], 8 + 5 * max(map(len, labels)), fontsize=8.5, color=INK)
 
 
 def spread(places: Floats, least: float) -> list[int]:
-    # Every k-th of ascending places, so that neighbours are at least this far apart; the first always.
+    """Every k-th of ascending places, so that neighbours are at least this far apart; the first always."""
     if places.size < 2:
         return list(range(places.size))
     distance = float(np.diff(places).min())

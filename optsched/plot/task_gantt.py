@@ -16,18 +16,17 @@ from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError
 from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
-from optsched.plot.canvas import new_axes, new_figure, plain
+from optsched.plot.canvas import draw_rectangles, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import job_colours, paler
+from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, key_below, settle
-from optsched.plot.interface_row import Piece, outline, side_by_side
-from optsched.plot.kinds import PLOTS, Plot, Window
-from optsched.plot.rectangles import draw_rectangles
-from optsched.plot.task_picture import TaskPicture
-from optsched.plot.task_rows import INTERFACE, TaskRows, draw_task_floor, label_task_rows
+from optsched.plot.rows import INTERFACE, NodeRows, draw_floor, label_rows
+from optsched.plot.task_picture import Piece, TaskPicture, outline, side_by_side
 from optsched.plot.time_axis import in_unit, time_axis
-from optsched.plot.timeline import heading
+from optsched.plot.timeline import heading, node_names
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
 from optsched.problem.task_log import FORMAT, TaskSchedule
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
 LIGHT, DARK = 0.55, 0.18  # share of white in a forward task, of black in a backward task
 MARGIN = 0.06  # of a row, above and below its blocks
+MOST_ROWS = 160
 
 
 def tasks(
@@ -78,35 +78,47 @@ def tasks(
     'srsf:k=1: 2 jobs, 1 GPU (9 s from 0 s on, of 18 s)'
     """
     picture = TaskPicture.of(run, start, end)
-    instance = picture.schedule.instance
-    rows = TaskRows.of(instance, nodes, sends=bool(instance.cluster.node_count > 1))
+    cluster = picture.schedule.instance.cluster
+    shown, names = chosen_nodes(cluster, nodes), node_names(cluster)
+    rows = NodeRows(cluster.node_gpus[shown], [names[h] for h in shown], interfaces=cluster.node_count > 1)
     if ax is None:
         ax = new_axes(new_figure(WIDTH, 1.0 + float(np.clip(0.2 * rows.height, 1.2, 9.5))))
     plain(ax, "bottom")
     time_axis(ax, picture.start, picture.end)
-    _finer_ticks(ax, picture.end - picture.start)
-    set_title(ax, _title(picture, rows) if title is None else title)
+    if (span := picture.end - picture.start) < 10:  # late in a long schedule four figures would not tell ticks apart
+        digits = max(0, 1 - math.floor(math.log10(span)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:,.{digits}f}"))
+    set_title(ax, _title(picture, len(shown)) if title is None else title)
     ax.set_ylim(rows.height, 0.0)
     settle(ax)
-    _draw(ax, picture, rows)
+    draw_floor(ax, rows, picture.start, picture.end)
+    _draw_compute(ax, picture, shown, rows)
+    _draw_transfers(ax, picture, shown, rows)
+    label_rows(ax, rows, points_per_unit(ax)[1])
+    _key(ax, rows.interfaces)
     return ax
 
 
-def _draw(ax: Axes, picture: TaskPicture, rows: TaskRows) -> None:
-    ids = picture.schedule.instance.ids
+def chosen_nodes(cluster: Cluster, nodes: Sequence[int] | None) -> list[int]:
+    """These nodes; None: all, or the first whose GPUs and interfaces fit into `MOST_ROWS`."""
+    count, rows = cluster.node_count, cluster.node_gpus + (cluster.node_count > 1)
+    if nodes is None:
+        fit = int(np.searchsorted(np.cumsum(rows), MOST_ROWS, side="right"))
+        return list(range(max(1, min(fit, count))))
+    wrong = [h for h in nodes if isinstance(h, bool) or not isinstance(h, int | np.integer) or not 0 <= h < count]
+    if wrong or not nodes or len(set(nodes)) < len(nodes):
+        raise InputError("invalid", field="nodes", value=list(nodes), legal=f"different integers from 0 to {count - 1}")
+    if (asked := int(rows[list(nodes)].sum())) > MOST_ROWS:
+        raise InputError("too many rows for one picture", field="nodes", value=asked, legal=f"at most {MOST_ROWS}")
+    return [int(h) for h in nodes]
+
+
+def _draw_compute(ax: Axes, p: TaskPicture, nodes: list[int], rows: NodeRows) -> None:
+    ids, (x_points, y_points) = p.schedule.instance.ids, points_per_unit(ax)
     colours, names = job_colours(ids), short_ids(ids)
-    x_points, y_points = points_per_unit(ax)
-    draw_task_floor(ax, rows, picture.start, picture.end)
-    _draw_compute(ax, picture, rows, colours, names, x_points, y_points)
-    _draw_transfers(ax, picture, rows, colours, names, y_points)
-    label_task_rows(ax, rows, y_points)
-    _key(ax, rows.sends)
-
-
-def _draw_compute(
-    ax: Axes, p: TaskPicture, rows: TaskRows, colours: Floats, names: list[str], x_points: float, y_points: float
-) -> None:
-    top = rows.gpu_top[p.gpu]
+    node_top = np.full(p.schedule.instance.cluster.node_count, np.nan)  # nan: not shown
+    node_top[nodes] = rows.top
+    top: Floats = node_top[p.node] + p.index
     drawn = np.flatnonzero(np.isfinite(top))
     top, job, left, right = top[drawn], p.job[drawn], p.begin[drawn], p.until[drawn]
     face = np.where(p.backward[drawn, None], colours[job] * (1 - DARK), paler(colours[job], LIGHT))
@@ -122,29 +134,29 @@ def _draw_compute(
         zorder=2,
         label="_compute",
     )
-    one = _labelled(job, p.node[drawn], p.gpu[drawn], left, right)
+    one = _labelled(job, p.node[drawn], p.index[drawn], left, right)
     font = min(LARGEST_FONT, 0.72 * y_points)
     label_blocks(ax, [names[j] for j in job[one]], left[one], right[one], upper[one], lower[one], face[one], font)
 
 
-def _labelled(job: Ints, node: Ints, gpu: Ints, left: Floats, right: Floats) -> Ints:
+def _labelled(job: Ints, node: Ints, index: Ints, left: Floats, right: Floats) -> Ints:
     """One block of an iteration and node is enough: the longer task, of those that begin together on the first GPU."""
     length = np.zeros(int(job.max(initial=0)) + 1)
     np.maximum.at(length, job, right - left)
     long = np.flatnonzero(right - left >= length[job] * (1 - 1e-9))
-    order = long[np.lexsort((gpu[long], left[long], node[long], job[long]))]
+    order = long[np.lexsort((index[long], left[long], node[long], job[long]))]
     same = (np.diff(job[order]) == 0) & (np.diff(node[order]) == 0) & (np.diff(left[order]) == 0)
     return np.asarray(order[np.concatenate([np.ones(min(1, order.size), bool), ~same])])
 
 
-def _draw_transfers(
-    ax: Axes, p: TaskPicture, rows: TaskRows, colours: Floats, names: list[str], y_points: float
-) -> None:
+def _draw_transfers(ax: Axes, p: TaskPicture, nodes: list[int], rows: NodeRows) -> None:
+    ids = p.schedule.instance.ids
+    names = short_ids(ids)
     corners: list[list[tuple[float, float]]] = []
     widest: list[Piece] = []
     job: list[int] = []
     height = INTERFACE - 2 * MARGIN
-    for node, top in rows.interface_top.items():
+    for node, top in zip(nodes, (rows.top + rows.gpus).tolist(), strict=True) if rows.interfaces else ():
         mine = [k for k, j in enumerate(p.sender.tolist()) if node in p.spanned[j]]
         found = side_by_side(p.sent[mine].tolist(), p.received[mine].tolist())
         for k, pieces in zip(mine, found, strict=True):
@@ -153,30 +165,24 @@ def _draw_transfers(
             above, below = (top + MARGIN + part * height for part in (room.upper, room.lower))
             widest.append(Piece(room.start, room.end, above, below))
             job.append(int(p.sender[k]))
-    face = colours[np.array(job, dtype=np.int64)]
+    face = job_colours(ids)[np.array(job, dtype=np.int64)]
     ax.add_collection(
         PolyCollection(corners, facecolors=face, edgecolors="white", linewidths=0.5, zorder=2, label="_transfers"),
         autolim=False,
     )
     left, right, upper, lower = np.array(widest, dtype=np.float64).reshape(-1, 4).T
-    font = min(LARGEST_FONT, 0.72 * y_points)
+    font = min(LARGEST_FONT, 0.72 * points_per_unit(ax)[1])
     label_blocks(ax, [names[j] for j in job], left, right, upper, lower, face, font)
 
 
-def _finer_ticks(ax: Axes, span: float) -> None:
-    if span < 10:  # seconds, late in a long schedule: four figures would not tell neighbouring ticks apart
-        digits = max(0, 1 - math.floor(math.log10(span)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:,.{digits}f}"))
-
-
-def _title(p: TaskPicture, rows: TaskRows) -> str:
+def _title(p: TaskPicture, nodes: int) -> str:
     instance = p.schedule.instance
     whole = heading(p.schedule.policy, instance.name, instance.n, instance.cluster.gpus)
     shown = []
     if p.start > 0 or p.end < p.last:
         shown.append(f"{in_unit(p.end - p.start)} from {in_unit(p.start)} on, of {in_unit(p.last)}")
-    if len(rows.nodes) < instance.cluster.node_count:
-        shown.append(f"{len(rows.nodes):,} of {instance.cluster.node_count:,} nodes")
+    if nodes < instance.cluster.node_count:
+        shown.append(f"{nodes:,} of {instance.cluster.node_count:,} nodes")
     return whole + (f" ({'; '.join(shown)})" if shown else "")
 
 
@@ -194,11 +200,9 @@ def _key(ax: Axes, sends: bool) -> None:
 
 def _draw_file(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
     if instance is None:
-        raise InputError(
-            "a file of tasks is drawn with its instance", file=path, field="instance", legal="--instance SOURCE"
-        )
-    start, end = window
-    drawn = tasks(TaskSchedule.load_tasks(path, instance), start=start, end=end)
+        message = "a file of tasks is drawn with its instance"
+        raise InputError(message, file=path, field="instance", legal="--instance SOURCE")
+    drawn = tasks(TaskSchedule.load_tasks(path, instance), start=window[0], end=window[1])
     return cast("Figure", drawn.get_figure(root=True))
 
 

@@ -1,16 +1,17 @@
-"""`TaskPicture`: the tasks of a schedule that lie in a window, where each of them ran, and what fits into one picture."""
+"""What is drawn of a schedule at the task level: its tasks in a window, and where all-reduces stand on an interface."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.problem.schedule import node_first
 from optsched.problem.task_log import TRANSFER, TaskLog, TaskSchedule
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ FIRST_TASKS = 3_000  # without a window that was asked for, as many as can be to
 class TaskPicture:
     """What is drawn of ``schedule`` between ``start`` and ``end`` seconds.
 
-    K tasks on GPUs: ``job``, ``node``, ``gpu`` i64[K] (numbered over the cluster), ``backward`` bool[K], ``begin``,
-    ``until`` f64[K].
+    K tasks: ``job``, ``node``, ``index`` i64[K] of their GPU there, ``backward`` bool[K], ``begin``, ``until`` f64[K].
     T all-reduces: ``sender`` i64[T] their jobs, ``sent``, ``received`` f64[T] when they start and end; ``spanned`` maps a
     job to the nodes of its gang. ``last``: when the schedule ends.
     """
@@ -38,14 +38,14 @@ class TaskPicture:
     last: float
     job: Ints
     node: Ints
-    gpu: Ints
+    index: Ints
     backward: Bools
     begin: Floats
     until: Floats
     sender: Ints
     sent: Floats
     received: Floats
-    spanned: dict[int, tuple[int, ...]]
+    spanned: dict[int, set[int]]
 
     @classmethod
     def of(cls, run: Run | Schedule, start: float | None = None, end: float | None = None) -> TaskPicture:
@@ -54,40 +54,32 @@ class TaskPicture:
         Raises `InputError` for a schedule without a log of tasks, an empty window, or one with more than `MOST_TASKS`.
         O(R) for R tasks, and O(r log r) for the r tasks of the jobs that are seen.
         """
-        schedule = logged(run)
+        schedule = getattr(run, "schedule", run)
+        if not isinstance(schedule, TaskSchedule):
+            raise InputError("its jobs have no tasks", field="schedule", legal="a schedule at the task level")
         log = schedule.tasks
-        assert log is not None
+        if log is None:
+            message = "the schedule was made without a log of its tasks"
+            raise InputError(message, field="record", value=False, legal="True")
         gang = _gangs(schedule, log)
-        first = float(log.start.min(initial=0.0))
-        last = float(log.end.max(initial=first))
-        low, high = _window(log, first, last, start, end)
+        last = float(log.end.max(initial=float(log.start.min(initial=0.0))))
+        low, high = _window(log, last, start, end)
         seen = (log.start < high) & (log.end > low) & (log.end > log.start)
-        if int(seen.sum()) > MOST_TASKS:
-            message = f"{int(seen.sum()):,} tasks are too many for one picture"
-            raise InputError(
-                message, field="start, end", value=(low, high), legal=f"a window of at most {MOST_TASKS:,}"
-            )
-        computed = seen & (log.worker != TRANSFER)
-        sent = seen & (log.worker == TRANSFER)
-        job = log.job.astype(np.int64)
-        place = schedule.gpu_offset[gang[job[computed]]] + log.worker[computed]
-        node = schedule.gpu_node[place]
-        gpu = node_first(schedule.instance)[node] + schedule.gpu_index[place]
+        if (count := int(seen.sum())) > MOST_TASKS:
+            message, legal = f"{count:,} tasks are too many for one picture", f"a window of at most {MOST_TASKS:,}"
+            raise InputError(message, field="start, end", value=(low, high), legal=legal)
+        computed, sent = seen & (log.worker != TRANSFER), seen & (log.worker == TRANSFER)
+        job, offset = log.job.astype(np.int64), schedule.gpu_offset
+        place = offset[gang[job[computed]]] + log.worker[computed]
         return cls(
-            *(schedule, low, high, last, job[computed], node, gpu, _is_backward(log, computed)),
-            *(log.start[computed], log.end[computed], job[sent], log.start[sent], log.end[sent]),
-            {j: _nodes(schedule, gang[j]) for j in np.unique(job[sent]).tolist()},
+            *(schedule, low, high, last, job[computed], schedule.gpu_node[place], schedule.gpu_index[place]),
+            *(_is_backward(log, computed), log.start[computed], log.end[computed]),
+            *(job[sent], log.start[sent], log.end[sent]),
+            {
+                j: set(schedule.gpu_node[offset[gang[j]] : offset[gang[j] + 1]].tolist())
+                for j in set(job[sent].tolist())
+            },
         )
-
-
-def logged(run: Run | Schedule) -> TaskSchedule:
-    """The schedule of ``run`` if it has a log of its tasks, else an `InputError`."""
-    schedule = getattr(run, "schedule", run)
-    if not isinstance(schedule, TaskSchedule):
-        raise InputError("its jobs have no tasks", field="schedule", legal="a schedule at the task level")
-    if schedule.tasks is None:
-        raise InputError("the schedule was made without a log of its tasks", field="record", value=False, legal="True")
-    return schedule
 
 
 def _gangs(schedule: TaskSchedule, log: TaskLog) -> Ints:
@@ -109,20 +101,18 @@ def _gangs(schedule: TaskSchedule, log: TaskLog) -> Ints:
     return gang
 
 
-def _window(log: TaskLog, first: float, last: float, start: float | None, end: float | None) -> tuple[float, float]:
+def _window(log: TaskLog, last: float, start: float | None, end: float | None) -> tuple[float, float]:
     for field, value in (("start", start), ("end", end)):
         if value is not None and not math.isfinite(value):
             raise InputError("invalid", field=field, value=value, legal="a finite number of seconds")
-    low = first if start is None else float(start)
-    high = last if end is None else float(end)
-    if start is None and end is None and len(log) > FIRST_TASKS:
-        high = float(np.partition(log.start, FIRST_TASKS)[FIRST_TASKS])
-    elif start is not None and end is None and start < last:
-        later = log.start[log.end > start]
-        if later.size > FIRST_TASKS:
-            high = float(np.partition(later, FIRST_TASKS)[FIRST_TASKS])
     if not len(log) and start is None and end is None:
         return 0.0, 1.0
+    low = float(log.start.min(initial=0.0)) if start is None else float(start)
+    high = last if end is None else float(end)
+    if end is None and low < last:
+        later = log.start if start is None else log.start[log.end > low]
+        if later.size > FIRST_TASKS:
+            high = float(np.partition(later, FIRST_TASKS)[FIRST_TASKS])
     if not low < high:
         legal = f"start < end, within the {last:g} s of the schedule"
         raise InputError("an empty window", field="start, end", value=(low, high), legal=legal)
@@ -143,6 +133,48 @@ def _is_backward(log: TaskLog, computed: Bools) -> Bools:
     return found[computed]
 
 
-def _nodes(schedule: TaskSchedule, segment: int) -> tuple[int, ...]:
-    own = slice(int(schedule.gpu_offset[segment]), int(schedule.gpu_offset[segment + 1]))
-    return tuple(sorted(set(schedule.gpu_node[own].tolist())))
+# --- all-reduces on an interface: side by side in its row, as high as their share of it --------------------------------
+
+
+class Piece(NamedTuple):
+    """From ``start`` to ``end`` a transfer has the part of the row between ``upper`` and ``lower``, in [0, 1] downwards."""
+
+    start: float
+    end: float
+    upper: float
+    lower: float
+
+
+def side_by_side(start: Sequence[float], end: Sequence[float]) -> list[list[Piece]]:
+    """The pieces of every transfer of one interface, each list by time.
+
+    While k run, each has 1 / k of the row; who started first is at the top. At one instant ends come before starts.
+    O(m log m + P) for m transfers and P pieces.
+    """
+    pieces: list[list[Piece]] = [[] for _ in start]
+    events = sorted(
+        [(time, 1, start[i], i) for i, time in enumerate(start)]
+        + [(time, 0, start[i], i) for i, time in enumerate(end)]
+    )
+    running: list[int] = []
+    for (now, starts, _, i), (following, *_) in pairwise(events):
+        if starts and end[i] > start[i]:
+            running.append(i)
+        elif not starts and i in running:
+            running.remove(i)
+        if following <= now:
+            continue
+        for position, j in enumerate(running):
+            mine, part = pieces[j], (position / len(running), (position + 1) / len(running))
+            if mine and mine[-1][2:] == part:
+                mine[-1] = mine[-1]._replace(end=following)
+            else:
+                mine.append(Piece(now, following, *part))
+    return pieces
+
+
+def outline(pieces: Sequence[Piece], top: float, height: float) -> list[tuple[float, float]]:
+    """The corners of the polygon that the pieces form in a row that begins at ``top``, clockwise."""
+    above = [(x, top + p.upper * height) for p in pieces for x in (p.start, p.end)]
+    below = [(x, top + p.lower * height) for p in reversed(pieces) for x in (p.end, p.start)]
+    return above + below

@@ -13,17 +13,37 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.shared_cells import Cells, shared_cells
 from optsched.plot.time_axis import number, unit_for
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import MAX_GPUS, Cluster
-from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.problem.schedule_file import read_segments
 from optsched.speeds.segment_paces import segment_paces
 
 TASKS_INSTEAD = "optsched.plot.tasks(run), or the tasks-*.parquet that run -o wrote"
 ROUNDING = 1e-9  # relative: shorter gaps and overheads than this are rounding, not waiting
+NOBODY, LANES = -1, 2  # in a lane; of the jobs that share a GPU
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Who is on a GPU with whom: C pieces of rows, cut where a partner comes or goes.
+
+    GPU ``index`` of ``node`` i64[C] from ``left`` to ``right`` f64[C], with the same jobs on it. ``upper``,
+    ``lower`` i64[C]: the segments in its two lanes; one of them `NOBODY` where a job is alone.
+    """
+
+    node: Ints
+    index: Ints
+    left: Floats
+    right: Floats
+    upper: Ints
+    lower: Ints
+
+    @property
+    def shared(self) -> Bools:
+        """Which of them have two jobs, bool[C]."""
+        return np.asarray((self.upper != NOBODY) & (self.lower != NOBODY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +82,8 @@ class Timeline:
         schedule = schedule_in(schedule)
         instance, cluster = schedule.instance, schedule.instance.cluster
         if instance.at_task_level:
-            raise InputError(
-                "jobs share GPUs at the task level: a chart of gangs cannot show that", file=file, legal=TASKS_INSTEAD
-            )
+            message = "jobs share GPUs at the task level: a chart of gangs cannot show that"
+            raise InputError(message, file=file, legal=TASKS_INSTEAD)
         s = schedule
         _check_segments(s.start, s.end, s.work, s.gpu_node, s.gpu_index, s.gpu_offset, file)
         outside = s.gpu_node >= cluster.node_count
@@ -74,12 +93,16 @@ class Timeline:
         # Slowed by a partner is not the same as held without progress.
         seconds = s.end - s.start if sharing else s.work * segment_paces(instance, s.job, s.gpu_offset, s.gpu_node)
         still_open = ~s.finished & np.isfinite(instance.work)
+        xi = None
+        if sharing and instance.interference is not None:
+            kinds = list(dict.fromkeys(instance.kinds))
+            xi = np.array([kinds.index(kind) for kind in instance.kinds]), instance.interference.table(kinds)
         return cls(
             instance.ids,
             *(s.job, s.start, s.end, seconds, s.gpu_offset, s.gpu_node, s.gpu_index),
             *(cluster.node_gpus, node_names(cluster), instance.arrival, still_open),
             heading(s.policy, instance.name, instance.n, cluster.gpus),
-            *(sharing, _slowdowns(instance) if sharing else None),
+            *(sharing, xi),
         )
 
     @classmethod
@@ -210,12 +233,36 @@ class Timeline:
 Drawn = Schedule | Scheduled | Timeline  # what pictures are drawn of
 
 
-def _slowdowns(instance: Instance) -> tuple[Ints, Floats] | None:
-    if instance.interference is None:
-        return None
-    names = list(dict.fromkeys(instance.kinds))
-    kind = np.array([names.index(name) for name in instance.kinds], dtype=np.int64)
-    return kind, instance.interference.table(names)
+def shared_cells(start: Floats, end: Floats, gpu_offset: Ints, node: Ints, index: Ints) -> Cells:
+    """The cells of S segments with K (segment, GPU) pairs, by GPU and time.
+
+    A job takes the first lane that is free, and keeps it; of more than two jobs at once, which is invalid, the last one
+    hides the others of its lane. O(K log K).
+    """
+    segment = np.repeat(np.arange(start.size), np.diff(gpu_offset))
+    size = segment.size
+    moment = np.concatenate([end[segment], start[segment]])
+    pair = np.concatenate([np.arange(size), np.arange(size)])
+    starts = np.arange(2 * size) >= size
+    real = np.concatenate([end[segment] > start[segment]] * 2)
+    order = np.lexsort((pair, starts, moment, index[pair], node[pair]))  # at one moment, ends first
+    order = order[real[order]]
+    rows: list[tuple[int, int, float, float, int, int]] = []
+    lanes, since, here = [NOBODY] * LANES, 0.0, (-1, -1)
+    columns = moment[order], segment[pair[order]], starts[order], node[pair[order]], index[pair[order]]
+    for now, s, begins, h, g in zip(*(column.tolist() for column in columns), strict=True):
+        if (h, g) != here:
+            lanes, here = [NOBODY] * LANES, (h, g)
+        if now > since and lanes != [NOBODY] * LANES:
+            rows.append((h, g, since, now, *lanes))
+        if begins:
+            lanes[lanes.index(NOBODY) if NOBODY in lanes else LANES - 1] = s
+        elif s in lanes:
+            lanes[lanes.index(s)] = NOBODY
+        since = now
+    nodes, indices, left, right, upper, lower = zip(*rows, strict=True) if rows else [()] * 6
+    ints = [np.array(column, dtype=np.int64) for column in (nodes, indices, upper, lower)]
+    return Cells(ints[0], ints[1], np.array(left, dtype=float), np.array(right, dtype=float), ints[2], ints[3])
 
 
 def node_names(cluster: Cluster) -> tuple[str, ...]:
@@ -242,3 +289,31 @@ def _refuse(bad: Ints, offset: Ints, what: str, file: Any) -> None:
     if bad.size:
         segment = int(np.searchsorted(offset, bad[0], side="right"))
         raise InputError(f"segment {segment} (of {offset.size - 1}) has {what}: nothing can be drawn", file=file)
+
+
+# --- step functions of time: how many GPUs are busy, how many jobs wait -------------------------------------------------
+
+
+def levels(time: Floats, change: Floats) -> tuple[Floats, Floats]:
+    """The step function that changes by ``change[k]`` at ``time[k]``: (its times, its value from each on).
+
+    O(m log m); exact for integer changes.
+    """
+    when, position = np.unique(time, return_inverse=True)
+    return when, np.cumsum(np.bincount(position, weights=change, minlength=when.size))
+
+
+def bin_means(row: Ints, time: Floats, change: Floats, rows: int, start: float, end: float, bins: int) -> Floats:
+    """Means of ``rows`` step functions over ``bins`` equal parts of [start, end], f64[rows, bins].
+
+    Function ``row[k]`` changes by ``change[k]`` at ``time[k]``. The mean of a single step over a bin is 0 before the
+    bin that holds it, the share of the bin that is left in it, and 1 after: hence two differences a step and one
+    running sum, O(m + rows * bins), exact up to rounding whatever the width of a bin.
+    """
+    place = np.clip((time - start) / (end - start) * bins, 0.0, float(bins))
+    at = np.minimum(place.astype(np.int64), bins)
+    late = place - at
+    width = bins + 2
+    difference = np.bincount(row * width + at, weights=change * (1 - late), minlength=rows * width)
+    difference += np.bincount(row * width + at + 1, weights=change * late, minlength=rows * width)
+    return np.asarray(np.cumsum(difference.reshape(rows, width), axis=1)[:, :bins])

@@ -8,11 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from optsched.plot.block_labels import label_blocks, points_per_unit
-from optsched.plot.canvas import QUIET, label_left
+from optsched.plot.canvas import QUIET, draw_rectangles, label_left
 from optsched.plot.colours import paler
-from optsched.plot.rectangles import draw_rectangles
-from optsched.plot.steps import levels
-from optsched.plot.timeline import Timeline
+from optsched.plot.timeline import Timeline, levels
 from optsched.problem.arrays import Floats, Ints
 
 MOST_LANES, MOST_BARS = 12, 400  # more waiting jobs or more waits than this are drawn as a count

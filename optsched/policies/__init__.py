@@ -1,4 +1,4 @@
-"""The online algorithms: one a file, registered under its name."""
+"""The online algorithms, registered under their names: a row of a table of orders, or a file."""
 
 from __future__ import annotations
 
@@ -8,4 +8,5 @@ from optsched.simulation.task_policy import TaskPolicy
 
 AnyPolicy = Policy | OrderedPolicy | TaskPolicy
 
-POLICIES: Registry[type[AnyPolicy]] = Registry("policy", package="optsched.policies")
+TABLES = "queue_orders", "predicted_queue", "alpha_points", "sharing_orders", "task_orders"
+POLICIES: Registry[type[AnyPolicy]] = Registry("policy", package="optsched.policies", tables=TABLES)

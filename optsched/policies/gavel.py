@@ -40,8 +40,7 @@ class Gavel:
     ``policy``: fifo, fifo_perf, isolated, max_min_fairness, max_min_fairness_perf, max_min_fairness_water_filling(_perf),
     finish_time_fairness(_perf), min_total_duration(_perf), max_sum_throughput_perf, min_cost, min_cost_slo (these two need
     ``costs``, prices of a GPU-hour, as in ``v100:3.06/k80:0.9``), or proportional_fairness_perf. ``ideal``: rounds 36 times
-    as short that also begin at every arrival and completion, each of which changes the shares
-    (`optsched.policies.gavel_ideal` is the limit of that).
+    as short that also begin at every arrival and completion, each of which changes the shares.
 
     Of several optimal X the analytic centre is taken: no job is favoured by chance, jobs that are alike get the same. A gang
     that no type can hold alone never runs; ``mixed``: it takes GPUs of several where they are left over (not so in Gavel).

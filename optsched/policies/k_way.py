@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.policies import POLICIES
-from optsched.policies.shortest_service import shortest_service
+from optsched.policies.decorators import task_order
+from optsched.policies.task_orders import shortest_service
 from optsched.simulation.admission import admission
 from optsched.simulation.links import PENALTY, SECONDS_PER_BYTE, bytes_left
 from optsched.simulation.policy import Knowledge
@@ -70,9 +69,8 @@ def pays_now(job: Any, links: Any, numbers: Any) -> bool:
     return True
 
 
-@POLICIES.register("k-way")
-@dataclass(frozen=True)
-class KWay:
+@task_order("k-way", Knowledge.CLAIRVOYANT, default_placement="lwf")
+def k_way(jobs: TaskJobs, by_size: bool = False) -> TaskOrder:
     """The k-way myopic rule in place of AdaDUAL's, which is its case k = 1.
 
     **Problem** and **Knowledge** (clairvoyant) as ``ada-srsf``.
@@ -85,14 +83,6 @@ class KWay:
     **Guarantee** none known. **Complexity** O(k log k) a node and test. **Reference** this project's extension of the
     two-task theorem of Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
     """
-
-    by_size: bool = False
-    name: ClassVar[str] = "k-way"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    default_placement: ClassVar[str] = "lwf"
-
-    def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        """By remaining service, transfers admitted where it pays."""
-        if jobs.contention is not None:
-            jobs.contention.require_penalty(self.name)
-        return shortest_service(jobs, pays_now, link=Countdown(constant=jobs.message) if self.by_size else None)
+    if jobs.contention is not None:
+        jobs.contention.require_penalty("k-way")
+    return shortest_service(jobs, pays_now, link=Countdown(constant=jobs.message) if by_size else None)

@@ -11,7 +11,7 @@ from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.shortest_service import shortest_service
+from optsched.policies.task_orders import shortest_service
 from optsched.simulation.admission import SIGNATURE
 from optsched.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_BYTE, most_running
 from optsched.simulation.policy import Knowledge

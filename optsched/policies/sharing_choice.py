@@ -2,7 +2,7 @@
 
 Numbers of the rule: test the benefit (else share wherever there is room), consolidated, joint, order of the partners,
 accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons stand in the
-docstring of `optsched.policies.sjf_bsbf`.
+docstring of `optsched.policies.sharing_orders`.
 """
 
 from __future__ import annotations

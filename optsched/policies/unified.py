@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +14,10 @@ from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import leading
+from optsched.policies.unified_guests import Guests
 from optsched.policies.unified_places import Widths, Wish, places
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.instance import Instance
 from optsched.simulation.policy import Decision, Knowledge, Predictor, Start, Stop, View
 
 BITS = 30  # of values in the knapsack
@@ -41,31 +43,38 @@ class Unified:
     anew, the widest first on the fewest nodes; the better plan is taken (`optsched.policies.unified_places`). What is left
     goes to whoever fits there. ``resize`` = false: every job keeps its gang.
 
+    **Two jobs on a GPU**, where nobody is resized (no job can be, or ``resize`` = false) and the instance says what sharing
+    costs, unless ``share`` = false: who was dealt no GPUs may be a guest beside one who was, while its own progress there
+    is worth more than what that costs the owner (`optsched.policies.unified_guests`).
+
     Who has started once pays ``restart`` seconds, or its own, whenever its GPUs change. So a change is worth h / (h +
     restart) of itself and staying (h + restart) / h, where h is how long such GPUs will be kept: the age of the job (at
     least one restart) over the number of its starts, and at most until it ends. Another place must be 5 % better to be worth
     a move. A job that has outlived its prediction is expected to take twice that, and so on.
 
-    **Problem** P | r_j, size_j or any number of GPUs, pmtn, online-r_j | sum w_j (C_j - r_j); speeds by type, nodes, number.
+    **Problem** P | r_j, size_j or any number of GPUs, pmtn, online-r_j | sum w_j (C_j - r_j); speeds by type, nodes, number,
+    or partners.
     **Knowledge** predicted, by ``predictor``; rates. **Guarantee** none known. With one GPU, w = 1,
     the truth predicted and free restarts it is SRPT, optimal.
-    **Not here** two jobs on a GPU: no bound knows schedules that resize and share. Of contention it knows only that few
-    nodes are better.
+    **Not here** resizing and sharing in one run: no bound knows such schedules; tasks of jobs. Of contention it knows only
+    that few nodes are better.
     **Complexity** O(n k G + n T N + m^2) an event: n active jobs with k corners each, m of them dealt GPUs, G GPUs, T types,
-    N nodes; O(m^2) for every exchange.
+    N nodes; O(m^2) for every exchange; O(O N G log G) for every guest that comes, with O sub-batches.
     **Reference** this project. Its parts: SRPT, prices of the relaxed machine, Hadar's types, Pollux's numbers of GPUs.
     """
 
     predictor: str = "perfect"
     restart: float = 30.0
     resize: bool = True
+    share: bool = True
+    uses: tuple[str, ...] = field(default=("widths",), repr=False)
 
     name: ClassVar[str] = "unified"
     knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
-    uses: ClassVar[tuple[str, ...]] = ("widths",)
     rigid: ClassVar[bool] = True
 
     _widths: dict[int, Widths] = field(init=False, repr=False)
+    _guests: Guests | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_legal(0 <= self.restart < math.inf, "unified: restart", self.restart, "a finite number of seconds >= 0")
@@ -78,6 +87,12 @@ class Unified:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._widths = {}
+        self._guests = Guests(view) if "sharing" in self.uses else None
+
+    def form(self, instance: Instance) -> Unified:
+        """What it is on an instance: one that shares GPUs where nobody is resized and the cost is known; else this one."""
+        shares = self.share and instance.interference is not None and not (self.resize and instance.elastic)
+        return replace(self, resize=False, uses=("sharing",)) if shares else self
 
     def decide(self, view: View) -> Iterator[list[Decision]]:
         """The deal of this instant; who is given other GPUs gives his own back first."""
@@ -89,7 +104,11 @@ class Unified:
         if not jobs:
             return
         wishes = self._deal(view, jobs)
-        plan, held = places(view, wishes), {wish.job: wish.held for wish in wishes}
+        plan = places(view, wishes)
+        if self._guests is not None:
+            yield from self._guests.moves(wishes, plan)
+            return
+        held = {wish.job: wish.held for wish in wishes}
         yield [Stop(j) for j, on in held.items() if on and plan.get(j) != on]
         yield [Start(j, on=on) for j, on in plan.items() if on != held[j]]
 
@@ -119,6 +138,8 @@ class Unified:
         for k, price in zip(order.tolist(), (behind / view.cluster_gpus).tolist(), strict=True):
             j = jobs[k]
             wishes.append(self._wish(view, j, float(left[k]), float(weight[k]), price))
+        if self._guests is not None:
+            self._guests.reckon(wishes)
         deal(wishes, view.cluster_gpus)
         return sorted(wishes, key=lambda wish: (wish.dealt == 0, -wish.density))  # stable: ties by rank
 
@@ -135,7 +156,8 @@ def deal(wishes: Sequence[Wish], gpus: int) -> None:
     """Deal ``gpus`` GPUs so that the total value is largest, exactly up to 2^-`BITS` of the largest value. O(n k gpus)."""
     if sum(int(wish.gpus[wish.value.argmax()]) for wish in wishes) <= gpus:
         for wish in wishes:
-            wish.take(int(wish.value.argmax()))
+            if wish.value.max() > 0:
+                wish.take(int(wish.value.argmax()))
         return
     most = max(float(wish.value.max()) for wish in wishes)
     values = []

@@ -43,6 +43,7 @@ class Wish:
     ``ideal``: see `Widths`. ``unit``: value of a unit of work; ``restart``: seconds that it pays if its GPUs change, 0
     before its first start; ``stay`` f64[k]: seconds for which such GPUs would be kept. ``kept`` f64[k]: staying is worth so
     many times its rate, a change that part of it. ``dealt`` GPUs so far: 0, or one of the numbers; ``worth`` of these.
+    ``now``: what a second of a guest (`optsched.policies.unified_guests`) is worth where it is.
     """
 
     job: int
@@ -57,6 +58,7 @@ class Wish:
     value: Floats = field(init=False)
     dealt: int = 0
     worth: float = 0.0
+    now: float = 0.0
 
     def __post_init__(self, stay: Floats) -> None:
         self.kept = 1 + self.restart / stay if self.restart else np.ones(stay.size)
@@ -65,8 +67,17 @@ class Wish:
 
     def value_on(self, on: Places, rate: float) -> float:
         """Value of a second at ``rate`` on these GPUs: more where it need not move, less where it must."""
-        kept = float(self.kept[np.searchsorted(self.gpus, _count(on))])
-        return self.unit * rate * (kept if on == self.held else 1 / kept)
+        at = int(np.searchsorted(self.gpus, _count(on)))
+        return self.moved(self.unit * rate, at, stays=on == self.held) - self.now
+
+    def moved(self, worth: float, at: int = 0, *, stays: bool) -> float:
+        """What is ``worth`` so much is worth more where it need not move, less where it must; on ``gpus[at]`` GPUs."""
+        return worth * float(self.kept[at] if stays else 1 / self.kept[at])
+
+    def beside(self, now: float) -> None:
+        """It is a guest: GPUs of its own are worth what they add."""
+        self.held, self.now = (), now
+        self.value = self.unit * self.rate / self.kept - now
 
     def take(self, i: int) -> None:
         """Deal it the i-th number of GPUs."""

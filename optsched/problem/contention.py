@@ -3,7 +3,7 @@
 A distributed job repeats: on each of its GPUs a forward and a backward task, a barrier over the gang, one all-reduce of M
 bytes. Beside k - 1 others on a network interface the all-reduce takes **T(k) = a + k b M + (k - 1) eta M** seconds: with
 eta > 0 sharing an interface costs more than taking turns. The fabric between the nodes does not block; a gang on one node
-sends nothing over the network. Rates and closed forms: `optsched.speeds.link_contention`.
+sends nothing over the network. When two should overlap: `optsched.speeds.two_transfers`.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
 """JSON that nobody vouches for: read whole, without surprises, or refused in one line.
 
 Python's reader takes more than it should: of a key that stands twice the last value wins without a word, halves of
-surrogate pairs become text that no file can hold, and what is nested deeply enough ends in a traceback later, when somebody
-prints it.
+surrogate pairs become text that no file can hold, and what is nested deeply enough ends in a traceback when somebody prints
+it. pydantic's reader refuses the last two, but names no line.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
-import re
 from typing import Any
 
-from optsched.errors import InputError
+from pydantic_core import from_json
 
-DEEPEST = 100  # lists and objects inside each other
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+from optsched.errors import InputError
 
 
 class _RepeatedKey(ValueError):
@@ -32,7 +31,7 @@ def parse_json(
     Raises
     ------
     InputError
-        Not JSON, truncated, nested deeper than 100, an integer of more than 4,300 digits, half a surrogate pair, or a key
+        Not JSON, truncated, nested deeper than 200, an integer of more than 4,300 digits, half a surrogate pair, or a key
         that stands twice in an object: ``path``, what is the matter, and ``legal``.
     """
     try:
@@ -44,13 +43,10 @@ def parse_json(
     except (ValueError, RecursionError) as error:
         line = error.lineno if row and isinstance(error, json.JSONDecodeError) else None
         raise InputError(f"not {what}, or a truncated one", file=path, row=line, legal=legal) from None
-    if content.count(b"[") + content.count(b"{") > DEEPEST and _too_deep(document):
-        raise InputError(f"nested deeper than {DEEPEST}", file=path, legal=legal)
-    if _SURROGATE.search(content):
-        try:
-            json.dumps(document, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise InputError("text with half a surrogate pair", file=path, legal="text in UTF-8") from None
+    try:
+        from_json(content.removeprefix(codecs.BOM_UTF8))
+    except ValueError as error:  # nested too deeply, half a surrogate pair
+        raise InputError(f"not {what} that can be read: {error}", file=path, legal=legal) from None
     return document
 
 
@@ -60,18 +56,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         raise _RepeatedKey(next(name for name in names if names.count(name) > 1)[:80])
     return found
-
-
-def _too_deep(document: Any) -> bool:
-    level = [document]
-    for _ in range(DEEPEST):
-        inside: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                inside += [each for each in value.values() if isinstance(each, dict | list)]
-            elif isinstance(value, list):
-                inside += [each for each in value if isinstance(each, dict | list)]
-        if not inside:
-            return False
-        level = inside
-    return True

@@ -37,7 +37,7 @@ class MeasuredSteps:
 
     ``placements``: (placement, local batch, step, sync); a placement is one digit for every node, the replicas there, in
     the smallest of its rotations (``112``: two nodes of one replica, then one of two). ``scalability``: (nodes, replicas,
-    local batch, step, sync). Read and interpolated in `optsched.speeds.measured_scaling`.
+    local batch, step, sync). Read and interpolated in `optsched.speeds.scaling`.
     """
 
     placements: tuple[tuple[int, float, float, float], ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,8 +18,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.regression.outside import Called, Command, OnFiles, OutsideScheduler
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.run import Run
-from optsched.simulation.shared_run import SharedRun
+from optsched.simulation.run import Run, SharedRun
 
 
 class Contestant(Protocol):
@@ -132,3 +132,29 @@ def _run_of(schedule: Schedule, name: str) -> Run:
     preempts = len(schedule) > len(set(schedule.job.tolist()))
     kind: Callable[..., Run] = SharedRun if isinstance(schedule, SharedSchedule) else Run
     return kind(schedule, name, Knowledge.CLAIRVOYANT, preempts, 0, 0, 0.0)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Of the runs of one contestant in one test."""
+
+    contestant: Contestant
+    objective: str | None
+    test: str
+    folder: Path
+
+    def told(self, name: str, instance: Instance) -> list[str]:
+        """Write the instance into the folder; lines that say where it is and how to repeat the run.
+
+        The same failure gives the same file; several processes may write it at once.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stem = re.sub(r"[^A-Za-z0-9._=-]+", "-", f"{self.contestant.text}-{Path(name).stem}").strip("-")
+        path = self.folder / f"{stem[:80]}-{instance.digest[:8]}.json"
+        instance.save(path)
+        lines = [f"instance {name}, {instance.n} jobs on {instance.cluster.gpus} GPUs, written to {path}"]
+        if self.test:
+            lines.append(f"replay: pytest {shlex.quote(self.test)} --ratio-instance={shlex.quote(name)}")
+        goal = self.objective or instance.objective or "total_flow_time"
+        again = self.contestant.repeated(path, goal)
+        return lines + ([f"or: {again}"] if again else [])

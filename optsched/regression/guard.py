@@ -19,8 +19,7 @@ from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.regression.baseline_file import UPDATE, compared, compared_alone, entry, read
-from optsched.regression.contestant import Contestant
-from optsched.regression.replay import Replay
+from optsched.regression.contestant import Contestant, Replay
 from optsched.simulation.run import Run
 
 SuiteLike = str | Suite | Iterable[Instance]

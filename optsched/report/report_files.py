@@ -1,4 +1,4 @@
-"""What ``run -o DIR`` writes: result.json, a schedule a policy, certificate.json."""
+"""What ``run -o DIR`` writes: result.json, a schedule a policy, certificate.json; and what ``ratio -o DIR`` does."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optsched.errors import InputError
 from optsched.problem.files import write_atomic
 from optsched.problem.task_log import TaskSchedule
 from optsched.report.comparison import Report
+
+if TYPE_CHECKING:
+    from optsched.guarantees.evaluate import RatioTable
+    from optsched.guarantees.robustness import Robustness
+    from optsched.guarantees.suites import Suite
 
 PARQUET_ABOVE = 10_000  # jobs
 # what a schedule file says of its class; task-sharing and gpu-sharing are told apart by the instance
@@ -155,3 +161,23 @@ def _move_in(place: Path) -> None:
         new.rmdir()
     except OSError as error:
         raise InputError(f"cannot move the run out of it: {error.strerror or error}", file=new) from None
+
+
+def save_ratios(table: RatioTable, suite: Suite, folder: Path, curves: Robustness | None = None) -> list[str]:
+    """Write the table and, for every policy with a ratio, its worst instance; a line on each of these for people.
+
+    With ``curves`` also robustness.json. Files of the same names are replaced.
+    """
+    for name, document in (("ratios.json", table), ("robustness.json", curves)):
+        if document is not None:
+            write_atomic(folder / name, json.dumps(document.to_json(), indent=1) + "\n")
+    instances = dict(suite.instances())
+    lines = []
+    for row in table.policies if curves is None else [curve.worst_row for curve in curves.curves]:
+        if row.worst_instance is None:
+            continue
+        path = folder / f"worst-{re.sub(r'[^A-Za-z0-9._=-]+', '-', row.policy).strip('-')}.json"
+        instances[row.worst_instance].save(path)
+        again = f"optsched ratio {path} -p {row.policy}" + (f" --speed {table.speed}" if table.speed else "")
+        lines.append(f"{row.policy}: worst on {row.worst_instance}; again: {again}")
+    return lines

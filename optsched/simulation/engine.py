@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -16,10 +17,9 @@ import numpy as np
 from optsched.compiled import Function, Stopwatch, slice_of, worked
 from optsched.errors import InputError, SimulationError
 from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule
 from optsched.simulation.decisions import Decisions
-from optsched.simulation.elastic_run import ElasticRun
 from optsched.simulation.entry_points import EntryPoints
-from optsched.simulation.forked_run import ForkedRun, nodes_lost
 from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule
@@ -28,11 +28,21 @@ from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, Orde
 from optsched.simulation.policy_hooks import PolicyHooks, blamed
 from optsched.simulation.records import DONE, NEEDS_ROOM, PAUSED, RUNNING, THRASHES, WAITING
 from optsched.simulation.rounds import Rounds, require_rounds_of
-from optsched.simulation.run import Run, result, run_log
-from optsched.simulation.shared_run import rates_of, shared_result
-from optsched.simulation.state import SIZE, Sharing, Site, State, grown, log_room, new_state
+from optsched.simulation.run import (
+    ElasticRun,
+    ForkedRun,
+    Run,
+    nodes_lost,
+    result,
+    run_log,
+    schedule_of,
+    shared_schedule_of,
+)
+from optsched.simulation.state import SIZE, Company, Sharing, Site, State, grown, log_room, new_state
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
+from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
+from optsched.speeds.interference_sources import unmeasured_note
 
 Advance = Callable[[int, int], None]
 SLICE = 200_000  # events between two reports of progress
@@ -74,11 +84,12 @@ def run_policy(
     preemptive; see `optsched.simulation.ordered`.
     """
     name = name or policy.name
+    policy = policy.form(instance) if hasattr(policy, "form") else policy  # what it does there
     instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
     clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds
     uses = uses_of(policy)
-    rates = rates_of(instance, name) if Use.SHARING in uses else None
+    rates = _rates_of(instance, name) if Use.SHARING in uses else None
     hooks = PolicyHooks(policy, instance)
     jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
     orders = callable(getattr(policy, "order", None))
@@ -112,9 +123,25 @@ def run_policy(
     told, log = hooks.told(), run_log(state)
     del state  # before the schedule is built
     if rates is not None:
-        return shared_result(log, site, instance, rates, name, knowledge, clock.seconds, **told)
-    run = result(log, instance, placement.pooled and not uses & PLACES, name, knowledge, preemptive, **told)
+        schedule: Schedule = shared_schedule_of(log, cast(Company, site.company), instance, rates, name)
+    else:
+        schedule = schedule_of(log, instance, placement.pooled and not uses & PLACES, name)
+    run = result(log, schedule, name, knowledge, preemptive and rates is None, **told)
     return replace(_of_its_kind(run, policy, uses), seconds=clock.seconds)
+
+
+def _rates_of(instance: Instance, name: str) -> SharingRates:
+    """What sharing costs the jobs of an instance; a warning says, once, which jobs nobody measured.
+
+    `InputError` where the instance does not say what sharing costs; ``name``: the policy that asks.
+    """
+    if instance.interference is None:
+        legal = "Instance(interference=...), or --interference XI|TABLE"
+        raise InputError(f"{name} shares GPUs, and nothing says what that costs", field="interference", legal=legal)
+    note = unmeasured_note(instance)
+    if note:
+        warnings.warn(note, UserWarning, stacklevel=5)
+    return sharing_rates(instance)
 
 
 def _of_its_kind(run: Run, policy: Any, uses: frozenset[Use]) -> Run:

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from optsched.problem.arrays import Floats
 from optsched.problem.schedule import Schedule, SharedSchedule, node_first
-from optsched.speeds.segment_paces import segment_paces
-from optsched.speeds.solo import solo_times
-from optsched.speeds.sub_steps import segment_sub_steps
+from optsched.speeds.duration import solo_times
+from optsched.speeds.segment_paces import segment_paces, segment_sub_steps
 
 HOUR = 3600.0
 FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
@@ -47,19 +46,16 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     fairness = finish_time_fairness(schedule)
     p50, p95, p99 = np.percentile(jct, [50, 95, 99]).tolist() if jct.size else (0.0, 0.0, 0.0)
     weight = instance.weight[done]
-    sums = {
-        "total_completion_time": float(completion.sum() + logged.epoch * completion.size),
-        "total_weighted_completion_time": float((weight * completion).sum() + logged.epoch * weight.sum()),
-        "total_flow_time": float(jct.sum()),
-        "max_flow_time": float(jct.max(initial=0.0)),
-    }
     found = {
         "mean_jct": _mean(jct),
         "p50_jct": p50,
         "p95_jct": p95,
         "p99_jct": p99,
         "makespan": span + logged.epoch if len(schedule) else 0.0,
-        **sums,
+        "total_completion_time": float(completion.sum() + logged.epoch * completion.size),
+        "total_weighted_completion_time": float((weight * completion).sum() + logged.epoch * weight.sum()),
+        "total_flow_time": float(jct.sum()),
+        "max_flow_time": float(jct.max(initial=0.0)),
         "mean_queueing": _mean(queueing),
         "utilization": busy / total if total > 0 else 0.0,
         "max_ftf": float(fairness.max()) if fairness.size else 0.0,
@@ -87,31 +83,27 @@ def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
     found = metrics(schedule)
     schedule = schedule.relative
     instance, done = schedule.instance, schedule.finished
-    hours = offered_hours(schedule)
-    busy = float(gpu_busy.sum()) / HOUR
     placed = np.full(instance.n, np.nan)
     placed[schedule.job] = schedule.start
     compute = instance.iterations * (instance.forward + instance.backward)
     stay = (schedule.completion - instance.arrival)[done]
-    return {
-        **found,
-        "mean_queueing": _mean((placed - instance.arrival)[done]),
-        "utilization": busy / hours if hours > 0 else 0.0,
-        "gpu_hours": {
-            "busy": busy,
-            "overhead": 0.0,
-            "idle": hours - busy,
-            "waiting": float(np.dot(instance.gpus[done], np.maximum(stay - compute[done], 0.0))) / HOUR,
-        },
-    }
+    waiting = float(np.dot(instance.gpus[done], np.maximum(stay - compute[done], 0.0))) / HOUR
+    queueing = {"mean_queueing": _mean((placed - instance.arrival)[done])}
+    return {**found, **queueing, **_without_overhead(schedule, float(gpu_busy.sum()) / HOUR, waiting)}
+
+
+def _without_overhead(schedule: Schedule, busy: float, waiting: float) -> dict[str, Any]:
+    hours = offered_hours(schedule)
+    split = {"busy": busy, "overhead": 0.0, "idle": hours - busy, "waiting": waiting}
+    return {"utilization": busy / hours if hours > 0 else 0.0, "gpu_hours": split}
 
 
 def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
     """The metrics of a run in which two jobs may be on a GPU, named as those of `metrics`, and three more.
 
     ``utilization`` = GPU-s with a job / (G x T), a GPU counted once however many jobs are on it, as in the busy
-    GPU-hours; what partners cost is no overhead, so there is none. ``shared_jobs``: the share of jobs that ever had a
-    partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
+    GPU-hours; what partners and restarts cost is in these, so there is no overhead. ``shared_jobs``: the share of jobs
+    that ever had a partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
     ``effective_utilization``: the sum of gang x seconds alone with the whole batch / (G x T), which is what
     `metrics` calls utilization where jobs run alone, and beyond 1 where sharing does more than G GPUs could one job at a
     time. O(n log n + K log K).
@@ -121,7 +113,6 @@ def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
     instance = schedule.instance
     held, partnered = _presence(schedule)
     hours = offered_hours(schedule)
-    busy = held / HOUR
     pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
     placed = schedule.job, schedule.steps, schedule.gpu_offset, schedule.gpu_node
     alone = schedule.work * pace
@@ -129,16 +120,10 @@ def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
     slowdown = np.divide(schedule.end - schedule.start, stretched, out=np.ones_like(alone), where=stretched > 0)
     return {
         **found,
-        "utilization": busy / hours if hours > 0 else 0.0,
+        **_without_overhead(schedule, held / HOUR, found["gpu_hours"]["waiting"]),
         "effective_utilization": float(np.dot(schedule.gangs, alone)) / HOUR / hours if hours > 0 else 0.0,
         "shared_jobs": np.unique(schedule.job[partnered]).size / instance.n if instance.n else 0.0,
         "mean_slowdown": _mean(np.maximum(slowdown, 1.0)),  # below 1 only by the rounding of a large clock
-        "gpu_hours": {
-            "busy": busy,
-            "overhead": 0.0,
-            "idle": hours - busy,
-            "waiting": found["gpu_hours"]["waiting"],
-        },
     }
 
 
@@ -216,9 +201,9 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
 
     A job is active from arrival to completion; unfinished jobs are active until the schedule ends. A value above 1: the
     job would have been better off with a private 1/n share of the cluster. The solo time is that of its gang on the best
-    placement of this cluster (`optsched.speeds.solo`), so that a gang alone has 1 there and more elsewhere; a job that forks
-    or takes more GPUs than its gang may have less. Where the best placement is not known (`SoloTimes.exact`), the solo time
-    is a lower bound and the FTF one from above; reports say so.
+    placement of this cluster (`optsched.speeds.duration`), so that a gang alone has 1 there and more elsewhere; a job that
+    forks or takes more GPUs than its gang may have less. Where the best placement is not known (`SoloTimes.exact`), the solo
+    time is a lower bound and the FTF one from above; reports say so.
     """
     schedule = schedule.relative
     instance = schedule.instance

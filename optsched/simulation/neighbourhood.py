@@ -58,8 +58,11 @@ class Neighbourhood:
             run = self._executions[x]
             done = max(0.0, now - run.paid) / (run.pace * run.slow)
             return float(max(run.left - done, 0.0) * run.pace)
-        sharer = self._beside.sharers[job]
-        return float(sharer.alone * self._beside.stretch[job, option, sharer.spans])
+        return float(self._beside.sharers[job].alone) * self.stretch(job, option)
+
+    def stretch(self, job: int, option: int) -> float:
+        """Seconds alone with that sub-batch at best over those with the first."""
+        return float(self._beside.stretch[job, option, self._beside.sharers[job].spans])
 
     def choose(self, job: int, gpus: Sequence[Gpu], option: int) -> None:
         """Let ``job`` start there next. `ValueError` says what is wrong and what is legal."""

@@ -4,23 +4,27 @@ A policy sees only what has been revealed to it. Two ways to write one:
 
 * `OrderedPolicy`: a queue order. ``order(jobs)`` returns keys; the engine serves the smallest first, compiled.
 * any object with ``name``, ``knowledge`` and ``decide(view)``: plain Python, asked once per event time; it yields
-  `Start`, `Stop` and `Wake` decisions, each applied before the next is asked for, or `Moves`, many at once.
+  `Start`, `Stop` and `Wake` decisions, each applied before the next is asked for, or `Moves`, many at once. What it sees
+  is a `View` (`optsched.simulation.policy_view`).
 
-Whoever writes a policy needs this one import: its parts, each in a file of its own, are here too.
+Whoever writes a policy needs this one import.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from optsched.problem.arrays import Floats
-from optsched.simulation.commands import Decision, Moves, Start, Stop, Wake
-from optsched.simulation.knowledge import PLACES, Knowledge, Use, uses_of
-from optsched.simulation.known_jobs import KnownJobs
-from optsched.simulation.policy_view import Ended, Speeds, View
-from optsched.simulation.predictor import JobFacts, Predictor
+import numpy as np
+
+from optsched.errors import InputError, KnowledgeError
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.instance import Instance
+from optsched.simulation.policy_view import Ended, View
+from optsched.speeds.duration import paces
 
 __all__ = [
     "PLACES",
@@ -34,7 +38,6 @@ __all__ = [
     "OrderedPolicy",
     "Policy",
     "Predictor",
-    "Speeds",
     "Start",
     "Stop",
     "Use",
@@ -42,6 +45,120 @@ __all__ = [
     "Wake",
     "uses_of",
 ]
+
+_NOBODY = np.zeros(0, dtype=np.int64)
+
+# --- what it may know and do ------------------------------------------------------------------------------------------
+
+
+class Knowledge(StrEnum):
+    """What a policy knows about the length of a job when it arrives."""
+
+    CLAIRVOYANT = "clairvoyant"
+    PREDICTED = "predicted"
+    NON_CLAIRVOYANT = "non-clairvoyant"
+
+
+class Use(StrEnum):
+    """What a policy in plain Python may do beside starting, stopping and waking: its ``uses`` name it."""
+
+    NODES = "nodes"  # say on which nodes a job runs
+    SHARING = "sharing"  # say on which GPUs, perhaps beside another job
+    WIDTHS = "widths"  # give a job another number of GPUs than it asks for
+    COPIES = "copies"  # run a job in several copies at once
+    ROUNDS = "rounds"  # be asked only every ``round`` seconds
+
+
+PLACES = frozenset({Use.NODES, Use.SHARING, Use.WIDTHS, Use.COPIES})  # who uses one of these names its nodes itself
+
+
+def uses_of(policy: object) -> frozenset[Use]:
+    """What it says that it uses; `InputError` for what there is not, and for what no judge of schedules knows together."""
+    said = getattr(policy, "uses", ())
+    legal = ", ".join(Use)
+    if isinstance(said, str) or not all(each in list(Use) for each in said):
+        raise InputError("invalid", field=f"{type(policy).__name__}.uses", value=said, legal=f"some of {legal}")
+    uses = frozenset(map(Use, said))
+    apart = sorted(uses & {Use.SHARING, Use.WIDTHS, Use.COPIES})
+    if len(apart) > 1:
+        legal = "one of them: schedules with several are of no class that has bounds"
+        raise InputError("not possible together", field=f"{type(policy).__name__}.uses", value=said, legal=legal)
+    return uses
+
+
+# --- what it may say --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start (or resume) job ``job`` on the GPUs that the placement chooses, or on those that the policy names.
+
+    ``on``: (node, GPUs there) for every node used, g_j GPUs in all; a policy that names nodes says so, as all that follows,
+    in its ``uses``. ``gpus``: g_j GPUs by name, (node, index), each with at most one other job, and ``option``, which of
+    the job's sub-batches it runs with there (sharing). Without either the placement chooses among idle GPUs.
+    ``on`` may have another number of GPUs (widths). With ``work`` it is a copy, which does at most so many units of the
+    job's work; others may run beside it on other nodes, and a `Stop` stops them all (copies).
+    """
+
+    job: int
+    on: tuple[tuple[int, int], ...] | None = None
+    gpus: Sequence[tuple[int, int]] | None = None
+    option: int = 0
+    work: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Preempt the running job ``job``; its work so far is kept.
+
+    ``at``: not now but at that time (seconds since the first arrival, later than now), unless it ends or is stopped before;
+    the policy is not asked then. Another stop of the job takes the place of one that is planned.
+    """
+
+    job: int
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Ask again at ``time`` (seconds since the first arrival, later than now) even if nothing happens until then."""
+
+    time: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moves:
+    """Many stops, then many starts, in arrays: the same as a list of them, in less time.
+
+    ``stop`` i64[]: these jobs stop, all now, or at the times ``at`` f64[stop] (seconds since the first arrival, later than
+    now). ``start`` i64[k]: these start; job ``start[i]`` on ``count[e]`` GPUs of ``node[e]``, first[i] <= e < first[i + 1],
+    ``first`` i64[k + 1]. A policy that starts jobs so says that it uses nodes. Other types, shapes, or a move that is not
+    possible are a `SimulationError`, which names it. O(jobs and entries).
+    """
+
+    stop: Ints = field(default_factory=lambda: _NOBODY)
+    at: Floats | None = None
+    start: Ints = field(default_factory=lambda: _NOBODY)
+    first: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    node: Ints = field(default_factory=lambda: _NOBODY)
+    count: Ints = field(default_factory=lambda: _NOBODY)
+
+    def stops(self) -> list[Stop]:
+        """One by one."""
+        times = [None] * self.stop.size if self.at is None else self.at.tolist()
+        return [Stop(job, at=time) for job, time in zip(self.stop.tolist(), times, strict=True)]
+
+    def starts(self) -> list[Start]:
+        """One by one."""
+        on = list(zip(self.node.tolist(), self.count.tolist(), strict=True))
+        ends = self.first.tolist()
+        return [Start(job, on=tuple(on[ends[i] : ends[i + 1]])) for i, job in enumerate(self.start.tolist())]
+
+
+Decision = Start | Stop | Wake | Moves
+
+
+# --- what it is -------------------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -58,7 +175,8 @@ class Policy(Protocol):
     ``("copies",)``, at most ``copies`` of a job at once (0: one a node); ``("widths", "rounds")``: asked only at multiples
     of ``round`` seconds after the first arrival, while jobs run or have come. ``rigid = True``: one that resizes, and is
     made for jobs that keep their gang, too: suites and tests give it both. ``knows_rates = False``: it may not ask how
-    fast jobs are where they have not run.
+    fast jobs are where they have not run. ``form(instance)`` gives the policy that runs in its stead, with other ``uses``
+    perhaps: which data an instance has may decide what is done, what is yet to come may not.
 
     ``accelerator(jobs)`` may give the same decisions as an `Order`, which runs compiled, or None; it is not asked where a
     predictor learns during the run.
@@ -124,3 +242,111 @@ class OrderedPolicy(Protocol):
 
     def order(self, jobs: KnownJobs) -> Order:
         """Keys and rules for these jobs."""
+
+
+class KnownJobs:
+    """What is revealed of jobs to a queue order, or to decisions in compiled form: arrays over all jobs.
+
+    As far as ``knowledge`` reveals it at arrival; times are seconds since the first arrival. An order may use a job's
+    entries only for that job: the engine serves a job after it has arrived.
+    """
+
+    def __init__(self, instance: Instance, knowledge: Knowledge | str, seconds: Floats | None = None) -> None:
+        self._knowledge, self._instance = Knowledge(knowledge), instance
+        self._predicted: Floats | None = None
+        self._seconds = instance.duration if seconds is None else seconds
+        self.n = instance.n
+        self.ids = instance.ids
+        self.arrival, self.gpus = instance.arrival, instance.gpus
+        self.weight, self.due = instance.weight, instance.due
+
+    @property
+    def duration(self) -> Floats:
+        """Seconds alone at full speed, f64[n], e_j; `KnowledgeError` for a policy that is not clairvoyant."""
+        if self._knowledge is Knowledge.CLAIRVOYANT:
+            return self._seconds
+        raise KnowledgeError(f"a {self._knowledge} policy asked for durations")
+
+    @property
+    def predicted(self) -> Floats:
+        """What a predictor that does not learn says of every job, f64[n]; `KnowledgeError` where there is none."""
+        if self._predicted is None:
+            raise KnowledgeError("a policy without such a predictor asked for predictions")
+        return self._predicted
+
+    @predicted.setter
+    def predicted(self, predicted: Floats | None) -> None:
+        self._predicted = predicted
+
+    @property
+    def cluster_gpus(self) -> int:
+        """G."""
+        return self._instance.cluster.gpus
+
+    @property
+    def kind(self) -> Ints:
+        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together, i64[n]."""
+        return self._instance.job_class
+
+    @property
+    def pace_range(self) -> tuple[Floats, Floats]:
+        """Least and greatest seconds that a unit of work can take on this cluster, f64[n] each."""
+        return paces(self._instance)
+
+
+# --- who says how long jobs will run ----------------------------------------------------------------------------------
+
+
+class JobFacts:
+    """What is known of the jobs at their submission, for predictors: never how long they run.
+
+    Arrays over all jobs; a predictor may use the entries of jobs that have arrived. ``length`` is revealed to oracles.
+    """
+
+    def __init__(self, instance: Instance, *, revealed: bool = False) -> None:
+        self._instance, self.instance_name = instance, instance.name
+        self.n = instance.n
+        self.ids, self.arrival, self.gpus = instance.ids, instance.arrival, instance.gpus
+        table = instance.table
+        self.user, self.group, self.model, self.profile = (
+            tuple(table[column].to_list()) for column in ("user", "group", "model", "profile")
+        )
+        self.gpu_types = tuple(table["gpu_types"].to_list())
+        self.profiled: tuple[bool, ...] = tuple(instance.profiled.tolist())  # counted in iterations, not in seconds
+        known = instance.profiles
+        self.stages = tuple(len(known[name].stages) if name in known else 1 for name in self.profile)
+        self._length = instance.work if revealed else None
+
+    @cached_property
+    def fastest(self) -> Floats:
+        """Seconds that a unit of length takes where the job runs best, f64[n]: alpha_min of a profile, else 1."""
+        return paces(self._instance)[0]
+
+    @property
+    def length(self) -> Floats:
+        """True lengths, f64[n]: iterations of jobs with a profile, else seconds; `KnowledgeError` unless revealed."""
+        if self._length is None:
+            raise KnowledgeError("a predictor that is no oracle asked for the true lengths")
+        return self._length
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """Says how long a job will run, at its arrival: iterations of a job with a profile, else seconds alone.
+
+    A predictor with ``oracle = True`` is told the true lengths (to be perfect, or wrong by a controlled amount). One with
+    ``learns = False`` says the same of a job whenever it is asked, whatever has completed.
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports, with its parameters."""
+
+    def begin(self, jobs: JobFacts) -> None:
+        """Forget everything; these jobs will come."""
+
+    def predict(self, job: int, now: float) -> float:
+        """A length > 0; asked once, when the job arrives at ``now``."""
+
+    def observe(self, job: int, now: float, length: float) -> None:
+        """The job completed at ``now``; this was its length."""

@@ -1,18 +1,15 @@
-"""What a policy in plain Python sees: `View`, and of it the speeds of jobs and the executions that ended."""
+"""What a policy in plain Python sees: `View`, and of it the executions that ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.speeds.goodput import Goodputs
 from optsched.speeds.group_rates import GroupRates
+from optsched.speeds.type_speeds import TypeSpeeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,47 +22,13 @@ class Ended:
     seconds: float
 
 
-class Speeds(Protocol):
-    """How fast jobs run by GPU type: see `optsched.speeds.type_speeds.TypeSpeeds`. n jobs, T types, N nodes."""
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The GPU types of the cluster."""
-
-    @property
-    def node_type(self) -> Ints:
-        """i64[N]."""
-
-    @property
-    def node_gpus(self) -> Ints:
-        """i64[N]."""
-
-    @property
-    def capacity(self) -> Ints:
-        """GPUs of every type, i64[T]."""
-
-    @property
-    def together(self) -> Floats:
-        """Units of work a second of a job's whole gang on one node of a type, f64[n, T]; 0: it may not run there."""
-
-    @property
-    def spread(self) -> Floats:
-        """The same over several nodes."""
-
-    @property
-    def one_gpu_nodes(self) -> bool:
-        """Do all nodes hold one GPU? Then ``together`` applies to every gang."""
-
-    def rate(self, job: int, nodes: Iterable[int]) -> float:
-        """Of ``job`` with its gang on these nodes: its slowest type rules."""
-
-
 class View(Protocol):
     """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
 
-    ``remaining`` and ``duration`` raise `KnowledgeError` for a policy that is not clairvoyant, ``predicted`` for one without
-    a predictor. A policy that keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` are kept
-    up to date once they have been asked for, and copied each time.
+    ``remaining``, ``left``, ``left_of``, ``duration`` and ``alone`` raise `KnowledgeError` for a policy that is not
+    clairvoyant, ``predicted`` for one without a predictor, and all of them for a job that has not arrived. A policy that
+    keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` are kept up to date once they have
+    been asked for, and copied each time.
     """
 
     @property
@@ -119,14 +82,14 @@ class View(Protocol):
         """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""
 
     @property
-    def speeds(self) -> Speeds:
+    def speeds(self) -> TypeSpeeds:
         """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
 
     @property
     def node_kind(self) -> Ints:
         """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
 
-    def eligible(self, job: int) -> npt.NDArray[np.bool_]:
+    def eligible(self, job: int) -> Bools:
         """Nodes whose GPUs ``job`` may use, bool[N]."""
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
@@ -160,10 +123,10 @@ class View(Protocol):
         """
 
     def pace_on_idle(self, job: int) -> float:
-        """The same on the GPUs that the placement would choose in an idle cluster."""
+        """The same on the GPUs that the placement would choose in an idle cluster; inf where it would find none."""
 
     def pace_range(self, job: int) -> tuple[float, float]:
-        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min, alpha_max."""
+        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min and alpha_max."""
 
     def idle(self, job: int) -> list[tuple[int, int]]:
         """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
@@ -182,6 +145,9 @@ class View(Protocol):
 
     def alone(self, job: int, option: int = 0) -> float:
         """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
+
+    def stretch(self, job: int, option: int) -> float:
+        """Seconds that it takes alone with that sub-batch over those with its first, at best: what sub-steps cost, >= 1."""
 
     def predicted(self, job: int) -> float:
         """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""

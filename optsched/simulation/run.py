@@ -1,11 +1,12 @@
-"""`Run`: what a policy made of an instance, with the conservation checks that every run passes."""
+"""`Run`: what a policy made of an instance, one kind a class of schedules, and the checks that every run passes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from itertools import pairwise
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -14,15 +15,17 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
-from optsched.problem.schedule import Schedule
+from optsched.problem.schedule import Schedule, SharedSchedule, node_first
 from optsched.problem.table import Table
-from optsched.simulation.metrics import metrics
+from optsched.simulation.metrics import HOUR, metrics, offered_hours, sharing_metrics
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.records import NOBODY
-from optsched.simulation.schedule_tables import jobs_table, segments_table
-from optsched.simulation.state import FREE, SIZE, State, pools
+from optsched.simulation.schedule_tables import first_starts, jobs_table, segments_table
+from optsched.simulation.state import FREE, SIZE, Company, State, pools
+from optsched.speeds.gpu_sharing import SharingRates
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
+ROUNDING = 1e-9  # relative: copies that end together may differ by so much
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,6 +114,111 @@ class Run:
         return {name: each + seconds if name in self.noted_times else each for name, each in self.notes.items()}
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SharedRun(Run):
+    """A `Run` in which two jobs may be on a GPU; its schedule is a `SharedSchedule`."""
+
+    @property
+    def schedule_class(self) -> str:
+        """``gpu-sharing``."""
+        return "gpu-sharing"
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """See `optsched.simulation.metrics.sharing_metrics`."""
+        return sharing_metrics(cast(SharedSchedule, self.schedule))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElasticRun(Run):
+    """A `Run` in which jobs may change their number of GPUs, at the cost of ``restart`` seconds, or of its own.
+
+    ``preemptions`` counts how often the GPUs of a job that had started changed, or were taken away.
+    """
+
+    restart: float = 0.0
+    elastic: bool = True
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """See `optsched.simulation.metrics.metrics`; busy GPU-hours are those at work, overhead those of restarts."""
+        found, schedule = metrics(self.schedule), self.schedule.relative
+        held = schedule.end - schedule.start
+        hours = float(np.dot(schedule.gangs, held)) / HOUR
+        own = self.instance.restart[schedule.job]
+        # first starts pay as the policy's do
+        pays = (self.restart > 0) | (schedule.start > first_starts(schedule)[schedule.job])
+        work = held - np.where(np.isnan(own), self.restart, own) * pays
+        busy = float(np.dot(schedule.gangs, np.maximum(work, 0.0))) / HOUR
+        total = offered_hours(schedule)
+        split = {**found["gpu_hours"], "busy": busy, "overhead": hours - busy}
+        return {**found, "utilization": busy / total if total > 0 else 0.0, "gpu_hours": split}
+
+    @property
+    def schedule_class(self) -> str:
+        """``elastic``; ``gang`` where no job of the instance is."""
+        return "elastic" if self.elastic else "gang"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: ``active`` jobs when it began, and its ``segments`` in the schedule (one a copy)."""
+
+    start: float
+    end: float
+    active: tuple[int, ...]
+    segments: range
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ForkedRun(Run):
+    """A `Run` in rounds with up to ``copies`` copies of a job at once (at most the number of nodes; 1: no forking).
+
+    A copy pays ``overhead`` seconds whenever it begins: parameters are brought together and sent out again.
+    ``preemptions`` counts how often a job loses nodes before it is done.
+    """
+
+    copies: int = 1
+    round: float = 0.0
+    overhead: float = 0.0
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        """Those in which anything ran: copies that begin together. O(rounds x jobs)."""
+        instance, start = self.instance, self.schedule.start
+        order = np.lexsort((np.arange(instance.n), instance.arrival))
+        arrival, completion = instance.arrival[order], self.schedule.completion[order]
+        first = np.flatnonzero(np.diff(start, prepend=-np.inf) > 0).tolist()
+        found = []
+        for a, b in pairwise([*first, start.size] if first else []):
+            now = float(start[a])
+            active = order[(arrival <= now) & ~(completion <= now)]
+            found.append(Round(now, now + self.round, tuple(active.tolist()), range(a, b)))
+        return tuple(found)
+
+    @property
+    def schedule_class(self) -> str:
+        """``forking`` where a job could have several copies at once, else ``gang``."""
+        return "forking" if self.copies > 1 else "gang"
+
+
+def nodes_lost(run: ForkedRun) -> int:
+    """How often a job that is not done loses nodes: for as long as a round none of its copies begins there again.
+
+    Nodes that it loses at the same time count once. O(S log S) for S copies.
+    """
+    schedule = run.schedule
+    part = np.repeat(np.arange(len(schedule)), np.diff(schedule.gpu_offset))
+    places = np.unique(np.stack([schedule.gpu_node, part], axis=1), axis=0)  # (node, segment)
+    node, segment = places[:, 0], places[:, 1]
+    order = np.lexsort((schedule.start[segment], schedule.job[segment], node))
+    node, segment = node[order], segment[order]
+    job, start, end = schedule.job[segment], schedule.start[segment], schedule.end[segment]
+    again = (node[1:] == node[:-1]) & (job[1:] == job[:-1]) & (start[1:] - end[:-1] < run.round * (1 - ROUNDING))
+    lost = ~np.append(again, False)[: job.size] & (end < schedule.completion[job] * (1 - ROUNDING))
+    return len(np.unique(np.stack([job[lost], end[lost]], axis=1), axis=0))
+
+
 class RunLog(NamedTuple):
     """What is needed of a state whose run has ended: the rest, half of it or more, need not be kept while GPUs are named."""
 
@@ -133,6 +241,22 @@ def schedule_of(run: RunLog, instance: Instance, pooled: bool, policy: str) -> S
     job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
     pool, count = (run.parts[name][parts].astype(np.int64) for name in ("pool", "count"))
     return Schedule.from_counts(instance, job, start, end, work, offset, pool, count, first, policy)
+
+
+def shared_schedule_of(
+    run: RunLog, company: Company, instance: Instance, rates: SharingRates, policy: str
+) -> SharedSchedule:
+    """The same where jobs share GPUs, which then have names; `SimulationError` if one is still held."""
+    gpus = company.neighbours.gpus
+    if gpus["jobs"].any() or (gpus["one"] >= 0).any() or (gpus["other"] >= 0).any():
+        raise SimulationError("GPUs are still held after the last event")
+    log, offset, parts = logged(run, by_start=True)
+    job, gpu = np.ascontiguousarray(log["job"]), run.parts["pool"][parts]
+    first = node_first(instance)
+    node = np.searchsorted(first, gpu, side="right") - 1
+    start, end, work = (np.ascontiguousarray(log[field]) for field in ("start", "end", "work"))
+    steps = rates.steps[job, log["option"]]
+    return SharedSchedule(instance, job, start, end, work, offset, node, gpu - first[node], policy, steps)
 
 
 def logged(run: RunLog, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
@@ -167,17 +291,9 @@ def check_conservation(log: RunLog, schedule: Schedule) -> None:
         raise SimulationError("GPUs are still held after the last event")
 
 
-def result(
-    log: RunLog,
-    instance: Instance,
-    pooled: bool,
-    name: str,
-    knowledge: Knowledge,
-    preemptive: bool,
-    **told: Any,
-) -> Run:
+def result(log: RunLog, schedule: Schedule, name: str, knowledge: Knowledge, preemptive: bool, **told: Any) -> Run:
     """The `Run` of a run that has ended, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
-    schedule = schedule_of(log, instance, pooled, name)
     check_conservation(log, schedule)
     events, stops = int(log.world[0].events), int(log.world[0].stops)
-    return Run(schedule, name, knowledge, preemptive or stops > 0, events, stops, 0.0, **told)
+    kind = SharedRun if isinstance(schedule, SharedSchedule) else Run
+    return kind(schedule, name, knowledge, preemptive or stops > 0, events, stops, 0.0, **told)

@@ -24,7 +24,10 @@ from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
 
 
 class EngineView:
-    """See `optsched.simulation.policy.View`. Always current: it looks at the engine's state, also between two decisions."""
+    """What its methods say stands in `optsched.simulation.policy_view.View`.
+
+    Always current: it looks at the engine's state, also between two decisions.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,6 @@ class EngineView:
 
     @property
     def ended(self) -> list[Ended]:
-        """What has ended since the policy was last asked, also by what it decides now."""
         s = self._engine.state
         new = s.segments[self._heard : self._world.segments]
         if not new.size:
@@ -79,78 +81,63 @@ class EngineView:
 
     @property
     def now(self) -> float:
-        """The present."""
         return float(self._now[0])
 
     @property
     def epoch(self) -> float:
-        """What the log's clock says at time 0."""
         return self._instance.zero
 
     @property
     def waiting(self) -> list[int]:
-        """Arrived jobs that are not running and not finished, in order of (arrival, index)."""
         return self._engine.lists.waiting
 
     @property
     def running(self) -> list[int]:
-        """Running jobs in order of (arrival, index)."""
         return self._engine.lists.running
 
     @property
     def active(self) -> Ints:
-        """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
         return self._engine.lists.active
 
     @property
     def left(self) -> Floats:
-        """Units of work left of every job now, f64[n]; `KnowledgeError` for a non-clairvoyant policy."""
         return self.left_of(np.arange(self._instance.n))
 
     def left_of(self, jobs: Ints) -> Floats:
-        """The same of these jobs, f64[jobs], which are all different."""
         self._reveals("remaining work")
         return self._engine.work_left(jobs)
 
     def done(self, jobs: Ints) -> Floats:
-        """Units of work that these jobs, which are all different, have done, f64[jobs]."""
         return self._instance.work[jobs] - self._engine.work_left(jobs)
 
     @property
     def free(self) -> Ints:
-        """Free GPUs of every node, i64[N]: a copy."""
         return self._engine.state.pools[FREE].copy()
 
     @cached_property
     def speeds(self) -> TypeSpeeds:
-        """See `optsched.speeds.type_speeds`."""
         if not self._knows_rates:
             raise KnowledgeError("a policy that does not know rates asked how fast jobs run by GPU type")
         return type_speeds(self._instance)
 
     @cached_property
     def groups(self) -> GroupRates:
-        """See `optsched.speeds.group_rates`."""
         return GroupRates(self._instance, known=self._knows_rates)
 
     @cached_property
     def goodputs(self) -> Goodputs:
-        """See `optsched.speeds.goodput`."""
-        return Goodputs(self._instance)
+        return Goodputs(self._instance, resized=self._beside is None)
 
     @cached_property
     def node_kind(self) -> Ints:
-        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
         cluster = self._instance.cluster
         kinds = np.column_stack([cluster.node_type, cluster.node_memory])
         return np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def eligible(self, job: int) -> Bools:
-        """Nodes that suit ``job``, bool[N]."""
         return self._instance.eligible(self._arrived(job))
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
-        """(node, GPUs there) of the running job; () while it does not run."""
         s = self._engine.state
         x = int(s.jobs["execution"][self._arrived(job)])
         if x < 0:
@@ -173,30 +160,24 @@ class EngineView:
             x = int(self._executions["other"][x])
 
     def starts(self, job: int) -> int:
-        """How often it has been started so far."""
         return int(self._jobs["ran"][self._arrived(job)])
 
     @property
     def free_gpus(self) -> int:
-        """GPUs that no job holds."""
         return int(self._free[0])
 
     def fits(self, job: int) -> bool:
-        """Would the placement find a place for ``job`` now?"""
         return self.offer(job) is not None
 
     def kind(self, job: int) -> int:
-        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
         return int(self._instance.job_class[self._arrived(job)])
 
     def offer(self, job: int) -> float | None:
-        """Seconds a unit of the job's work would take on the GPUs that the placement would give it now; None: no room."""
         if self._instance.gpus[self._arrived(job)] > self._free[0]:
             return None
         return self._pace_on(job, FREE)
 
     def pace_on_idle(self, job: int) -> float:
-        """The same on the GPUs that the placement would choose in an idle cluster; inf where it would find none."""
         found = self._pace_on(self._arrived(job), SIZE)
         return math.inf if found is None else found
 
@@ -208,7 +189,6 @@ class EngineView:
         return self._engine.pace(job) if entries > 0 else None
 
     def pace_range(self, job: int) -> tuple[float, float]:
-        """alpha_min and alpha_max of a job with a profile, 1 and 1 for a job with a duration."""
         fastest, slowest = self._paces
         return float(fastest[self._arrived(job)]), float(slowest[job])
 
@@ -217,29 +197,26 @@ class EngineView:
         return paces(self._instance)
 
     def idle(self, job: int) -> list[tuple[int, int]]:
-        """Idle GPUs that ``job`` may use."""
         return self._shared.idle(self._arrived(job))
 
     def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
-        """GPUs with one job, which ``job`` may share."""
         return self._shared.open(self._arrived(job), option)
 
     def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
-        """Jobs on a GPU."""
         return self._shared.residents(gpu)
 
     def options(self, job: int) -> int:
-        """How many sub-batches it may choose from."""
         return self._shared.options(self._arrived(job))
 
     def slowdown(self, job: int, other: int) -> float:
-        """xi of ``job`` beside ``other``."""
         return self._shared.slowdown(self._arrived(job), self._arrived(other))
 
     def alone(self, job: int, option: int = 0) -> float:
-        """Seconds alone with that sub-batch; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("seconds alone")
         return self._shared.alone(self._arrived(job), option, self.now)
+
+    def stretch(self, job: int, option: int) -> float:
+        return self._shared.stretch(self._arrived(job), option)
 
     @property
     def _shared(self) -> Neighbourhood:
@@ -248,45 +225,36 @@ class EngineView:
         return self._beside
 
     def predicted(self, job: int) -> float:
-        """What the predictor said at the job's arrival; `KnowledgeError` for a policy without one."""
         if self._predicted is None:
             raise KnowledgeError("a policy without a predictor asked for a prediction")
         return float(self._predicted[self._arrived(job)])
 
     def arrival(self, job: int) -> float:
-        """r_j."""
         return float(self._instance.arrival[self._arrived(job)])
 
     def gpus(self, job: int) -> int:
-        """g_j."""
         return int(self._instance.gpus[self._arrived(job)])
 
     def weight(self, job: int) -> float:
-        """w_j."""
         return float(self._instance.weight[self._arrived(job)])
 
     def restart(self, job: int, usual: float) -> float:
-        """Seconds that it costs to resume it; ``usual`` where the instance does not say."""
         own = float(self._instance.restart[self._arrived(job)])
         return usual if math.isnan(own) else own
 
     def due(self, job: int) -> float:
-        """Due date; inf where there is none."""
         return float(self._instance.due[self._arrived(job)])
 
     def attained(self, job: int) -> float:
-        """GPU-seconds that the job has held so far."""
         known = self._jobs[self._arrived(job)]
         held = float(known.attained)
         return held + float(known.gpus * known.copies * (self.now - known.mark)) if known.status == RUNNING else held
 
     def duration(self, job: int) -> float:
-        """Seconds alone at full speed; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("duration")
         return float(self._instance.work[self._arrived(job)]) * self.pace_range(job)[0]
 
     def remaining(self, job: int) -> float:
-        """Units of work left; `KnowledgeError` for a non-clairvoyant policy."""
         self._reveals("remaining work")
         known = self._jobs[self._arrived(job)]
         if known.status != RUNNING:

@@ -23,7 +23,6 @@ from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
 
 NEVER = -1.0  # in place of a ratio: the pair does not run
-LICENCE = "stanford-futuredata/gavel (MIT)"
 
 Say = Callable[[str], None]
 
@@ -48,19 +47,16 @@ def interference_of(
     Complexity: O(K^2) for K job types.
     """
     named = {gang[0] for where, *pair in throughputs.pairs if where.casefold() == gpu.casefold() for gang in pair}
-    alone: dict[str, float] = {}
-    for kind in throughputs.job_types:
-        entry = throughputs.get(kind, gpu, 1)
-        if kind in named and entry is not None and entry.together > 0:
-            alone[kind] = entry.together
+    entries = ((kind, throughputs.get(kind, gpu, 1)) for kind in throughputs.job_types if kind in named)
+    alone = {kind: entry.together for kind, entry in entries if entry is not None and entry.together > 0}
     found = {(a, b): _measured(throughputs, gpu, alone[a], a, b) for a in alone for b in alone}
     if not any(found.values()):
         with_pairs = {where.casefold() for where, _, _ in throughputs.pairs}
         types = ", ".join(name for name in throughputs.gpu_types if name.casefold() in with_pairs) or "none"
         message = f"no rates of two jobs on one {gpu}"
         raise InputError(message, field="interference", legal=f"a table with pairs; those of this one are on {types}")
-    below = sum(1 for value in found.values() if value is not None and 0 <= value < 1)
-    missing = sum(1 for value in found.values() if value is None)
+    below = sum(value is not None and 0 <= value < 1 for value in found.values())
+    missing = sum(value is None for value in found.values())
     if say is not None and below:
         say(f"interference: {below} of {len(found)} ratios are below 1 and taken as 1")
     if say is not None and missing:
@@ -92,9 +88,8 @@ def _built_in() -> dict[str, Interference]:
     found = {}
     for gpu in dict.fromkeys(row[0] for row in rows):
         table = {row[1]: tuple(float(cell) if cell else None for cell in row[2:]) for row in rows if row[0] == gpu}
-        found[gpu] = Interference(
-            kinds=kinds, ratios=tuple(table[kind] for kind in kinds), source=f"{LICENCE}, co-located on one {gpu}"
-        )
+        source = f"stanford-futuredata/gavel (MIT), co-located on one {gpu}"
+        found[gpu] = Interference(kinds=kinds, ratios=tuple(table[kind] for kind in kinds), source=source)
     return found
 
 

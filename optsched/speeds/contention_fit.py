@@ -1,13 +1,8 @@
 """a, b and eta from measurements: how long k all-reduces of M bytes took that ran at once on an interface.
 
-The model T(k, M) = a + k b M + (k - 1) eta M is linear in a, b and eta. Three estimators, which do not agree on real data:
-
-* `fit_contention`: least squares over all measurements, a >= 0, b >= 0 and b + eta >= 0, with standard errors;
-* `fit_by_slope`: what the authors of Ada-SRSF did. b from messages of many sizes alone, then eta = (slope of T over k) / M
-  - b;
-* `fit_anchored`: b = T(1) / M, and the least-squares slope through that point is b + eta.
-
-Each may find eta < 0. That is reported, not repaired: theorems on AdaDUAL then do not apply. Seconds and bytes.
+The model T(k, M) = a + k b M + (k - 1) eta M is linear in a, b and eta: least squares over all measurements, with a >= 0,
+b >= 0 and b + eta >= 0. eta < 0 is reported, not repaired: theorems on AdaDUAL then do not apply. Seconds and bytes. (Other
+estimators, and how far they disagree on published measurements: the notebook on contention.)
 """
 
 from __future__ import annotations
@@ -18,11 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.problem.arrays import Floats
 from optsched.problem.contention import Contention
-from optsched.speeds.least_squares import LARGEST, Constant, Fitted, checked, covariance, non_negative
-
-LEGAL = "several message sizes (or a given latency), and for eta several numbers of transfers"
+from optsched.speeds.least_squares import LARGEST, Constant, Fitted, checked, non_negative
 
 
 def fit_contention(
@@ -51,61 +43,20 @@ def fit_contention(
         raise InputError("invalid", field="latency", value=latency, legal=f"seconds from 0 to {LARGEST:g}")
     # In a, b and g = b + eta the model is a + M b + (k - 1) M g, so that the bounds are signs.
     X = np.column_stack([np.ones_like(M), M, (k - 1) * M])[:, latency is not None :]
-    known = latency or 0.0
-    found, spread = non_negative(X / T[:, None], (T - known) / T, LEGAL)
+    known, legal = (
+        latency or 0.0,
+        "several message sizes (or a given latency), and for eta several numbers of transfers",
+    )
+    found, spread = non_negative(X / T[:, None], (T - known) / T, legal)
     *a, b, growth = found.tolist()
     *a_error, b_error, _ = np.sqrt(np.diag(spread)).tolist()
     eta_error = math.sqrt(np.array([-1, 1]) @ spread[-2:, -2:] @ np.array([-1, 1]))
     errors = (*(a_error or [math.nan]), b_error, eta_error)
     made = Contention(b, growth - b, *(a or [known]))
-    return _fitted(made, errors, T, T - known - X @ found, len(T) - X.shape[1])
-
-
-def fit_by_slope(
-    transfers: Sequence[int], seconds: Sequence[float], size: float, *, seconds_per_byte: float, latency: float = 0.0
-) -> Fitted[Contention]:
-    """The authors' estimate: eta = (least-squares slope of ``seconds`` over ``transfers``) / ``size`` - b.
-
-    All messages have ``size`` bytes; b = ``seconds_per_byte`` and a = ``latency`` come from messages alone. The slope has an
-    intercept of its own, which is thrown away: the fitted line need not pass near T(1). The error of eta is the slope's.
-    """
-    k, _, T = checked({"transfers": transfers, "sizes": [size] * len(transfers), "seconds": seconds}, ("transfers",))
-    (_, slope), error = _slope(np.column_stack([np.ones_like(k), k]), T)
-    made = Contention(seconds_per_byte, slope / size - seconds_per_byte, latency)
-    residuals = T - latency - (k * seconds_per_byte + (k - 1) * made.penalty) * size
-    return _fitted(made, (math.nan, math.nan, error / size), T, residuals, len(T) - 2)
-
-
-def fit_anchored(transfers: Sequence[int], seconds: Sequence[float], size: float) -> Fitted[Contention]:
-    """a = 0, b = T(1) / M (the mean if it was measured several times), eta from the least-squares slope through T(1).
-
-    All messages have ``size`` bytes. The error of eta takes T(1) as known.
-    """
-    k, _, T = checked({"transfers": transfers, "sizes": [size] * len(transfers), "seconds": seconds}, ("transfers",))
-    if not (k == 1).any():
-        raise InputError("no transfer was measured alone", field="transfers", legal="a 1 among them")
-    alone, several = float(T[k == 1].mean()), k > 1
-    (slope,), error = _slope((k[several] - 1)[:, None], T[several] - alone)
-    made = Contention(alone / size, (slope - alone) / size)
-    return _fitted(made, (math.nan, math.nan, error / size), T, T - alone - (k - 1) * slope, int(several.sum()) - 1)
-
-
-def _slope(X: Floats, y: Floats) -> tuple[list[float], float]:
-    """Least squares without signs: the coefficients, and the standard error of the last one."""
-    rows, width = X.shape
-    if rows < width or np.linalg.matrix_rank(X) < width:
-        raise InputError(f"the {rows} measurements do not determine {width} numbers", legal=LEGAL)
-    found = np.linalg.lstsq(X, y, rcond=None)[0]
-    return found.tolist(), math.sqrt(covariance(X, y - X @ found, np.ones(width, bool))[-1, -1])
-
-
-def _fitted(
-    made: Contention, errors: Sequence[float], T: Floats, residuals: Floats, freedom: int
-) -> Fitted[Contention]:
     values = (made.latency, made.seconds_per_byte, made.penalty)
     names, units = ("latency", "seconds_per_byte", "penalty"), ("s", "s/byte", "s/byte")
-    constants = tuple(map(Constant, names, values, errors, units))
     told = f"AdaDUAL's threshold on the ratio of two sizes: theta = b / (2 (b + eta)) = {made.theta:.4g}"
     if made.penalty < -1e-9 * made.seconds_per_byte:  # more than rounding
         told = "eta < 0: several at once are faster than in turns; the theorems on AdaDUAL need eta >= 0"
-    return Fitted(made, constants, T, residuals, freedom, (told,))
+    constants, residuals = tuple(map(Constant, names, values, errors, units)), T - known - X @ found
+    return Fitted(made, constants, T, residuals, len(T) - X.shape[1], (told,))

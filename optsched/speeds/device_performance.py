@@ -65,12 +65,8 @@ def is_known(gpu: str) -> bool:
 
 def _device(gpu: str) -> Device:
     if not is_known(gpu):
-        raise InputError(
-            "the performance of this GPU type is not known",
-            field="gpu",
-            value=gpu,
-            legal=near_matches(gpu, list(DEVICES), kind="GPU type"),
-        )
+        legal = near_matches(gpu, list(DEVICES), kind="GPU type")
+        raise InputError("the performance of this GPU type is not known", field="gpu", value=gpu, legal=legal)
     return _BY_PLAIN_NAME[_plain(gpu)]
 
 
@@ -80,12 +76,6 @@ def compares_by_tensor(gpu: str, other: str) -> bool:
 
 
 def performance_ratio(gpu: str, other: str = "V100") -> float:
-    """How many times as fast as ``other`` a GPU type is at its peak.
-
-    Raises
-    ------
-    InputError
-        For a type that is not in the list; the message names those that are.
-    """
+    """How many times as fast as ``other`` a GPU type is at its peak; `InputError` for a type that is not in the list."""
     one, two = _device(gpu), _device(other)
     return one.tensor / two.tensor if compares_by_tensor(gpu, other) else one.fp32 / two.fp32

@@ -1,23 +1,24 @@
-"""How long a job takes alone: its duration, or its iterations at the speed of its profile."""
+"""How long a job takes alone: at least, at most, and on the best placement that there is."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
 
 
 def paces(instance: Instance) -> tuple[Floats, Floats]:
     """(fastest, slowest) seconds a unit of work can take on this cluster, f64[n] each.
 
-    1 and 1 for a job with a duration; alpha_min and alpha_max of a stage profile (alpha_min: no placement is
-    faster, see `optsched.speeds.stage_graph`); for a job at the speeds of a table those of its best and its worst GPU type;
-    for one at a scaling profile those of its best and its worst placement.
+    1 and 1 for a job with a duration; alpha_min and alpha_max of a stage profile (`optsched.speeds.stage_graph`); the best
+    and the worst GPU type of a job at the speeds of a table, the best and the worst placement of one at a scaling profile.
     For a job with tasks: an iteration alone, with an all-reduce only if no node could hold the gang; and inf, since it
-    shares GPUs and network with any number of others.
-    Raises `InputError` when a profile is not there, or needs bandwidths that the cluster does not state.
+    shares GPUs and network with any number of others. `InputError` when a profile is not there, or needs bandwidths that
+    the cluster does not state.
     """
     fastest, slowest = np.ones(instance.n), np.ones(instance.n)
     for speeds in instance.speeds:
@@ -26,20 +27,38 @@ def paces(instance: Instance) -> tuple[Floats, Floats]:
 
 
 def seconds_alone(instance: Instance) -> Floats:
-    """The fewest seconds for which every job holds its gang, f64[n], on any placement: what bounds may count on.
-
-    The duration, or iterations x alpha_min.
-    """
+    """The fewest seconds for which every job holds its gang, f64[n], on any placement: what bounds may count on."""
     return instance.duration if not instance.profiled.any() else instance.work * paces(instance)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class SoloTimes:
+    """``seconds`` f64[n] alone; where ``exact`` bool[n] is false, no placement is faster and perhaps none as fast."""
+
+    seconds: Floats
+    exact: Bools
+
+
+def solo_times(instance: Instance) -> SoloTimes:
+    """Seconds alone on the best placement that there is, for every job's own gang: unlike `seconds_alone` some has them.
+
+    Tables: the best of one node, and of several with the rate of the slowest type used. Scaling profiles: the fastest split
+    of the gang. Tasks: one node where one holds the gang, else an all-reduce an iteration. Stage profiles: the fastest
+    mapping of replicas to nodes (`optsched.speeds.stage_graph.best_pace`), or the bound where there are too many of them.
+
+    Complexity O(n), O(T log T) for each class of jobs at table rates, and a search of bounded length for each different
+    (profile, nodes it may use), which is remembered between calls. `InputError` as `seconds_alone`.
+    """
+    seconds, exact = np.zeros(instance.n), np.ones(instance.n, dtype=np.bool_)
+    for speeds in instance.speeds:
+        seconds[speeds.jobs], exact[speeds.jobs] = speeds.solo()
+    return SoloTimes(seconds, exact)
 
 
 def fixed_durations(instance: Instance) -> Floats:
     """Seconds that every job takes wherever it runs, f64[n]: for methods that know nothing of placements.
 
-    Raises
-    ------
-    InputError
-        For the first job whose speed depends on its placement.
+    `InputError` for the first job whose speed depends on its placement.
     """
     if not instance.profiled.any():
         return instance.duration

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,7 @@ from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.speeds.duration import paces
-from optsched.speeds.measured_scaling import measured_table, placement_id, seconds_of
-from optsched.speeds.scaling import computing_seconds
+from optsched.speeds.scaling import computing_seconds, measured_table, seconds_of
 from optsched.speeds.segment_paces import segment_paces
 
 MOST_STEPS = 10**7  # of finding the rates of all elastic jobs, a few microseconds each
@@ -51,13 +51,6 @@ def iterations_with(scaling: Scaling, batch: int) -> float | None:
     if not rows or not rows[0][0] <= batch <= rows[-1][0]:
         return None
     return float(np.interp(batch, [b for b, _ in rows], [count for _, count in rows]))
-
-
-def batches_of(scaling: Scaling, own: int) -> tuple[int, ...]:
-    """Total batches for a job with batch ``own``, ascending: those of the table and its own, or its own alone."""
-    if iterations_with(scaling, own) is None:
-        return (own,)
-    return tuple(sorted({own, *(batch for batch, _ in scaling.iterations)}))
 
 
 def split(scaling: Scaling, batch: int, replicas: int, memory: float) -> tuple[int, int]:
@@ -92,10 +85,7 @@ class Steps:
         key = batch, counts
         if key not in self._known:
             size, steps = split(self.scaling, batch, sum(counts), self.memory)
-            found = None
-            if self._table is not None:
-                placed = self._table.of_placement(placement_id(counts), size)
-                found = placed or self._table.between(len(counts), sum(counts), size)
+            found = None if self._table is None else self._table.of_counts(counts, size)
             self._known[key] = seconds_of(found, self.scaling, size, steps, sum(counts), len(counts) > 1)
         return self._known[key]
 
@@ -115,10 +105,10 @@ class Steps:
         return self._least[key]
 
     def _candidates(self, batch: int, replicas: int, spreads: list[int]) -> Iterator[float]:
-        # of measured placements some may not fit these nodes, or all be measured where it is interpolated: no harm
         if self._table is None:
             yield from (self.seconds(batch, (replicas,) if k == 1 else (replicas - 1, 1)) for k in spreads)
             return
+        # of measured placements some may not fit these nodes, or all be measured where it is interpolated: no harm
         size, steps = split(self.scaling, batch, replicas, self.memory)
         for k in spreads:
             between = self._table.between(k, replicas, size)
@@ -136,13 +126,10 @@ class JobGoodput:
 
     def __init__(self, steps: Steps, batch: int, gang: int) -> None:
         self._steps, self._batch, self._gang = steps, batch, gang
-        own, scaling = iterations_with(steps.scaling, batch), steps.scaling
-        # what an iteration with each batch is worth, in own iterations
-        self._worth = dict.fromkeys(batches_of(scaling, batch), 1.0)
-        for b in self._worth:
-            count = iterations_with(scaling, b)
-            if own is not None and count is not None and b != batch:
-                self._worth[b] = own / count
+        own, rows = iterations_with(steps.scaling, batch), steps.scaling.iterations
+        # what an iteration with each total batch is worth, in own iterations; batches ascending
+        worth = {} if own is None else {b: own / count for b, count in rows}
+        self._worth = dict(sorted({**worth, batch: 1.0}.items()))
         self._known: dict[Counts, tuple[float, int]] = {}
 
     @property
@@ -187,12 +174,12 @@ class Goodputs:
     Raises `InputError` as `optsched.speeds.duration.paces`.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, *, resized: bool = True) -> None:
         self._instance = instance
         self._fastest = paces(instance)[0]
         self._of: list[JobGoodput | None] = [None] * instance.n
         for speeds in instance.speeds:
-            for j in speeds.jobs.tolist() if speeds.elastic else ():
+            for j in speeds.jobs.tolist() if resized and speeds.elastic else ():
                 self._of[j] = speeds.goodput(j)
         self.elastic: npt.NDArray[np.bool_] = np.array([each is not None for each in self._of], dtype=np.bool_)
         self._tables: dict[tuple[int, int], Floats] = {}
@@ -239,7 +226,15 @@ class Goodputs:
         """
         key = self._key(job)
         if key not in self._tables:
-            self._tables[key] = _frozen(self._table(job))
+            goodput, sizes, rigid = self._of[job], self._sizes(job), 1.0 / self._fastest[job]
+            found = np.zeros((self._instance.cluster.gpus + 1, 2))
+            for r in [int(self._instance.gpus[job])] if goodput is None else range(1, sum(sizes) + 1):
+                if r <= max(sizes, default=0):
+                    found[r, 0] = rigid if goodput is None else goodput.rate((r,))
+                if 2 <= r <= sum(sizes) and len(sizes) > 1:
+                    found[r, 1] = rigid if goodput is None else goodput.rate(_packed(sizes, r))
+            found.flags.writeable = False
+            self._tables[key] = found
         return self._tables[key]
 
     def limits(self, job: int) -> Floats:
@@ -252,7 +247,8 @@ class Goodputs:
             else:
                 sizes = self._sizes(job)
                 found[1 : sum(sizes) + 1] = [goodput.limit(r, sizes) for r in range(1, sum(sizes) + 1)]
-            self._limits[key] = _frozen(found)
+            found.flags.writeable = False
+            self._limits[key] = found
         return self._limits[key]
 
     def _key(self, job: int) -> tuple[int, int]:
@@ -263,29 +259,11 @@ class Goodputs:
         """GPUs of the nodes that suit the job, falling."""
         return tuple(np.sort(self._instance.cluster.node_gpus[self._instance.eligible(job)])[::-1].tolist())
 
-    def _table(self, job: int) -> Floats:
-        goodput, sizes = self._of[job], self._sizes(job)
-        found = np.zeros((self._instance.cluster.gpus + 1, 2))
-        for r in [int(self._instance.gpus[job])] if goodput is None else range(1, sum(sizes) + 1):
-            rigid = 1.0 / self._fastest[job]
-            if r <= max(sizes, default=0):
-                found[r, 0] = rigid if goodput is None else goodput.rate((r,))
-            if 2 <= r <= sum(sizes) and len(sizes) > 1:
-                found[r, 1] = rigid if goodput is None else goodput.rate(packed(sizes, r))
-        return found
 
-
-def _frozen(array: Floats) -> Floats:
-    array.flags.writeable = False
-    return array
-
-
-def packed(sizes: Counts, replicas: int) -> Counts:
+def _packed(sizes: Counts, replicas: int) -> Counts:
     """``replicas`` >= 2 over at least two nodes, the first ones filled first; ``sizes`` are GPUs by node, falling."""
-    counts, left = [], replicas
-    for size in sizes:
-        counts.append(min(left, size))
-        left -= counts[-1]
-        if not left:
-            break
-    return tuple(counts) if len(counts) > 1 else (replicas - 1, 1)
+    counts = [
+        min(size, max(replicas - before, 0)) for size, before in zip(sizes, accumulate(sizes, initial=0), strict=False)
+    ]
+    held = tuple(filter(None, counts))
+    return held if len(held) > 1 else (replicas - 1, 1)

@@ -5,16 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import KnowledgeError
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.segment_paces import segment_paces
 from optsched.speeds.type_speeds import type_speeds
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def group_rates(instance: Instance) -> Floats:
@@ -77,9 +73,8 @@ class GroupRates:
     @cached_property
     def _spread(self) -> Floats:
         speeds = type_speeds(self._instance)
-        table = speeds.together if speeds.one_gpu_nodes else speeds.spread
         first = np.searchsorted(self.node_group, np.arange(len(self.gpu)))
-        return table[:, speeds.node_type[first]]
+        return (speeds.together if speeds.one_gpu_nodes else speeds.spread)[:, speeds.node_type[first]]
 
     def reference(self, job: int) -> tuple[int, float]:
         """(group, rate there) of the first group that can host the job, on which everybody has tried it."""

@@ -30,18 +30,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL
 from optsched.errors import InputError
+from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
 from optsched.speeds.speed_records import SpeedTables
 from optsched.speeds.speed_tables import stage_tables
 from optsched.speeds.stage_pace import profile_pace
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 ROUNDS = 10_000  # of a fixed point that is iterated; each brings it nearer by a constant part
 SETTLED = 1e-15  # relative
@@ -106,10 +103,10 @@ class CommunicationShares:
 
     def share(self, job: int, nodes: Sequence[int], pace: float, steps: int) -> float:
         """p of ``job`` with a replica on each of these nodes, in ``steps`` sub-steps, at ``pace`` seconds a unit alone."""
-        contends = self._contends[job] and len(set(nodes)) > 1 and 0 < pace < math.inf
-        if not contends:
+        if not (self._contends[job] and len(set(nodes)) > 1 and 0 < pace < math.inf):
             return 0.0
-        return _share(pace, self.instance.speeds_of(job).still(job, tuple(nodes), steps), self.latency)
+        still = self.instance.speeds_of(job).still(job, tuple(nodes), steps)
+        return max(0.0, pace - still - self.latency) / pace
 
     @cached_property
     def _contends(self) -> list[bool]:
@@ -120,10 +117,6 @@ class CommunicationShares:
         """a, seconds."""
         assert self.instance.contention is not None
         return self.instance.contention.latency
-
-
-def _share(pace: float, still: float, latency: float) -> float:
-    return max(0.0, pace - still - latency) / pace
 
 
 # --- compiled ---------------------------------------------------------------------------------------------------------

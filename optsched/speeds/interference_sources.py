@@ -89,7 +89,7 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
     document = parse_json(content, path, LEGAL)
     try:
         if isinstance(document, dict) and document.keys() & InterferenceDocument.model_fields.keys():
-            return _own(content)
+            return _own_form(content)
         if document == {}:
             legal = f"{OWN_FORM}, or Gavel's table of co-located throughputs"
             raise InputError("says nothing of interference", field="interference", value=document, legal=legal)
@@ -105,7 +105,7 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
         raise InputError(str(error), file=path) from None
 
 
-def _own(content: bytes) -> Interference:
+def _own_form(content: bytes) -> Interference:
     try:
         document = InterferenceDocument.model_validate_json(content)
     except ValidationError as error:
@@ -117,10 +117,9 @@ def _own(content: bytes) -> Interference:
 
 
 def with_interference(instance: Instance, asked: Asked | None, *, say: Say | None = None) -> Instance:
-    """``instance`` with the interference that was asked for, see `interference`.
+    """``instance`` with the interference that was asked for instead of what it states (a proven optimum is then dropped).
 
-    It replaces what the instance states (a proven optimum is then dropped); None leaves that. ``say`` hears, too, which
-    models the table does not know.
+    None leaves it as it is. ``say`` hears, too, which models the table does not know.
     """
     if asked is not None:
         instance = instance.replace(interference=interference(asked, instance.cluster, say=say))
@@ -137,18 +136,16 @@ def unmeasured_note(instance: Instance) -> str | None:
         return None
     rows = zip(instance.kinds, instance.table["profile"].to_list(), instance.table["model"].to_list(), strict=True)
     names = list(dict.fromkeys(profile or model or "jobs without a model" for kind, profile, model in rows if not kind))
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    listed = f"{', '.join(names[:NAMED])}{more}"
+    listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     return f"interference: no measurements of {listed}: beside others they run {table.ratio:g} x as long"
 
 
 def random_interference(
     kinds: Sequence[str], mean: float = 0.5, seed: int = 0, *, ratio: float = TURNS
 ) -> Interference:
-    """xi = 1 + Exp(``mean``), drawn for each ordered pair of ``kinds`` in the order of the table.
+    """xi = 1 + Exp(``mean``), drawn for each ordered pair of ``kinds`` in the order of the table; ``ratio`` for others.
 
-    ``seed``: the same kinds, mean and seed give the same table with the same numpy. ``ratio`` serves other kinds.
-    `InputError` for a mean that is negative or not finite.
+    The same kinds, mean and seed give the same table with the same numpy. `InputError` for no finite mean >= 0.
     """
     if not 0 <= mean < np.inf:
         raise InputError("invalid", field="mean", value=mean, legal="a finite number >= 0")

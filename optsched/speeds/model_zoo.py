@@ -1,5 +1,9 @@
 """Profiles of well-known networks on any number of GPUs, from public parameter and FLOP counts.
 
+The counts follow from the architectures, block by block: what a pipeline cannot split, a layer of VGG, a residual unit, an
+inception module, a transformer layer. One multiply-add is two FLOPs; element-wise work (normalisation, activation
+functions, pooling) is left out, as in the published counts.
+
 The GPU is of the V100 class. Seconds = samples x FLOPs / effective speed; the backward pass takes twice the forward pass.
 The effective speeds are measured ones, rounded:
 
@@ -23,11 +27,145 @@ from functools import cached_property
 from optsched.errors import InputError
 from optsched.problem.profile import Profile, Stage
 from optsched.registry import near_matches
-from optsched.speeds.model_blocks import Block, bert, gpt, inception_v3, resnet, vgg, xlnet
 
 BACKWARD = 2.0  # backward / forward: gradients by inputs and by parameters
 MIXED_STAGES = 4
 PARALLELISM = ("data", "pipeline", "mixed")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """``flops`` forward and ``activations`` (numbers that leave the block), both a sample; ``parameters`` (numbers)."""
+
+    name: str
+    flops: float
+    parameters: int
+    activations: int
+
+
+def vgg(layers: tuple[int, ...] = (2, 2, 4, 4, 4)) -> tuple[Block, ...]:
+    """Convolutions of five groups, then three fully connected layers; (2, 2, 4, 4, 4) is VGG-19 on 224 x 224 images.
+
+    Simonyan and Zisserman 2014, arXiv:1409.1556, configuration E: 144 M parameters.
+    """
+    blocks, inputs, size = [], 3, 224
+    for group, (count, width) in enumerate(zip(layers, (64, 128, 256, 512, 512), strict=True), 1):
+        for layer in range(1, count + 1):
+            weights = 9 * inputs * width
+            side = size // 2 if layer == count else size  # pooling halves what leaves the last layer
+            blocks.append(Block(f"conv{group}-{layer}", 2.0 * weights * size**2, weights + width, width * side**2))
+            inputs = width
+        size //= 2
+    for number, (inputs, outputs) in enumerate(((512 * 7 * 7, 4096), (4096, 4096), (4096, 1000)), 6):
+        blocks.append(Block(f"fc{number}", 2.0 * inputs * outputs, inputs * outputs + outputs, outputs))
+    return tuple(blocks)
+
+
+def resnet(units: tuple[int, int, int, int]) -> tuple[Block, ...]:
+    """Bottleneck units in four groups on 224 x 224 images: (3, 4, 6, 3) is ResNet-50, (3, 8, 36, 3) ResNet-152.
+
+    He et al. 2015, arXiv:1512.03385, with the stride at the 3 x 3 convolution (v1.5, as in torchvision: 25.557 M parameters
+    and 4.09 G multiply-adds, 60.193 M and 11.51 G).
+    """
+    stem = 7 * 7 * 3 * 64
+    blocks = [Block("stem", 2.0 * stem * 112**2, stem + 2 * 64, 64 * 56**2)]
+    inputs = 64
+    for group, count in enumerate(units):
+        width, size = 64 * 2**group, 56 // 2**group
+        for unit in range(count):
+            first = inputs * width
+            before = 2 * size if unit == 0 and group > 0 else size  # the first 1 x 1 convolution sees the larger image
+            later = 9 * width**2 + 4 * width**2 + (4 * width * inputs if unit == 0 else 0)
+            scales = 2 * (width + width + 4 * width + (4 * width if unit == 0 else 0))  # of batch normalisation
+            flops = 2.0 * (first * before**2 + later * size**2)
+            blocks.append(Block(f"conv{group + 2}-{unit + 1}", flops, first + later + scales, 4 * width * size**2))
+            inputs = 4 * width
+    return (*blocks, Block("fc", 2.0 * 2048 * 1000, 2048 * 1000 + 1000, 1000))
+
+
+def inception_v3() -> tuple[Block, ...]:
+    """Inception-v3 on 299 x 299 images without the auxiliary classifier: 23.8 M parameters, 5.71 G multiply-adds.
+
+    Szegedy et al. 2015, arXiv:1512.00567; layer widths as in torchvision, counted layer by layer.
+    """
+    multiply_adds = (  # name, multiply-adds, parameters, numbers that leave
+        ("stem1", 19_181_664, 928, 32 * 149**2),
+        ("stem2", 199_148_544, 9_280, 32 * 147**2),
+        ("stem3", 398_297_088, 18_560, 64 * 73**2),
+        ("stem4", 27_284_480, 5_280, 80 * 73**2),
+        ("stem5", 696_867_840, 138_624, 192 * 35**2),
+        ("mixed5b", 312_345_600, 255_904, 256 * 35**2),
+        ("mixed5c", 338_688_000, 277_472, 288 * 35**2),
+        ("mixed5d", 348_096_000, 285_152, 288 * 35**2),
+        ("mixed6a", 401_937_408, 1_153_280, 768 * 17**2),
+        ("mixed6b", 374_063_104, 1_297_408, 768 * 17**2),
+        ("mixed6c", 487_702_528, 1_691_008, 768 * 17**2),
+        ("mixed6d", 487_702_528, 1_691_008, 768 * 17**2),
+        ("mixed6e", 617_914_368, 2_141_952, 768 * 17**2),
+        ("mixed7a", 291_004_416, 1_698_304, 1280 * 8**2),
+        ("mixed7b", 322_437_120, 5_044_608, 2048 * 8**2),
+        ("mixed7c", 388_497_408, 6_076_800, 2048 * 8**2),
+        ("fc", 2_048_000, 2_049_000, 1000),
+    )
+    return tuple(Block(name, 2.0 * count, parameters, sent) for name, count, parameters, sent in multiply_adds)
+
+
+def transformer(
+    layers: int,
+    width: int,
+    tokens: int,
+    layer_parameters: int,
+    first_parameters: int,
+    last_parameters: int,
+    last_flops: float,
+    scores: int = 2,
+) -> tuple[Block, ...]:
+    """``layers`` alike layers on sequences of ``tokens`` tokens.
+
+    Every parameter of a layer is used once a token; attention adds ``scores`` products of tokens^2 x width (scores and
+    their sums of values; three with relative positions). ``first`` is what the embedding adds to the first layer (tables
+    are looked up, no FLOPs), ``last`` what the output adds to the last one.
+    """
+    flops = 2.0 * (layer_parameters * tokens + scores * tokens**2 * width)
+    return tuple(
+        Block(
+            f"layer{k + 1}",
+            flops + (last_flops if k == layers - 1 else 0.0),
+            layer_parameters + (first_parameters if k == 0 else 0) + (last_parameters if k == layers - 1 else 0),
+            tokens * width,
+        )
+        for k in range(layers)
+    )
+
+
+def bert(layers: int, width: int, tokens: int, vocabulary: int) -> tuple[Block, ...]:
+    """BERT, Devlin et al. 2018, arXiv:1810.04805: large has 24 layers of width 1024, 335 M parameters with the pooler.
+
+    The masked-word loss looks at 15 % of the tokens, with the weights of the embedding.
+    """
+    embedding = (vocabulary + 512 + 2 + 2) * width
+    words = 2.0 * vocabulary * width * 0.15 * tokens
+    return transformer(layers, width, tokens, 12 * width**2 + 13 * width, embedding, width**2 + width, words)
+
+
+def xlnet(layers: int, width: int, tokens: int, vocabulary: int) -> tuple[Block, ...]:
+    """XLNet, Yang et al. 2019, arXiv:1906.08237: large has 24 layers of width 1024, 360 M parameters.
+
+    One stream, as in fine-tuning; a fifth matrix for relative positions and their scores.
+    """
+    layer = 13 * width**2 + 14 * width
+    return transformer(layers, width, tokens, layer, vocabulary * width + width, 0, 0.0, scores=3)
+
+
+def gpt(layers: int, width: int, tokens: int, vocabulary: int = 50257) -> tuple[Block, ...]:
+    """GPT-2, Radford et al. 2019: 48 layers of width 1600 on 1024 tokens, 1558 M parameters.
+
+    GPT-3 6.7 B, Brown et al. 2020, arXiv:2005.14165, table 2.1: 32 layers of width 4096 on 2048 tokens. The output has the
+    weights of the embedding.
+    """
+    embedding = (vocabulary + tokens) * width
+    words = 2.0 * vocabulary * width * tokens
+    return transformer(layers, width, tokens, 12 * width**2 + 13 * width, embedding, 2 * width, words)
 
 
 @dataclass(frozen=True)

@@ -29,37 +29,30 @@ class Network:
     def of(cls, cluster: Cluster) -> Network:
         """The network of a cluster.
 
-        Raises
-        ------
-        InputError
-            A bandwidth is missing where traffic may need it (nodes of several GPUs: inside; several nodes: the NIC), or a
-            GPU's share of the NIC is faster than the links inside the node, against the model.
+        `InputError` where a bandwidth is missing that traffic may need (nodes of several GPUs: inside; several nodes: the
+        NIC), or a GPU's share of the NIC is faster than the links inside the node, against the model.
         """
         intra, cross = [], []
         for group in cluster.nodes:
             share = None if group.nic_bandwidth is None else group.nic_bandwidth / group.gpus
             inside = group.intra_bandwidth
             if share is None and cluster.node_count > 1:
-                raise InputError(
-                    "missing: jobs with profiles send data between nodes",
-                    field="nodes.nic_bandwidth",
-                    legal="bytes/s of a node's network interface, > 0",
+                message, legal = (
+                    "jobs with profiles send data between nodes",
+                    "bytes/s of a node's network interface, > 0",
                 )
+                raise InputError(f"missing: {message}", field="nodes.nic_bandwidth", legal=legal)
             if inside is None and group.gpus > 1:
-                raise InputError(
-                    "missing: jobs with profiles send data inside a node",
-                    field="nodes.intra_bandwidth",
-                    legal="bytes/s between the GPUs of a node, > 0",
-                )
+                message, legal = "jobs with profiles send data inside a node", "bytes/s between the GPUs of a node, > 0"
+                raise InputError(f"missing: {message}", field="nodes.intra_bandwidth", legal=legal)
             inside = share if inside is None else inside  # a one-GPU node sends nothing inside
             share = inside if share is None else share  # nor a single node to others
             if inside is not None and share is not None and inside < share:
-                raise InputError(
+                message, legal = (
                     "slower than a GPU's share of the network interface",
-                    field="nodes.intra_bandwidth",
-                    value=inside,
-                    legal=f"at least nic_bandwidth / gpus = {share:g}",
+                    f"at least nic_bandwidth / gpus = {share:g}",
                 )
+                raise InputError(message, field="nodes.intra_bandwidth", value=inside, legal=legal)
             intra += [inside or np.inf] * group.count
             cross += [share or np.inf] * group.count
         return cls(cluster.node_gpus, np.array(intra), np.array(cross))

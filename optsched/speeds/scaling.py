@@ -1,18 +1,46 @@
-"""Iteration times by sub-batch, accumulation, replicas and placement: the formulas of `optsched.problem.scaling`."""
+"""Iteration times by sub-batch, accumulation, replicas and placement: by formula, or as measured.
+
+The formula is that of `optsched.problem.scaling`. Where a scaling has `MeasuredSteps`, a step of m samples on each of r
+replicas takes ``step`` seconds, of which ``sync`` are communication; s sub-steps of gradient accumulation take T = step +
+(s - 1) (step - sync). Both are looked up
+
+1. by the placement where it was measured: linear in the local batch m, between the least and the largest measured there;
+2. else over (nodes, replicas, m): linear on the simplices of a Delaunay triangulation of the means over measured
+   placements and of the scalability measurements; more than 16 nodes count as 16;
+3. else, outside of everything that was measured, by the formula of the scaling: nothing is extrapolated. A scaling
+   without a formula is then an `InputError`.
+
+1 and 2 are the rules of the artifact that the measurements come from, which stops where 3 begins.
+Source: petuum/adaptdl, branch osdi21-artifact (Apache-2.0); A. Qiao et al., Pollux, OSDI 2021.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 
-from optsched.problem.scaling import Scaling
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.problem.arrays import Floats
+from optsched.problem.scaling import MeasuredSteps, Scaling
+
+DIGITS = 18  # of a placement in an int64
+MOST_NODES = 16  # that were measured in the artifact
+FLAT, TOUCHING = 1e-12, 1e-9  # volume of a simplex that is none, in a box of sides 1; rounding of a point on its border
 
 
-def network_seconds(scaling: Scaling, replicas: int, spans: bool) -> float:
-    """N: seconds of communication of a step; ``spans``: the replicas are on several nodes."""
-    if replicas == 1:
-        return 0.0
-    first, growth = (scaling.across, scaling.across_growth) if spans else (scaling.within, scaling.within_growth)
-    return first + growth * max(replicas - 2, 0)
+def iteration_seconds(scaling: Scaling, size: int, steps: int, replicas: int, spans: bool) -> float:
+    """T(m, s, r) by the formula: ``steps`` sub-steps with ``size`` samples each; ``spans``: replicas on several nodes."""
+    computing, network = scaling.compute + scaling.per_sample * size, 0.0
+    if replicas > 1:
+        first, growth = (scaling.across, scaling.across_growth) if spans else (scaling.within, scaling.within_growth)
+        network = first + growth * max(replicas - 2, 0)
+    larger, smaller = max(computing, network), min(computing, network)
+    # scaled by the larger one: powers of small or large seconds leave the range of floats
+    last = larger * (1.0 + (smaller / larger) ** scaling.overlap) ** (1.0 / scaling.overlap) if larger > 0 else 0.0
+    return (steps - 1) * computing + last
 
 
 def computing_seconds(scaling: Scaling, size: int, steps: int) -> float:
@@ -21,11 +49,135 @@ def computing_seconds(scaling: Scaling, size: int, steps: int) -> float:
     return steps * once if once > 0 else math.inf
 
 
-def iteration_seconds(scaling: Scaling, size: int, steps: int, replicas: int, spans: bool) -> float:
-    """T(m, s, r): an iteration of ``steps`` sub-steps with ``size`` samples each, by the formula."""
-    computing = scaling.compute + scaling.per_sample * size
-    network = network_seconds(scaling, replicas, spans)
-    larger, smaller = max(computing, network), min(computing, network)
-    # scaled by the larger one: powers of small or large seconds leave the range of floats
-    last = larger * (1.0 + (smaller / larger) ** scaling.overlap) ** (1.0 / scaling.overlap) if larger > 0 else 0.0
-    return (steps - 1) * computing + last
+def placement_id(counts: Sequence[int]) -> int | None:
+    """The smallest rotation of the replicas on each node, read as digits; None where a digit, or 18 of them, do not do.
+
+    >>> placement_id([4, 4, 1])
+    144
+    """
+    if len(counts) > DIGITS or max(counts) > 9:
+        return None
+    rotations = [(*counts[k:], *counts[:k]) for k in range(len(counts))]
+    return int("".join(map(str, min(rotations))))
+
+
+class MeasuredTable:
+    """The measurements of one model, ready to be asked."""
+
+    def __init__(self, measured: MeasuredSteps) -> None:
+        rows: dict[int, list[tuple[float, float, float]]] = {}
+        for placement, local, step, sync in measured.placements:
+            normal = placement_id([int(digit) for digit in str(int(placement)) if digit != "0"])
+            assert normal is not None  # digits of an integer
+            rows.setdefault(normal, []).append((local, step, sync))
+        self._placed: dict[int, Floats] = {name: np.array(sorted(found)).T for name, found in rows.items()}
+        # f64[points, 5] (nodes, replicas, local, step, sync): rising, as the triangulation of a lattice depends on the order
+        sums: dict[tuple[float, float, float], list[tuple[float, float]]] = {}
+        for name, of_name in self._placed.items():
+            digits = [int(digit) for digit in str(name)]
+            for local, step, sync in of_name.T.tolist():
+                sums.setdefault((len(digits), sum(digits), local), []).append((step, sync))
+        means = [(*key, *np.mean(sums[key], axis=0).tolist()) for key in sorted(sums)]
+        self._points = np.array([*means, *measured.scalability], dtype=np.float64).reshape(-1, 5)
+
+    @property
+    def placements(self) -> tuple[int, ...]:
+        """The placements that were measured, rising."""
+        return tuple(sorted(self._placed))
+
+    def of_counts(self, counts: Sequence[int], local: float) -> tuple[float, float] | None:
+        """(step, sync) seconds with ``counts`` replicas on the nodes, by rule 1, else by rule 2; None where none serves."""
+        return self.of_placement(placement_id(counts), local) or self.between(len(counts), sum(counts), local)
+
+    def of_placement(self, placement: int | None, local: float) -> tuple[float, float] | None:
+        """(step, sync) seconds by rule 1; None where it does not serve."""
+        rows = None if placement is None else self._placed.get(placement)
+        if rows is None or not rows[0][0] <= local <= rows[0][-1]:
+            return None
+        return float(np.interp(local, rows[0], rows[1])), float(np.interp(local, rows[0], rows[2]))
+
+    @cached_property
+    def _simplices(self) -> Simplices | None:
+        from scipy.spatial import QhullError  # imported where it is used: it takes longer than most runs
+
+        # 5 points at least: a simplex has four corners, and one alone is no triangulation to Qhull
+        try:
+            return Simplices(self._points[:, :3], self._points[:, 3:]) if len(self._points) >= 5 else None
+        except QhullError:  # all in one plane
+            return None
+
+    def between(self, nodes: int, replicas: int, local: float) -> tuple[float, float] | None:
+        """(step, sync) seconds by rule 2; None where it does not serve."""
+        if self._simplices is None:
+            return None
+        return self._simplices.at(np.array([min(nodes, MOST_NODES), replicas, local], dtype=np.float64))
+
+
+class Simplices:
+    """Linear interpolation on the simplices of a Delaunay triangulation in three dimensions.
+
+    What scipy's `LinearNDInterpolator` computes, by determinants: its small LAPACK calls, one a simplex, make the threads of
+    BLAS spin on busy machines, for seconds. Of a lattice Qhull makes simplices of which some overlap; scipy takes the one
+    that it meets first, which depends on what was asked before, this class the one in which the point lies deepest. For two
+    points of a hundred they differ, by some per cent.
+    """
+
+    def __init__(self, points: Floats, values: Floats) -> None:
+        from scipy.spatial import Delaunay
+
+        corners = Delaunay(points).simplices
+        self._scale = np.ptp(points, axis=0)
+        corner = (points / self._scale)[corners]  # f64[S, 4, 3]
+        self._last = corner[:, 3]
+        a, b, c = (corner[:, k] - self._last for k in range(3))
+        self._normals = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=1)
+        volume = (a * self._normals[:, 0]).sum(axis=1)
+        thick = np.abs(volume) > FLAT
+        self._last, self._normals = self._last[thick], self._normals[thick] / volume[thick, None, None]
+        self._values = values[corners[thick]]  # f64[S, 4, 2]
+
+    def at(self, point: Floats) -> tuple[float, float] | None:
+        """The two values there; None outside of all simplices. O(simplices)."""
+        if not self._last.size:
+            return None
+        three = (self._normals * (point / self._scale - self._last)[:, None, :]).sum(axis=2)
+        shares = np.concatenate([three, 1 - three.sum(axis=1, keepdims=True)], axis=1)
+        inside = shares.min(axis=1)
+        best = int(np.argmax(inside))
+        if inside[best] < -TOUCHING:
+            return None
+        step, sync = (shares[best][:, None] * self._values[best]).sum(axis=0).tolist()
+        return step, sync
+
+
+@lru_cache(maxsize=64)
+def measured_table(measured: MeasuredSteps) -> MeasuredTable:
+    """The table of these measurements, made once."""
+    return MeasuredTable(measured)
+
+
+def seconds_of(
+    found: tuple[float, float] | None, scaling: Scaling, size: int, steps: int, gang: int, spans: bool
+) -> float:
+    """T of a measured step, or rule 3 where nothing was ``found``."""
+    if found is not None:
+        step, sync = found
+        return step + (steps - 1) * max(step - sync, 0.0)
+    if scaling.compute + scaling.per_sample == 0:
+        raise InputError(
+            f"nothing was measured near {gang} replicas of {size} samples on {'several nodes' if spans else 'one node'}",
+            field="scalings.measured",
+            legal="measurements around every placement, or compute and per_sample for a formula",
+        )
+    return iteration_seconds(scaling, size, steps, gang, spans)
+
+
+def seconds_on(scaling: Scaling, size: int, steps: int, counts: Sequence[int]) -> float:
+    """T(m, s) of a gang with ``counts`` replicas on its nodes, in the order of the nodes: as measured, or by the formula.
+
+    O(log points) after the triangulation of the first call.
+    """
+    if scaling.measured is None:
+        return iteration_seconds(scaling, size, steps, sum(counts), len(counts) > 1)
+    found = measured_table(scaling.measured).of_counts(counts, size)
+    return seconds_of(found, scaling, size, steps, sum(counts), len(counts) > 1)

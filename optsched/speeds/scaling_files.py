@@ -19,7 +19,6 @@ import csv
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,9 +60,10 @@ def read_scalings(folder: str | os.PathLike[str]) -> dict[str, Scaling]:
 
 
 def _scaling(file: Path, name: str, iterations: tuple[tuple[int, float], ...]) -> Scaling:
-    placed = [tuple(row) for row in _numbers(file, {"placement": 1, "local_bsz": 0, "step_time": 0, "sync_time": 0})]
-    whole = {"num_nodes": 1, "num_replicas": 1, "local_bsz": 0, "step_time": 0, "sync_time": 0}
-    scaled = [tuple(row) for row in _numbers(file.with_name(file.name.removesuffix(PLACEMENTS) + SCALABILITY), whole)]
+    numbers = {"local_bsz": 0, "step_time": 0, "sync_time": 0}
+    placed = [row for _, row in _rows(file, {"placement": 1, **numbers})]
+    beside = file.with_name(file.name.removesuffix(PLACEMENTS) + SCALABILITY)
+    scaled = [row for _, row in _rows(beside, {"num_nodes": 1, "num_replicas": 1, **numbers})]
     try:
         measured = MeasuredSteps(
             tuple((int(row[0]), *row[1:]) for row in placed),  # type: ignore[misc]
@@ -85,12 +85,8 @@ def _iterations(file: Path) -> dict[str, tuple[tuple[int, float], ...]]:
     return {name: tuple(sorted(rows.items())) for name, rows in found.items()}
 
 
-def _numbers(file: Path, columns: dict[str, int]) -> list[list[float]]:
-    return [row for _, row in _rows(file, columns, None)]
-
-
-def _rows(file: Path, columns: dict[str, int], named: str | None) -> Iterator[tuple[str, list[float]]]:
-    # Rows of positive numbers; columns marked 1 hold integers. All bad rows are raised together.
+def _rows(file: Path, columns: dict[str, int], named: str | None = None) -> list[tuple[str, list[float]]]:
+    # (name, or "" without such a column; positive numbers); columns marked 1 hold integers. All bad rows are raised together
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             lines = list(csv.DictReader(stream))
@@ -126,7 +122,7 @@ def _rows(file: Path, columns: dict[str, int], named: str | None) -> Iterator[tu
                 rows.append((line[named] if named else "", values))
     if problems:
         raise RowErrors(str(file), problems, len(lines))
-    yield from rows
+    return rows
 
 
 def _number(text: str | None) -> float | None:

@@ -39,14 +39,13 @@ class StepRows(NamedTuple):
     computing: Floats
 
 
-def step_rows(measured: MeasuredSteps, *, scalability: bool = True) -> StepRows:
+def step_rows(measured: MeasuredSteps) -> StepRows:
     """The rows of measurements, placements before scalability."""
     rows = [
         (len(str(name)), sum(map(int, str(name))), local, step, step - sync)
         for name, local, step, sync in measured.placements
     ]
-    if scalability:
-        rows += [(nodes, gang, local, step, step - sync) for nodes, gang, local, step, sync in measured.scalability]
+    rows += [(nodes, gang, local, step, step - sync) for nodes, gang, local, step, sync in measured.scalability]
     if not rows or any(computing <= 0 for *_, computing in rows):
         legal = "measured steps with sync_time < step_time"
         raise InputError("nothing to fit", field="measured", legal=legal)

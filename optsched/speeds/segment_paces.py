@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.job_speeds import Nodes
 
@@ -25,9 +25,48 @@ def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Int
         is_one = np.zeros(instance.n + 1, dtype=np.bool_)  # at its end: no job
         is_one[speeds.jobs] = True
         rows = np.flatnonzero(is_one[job])
-        pace[rows] = speeds.paces_on(job[rows], _nodes(rows, gpu_offset, gpu_node))
+
+        def nodes(k: int, rows: Ints = rows) -> Nodes:
+            return tuple(gpu_node[gpu_offset[rows[k]] : gpu_offset[rows[k] + 1]].tolist())
+
+        pace[rows] = speeds.paces_on(job[rows], nodes)
     return pace
 
 
-def _nodes(rows: Ints, gpu_offset: Ints, gpu_node: Ints) -> Callable[[int], Nodes]:
-    return lambda s: tuple(gpu_node[gpu_offset[rows[s]] : gpu_offset[rows[s] + 1]].tolist())
+@dataclass(frozen=True, eq=False)
+class SubSteps:
+    """What gradient accumulation costs S segments: memory and time.
+
+    ``legal`` bool[S]: the steps are those of a sub-batch of the job; ``first`` i64[S]: those of its largest. ``memory``
+    f64[S] bytes on each GPU; ``stretch`` f64[S]: seconds of an iteration by those with the largest sub-batch, T(m, s, r) /
+    T(m_0, s_0, r) on one node or over several (`optsched.problem.scaling`). Where the steps are invalid, or the segment
+    names no job, those of the largest sub-batch.
+    """
+
+    legal: Bools
+    first: Ints
+    memory: Floats
+    stretch: Floats
+
+
+def segment_sub_steps(instance: Instance, job: Ints, steps: Ints, gpu_offset: Ints, gpu_node: Ints) -> SubSteps:
+    """The costs of ``steps`` i64[S] of segments of ``job`` i64[S] (-1: none) on GPUs as in `segment_paces`.
+
+    A job without a scaling profile has one way to run: 1 step, its ``gpu_memory``. O(K + n B) for batches of B samples.
+    """
+    legal, first, stretch = steps == 1, np.ones(job.size, dtype=np.int64), np.ones(job.size)
+    memory = np.append(instance.gpu_memory, 0.0)[job]
+    for s, (j, count) in enumerate(zip(job.tolist(), steps.tolist(), strict=True)):
+        chain = () if j < 0 else instance.sub_batches(j)
+        if not chain:
+            continue
+        largest, chosen = chain[0], next((each for each in chain if each.steps == count), None)
+        legal[s], first[s] = chosen is not None, largest.steps
+        if chosen is None:
+            continue
+        memory[s] = chosen.memory
+        if chosen is not largest:
+            spans = np.unique(gpu_node[gpu_offset[s] : gpu_offset[s + 1]]).size > 1
+            seconds = [instance.speeds_of(j).split_seconds(j, each, spans) for each in (chosen, largest)]
+            stretch[s] = seconds[0] / seconds[1]
+    return SubSteps(legal, first, memory, stretch)

@@ -33,7 +33,9 @@ that would need K - 1 < y < 1 / (k - 1), but (k - 1) (K - 1) >= 1. If k < 2 a sm
 xi: never iff xi >= 3/2. Given the lengths: never iff K >= 2 and (k - 1) e_A >= e_B, or k >= 2 and (K - 1) e_B >= e_A.
 
 The last completion falls iff 1/xi_A + 1/xi_B > 1, whatever the lengths: until one of them ends they do that much work a
-second. Many jobs: `optsched.speeds.sharing_gain`.
+second. Many jobs: where 1/xi_{a|b} + 1/xi_{b|a} <= 1 for all of them and all gangs have one width that divides the number
+of GPUs, or all are wider than two thirds of them, some preemptive schedule without sharing is as good for every job (speeds
+on the GPUs add up to what so many gangs have alone; McNaughton's wrap-around divides the time).
 
 Source of the pair test: the authors' public scheduler of "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via
 Wise Resource Sharing", IWQoS 2024, arXiv 2407.13088. The closed form with ``or``, the preemptive optimum and "never":
@@ -43,12 +45,21 @@ this project.
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 from optsched.errors import InputError
-from optsched.speeds.link_contention import Number, is_finite
 
-__all__ = ["SharingPair", "ends_first", "ends_last", "never_beats_an_order", "share_threshold", "sharing_pair"]
+Number = int | float | Fraction
+
+
+def is_finite(value: Any) -> bool:
+    """Is it a real number, neither infinite nor NaN? (An int or Fraction may be too large for a float.)"""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    return isinstance(value, numbers.Rational) or math.isfinite(value)
 
 
 def ends_first(xi: Number, other: Number) -> Number:
@@ -68,12 +79,6 @@ def share_threshold(new: Number, old: Number) -> Number:
     """
     xi_a, xi_b = _slowdown(new, "new"), _slowdown(old, "old")
     return math.inf if ends_last(xi_a, xi_b) < 2 else 1 / (ends_first(xi_a, xi_b) - 1)
-
-
-def never_beats_an_order(one: Number, other: Number) -> bool:
-    """k >= 2 and K >= 2: whatever the lengths, the sum of completions of two that share is not below that of both orders."""
-    xi_a, xi_b = _slowdown(one, "one"), _slowdown(other, "other")
-    return ends_first(xi_a, xi_b) >= 2 and ends_last(xi_a, xi_b) >= 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +108,6 @@ class SharingPair:
         """C_A + C_B, if A starts after ``delay`` >= 0 seconds."""
         old, new = self.completions(delay)
         return old + new
-
-    def slope(self, delay: Number) -> Number:
-        """The derivative of `delayed_sum` to the right: 1 while A ends first, then 2 - K; 1 when nobody runs any more."""
-        if delay >= self.left or self.new * self.alone < self.old * (self.left - delay):
-            return 1
-        return 2 - ends_last(self.new, self.old)
 
     @property
     def together(self) -> Number:
@@ -142,11 +141,6 @@ class SharingPair:
     def preemptive_sum(self) -> Number:
         """The least C_A + C_B over all schedules in which B may also be preempted: A first is a third candidate."""
         return min(self.optimal_sum, self.left + 2 * self.alone)
-
-    @property
-    def ends_sooner(self) -> bool:
-        """Is the last completion sooner if A starts now than if it waits? 1/xi_A + 1/xi_B > 1."""
-        return self.old + self.new > self.old * self.new
 
 
 def sharing_pair(left: Number, alone: Number, old: Number, new: Number) -> SharingPair:

@@ -47,7 +47,10 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
                 tables.jobs["row"][jobs] = row + sum(each.shape[1] for each in seconds)
                 seconds.append(form.seconds)
             elif isinstance(form, PlacementPaces):
-                listed = _listed(form)
+                listed = [
+                    sorted([*by_id.items(), *((-k - 1, seconds) for k, seconds in enumerate(by_nodes))])
+                    for by_id, by_nodes in zip(form.by_id, form.by_nodes, strict=True)
+                ]
                 ends = len(known) + np.cumsum([0, *map(len, listed)])
                 tables.jobs["row"][jobs] = BY_PLACEMENT
                 tables.jobs["first"][jobs], tables.jobs["last"][jobs] = ends[row], ends[row + 1]
@@ -56,14 +59,6 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
     places = tables.places if tables.places.size == node_type.size else np.zeros(node_type.size, dtype=PLACE)
     places["type"] = node_type
     return tables._replace(places=places, seconds=np.concatenate(seconds, axis=1), known=np.array(known, dtype=KNOWN))
-
-
-def _listed(form: PlacementPaces) -> list[list[tuple[int, float]]]:
-    # of every row its records, by id
-    return [
-        sorted([*by_id.items(), *((-k - 1, seconds) for k, seconds in enumerate(by_nodes))])
-        for by_id, by_nodes in zip(form.by_id, form.by_nodes, strict=True)
-    ]
 
 
 def stage_tables(instance: Instance, *, still: bool = False) -> SpeedTables:

@@ -8,15 +8,15 @@ Every term is a function of its own (sheet of A-SRPT in the project's references
 * ``alpha = (1 + (S-1)/m) max_s (t_s + comm_s) + max_s AR_s`` with m micro-batches on S stages (m = infinity: factor 1).
 
 **Monotone**: moving a pair from one node to two never lowers alpha, because a GPU's share of the NIC is never faster than
-the links inside a node. Hence ``alpha_min <= alpha <= alpha_max`` on every placement. This is the readable reference; the
-compiled form of the same terms is `optsched.speeds.stage_pace`.
+the links inside a node. Hence ``alpha_min <= alpha <= alpha_max`` on every placement, and `best_pace` is the least of one
+job alone. This is the readable reference; the compiled form of the same terms is `optsched.speeds.stage_pace`.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.errors import InputError
 from optsched.problem.profile import Profile
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
 ROUNDING = 1 - 1e-13  # a bound must not exceed what the same terms, added in another order, come to
+TRIED = 3000  # mappings and parts of mappings that are timed for one job: about a tenth of a second
+FALLS = 1 - 1e-12  # shorter by more than rounding
 
 
 def pair_bytes(activations: float, replicas: int, next_replicas: int) -> float:
@@ -57,28 +59,6 @@ def stage_graph(profile: Profile) -> nx.DiGraph:
     return graph
 
 
-def replica_graph(profile: Profile) -> nx.Graph:
-    """Replicas (stage, number) with the ``weight`` of every pair in bytes an iteration.
-
-    Between neighbouring stages w_uv; inside a stage 4 h/k, the 2 (k-1) h bytes of the ring shared by its k (k-1)/2 pairs.
-    """
-    import networkx as nx
-
-    graph = nx.Graph()
-    for s, stage in enumerate(profile.stages):
-        graph.add_nodes_from((s, q) for q in range(stage.replicas))
-        if stage.replicas > 1:
-            pairs = itertools.combinations(range(stage.replicas), 2)
-            weight = 4.0 * stage.parameters / stage.replicas
-            graph.add_edges_from((((s, q), (s, r)) for q, r in pairs), weight=weight)
-    for s, u, data in stage_graph(profile).edges(data=True):
-        ends = itertools.product(range(profile.stages[s].replicas), range(profile.stages[u].replicas))
-        for q, r in ends:
-            known = graph.get_edge_data((s, q), (u, r), {"weight": 0.0})["weight"]
-            graph.add_edge((s, q), (u, r), weight=known + data["pair"])
-    return graph
-
-
 def ring_seconds(volume: float, nodes: Sequence[int], network: Network) -> float:
     """AR_s: the ring of a stage whose replicas sit on ``nodes``; its slowest link sets the pace."""
     if len(nodes) == 1:
@@ -100,15 +80,10 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
     Complexity O(pairs of neighbouring replicas). `InputError` when there is not one node a replica.
     """
     if len(nodes) != profile.gpus:
-        raise InputError(
-            "invalid", field="nodes", value=len(nodes), legal=f"one node for each of {profile.gpus} replicas"
-        )
-    at = list(nodes)
-    graph = stage_graph(profile)
-    places, first = {}, 0
-    for s in graph:
-        places[s] = at[first : first + graph.nodes[s]["replicas"]]
-        first += graph.nodes[s]["replicas"]
+        legal = f"one node for each of {profile.gpus} replicas"
+        raise InputError("invalid", field="nodes", value=len(nodes), legal=legal)
+    graph, left = stage_graph(profile), iter(nodes)
+    places = {s: list(islice(left, k)) for s, k in graph.nodes(data="replicas")}
     slowest, ring = 0.0, 0.0
     for s, data in graph.nodes(data=True):
         ties = [(u, graph.edges[s, u]["pair"]) for u in graph.successors(s)]
@@ -122,7 +97,7 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
 
 def alpha_max(profile: Profile, network: Network) -> float:
     """No placement is slower: all traffic at the slowest bandwidth of the cluster (every replica on its own node)."""
-    return _uniform(profile, network.slowest)
+    return _with_cuts(profile, network.slowest, network.slowest)
 
 
 def alpha_min(profile: Profile, network: Network) -> float:
@@ -133,24 +108,22 @@ def alpha_min(profile: Profile, network: Network) -> float:
     such a cut.
     """
     largest = int(network.gpus.max())
+    inside, across = network.fastest, network.fastest_cross
     if profile.gpus <= largest:
-        return _uniform(profile, network.fastest)
+        return _with_cuts(profile, inside, inside)
     import networkx as nx
 
-    inside, across = network.fastest, network.fastest_cross
     rings = {s for s, stage in enumerate(profile.stages) if stage.replicas > largest}
     if rings or not nx.is_weakly_connected(stage_graph(profile)):
-        return _with_cuts(profile, inside, across, rings, None) * ROUNDING
-    cuts = [_with_cuts(profile, inside, across, {s}, None) for s, k in enumerate(profile.stages) if k.replicas > 1]
-    cuts += [_with_cuts(profile, inside, across, set(), (s, u)) for s, u, _ in profile.edges]
+        return _with_cuts(profile, inside, across, rings) * ROUNDING
+    cuts = [_with_cuts(profile, inside, across, {s}) for s, k in enumerate(profile.stages) if k.replicas > 1]
+    cuts += [_with_cuts(profile, inside, across, (), (s, u)) for s, u, _ in profile.edges]
     return min(cuts) * ROUNDING
 
 
-def _uniform(profile: Profile, bandwidth: float) -> float:
-    return _with_cuts(profile, bandwidth, bandwidth, set(), None)
-
-
-def _with_cuts(profile: Profile, inside: float, across: float, rings: set[int], pair: tuple[int, int] | None) -> float:
+def _with_cuts(
+    profile: Profile, inside: float, across: float, rings: Collection[int] = (), pair: tuple[int, int] | None = None
+) -> float:
     # alpha with the rings of these stages and one pair of replicas of these neighbours at `across`, the rest at `inside`.
     wait = [0.0] * len(profile.stages)
     for s, u, a in profile.edges:
@@ -164,3 +137,102 @@ def _with_cuts(profile: Profile, inside: float, across: float, rings: set[int], 
         for s, stage in enumerate(profile.stages)
     )
     return pipeline_factor(profile.depth, profile.micro_batches) * slowest + ring
+
+
+# --- the fastest mapping ----------------------------------------------------------------------------------------------
+
+
+class Node(NamedTuple):
+    """Bytes/s between its GPUs, of a GPU's part of its network interface, and its GPUs."""
+
+    intra: float
+    cross: float
+    gpus: int
+
+
+class _Search:
+    """S stages on N nodes; ``count[s][m]`` replicas of stage s on node m, ``free[m]`` GPUs left.
+
+    Depth first over the replicas, stage after stage; alike replicas take nodes in ascending order, of alike empty nodes only
+    the first is tried, and a branch ends when the replicas placed so far already take as long as the best mapping known:
+    what is not placed only adds traffic.
+    """
+
+    def __init__(self, profile: Profile, nodes: Sequence[Node], fastest: float) -> None:
+        stages = profile.stages
+        self.nodes, self.replicas = nodes, [stage.replicas for stage in stages]
+        self.compute = [stage.compute for stage in stages]
+        self.ring = [ring_bytes(stage.parameters, stage.replicas) for stage in stages]
+        self.factor = pipeline_factor(profile.depth, profile.micro_batches)
+        self.ties: list[list[tuple[int, float]]] = [[] for _ in stages]
+        for s, u, a in profile.edges:
+            size = pair_bytes(a, stages[s].replicas, stages[u].replicas)
+            self.ties[s].append((u, size))
+            self.ties[u].append((s, size))
+        self.count: list[dict[int, int]] = [{} for _ in stages]
+        self.free, self.held = [node.gpus for node in nodes], [0] * len(nodes)
+        self.best, self.goal, self.tried = float("inf"), fastest / FALLS, 0
+
+    def place(self, s: int, q: int, least: int) -> None:
+        """Replica ``q`` of stage ``s`` and all after it, this one on node ``least`` or a later one."""
+        if s == len(self.replicas):
+            self.best = self.pace()
+            return
+        if q == self.replicas[s]:
+            self.place(s + 1, 0, 0)
+            return
+        for m in range(least, len(self.nodes)):
+            if self.best <= self.goal or self.tried > TRIED:
+                return
+            if self.free[m] == 0 or self._has_a_double_before(m):
+                continue
+            self._move(s, m, 1)
+            self.tried += 1
+            if self.pace() < self.best * FALLS:
+                self.place(s, q + 1, m)
+            self._move(s, m, -1)
+
+    def _has_a_double_before(self, m: int) -> bool:
+        # alike nodes stand together
+        return m > 0 and self.held[m] == 0 == self.held[m - 1] and self.nodes[m] == self.nodes[m - 1]
+
+    def _move(self, s: int, m: int, n: int) -> None:
+        self.free[m] -= n
+        self.held[m] += n
+        self.count[s][m] = self.count[s].get(m, 0) + n
+        if self.count[s][m] == 0:
+            del self.count[s][m]
+
+    def pace(self) -> float:
+        """Seconds of an iteration as far as replicas are placed."""
+        slowest, ring = 0.0, 0.0
+        for s, here in enumerate(self.count):
+            if here:
+                slowest = max(slowest, self.compute[s] + max(self._wait(s, m) for m in here))
+                ring = max(ring, self._ring(s))
+        return self.factor * slowest + ring
+
+    def _wait(self, s: int, m: int) -> float:
+        node = self.nodes[m]
+        return sum(
+            size * replicas / (node.intra if k == m else min(node.cross, self.nodes[k].cross))
+            for u, size in self.ties[s]
+            for k, replicas in self.count[u].items()
+        )
+
+    def _ring(self, s: int) -> float:
+        if len(self.count[s]) > 1:
+            return self.ring[s] / min(self.nodes[m].cross for m in self.count[s])
+        return self.ring[s] / self.nodes[next(iter(self.count[s]))].intra
+
+
+def best_pace(profile: Profile, nodes: Sequence[tuple[Node, int]], fastest: float) -> float | None:
+    """Seconds of an iteration of ``profile`` alone on its best mapping to empty ``nodes``: different ones, how many of each.
+
+    ``fastest``: no mapping takes less, so that the search ends where one takes no more. None when `TRIED` mappings, and
+    parts of mappings, were not enough to prove which is the best. A stage of one replica has no ring.
+    """
+    search = _Search(profile, [node for node, n in nodes for _ in range(min(n, profile.gpus))], fastest)
+    search.place(0, 0, 0)
+    proved = search.best <= search.goal or search.tried <= TRIED
+    return search.best if proved and search.best < float("inf") else None

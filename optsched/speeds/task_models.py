@@ -9,7 +9,7 @@ megabytes of 10^6 bytes; here seconds and bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from optsched.problem.contention import ETHERNET_1G, ETHERNET_10G, Contention, IterationTasks
 
@@ -17,16 +17,14 @@ MEGABYTE = 1e6
 GPU_MEMORY = 32768 * MEGABYTE  # of a GPU of the published cluster
 
 
-@dataclass(frozen=True)
-class TaskModel:
+class TaskModel(NamedTuple):
     """The ``tasks`` of an iteration and ``memory``, bytes a worker takes on its GPU; None: not stated."""
 
     tasks: IterationTasks
     memory: float | None
 
 
-@dataclass(frozen=True)
-class TaskModels:
+class TaskModels(NamedTuple):
     """Networks by name, and what their messages cost on the network of the same measurements."""
 
     models: Mapping[str, TaskModel]

@@ -91,7 +91,11 @@ def _table(document: dict[str, Any]) -> Throughputs:
                 if other == "null":
                     alone[suffix][job_type, gpu, gpus] = legal_rate(value, field)
                     continue
-                rates = _pair(value, field)
+                if not isinstance(value, list) or len(value) != 2:
+                    raise InputError(
+                        "invalid", field=field, value=value, legal="two numbers, the rates of the two jobs"
+                    )
+                rates = legal_rate(value[0], field), legal_rate(value[1], field)
                 if not suffix:
                     pairs[gpu, (job_type, gpus), _gang(other, f"{worker}.{text}")] = rates
     consolidated, spread = alone[""], alone[SPREAD_SUFFIX]
@@ -111,12 +115,6 @@ def _gang(text: str, where: str) -> Gang:
         shown = text if len(text) <= LONGEST_KEY else text[:LONGEST_KEY] + "..."
         raise InputError("not a key", field=where, value=shown, legal=KEY_LEGAL)
     return job_type, gpus
-
-
-def _pair(value: Any, field: str) -> tuple[float, float]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise InputError("invalid", field=field, value=value, legal="two numbers, the rates of the two jobs")
-    return legal_rate(value[0], field), legal_rate(value[1], field)
 
 
 @cache
@@ -163,20 +161,13 @@ def completed(
     entries = dict(table.entries)
     for job_type, gpus in dict.fromkeys(wanted):
         if job_type not in table.job_types:
-            raise InputError(
-                "the throughput table has no such job type",
-                field="profile",
-                value=job_type,
-                legal=near_matches(job_type, sorted(table.job_types), kind="job type"),
-            )
+            legal = near_matches(job_type, sorted(table.job_types), kind="job type")
+            raise InputError("the throughput table has no such job type", field="profile", value=job_type, legal=legal)
         rates = {gpu: gaps.rate(job_type, gpu, gpus) for gpu in types}
         if not any(rate.fits for rate in rates.values()):
-            raise InputError(
-                f"throughput of zero for every type of the cluster ({', '.join(types)})",
-                field="profile",
-                value=job_type,
-                legal=f"a GPU type that {_gang_text(gpus)} of this job type fit on",
-            )
+            message = f"throughput of zero for every type of the cluster ({', '.join(types)})"
+            legal = f"a GPU type that {'one GPU' if gpus == 1 else f'{gpus} GPUs'} of this job type fit on"
+            raise InputError(message, field="profile", value=job_type, legal=legal)
         for gpu, rate in rates.items():
             if table.get(job_type, gpu, gpus) is None:
                 entries[job_type, gpu, gpus] = rate
@@ -199,12 +190,11 @@ class _Gaps:
         if known is not None:
             return known
         if self._strict:
-            raise InputError(
-                "the throughput table has no such row",
-                field="throughputs",
-                value=f"{job_type} on {gpus} {gpu}",
-                legal="a measured row for every job type, gang size and GPU type (strict)",
+            row, legal = (
+                f"{job_type} on {gpus} {gpu}",
+                "a measured row for every job type, gang size and GPU type (strict)",
             )
+            raise InputError("the throughput table has no such row", field="throughputs", value=row, legal=legal)
         if self._table.gang_sizes(job_type, gpu):
             self._sizes.append((job_type, gpu, gpus))
             return self._grown(job_type, gpu, gpus)
@@ -265,7 +255,3 @@ def _times(rate: Throughput, factor: float) -> Throughput:
 def _some(names: list[str]) -> str:
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _gang_text(gpus: int) -> str:
-    return "one GPU" if gpus == 1 else f"{gpus} GPUs"

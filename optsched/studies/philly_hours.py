@@ -26,7 +26,7 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.io.traces.dialect import DIALECTS
 from optsched.io.traces.gpu_hour_classes import MOST, NAMES, classes_of, modelled
-from optsched.io.traces.recipes.gavel_continuous import largest_type, model_names, speeds_on
+from optsched.io.traces.recipes.gavel import largest_type, model_names, speeds_on
 from optsched.io.traces.recipes.hadar_60 import CLUSTER, even_classes
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster

@@ -11,8 +11,8 @@ import optsched as osd
 from optsched.adversary.attack import Attack
 from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.methods.search import search
 from optsched.adversary.resemblance import resemblance
-from optsched.adversary.search import random_search, search
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import space_of
 from optsched.guarantees.family import family_instance
@@ -92,13 +92,6 @@ def test_shrinking_keeps_the_ratio_within_the_tolerance() -> None:
     assert small.total < large.total
     assert evaluation.ratio(small) >= 0.95 * evaluation.ratio(large)
     assert shrunk(evaluation, small, tolerance=0.0) == small or evaluation.ratio(small) > 0
-
-
-def test_random_search_changes_nothing() -> None:
-    evaluation = on("list", "makespan")
-    found = random_search(evaluation, seed=1, tries=20)
-    assert found.tries == 20
-    assert found.elites[0][0] == max(ratio for ratio, _ in found.elites)
 
 
 def test_a_family_resembles_itself_in_any_order_and_unit() -> None:

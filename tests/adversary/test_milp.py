@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import optsched as osd
-from optsched.adversary.methods.milp import RatioProgram
-from optsched.adversary.queue_ranks import queue_ranks
+from optsched.adversary.methods.milp import RatioProgram, queue_ranks
 from optsched.adversary.space import space_of
 from optsched.adversary.spaces.whole_jobs import WholeJobs
 from optsched.models.worst_for_an_order import QueueOrder

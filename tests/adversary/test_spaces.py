@@ -8,8 +8,7 @@ from fractions import Fraction
 import pytest
 
 import optsched as osd
-from optsched.adversary.confirmation import confirmed
-from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.evaluation import Evaluation, confirmed
 from optsched.adversary.space import SPACES, space_of
 from optsched.guarantees.adadual import ADADUAL
 from optsched.guarantees.optimum import exact_optimum

@@ -14,11 +14,10 @@ from simulation.transfer_reference import completions
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.guarantees import GUARANTEES
-from optsched.guarantees.adadual import ADADUAL, blocked, just_after, long_one_first
+from optsched.guarantees.adadual import ADADUAL, SRSF, blocked, equal_pair, just_after, long_one_first
 from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven, refereed, verified_bound
-from optsched.guarantees.srsf import SRSF, equal_pair
 from optsched.guarantees.suites import suite
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify

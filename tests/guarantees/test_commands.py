@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from guarantees.theorems import false_theorem, filed
-from optsched.guarantees.graham_list import blocked_long_job
+from optsched.guarantees.list_scheduling import blocked_long_job
 from optsched.problem.instance import Instance
 
 

@@ -9,7 +9,7 @@ import pytest
 from guarantees.theorems import false_theorem, filed
 from optsched.errors import InputError
 from optsched.guarantees.evaluate import ratios
-from optsched.guarantees.graham_list import blocked_long_job
+from optsched.guarantees.list_scheduling import blocked_long_job
 from optsched.guarantees.suites import suites
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate

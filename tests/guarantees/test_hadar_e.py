@@ -20,7 +20,7 @@ from optsched.guarantees.proven import Proven
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
-from optsched.simulation.forked_run import ForkedRun
+from optsched.simulation.run import ForkedRun
 
 
 def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:

@@ -9,13 +9,12 @@ import pytest
 
 from guarantees.theorems import false_theorem, filed
 from optsched.check.referee import schedule_value
-from optsched.guarantees.graham_list import GRAHAM, blocked_long_job
 from optsched.guarantees.guarantee import GuaranteeError
 from optsched.guarantees.judge import Judgement, chosen, judge, judgements, require_kept
-from optsched.guarantees.lpt import LPT, three_last
+from optsched.guarantees.list_scheduling import GRAHAM, LPT, blocked_long_job, three_last
 from optsched.guarantees.optimum import proved_here
 from optsched.guarantees.proven import Proven
-from optsched.guarantees.srpt_one_machine import SRPT
+from optsched.guarantees.srpt import SRPT
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job

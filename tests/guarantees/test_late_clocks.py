@@ -14,7 +14,7 @@ from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import Schedule
-from optsched.simulation.shared_run import SharedRun
+from optsched.simulation.run import SharedRun
 
 POLICIES = ("sjf-bsbf", "sjf-ffs", "sjf", "fifo")
 CLOCKS = (1.6e9, 1.6e12)

@@ -8,8 +8,7 @@ import pytest
 
 from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.proven import Proven
-from optsched.guarantees.sharing_suite import MEMBERS, small_sharing
-from optsched.guarantees.suites import suite
+from optsched.guarantees.suites import SHARING, small_sharing, suite
 from optsched.solvers.sharing_orders import best_shared_order
 
 SOME = ("sharing-1.1-3-1", "sharing-1.3-3-4", "sharing-1.8-3-8", "sharing-exp-3-9")
@@ -45,4 +44,4 @@ def test_what_they_state(member: str) -> None:
 
 @pytest.mark.study
 def test_every_member_can_be_made() -> None:
-    assert len(MEMBERS) == len({small_sharing(member).digest for member in MEMBERS})
+    assert len(SHARING) == len({small_sharing(member).digest for member in SHARING})

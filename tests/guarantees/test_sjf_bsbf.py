@@ -15,9 +15,19 @@ from speeds.played_shares import completions
 from optsched.errors import InputError
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.guarantee import Guarantee
-from optsched.guarantees.sjf_bsbf import SJF_BSBF, crowded, just_refused, two_job_ratio, wide_job, wide_job_sums
-from optsched.guarantees.sjf_ffs import NEVER_SHARED, SJF_FFS, always_shared_ratio, equal_sharers
-from optsched.guarantees.two_sharers import two_sharers
+from optsched.guarantees.sjf_bsbf import (
+    NEVER_SHARED,
+    SJF_BSBF,
+    SJF_FFS,
+    always_shared_ratio,
+    crowded,
+    equal_sharers,
+    just_refused,
+    two_job_ratio,
+    two_sharers,
+    wide_job,
+    wide_job_sums,
+)
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.cluster import Cluster

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.guarantees.alpha_points import FACTOR_APART, FACTOR_COMMON, ExponentialDensity, expected_limit
+from optsched.guarantees.alpha_points import late_short_job as late
 from optsched.guarantees.dual_fitting import DUAL_FITTING
 from optsched.guarantees.family import family_member
 from optsched.guarantees.judge import judge
 from optsched.guarantees.lenstra_shmoys_tardos import torn_job
 from optsched.guarantees.proven import Proven
-from optsched.guarantees.random_alpha_points import FACTOR_APART, FACTOR_COMMON, ExponentialDensity, expected_limit
-from optsched.guarantees.random_alpha_points import late_short_job as late
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
-from optsched.policies.random_alpha_points import APART, COMMON
+from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from optsched.guarantees.graham_list import GRAHAM
 from optsched.guarantees.guarantee import GUARANTEES, Guarantee
+from optsched.guarantees.list_scheduling import GRAHAM
 
 
 def false_theorem(**changes: object) -> Guarantee:

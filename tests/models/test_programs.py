@@ -24,7 +24,7 @@ from optsched.problem.transfer_instance import transfer_instance, transfers_of
 from optsched.solvers.packing import packing_bound
 from optsched.solvers.program import formulate, is_program, solve_program
 from optsched.solvers.transfer_search import transfer_optimum
-from optsched.speeds.solo import solo_times
+from optsched.speeds.duration import solo_times
 
 MODELS = Path(osd.__file__).resolve().parent.parent / "models"
 

@@ -9,7 +9,7 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.plot.prediction_errors import prediction_errors
+from optsched.plot.robustness import prediction_errors
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from optsched.plot import gantt, occupancy, plot_file
+from optsched.plot.gantt import blocks_of
 from optsched.plot.node_image import busy_share
-from optsched.plot.rows import PlotRows
-from optsched.plot.shared_cells import NOBODY, shared_cells
-from optsched.plot.timeline import Timeline
+from optsched.plot.rows import NodeRows
+from optsched.plot.timeline import NOBODY, Timeline, shared_cells
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import Segment, SharedSchedule
@@ -59,7 +59,8 @@ def test_whoever_starts_takes_the_first_free_lane() -> None:
 
 
 def test_blocks_are_half_as_high_where_gpus_are_shared(pair: SharedSchedule) -> None:
-    blocks = PlotRows(Timeline.of(pair)).blocks
+    timeline = Timeline.of(pair)
+    blocks = blocks_of(timeline, NodeRows(timeline.node_gpus, timeline.node_names))
     rows = zip(blocks.segment, blocks.left, blocks.right, blocks.upper, blocks.lower, blocks.xi, strict=True)
     found = {tuple(round(float(x), 3) for x in row) for row in rows}
     nan = {row for row in found if np.isnan(row[-1])}

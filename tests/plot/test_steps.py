@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.plot.steps import bin_means, levels
+from optsched.plot.timeline import bin_means, levels
 
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(-3, 3)), max_size=12)
 

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from optsched.errors import InputError
 from optsched.plot import gantt, occupancy, plot_file, task_picture, tasks
 from optsched.plot.colours import job_colours, paler
-from optsched.plot.interface_row import outline, side_by_side
-from optsched.plot.task_gantt import DARK, LIGHT, MARGIN
-from optsched.plot.task_rows import INTERFACE, NODE_GAP, TaskRows
+from optsched.plot.rows import INTERFACE, NODE_GAP
+from optsched.plot.task_gantt import DARK, LIGHT, MARGIN, chosen_nodes
+from optsched.plot.task_picture import outline, side_by_side
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -237,10 +237,9 @@ def test_a_file_of_tasks_becomes_a_picture(tmp_path: Path) -> None:
 
 def test_large_clusters_show_the_first_nodes() -> None:
     wide = schedule(ROWS, cluster="100x4")
-    rows = TaskRows.of(wide.instance, None, sends=True)
-    assert rows.nodes == tuple(range(32))  # five rows each, 160 in all
+    assert chosen_nodes(wide.instance.cluster, None) == list(range(32))  # five rows each, 160 in all
     with pytest.raises(InputError, match="nodes = 165: too many rows"):
-        TaskRows.of(wide.instance, range(33), sends=True)
+        tasks(wide, nodes=range(33))
     assert tasks(wide).get_title(loc="left").endswith("(32 of 100 nodes)")
 
 

@@ -28,8 +28,8 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.engine import run_policy
-from optsched.simulation.forked_run import ForkedRun
 from optsched.simulation.metrics import cluster_utilization
+from optsched.simulation.run import ForkedRun
 from optsched.speeds.group_rates import GroupRates, group_rates
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -13,7 +16,9 @@ from optsched.cli import main
 from optsched.contract.examine import examine
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
+from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify, whole_job_policies
+from optsched.problem.instance import Instance, Job
 from policies import test_contract as contract
 
 TOY = '''
@@ -44,6 +49,20 @@ class LastCome:
                 yield Start(job)
             elif self.patient:
                 return
+'''
+ROW = '''
+from optsched.policies.decorators import queue_order
+from optsched.simulation.policy import Knowledge, KnownJobs, Order
+
+
+def _within_limits(policy):
+    assert policy.share >= 0, "share"
+
+
+@queue_order("last-come", Knowledge.NON_CLAIRVOYANT, default_placement="random", __post_init__=_within_limits)
+def last_come(jobs: KnownJobs, share: float = 0.0, strict: bool = False) -> Order:
+    """The last first, unless it is wide."""
+    return Order(key=-jobs.arrival / jobs.gpus**share, skip=not strict)
 '''
 BESIDE_THE_PUBLIC_CHECKS = (
     contract.test_a_checker_that_shares_nothing_with_the_referee_agrees,
@@ -85,7 +104,24 @@ def test_it_is_written_and_found_as_the_others_are(toy: Path) -> None:
     contract.test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_name("last-come")
     for section in ("Problem", "Knowledge", "Guarantee", "Complexity"):
         contract.test_the_docstring_has_its_sections("last-come", section)
-    contract.test_one_policy_a_file(toy)
+    contract.test_one_policy_a_file_that_is_no_table(toy)
+
+
+def test_a_function_is_a_policy_too(toy: Path) -> None:
+    toy.write_text(ROW)
+    rows = [("first", 0, 2, 2), ("second", 1, 1, 1), ("wide", 1.5, 2, 1)]
+    instance = Instance([Job(name, arrival=r, gpus=g, duration=d) for name, r, g, d in rows], "1x2")
+    assert examine("last-come").broken == examine("last-come:share=1,strict=true").broken == []
+    assert simulate(instance, "last-come").schedule.completion.tolist() == [2, 4, 3]
+    assert simulate(instance, "last-come:share=1").schedule.completion.tolist() == [2, 3, 4]
+    made = specify("last-come:share=1")
+    assert (made.placement.name, made.policy.share, made.policy.strict) == ("random", 1.0, False)
+    assert made.policy == type(made.policy)(1.0) == pickle.loads(pickle.dumps(made.policy))
+    with pytest.raises(AssertionError, match="share"):
+        specify("last-come:share=-1")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.policy.share = 2.0  # type: ignore[union-attr, misc]
+    assert "wide" in str(inspect.getdoc(POLICIES.get("last-come")))
 
 
 @pytest.mark.usefixtures("toy")

@@ -20,6 +20,7 @@ from optsched.guarantees.judge import judgements
 from optsched.guarantees.proven import Proven
 from optsched.parameters import parameters_of
 from optsched.policies import POLICIES
+from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify, whole_job_policies
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -174,11 +175,11 @@ def test_hadar_commit_sets_the_jobs_own_aside_and_keeps_its_dual() -> None:
 
 
 def test_theorems_without_restart_costs_ask_the_jobs_too() -> None:
-    policy = POLICIES.get("srtf")()
+    policy, count = POLICIES.get("srtf")(), PLACEMENTS.get("count")()
     free, costly = (Instance([Job("a", duration=3, restart=own)], "1x1") for own in (0, 1))
-    assert no_restart_cost(policy, free) is None
-    assert no_restart_cost(policy, costly) == "a restart costs time"
-    assert no_restart_cost(POLICIES.get("srtf")(restart=1.0), free) == "a restart costs time"
+    assert no_restart_cost(policy, count, free) is None
+    assert no_restart_cost(policy, count, costly) == "a restart costs time"
+    assert no_restart_cost(POLICIES.get("srtf")(restart=1.0), count, free) == "a restart costs time"
 
 
 def test_files_keep_it_and_the_digest_knows_it(tmp_path: Path) -> None:

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
-from optsched.guarantees.random_alpha_points import (
+from optsched.guarantees.alpha_points import (
     FACTOR_APART,
     FACTOR_COMMON,
     RANDOM_ALPHA_POINTS,
@@ -26,7 +24,9 @@ from optsched.guarantees.random_alpha_points import (
     limits,
     program_of,
 )
-from optsched.policies.random_alpha_points import APART, COMMON
+from optsched.guarantees.judge import judge
+from optsched.guarantees.proven import Proven
+from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job

@@ -8,28 +8,24 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.parameters import parameters_of
-from optsched.policies.fifo import Fifo
-from optsched.policies.list import ListScheduling
+from optsched.policies.queue_orders import fifo, list_scheduling, srtf, tiresias, wspt
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
-from optsched.policies.srtf import Srtf
-from optsched.policies.tiresias import Tiresias
-from optsched.policies.wspt import Wspt
 from optsched.problem.instance import Instance, Job
 
 
 @pytest.mark.parametrize(
     ("text", "policy", "placement"),
     [
-        ("fifo", Fifo(), "count"),
-        ("fifo:skip=true+consolidated", Fifo(skip=True), "consolidated"),
-        ("fifo:skip=No", Fifo(), "count"),
-        (" fifo : skip = 1 + first-fit ", Fifo(skip=True), "first-fit"),
-        ("srtf:restart=30", Srtf(restart=30.0), "count"),
-        ("srtf:restart=1e3", Srtf(restart=1000.0), "count"),
-        ("tiresias:threshold=100,starvation=2,round=60,restart=5", Tiresias(100.0, 2.0, 60.0, 5.0), "count"),
-        ("list:by=widest+random:seed=7", ListScheduling(by="widest"), "random"),
-        ("wspt:gpus=true", Wspt(gpus=True), "count"),
+        ("fifo", fifo(), "count"),
+        ("fifo:skip=true+consolidated", fifo(skip=True), "consolidated"),
+        ("fifo:skip=No", fifo(), "count"),
+        (" fifo : skip = 1 + first-fit ", fifo(skip=True), "first-fit"),
+        ("srtf:restart=30", srtf(restart=30.0), "count"),
+        ("srtf:restart=1e3", srtf(restart=1000.0), "count"),
+        ("tiresias:threshold=100,starvation=2,round=60,restart=5", tiresias(100.0, 2.0, 60.0, 5.0), "count"),
+        ("list:by=widest+random:seed=7", list_scheduling(by="widest"), "random"),
+        ("wspt:gpus=true", wspt(gpus=True), "count"),
     ],
 )
 def test_text_names_a_policy_its_parameters_and_a_placement(text: str, policy: Any, placement: str) -> None:
@@ -45,9 +41,9 @@ def test_parameters_of_a_placement_are_set_too() -> None:
 
 
 def test_a_policy_object_takes_a_placement_and_a_specification_stays_as_it_is() -> None:
-    made = specify(Fifo(skip=True), "consolidated")
-    assert (made.text, made.policy, made.placement.name) == ("fifo+consolidated", Fifo(skip=True), "consolidated")
-    assert specify(Fifo()).text == "fifo"
+    made = specify(fifo(skip=True), "consolidated")
+    assert (made.text, made.policy, made.placement.name) == ("fifo+consolidated", fifo(skip=True), "consolidated")
+    assert specify(fifo()).text == "fifo"
     assert specify(made) is made
 
 
@@ -84,7 +80,7 @@ def test_what_is_not_a_specification_is_one_line(text: str, what: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("thing", [None, 3, Fifo, object()])
+@pytest.mark.parametrize("thing", [None, 3, fifo, object()])
 def test_what_is_not_a_policy_is_one_line(thing: Any) -> None:
     with pytest.raises(InputError, match="not a policy") as caught:
         simulate(Instance([], "1x1"), thing)
@@ -103,8 +99,8 @@ def test_illegal_numbers_are_refused_when_the_policy_runs(text: str) -> None:
 
 
 def test_parameters_of_lists_what_text_can_set() -> None:
-    assert parameters_of(Fifo) == {"skip": False}
-    assert parameters_of(ListScheduling) == {"by": "given"}
+    assert parameters_of(fifo) == {"skip": False}
+    assert parameters_of(list_scheduling) == {"by": "given"}
 
 
 def test_simulate_names_the_run_as_it_was_written() -> None:
@@ -112,4 +108,4 @@ def test_simulate_names_the_run_as_it_was_written() -> None:
     assert simulate(instance, "fifo:skip=true+consolidated").policy == "fifo:skip=true+consolidated"
     assert simulate(instance, "fifo", "first-fit").policy == "fifo+first-fit"
     assert simulate(instance, "fifo", "count").policy == "fifo"
-    assert simulate(instance, Fifo(), "first-fit").policy == "fifo+first-fit"
+    assert simulate(instance, fifo(), "first-fit").policy == "fifo+first-fit"

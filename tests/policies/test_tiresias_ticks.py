@@ -15,7 +15,7 @@ from optsched.check.referee import check_schedule
 from optsched.io.traces.dialect import DIALECTS
 from optsched.io.traces.scaled_models import with_scalings
 from optsched.problem.instance import Instance, Job
-from optsched.speeds.measured_scaling import read_scalings
+from optsched.speeds.scaling_files import read_scalings
 from policies import tiresias_ticks
 from policies.pollux_steps import jobs_of
 from policies.tiresias_ticks import Rules, TickJob

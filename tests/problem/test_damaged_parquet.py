@@ -1,9 +1,7 @@
-"""Parquet that nobody vouches for: no panic on stderr, no table larger than its file can be."""
+"""Parquet that nobody vouches for: one line where it is damaged, no table larger than its file can be."""
 
 from __future__ import annotations
 
-import contextlib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,7 @@ import polars as pl
 import pytest
 
 from optsched.errors import InputError
-from optsched.problem.parquet import _READER, parquet_metadata, read_parquet
+from optsched.problem.parquet import parquet_metadata, read_parquet
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def test_a_whole_file(content: bytes, tmp_path: Path) -> None:
     assert read_parquet(tmp_path / "again.parquet", "t.parquet", "a table")[1].equals(table)
 
 
-def test_a_spoiled_file_is_one_line_and_no_panic(content: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_spoiled_file_is_one_line(content: bytes) -> None:
     rng, refused = np.random.default_rng(0), 0
     for _ in range(400):
         spoiled = bytearray(content)
@@ -43,13 +41,6 @@ def test_a_spoiled_file_is_one_line_and_no_panic(content: bytes, capfd: pytest.C
             refused += 1
             assert str(error).startswith("t.parquet")  # noqa: PT017
     assert refused > 100
-    assert capfd.readouterr().err == ""
-
-
-@pytest.mark.parametrize("cut", [0, 3, 11, 100, -9, -1])
-def test_a_truncated_file(cut: int, content: bytes) -> None:
-    with pytest.raises(InputError, match="not a Parquet file"):
-        read_parquet(content[:cut], "t.parquet", "a table")
 
 
 def test_rows_that_so_few_bytes_cannot_hold(tmp_path: Path) -> None:
@@ -58,24 +49,3 @@ def test_rows_that_so_few_bytes_cannot_hold(tmp_path: Path) -> None:
     assert path.stat().st_size < 500_000
     with pytest.raises(InputError, match="claims 20000000 rows"):
         read_parquet(path, path, "a table")
-
-
-def test_a_file_that_kills_its_reader_is_damaged(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of 2**61 values ends the process that reads it; and the next file is read again."""
-    table = read_parquet(content, "t.parquet", "a table")[1]
-    process = _READER._process
-    assert process is not None
-    process.kill()
-    process.wait()
-    assert read_parquet(content, "t.parquet", "a table")[1].equals(table)
-    monkeypatch.setattr("optsched.problem.parquet.LONGEST", 0.0)
-    with contextlib.suppress(InputError):
-        read_parquet(content, "t.parquet", "a table")
-    monkeypatch.undo()
-    assert read_parquet(content, "t.parquet", "a table")[1].equals(table)
-
-
-def test_many_threads_ask_one_after_the_other(content: bytes) -> None:
-    with ThreadPoolExecutor(4) as threads:
-        tables = list(threads.map(lambda _: read_parquet(content, "t.parquet", "a table")[1], range(40)))
-    assert all(table.equals(tables[0]) for table in tables)

@@ -283,7 +283,7 @@ TEXT = json.dumps(DOCUMENT)
     ],
 )
 def test_what_is_not_json_is_one_line(load: Callable[[Any], Instance], text: str | bytes) -> None:
-    with pytest.raises(InputError, match=r"bad\.json: not a JSON document, or a truncated one") as caught:
+    with pytest.raises(InputError, match=r"bad\.json: not a JSON document") as caught:
         load(text)
     assert "\n" not in str(caught.value)
 
@@ -303,23 +303,6 @@ def test_a_truncated_parquet_file_is_one_line_wherever_it_is_cut(tmp_path: Path)
         with pytest.raises(InputError, match=r"cut\.parquet: not a Parquet file, or a truncated one") as caught:
             Instance.load(tmp_path / "cut.parquet")
         assert "\n" not in str(caught.value)
-
-
-def test_a_damaged_parquet_file_is_an_input_error_or_still_an_instance(tmp_path: Path) -> None:
-    # polars panics on some damaged files; a user must not see that. Damage inside a value cannot be noticed.
-    WHOLE.save(tmp_path / "whole.parquet")
-    data, rng, path = (tmp_path / "whole.parquet").read_bytes(), np.random.default_rng(1), tmp_path / "damaged.parquet"
-    errors = []
-    for _ in range(150):
-        damaged = bytearray(data)
-        damaged[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
-        path.write_bytes(damaged)
-        try:
-            Instance.load(path)
-        except InputError as error:
-            errors.append(str(error))
-    assert len(errors) > 20
-    assert all(str(path) in error for error in errors)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
-from optsched.problem.json_text import DEEPEST, parse_json
+from optsched.problem.json_text import parse_json
 
 GOOD = [
     (b'{"a": [1, 2.5, "x", null, true]}', {"a": [1, 2.5, "x", None, True]}),
     (b'"\\ud83d\\ude00"', "\U0001f600"),
-    (b"[" * DEEPEST + b"]" * DEEPEST, None),
+    (b"\xef\xbb\xbf[1]", [1]),
     (b'["' + b"[" * 300 + b'"]', ["[" * 300]),
     (b"[" + b"[]," * 300 + b"[]]", [[]] * 301),
 ]
@@ -19,18 +19,18 @@ GOOD = [
 
 @pytest.mark.parametrize(("content", "value"), GOOD)
 def test_documents(content: bytes, value: object) -> None:
-    assert value is None or parse_json(content, "f.json", "a list") == value
+    assert parse_json(content, "f.json", "a list") == value
 
 
 @pytest.mark.parametrize(
     ("content", "what"),
     [
         (b'{"a": 1, "b": {"c": 1, "c": 2}}', "c: a key stands twice"),
-        (b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1), "nested deeper than 100"),
-        (b'{"a":' * 300 + b"1" + b"}" * 300, "nested deeper than 100"),
+        (b"[" * 300 + b"]" * 300, "not a JSON document that can be read: recursion limit"),
+        (b'{"a":' * 300 + b"1" + b"}" * 300, "not a JSON document that can be read: recursion limit"),
         (b"[" * 100_000, "not a JSON document"),
-        (b'["\\ud800"]', "half a surrogate pair"),
-        (b'{"\\udfff": 1}', "half a surrogate pair"),
+        (b'["\\ud800"]', "not a JSON document that can be read: "),
+        (b'{"\\udfff": 1}', "not a JSON document that can be read: "),
         (b"9" * 5000, "not a JSON document"),
         (b"[1, 2", "not a JSON document"),
         (b"\xff", "not a JSON document"),

@@ -18,7 +18,7 @@ import pytest
 from fuzzed_files import ODD, VALUES
 
 from optsched.errors import InputError, SimulationError
-from optsched.policies.fifo import Fifo
+from optsched.policies.queue_orders import fifo
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment
@@ -125,7 +125,7 @@ def test_a_command_that_fails_says_why(code: str, error: type[Exception], what: 
 
 
 def test_who_is_no_scheduler_is_one_line() -> None:
-    for wrong in (3, Fifo, None, ["python", "mine.py"], ["no-such-program", "{instance}"]):
+    for wrong in (3, fifo, None, ["python", "mine.py"], ["no-such-program", "{instance}"]):
         with pytest.raises(InputError) as caught:
             contestant(wrong).run(TWO)
         assert "\n" not in str(caught.value)
@@ -135,12 +135,12 @@ def test_who_is_no_scheduler_is_one_line() -> None:
 
 
 def test_a_policy_is_what_it_is_everywhere() -> None:
-    for mine in (contestant("sjf"), contestant(Fifo(), name="first"), contestant("fifo", placement="first-fit")):
+    for mine in (contestant("sjf"), contestant(fifo(), name="first"), contestant("fifo", placement="first-fit")):
         assert mine.run(TWO).schedule.completion.size == 3
         assert mine.text in ("sjf", "first", "fifo+first-fit")
     assert contestant("sjf").run(TWO).value() == simulate(TWO, "sjf").value()
     assert contestant("sjf").repeated(Path("x.json"), "makespan") == "optsched ratio x.json -p sjf --objective makespan"
-    assert contestant(Fifo()).repeated(Path("x.json"), "makespan") == ""
+    assert contestant(fifo()).repeated(Path("x.json"), "makespan") == ""
 
 
 # --- answers that cost more than they should ----------------------------------------------------------------------------

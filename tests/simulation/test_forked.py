@@ -25,8 +25,8 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.engine import run_policy
-from optsched.simulation.forked_run import ForkedRun
 from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.run import ForkedRun
 from optsched.speeds.group_rates import group_rates
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time

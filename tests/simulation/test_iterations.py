@@ -15,9 +15,8 @@ import pytest
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError, SimulationError
-from optsched.policies.shortest_service import shortest_service
 from optsched.policies.simulate import simulate
-from optsched.policies.srsf import Srsf, fewer_than
+from optsched.policies.task_orders import fewer_than, shortest_service, srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -284,7 +283,7 @@ def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
     from optsched.policies.specification import specify
 
     chosen = specify("srsf:k=2+random:seed=3")
-    bare = run_iterations(instance, Srsf(2), chosen.placement, record=False)
+    bare = run_iterations(instance, srsf(2), chosen.placement, record=False)
     assert bare.schedule.completion.tolist() == first.schedule.completion.tolist()
     assert bare.schedule.tasks is None  # type: ignore[attr-defined]
 

@@ -9,9 +9,9 @@ import pytest
 
 from optsched.io.traces.generate import generate
 from optsched.io.traces.random_transfers import random_transfers
-from optsched.policies.ada_srsf import AdaSrsf
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
+from optsched.policies.task_orders import ada_srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -165,7 +165,7 @@ class Curious:
         self.times, self.answers = times, 0
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        order = AdaSrsf().tasks(jobs)
+        order = ada_srsf().tasks(jobs)
         (self.theta,) = order.numbers
         return TaskOrder(order.queue, order.gpu, order.link)
 

@@ -17,7 +17,7 @@ from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import run_ordered
 from optsched.simulation.policy import Knowledge, Order
 from optsched.simulation.records import FINISHED_RUN
-from optsched.simulation.run import Run, result, run_log
+from optsched.simulation.run import Run, RunLog, result, run_log, schedule_of
 from optsched.simulation.state import FREE, State, grown, new_state
 from simulation.instances import HOMOGENEOUS, random_instance
 
@@ -65,12 +65,13 @@ def finished_state() -> tuple[State, Instance]:
     return state, instance
 
 
+def run_of(log: RunLog, instance: Instance) -> Run:
+    return result(log, schedule_of(log, instance, False, "x"), "x", Knowledge.CLAIRVOYANT, False)
+
+
 def test_an_untouched_state_passes() -> None:
     state, instance = finished_state()
-    assert result(run_log(state), instance, False, "x", Knowledge.CLAIRVOYANT, False).schedule.completion.tolist() == [
-        3,
-        3,
-    ]
+    assert run_of(run_log(state), instance).schedule.completion.tolist() == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_lost_work_and_lost_gpus_are_noticed(tamper: Callable[[State], None], wh
     state, instance = finished_state()
     tamper(state)
     with pytest.raises(SimulationError, match=what):
-        result(run_log(state), instance, False, "x", Knowledge.CLAIRVOYANT, False)
+        run_of(run_log(state), instance)
 
 
 def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
@@ -95,7 +96,7 @@ def test_a_gpu_given_twice_is_noticed_when_gpus_are_named() -> None:
     state.parts["count"][:] = 2
     state.parts["pool"][:] = 0
     with pytest.raises(Exception, match="does not fit at 1 s: more GPUs in use than there are"):
-        result(run_log(state), instance, False, "x", Knowledge.CLAIRVOYANT, False)
+        run_of(run_log(state), instance)
 
 
 def test_a_grown_log_keeps_what_it_held() -> None:

@@ -21,7 +21,7 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
 from optsched.simulation.policy import Order, Start
-from optsched.simulation.shared_run import SharedRun
+from optsched.simulation.run import SharedRun
 from optsched.simulation.sharing_rule import sharing_rule
 from simulation.exact_sharing import ExactSharing, Rules
 from simulation.one_by_one import OneByOne
@@ -253,6 +253,21 @@ def test_pairs_that_never_share_and_memory_are_kept() -> None:
     for spec in ("sjf-ffs", "sjf-bsbf"):
         for rows, costs in ((jobs, table), (greedy, Interference(1.0))):
             assert simulate(Instance(rows, small, interference=costs), spec).schedule.completion.tolist() == [2, 4]
+
+
+def test_what_a_sub_batch_costs_is_known_without_clairvoyance() -> None:
+    # An iteration of 8 samples takes 1 + 8 s at once, 2 (1 + 4) in two sub-steps, 4 (1 + 2) in four, 8 (1 + 1) in eight.
+    scalings = {"net": Scaling(1.0, 1.0, memory=2, memory_per_sample=1)}
+    cluster = Cluster((NodeGroup(gpus=1, gpu_memory=16),))
+    jobs = [Job("a", 0, 1, iterations=10, profile="net", batch_size=8)]
+    found: list[list[float]] = []
+
+    def asks(view: Any, job: int) -> Start:
+        found.append([view.stretch(job, option) for option in range(view.options(job))])
+        return Start(job, gpus=((0, 0),))
+
+    simulate(Instance(jobs, cluster, scalings=scalings, interference=Interference(1)), Chooses(asks, "non-clairvoyant"))
+    assert found == [[1, pytest.approx(10 / 9), pytest.approx(12 / 9), pytest.approx(16 / 9)]]
 
 
 def test_knowledge_is_enforced() -> None:

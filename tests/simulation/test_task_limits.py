@@ -16,10 +16,9 @@ from optsched.bounds import bound
 from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError, SimulationError
 from optsched.io.sources import LoadRequest, load, load_counted
-from optsched.policies.shortest_service import shortest_service
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
-from optsched.policies.srsf import Srsf, fewer_than
+from optsched.policies.task_orders import fewer_than, shortest_service, srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -131,7 +130,7 @@ def test_jobs_that_never_send_are_not_charged_for_messages() -> None:
     jobs = [Job("a", iterations=2, profile="big"), Job("b", iterations=1, profile="small")]
     instance = Instance(jobs, "2x1", tasks=tasks, contention=ETHERNET_10G)
     for includes in (False, True):
-        order = Srsf(1, service_includes_comm=includes).tasks(TaskJobs(instance, Knowledge.CLAIRVOYANT))
+        order = srsf(1, service_includes_comm=includes).tasks(TaskJobs(instance, Knowledge.CLAIRVOYANT))
         assert order.queue.tolist() == [4, 6]
 
 

@@ -11,9 +11,9 @@ import pytest
 from optsched.bounds.transfer_srpt import makespan_bound, srpt_per_link
 from optsched.errors import InputError, SimulationError
 from optsched.io.traces.random_transfers import random_transfers
-from optsched.policies.shortest_service import shortest_service
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
+from optsched.policies.task_orders import shortest_service
 from optsched.problem.contention import Contention
 from optsched.problem.transfer_instance import transfer_instance
 from optsched.problem.transfers import TransferProblem

@@ -6,11 +6,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+import networkx as nx
 from hypothesis import strategies as st
 
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.network import Network
+from optsched.speeds.stage_graph import stage_graph
 
 SECONDS = st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0])
 BYTES = st.sampled_from([0.0, 1.0, 7.0, 30.0, 1000.0])
@@ -82,3 +84,23 @@ def exact_alpha(profile: Profile, network: Network, nodes: Sequence[int]) -> Fra
     depth = max(longest(s) for s in range(len(profile.stages)))
     factor = 1 if profile.micro_batches is None else 1 + Fraction(depth - 1, profile.micro_batches)
     return factor * slowest + ring
+
+
+def replica_graph(profile: Profile) -> nx.Graph:
+    """Replicas (stage, number) with the ``weight`` of every pair in bytes an iteration.
+
+    Between neighbouring stages w_uv; inside a stage 4 h/k, the 2 (k-1) h bytes of the ring shared by its k (k-1)/2 pairs.
+    """
+    graph = nx.Graph()
+    for s, stage in enumerate(profile.stages):
+        graph.add_nodes_from((s, q) for q in range(stage.replicas))
+        if stage.replicas > 1:
+            pairs = itertools.combinations(range(stage.replicas), 2)
+            weight = 4.0 * stage.parameters / stage.replicas
+            graph.add_edges_from((((s, q), (s, r)) for q, r in pairs), weight=weight)
+    for s, u, data in stage_graph(profile).edges(data=True):
+        ends = itertools.product(range(profile.stages[s].replicas), range(profile.stages[u].replicas))
+        for q, r in ends:
+            known = graph.get_edge_data((s, q), (u, r), {"weight": 0.0})["weight"]
+            graph.add_edge((s, q), (u, r), weight=known + data["pair"])
+    return graph

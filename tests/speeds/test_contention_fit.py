@@ -1,4 +1,4 @@
-"""The estimators of a, b and eta: synthetic measurements with known answers, and the published table."""
+"""The estimate of a, b and eta: synthetic measurements with known answers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
-from optsched.speeds.contention_fit import fit_anchored, fit_by_slope, fit_contention
-from optsched.speeds.contention_measurements import (
-    MIB_100,
-    OSU_100_MIB,
-    OSU_100_MIB_OTHER_STATE,
-    PUBLISHED_FITS,
-    TRANSFERS,
-)
+from optsched.speeds.contention_fit import fit_contention
 from optsched.speeds.least_squares import Fitted
-from optsched.speeds.link_contention import transfer_seconds
+
+
+def transfer_seconds(link: Contention, k: int, size: float) -> float:
+    """T(k) = a + k b M + (k - 1) eta M."""
+    return link.latency + (k * link.seconds_per_byte + (k - 1) * link.penalty) * size
+
 
 TRUE = Contention(0.9e-9, 0.3e-9, 5e-3)
 K, M = (column.ravel().tolist() for column in np.meshgrid(range(1, 6), [1e6, 2e7, 1e8]))
-EXACT = [float(transfer_seconds(TRUE, k, size)) for k, size in zip(K, M, strict=True)]
+EXACT = [transfer_seconds(TRUE, k, size) for k, size in zip(K, M, strict=True)]
 
 
 def numbers(found: Fitted[Contention]) -> tuple[float, float, float]:
@@ -31,9 +29,6 @@ def numbers(found: Fitted[Contention]) -> tuple[float, float, float]:
 
 def errors(found: Fitted[Contention]) -> list[float]:
     return [each.error for each in found.constants]
-
-
-# --- synthetic --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("latency", [None, 5e-3])
@@ -50,14 +45,14 @@ def test_exact_measurements_give_exact_numbers(latency: float | None) -> None:
     assert "theta = b / (2 (b + eta)) = 0.375" in found.notes[0]
 
 
-# NCCL on 10 GbE, two nodes, with the printed latency (`contention_measurements`); and the older 1 GbE
+# NCCL on 10 GbE, two nodes, with the printed latency; and the older 1 GbE
 @pytest.mark.parametrize(
     "published",
     [Contention(0.856e-9, 0.235e-9), Contention(0.856e-9, 0.235e-9, 5.663e-4), Contention(7.8125e-9, 0.7e-9)],
 )
 def test_the_published_constants_come_back(published: Contention) -> None:
     """Exactly without noise; of 200 experiments with 3 % noise the intervals hold them as often as they say."""
-    exact = np.array([float(transfer_seconds(published, k, size)) for k, size in zip(K, M, strict=True)])
+    exact = np.array([transfer_seconds(published, k, size) for k, size in zip(K, M, strict=True)])
     found = fit_contention(M, K, exact.tolist())
     assert numbers(found) == pytest.approx(
         (published.latency, published.seconds_per_byte, published.penalty), rel=1e-9, abs=1e-15
@@ -104,74 +99,12 @@ def test_a_latency_below_zero_is_held_at_zero() -> None:
 
 
 def test_eta_below_zero_is_told_not_repaired() -> None:
-    seconds = [float(transfer_seconds(Contention(2e-9, -0.7e-9, 1e-3), k, size)) for k, size in zip(K, M, strict=True)]
+    seconds = [transfer_seconds(Contention(2e-9, -0.7e-9, 1e-3), k, size) for k, size in zip(K, M, strict=True)]
     found = fit_contention(M, K, seconds)
     assert found.model.penalty == pytest.approx(-0.7e-9)
     assert found.notes[0].startswith("eta < 0")
     with pytest.raises(InputError, match="eta >= 0"):
         found.model.require_penalty("a theorem")
-
-
-def test_the_other_two_on_exact_measurements() -> None:
-    seconds = [float(transfer_seconds(TRUE, k, 1e8)) for k in range(1, 9)]
-    slope = fit_by_slope(range(1, 9), seconds, 1e8, seconds_per_byte=0.9e-9, latency=5e-3)
-    assert numbers(slope) == pytest.approx((5e-3, 0.9e-9, 0.3e-9))
-    assert np.abs(slope.residuals).max() < 1e-12
-    # Anchored at T(1), the latency counts as bytes: b is 5e-3 / 1e8 too large, eta as much too small.
-    anchored = fit_anchored(range(1, 9), seconds, 1e8)
-    assert numbers(anchored) == pytest.approx((0, 0.95e-9, 0.25e-9))
-    assert np.abs(anchored.residuals).max() < 1e-12
-
-
-# --- published --------------------------------------------------------------------------------------------------------
-
-# nodes: slope of T over k / M as printed (1e-9 s/B, 3 decimals); b (2 decimals) and eta (2 digits) anchored at k = 1
-PRINTED = {
-    2: (1.150, 1.70, -0.72),
-    3: (1.205, 1.87, -0.74),
-    4: (1.457, 2.08, -0.74),
-    5: (1.499, 2.33, -0.95),
-    6: (1.504, 2.33, -0.93),
-    7: (1.643, 2.40, -0.88),
-    8: (1.620, 2.81, -1.4),
-}
-HALF_MS = 0.5e-3 / MIB_100 * 1e9  # what rounding the table to 1 ms moves one T / M by, 1e-9 s/B
-
-
-@pytest.mark.parametrize("nodes", OSU_100_MIB)
-def test_the_printed_columns(nodes: int) -> None:
-    """The table is printed to 1 ms, the columns come from unrounded data: equal up to both roundings, no further."""
-    slope, b, eta = PRINTED[nodes]
-    by_slope = fit_by_slope(TRANSFERS, OSU_100_MIB[nodes], MIB_100, seconds_per_byte=1e-9)
-    assert (by_slope.model.seconds_per_byte + by_slope.model.penalty) * 1e9 == pytest.approx(
-        slope, abs=0.0005 + HALF_MS * 16 / 42
-    )  # sum |k - 4.5| / sum (k - 4.5)^2
-    anchored = fit_anchored(TRANSFERS, OSU_100_MIB[nodes], MIB_100)
-    assert anchored.model.seconds_per_byte * 1e9 == pytest.approx(b, abs=0.005 + HALF_MS)
-    digit = 0.05 if nodes == 8 else 0.005
-    assert anchored.model.penalty * 1e9 == pytest.approx(eta, abs=digit + HALF_MS * (0.2 + 1.2))  # 28 / 140, and T(1)
-    assert anchored.notes[0].startswith("eta < 0")  # a legal model, but not for the theorems
-
-
-@pytest.mark.parametrize(("nodes", "eta"), [(2, 9.1e-11), (4, -9.5e-10), (8, -1.84e-9)])
-def test_the_authors_estimate_with_their_own_b(nodes: int, eta: float) -> None:
-    (b, a) = next(
-        (f.seconds_per_byte, f.latency) for f in PUBLISHED_FITS if (f.measured_with[:3], f.nodes) == ("OSU", nodes)
-    )
-    found = fit_by_slope(TRANSFERS, OSU_100_MIB[nodes], MIB_100, seconds_per_byte=b, latency=a)
-    assert found.model.penalty == pytest.approx(eta, abs=0.006e-9)
-
-
-@pytest.mark.parametrize("table", [OSU_100_MIB, OSU_100_MIB_OTHER_STATE])
-def test_the_public_data_do_not_bear_out_a_positive_eta(table: dict[int, tuple[float, ...]]) -> None:
-    """Anchored, and through the origin: eta < 0 in all 14 rows."""
-    assert sorted(table) == list(range(2, 9))
-    for seconds in table.values():
-        assert list(seconds) == sorted(seconds)
-        assert len(seconds) == 8
-        assert 1.27 < seconds[1] / seconds[0] < 1.57
-        assert fit_anchored(TRANSFERS, seconds, MIB_100).model.penalty < 0
-        assert fit_contention([MIB_100] * 8, TRANSFERS, seconds, latency=0.0).model.penalty < 0
 
 
 # --- what is invalid ------------------------------------------------------------------------------------------------
@@ -194,9 +127,6 @@ def test_the_public_data_do_not_bear_out_a_positive_eta(table: dict[int, tuple[f
         (lambda: fit_contention([1e6, 1e7], [1, 2], [1.0, float("nan")]), r"seconds\[1\] = nan"),
         (lambda: fit_contention(M, K, EXACT, latency=-1.0), "latency = -1.0"),
         (lambda: fit_contention(M, K, [2 - 1e-8 * size for size in M]), r"contention.seconds_per_byte = 0.0"),
-        (lambda: fit_anchored([2, 3], [1.0, 2.0], 1e8), "measured alone"),
-        (lambda: fit_anchored([1, 1], [1.0, 2.0], 1e8), "do not determine 1 number"),
-        (lambda: fit_by_slope([1, 2], [1.0, 2.0], 1e8, seconds_per_byte=0.0), "seconds_per_byte = 0.0"),
         (lambda: fit_contention(M, K, EXACT).interval("eta"), "name = 'eta'.*latency, seconds_per_byte, penalty"),
         (lambda: fit_contention(M, K, EXACT).interval("penalty", 95), "level = 95"),
     ],

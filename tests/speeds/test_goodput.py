@@ -16,7 +16,7 @@ from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment
-from optsched.speeds.goodput import Goodputs, batches_of, iterations_with, split
+from optsched.speeds.goodput import Goodputs, iterations_with, split
 from optsched.speeds.segment_paces import segment_paces
 
 TABLE = Scaling(0.2, 0.05, within=0.1, across=1.0, most_local=12, iterations=((12, 1000.0), (24, 600.0), (48, 400.0)))
@@ -54,8 +54,6 @@ def test_between_the_rows_iterations_are_linear_and_beyond_them_a_job_keeps_its_
     assert iterations_with(TABLE, 18) == pytest.approx(800)
     assert iterations_with(TABLE, 49) is None
     assert iterations_with(TABLE, 11) is None
-    assert batches_of(TABLE, 18) == (12, 18, 24, 48)
-    assert batches_of(TABLE, 96) == (96,)
     rates = Goodputs(one(TABLE, 96))
     assert rates.rate(0, ((0, 4),)) == pytest.approx(1 / (1.6 + 0.1))  # 24 samples in two steps of 12
     assert rates.of(0).best((4,))[1] == 96  # type: ignore[union-attr]

@@ -10,8 +10,8 @@ import pytest
 from policies.pollux_steps import Steps
 
 from optsched.problem.scaling import MeasuredSteps, Scaling
-from optsched.speeds.measured_scaling import measured_seconds, measured_table, placement_id, read_scalings
-from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.scaling import iteration_seconds, measured_table, placement_id, seconds_on
+from optsched.speeds.scaling_files import read_scalings
 
 
 def test_a_placement_is_read_in_its_smallest_rotation() -> None:
@@ -34,14 +34,14 @@ def test_between_measured_points_the_simplices_of_a_plane_give_the_plane() -> No
     scaling = Scaling(0.1, 0.01, across=7.0, measured=MeasuredSteps((), rows))
     for counts, local in (([4, 4, 4, 4, 4, 4], 9), ([1] * 16, 32), ([2] * 8, 4)):
         expected = plane(len(counts), sum(counts), local)
-        assert measured_seconds(scaling, local, 1, counts) == pytest.approx(expected, rel=1e-12)
-        assert measured_seconds(scaling, local, 3, counts) == pytest.approx(3 * expected - 2 * 0.25, rel=1e-12)
+        assert seconds_on(scaling, local, 1, counts) == pytest.approx(expected, rel=1e-12)
+        assert seconds_on(scaling, local, 3, counts) == pytest.approx(3 * expected - 2 * 0.25, rel=1e-12)
     # 20 nodes count as 16
-    assert measured_seconds(scaling, 8, 1, [2] * 20) == pytest.approx(plane(16, 40, 8), rel=1e-12)
+    assert seconds_on(scaling, 8, 1, [2] * 20) == pytest.approx(plane(16, 40, 8), rel=1e-12)
     # a local batch, or a gang, that nothing surrounds
     for counts, local in (([4, 4], 33), ([4] * 20, 8), ([8, 8], 8)):
         gang = sum(counts)
-        assert measured_seconds(scaling, local, 2, counts) == iteration_seconds(scaling, local, 2, gang, True)
+        assert seconds_on(scaling, local, 2, counts) == iteration_seconds(scaling, local, 2, gang, True)
 
 
 def test_means_of_placements_stand_for_those_that_were_not_measured() -> None:
@@ -63,7 +63,7 @@ def test_too_few_points_or_points_in_a_plane_are_no_simplices() -> None:
 
 def test_a_communication_longer_than_its_step_does_not_gain_time() -> None:
     table = Scaling(1, 0, measured=MeasuredSteps(((1, 1, 1.0, 1.5),)))
-    assert measured_seconds(table, 1, 4, [1]) == 1.0
+    assert seconds_on(table, 1, 4, [1]) == 1.0
 
 
 def _read_twice(folder: Path, names: list[str]) -> tuple[int, int]:
@@ -82,7 +82,7 @@ def _read_twice(folder: Path, names: list[str]) -> tuple[int, int]:
             step, sync = other.of(tuple(counts), local)
             if np.isfinite(step):
                 expected = step + (steps - 1) * (step - sync)
-                found = measured_seconds(scaling, local, steps, counts)
+                found = seconds_on(scaling, local, steps, counts)
                 assert found == pytest.approx(expected, rel=0.15)
                 compared += 1
                 others += found != pytest.approx(expected, rel=1e-9)

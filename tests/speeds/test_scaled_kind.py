@@ -58,7 +58,7 @@ def test_a_formula_has_one_number_on_a_node_and_one_over_several() -> None:
 def test_a_gang_accumulates_gradients_where_its_batch_is_more_than_a_gpu_takes() -> None:
     limited = dataclasses.replace(PLAIN, most_local=3)
     instance = Instance([Job("a", gpus=2, iterations=1, profile="p", batch_size=14)], "1x2", scalings={"p": limited})
-    kind = ScalingSpeeds(instance, np.array([0]), instance.scalings).kind(0)
+    kind = ScalingSpeeds(instance, np.array([0]), instance.scalings).sub_batches(0)[0]
     assert (kind.size, kind.steps) == (3, 3)  # 7 samples on each
     assert on(instance, (0, 2)) == 3 * (0.5 + 3 * 0.125) + 0.25
 

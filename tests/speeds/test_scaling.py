@@ -11,19 +11,24 @@ from hypothesis import strategies as st
 
 from optsched.problem.scaling import Scaling
 from optsched.speeds.built_in_scalings import APPLICATIONS, built_in_scalings
-from optsched.speeds.scaling import iteration_seconds, network_seconds
+from optsched.speeds.scaling import iteration_seconds
 
 PARTS = Scaling(0.5, 0.25, 1.0, 0.125, 2.0, 0.5)
 
 
+def network_seconds(gang: int, spans: bool) -> float:
+    """N of `PARTS`: without overlap what an iteration takes beyond the computing of 2 samples."""
+    return iteration_seconds(PARTS, 2, 1, gang, spans) - 1.0
+
+
 def test_growth_counts_replicas_beyond_two() -> None:
-    assert [network_seconds(PARTS, r, False) for r in (1, 2, 3, 4)] == [0.0, 1.0, 1.125, 1.25]
-    assert [network_seconds(PARTS, r, True) for r in (1, 2, 3, 4)] == [0.0, 2.0, 2.5, 3.0]
+    assert [network_seconds(r, False) for r in (1, 2, 3, 4)] == [0.0, 1.0, 1.125, 1.25]
+    assert [network_seconds(r, True) for r in (1, 2, 3, 4)] == [0.0, 2.0, 2.5, 3.0]
 
 
 def test_gamma_1_is_the_sum_and_gamma_10_nearly_the_larger() -> None:
     for size, spans in ((1, False), (4, True), (16, True)):
-        computing, network = 0.5 + 0.25 * size, network_seconds(PARTS, 4, spans)
+        computing, network = 0.5 + 0.25 * size, network_seconds(4, spans)
         assert iteration_seconds(PARTS, size, 1, 4, spans) == pytest.approx(computing + network)
         assert iteration_seconds(PARTS, size, 3, 4, spans) == pytest.approx(3 * computing + network)
         ten = iteration_seconds(dataclasses.replace(PARTS, overlap=10.0), size, 1, 4, spans)
@@ -41,7 +46,7 @@ def test_for_whole_gammas_it_is_the_root_of_an_exact_sum(
     m: int, steps: int, gang: int, spans: bool, gamma: int
 ) -> None:
     computing = Fraction(1, 2) + Fraction(m, 4)
-    network = Fraction(network_seconds(PARTS, gang, spans))
+    network = Fraction(network_seconds(gang, spans))
     last = iteration_seconds(dataclasses.replace(PARTS, overlap=float(gamma)), m, steps, gang, spans) - (
         steps - 1
     ) * float(computing)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.speeds.measured_scaling import read_scalings
+from optsched.speeds.scaling_files import read_scalings
 
 PLACED = (
     "placement,local_bsz,step_time,sync_time\n1,4,0.5,0.01\n1,8,0.9,0.01\n2,4,0.6,0.1\n11,4,0.9,0.4\n11,8,1.3,0.4\n"

@@ -20,13 +20,12 @@ from optsched.speeds.stage_graph import (
     iteration_time,
     pair_bytes,
     pipeline_factor,
-    replica_graph,
     replica_seconds,
     ring_bytes,
     ring_seconds,
     stage_graph,
 )
-from speeds.random_profiles import clusters, exact_alpha, placements, profiles
+from speeds.random_profiles import clusters, exact_alpha, placements, profiles, replica_graph
 
 GB = 1e9
 TRAP = {"forward": 0.05, "backward": 0.1}

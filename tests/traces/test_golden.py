@@ -12,7 +12,7 @@ import pytest
 from optsched.errors import RowErrors
 from optsched.io.traces import DIALECTS, TraceRead
 from optsched.io.traces.laws import ADADUAL_GPUS, PHILLY_GPUS
-from optsched.io.traces.recipes.philly_like import GAPS, LEVELS, QUANTILES
+from optsched.io.traces.recipes.open_cluster import GAPS, LEVELS, QUANTILES
 from optsched.problem.cluster import Cluster
 
 LARGE = Cluster.parse("64x8")

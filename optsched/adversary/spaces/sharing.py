@@ -13,7 +13,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.guarantees.proven import refereed
-from optsched.guarantees.two_sharers import two_sharers
+from optsched.guarantees.sjf_bsbf import two_sharers
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import shares_gpus, specify

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from optsched.adversary.branching import Modes, branched
 from optsched.adversary.candidate import Candidate, Quantity
-from optsched.adversary.solved import solved
+from optsched.adversary.solved import Modes, branched, solved
 from optsched.adversary.space import SPACES, Reached, SearchSpace
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import check_legal

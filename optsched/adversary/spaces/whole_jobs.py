@@ -1,19 +1,19 @@
-"""``whole-jobs``: gangs that hold their GPUs alone, with integer durations, on one node."""
+"""``whole-jobs``: gangs alone on their GPUs, integer durations, one node; ``predicted-jobs``: with wrong predictions."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from optsched.adversary.branching import Modes, branched
 from optsched.adversary.candidate import Candidate, Quantity
-from optsched.adversary.solved import solved
+from optsched.adversary.solved import Modes, branched, solved
 from optsched.adversary.space import SPACES, Reached, SearchSpace
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import check_legal
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import simulate
-from optsched.policies.specification import at_task_level, resizes, shares_gpus
+from optsched.policies.specification import Specification, at_task_level, resizes, shares_gpus, specify
 from optsched.problem.instance import Instance, Job
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
 
@@ -90,3 +90,31 @@ class WholeJobs(SearchSpace):
 def _modes(instance: Instance) -> Modes:
     rows = zip(instance.gpus.tolist(), instance.duration.tolist(), strict=True)
     return [[((gpus,), seconds)] for gpus, seconds in rows]
+
+
+SEEDS = 999
+_NOISY = re.compile(r"predictor=(noisy(?:/error=[^/,+]+)?)[^,+]*")
+
+
+@SPACES.register("predicted-jobs")
+@dataclass(frozen=True)
+class PredictedJobs(WholeJobs):
+    """Whole jobs under a policy with the predictor ``noisy``: who is over- and who underestimated, its seed, is searched.
+
+    The policy is text that says the error, ``a-srpt:predictor=noisy/error=2``.
+    """
+
+    @property
+    def shared(self) -> tuple[Quantity, ...]:
+        """The seed."""
+        return (Quantity("seed", 0, SEEDS),)
+
+    @classmethod
+    def serves(cls, policy: AnyPolicy) -> bool:
+        """Policies that say ``predictor=noisy/...``."""
+        return super().serves(policy) and str(getattr(policy, "predictor", "")).startswith("noisy")
+
+    def specification(self, policy: Specification, candidate: Candidate) -> Specification:
+        """With the seed of the candidate; a policy without ``noisy`` in its text stays as it is."""
+        text = _NOISY.sub(rf"predictor=\1/seed={candidate.shared[0]}", policy.text)
+        return policy if text == policy.text else specify(text)

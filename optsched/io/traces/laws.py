@@ -14,7 +14,7 @@ Numbers of GPUs
 
 * ``weights:1=80,2=14,4=26``: each count with a probability proportional to its weight.
 * ``uniform:low=1,high=8`` and ``constant:value=4``.
-* ``philly``: counts of the 82,247 jobs of the Philly trace (see `optsched.io.traces.recipes.philly_like`).
+* ``philly``: counts of the 82,247 jobs of the Philly trace (see `optsched.io.traces.recipes.open_cluster`).
 * ``adadual``: 1, 2, 4, 8, 16, 32 GPUs in 80, 14, 26, 30, 8, 2 of 160 jobs: the published simulator of
   "Communication Contention Aware Scheduling of Multiple Deep Learning Training Jobs" (arXiv 2002.10105).
 * ``gavel``: 1, 2, 4, 8 with 0.70, 0.10, 0.15, 0.05: Gavel's generator.

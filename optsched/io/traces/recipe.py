@@ -159,7 +159,9 @@ class Recipe:
         return {name: each.resolve(self.name, name, named.get(name)) for name, each in self.parameters.items()}
 
 
-RECIPES: Registry[Recipe] = Registry("recipe", package="optsched.io.traces.recipes")
+RECIPES: Registry[Recipe] = Registry(
+    "recipe", package="optsched.io.traces.recipes", tables=("classical", "open_cluster", "gavel")
+)
 
 
 def recipe(name: str, **parameters: Parameter) -> Callable[[Drawing], Drawing]:

@@ -1,4 +1,4 @@
-"""Where to put a gang: one rule a file, registered under its name."""
+"""Where to put a gang: rules, registered under their names."""
 
 from __future__ import annotations
 
@@ -8,4 +8,6 @@ from optsched.registry import Registry
 from optsched.simulation.placing import Placement
 
 # name -> maker(**parameters) -> Placement
-PLACEMENTS: Registry[Callable[..., Placement]] = Registry("placement", package="optsched.policies.placements")
+PLACEMENTS: Registry[Callable[..., Placement]] = Registry(
+    "placement", package="optsched.policies.placements", tables=("first_fit", "lwf")
+)

@@ -1,13 +1,39 @@
-"""``first-fit``: the first free GPUs in index order."""
+"""``count`` and ``first-fit``: any free GPUs will do; only their number counts, or they are the first in index order."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.placements.count import _count
 from optsched.simulation.gpu_placing import SharedRule, compiled_shared
-from optsched.simulation.placing import Placement
+from optsched.simulation.placing import Placement, compiled
+
+
+@compiled
+def _count(
+    job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
+) -> int:
+    left = gpus
+    entries = 0
+    for p in range(free.size):
+        if eligible[p] and free[p] > 0:
+            out_node[entries] = p
+            out_count[entries] = min(left, free[p])
+            left -= out_count[entries]
+            entries += 1
+            if left == 0:
+                return entries
+    return 0
+
+
+@PLACEMENTS.register("count")
+def count() -> Placement:
+    """Any free GPUs whose type and memory suit the job; nodes are not looked at.
+
+    The assumption of the theorems on gang scheduling: a gang starts whenever enough GPUs are free. GPUs get their names
+    after the run, lowest number first. Complexity O(1) in a homogeneous cluster.
+    """
+    return Placement("count", _count, pooled=True, any_free=True)
 
 
 @compiled_shared

@@ -1,4 +1,8 @@
-"""The Heavy-Edge greedy: fill one server after the other, ends of the heaviest edge first, then the closest replica."""
+"""Which servers a gang takes, and its replicas on them: by the Heavy-Edge greedy, or at random to compare it with.
+
+The servers: best fit for the rest, else the most free GPUs. The greedy fills one after the other, ends of the heaviest edge
+first, then the closest replica.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from optsched.policies.placements.mapping import (
     SERVER,
     SHARE,
     TIE,
+    VACANT,
     Mapping,
     clear,
     keep,
@@ -25,6 +30,39 @@ from optsched.policies.placements.mapping import (
     put,
     recall,
 )
+from optsched.policies.placements.random import uniform
+
+
+@njit(**INNER)
+def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count: Any) -> int:
+    """Write the servers in the order in which they are taken and the GPUs of each; their number, 0: too few are free.
+
+    While GPUs are missing: the server with the fewest free GPUs that holds the rest, else the one with the most. Ties:
+    the lowest number. Complexity O(nodes x servers taken).
+    """
+    left, entries = gpus, 0
+    # The servers taken so far are the first in order of (most free, lowest number); this is the last one of them.
+    last_free, last = -1, -1
+    while left > 0:
+        fitting, fullest = -1, -1
+        for m in range(free.size):
+            if not eligible[m] or free[m] <= 0:
+                continue
+            if entries > 0 and (free[m] > last_free or (free[m] == last_free and m <= last)):
+                continue
+            if free[m] >= left and (fitting < 0 or free[m] < free[fitting]):
+                fitting = m
+            if fullest < 0 or free[m] > free[fullest]:
+                fullest = m
+        m = fitting if fitting >= 0 else fullest
+        if m < 0:
+            return 0
+        out_node[entries] = m
+        out_count[entries] = min(left, free[m])
+        left -= out_count[entries]
+        last_free, last = free[m], m
+        entries += 1
+    return entries
 
 
 @njit(**INNER)
@@ -134,3 +172,20 @@ def _closest(x: Mapping) -> int:
         if left[s] > 0 and (chosen < 0 or gain[s] > gain[chosen]):
             chosen = s
     return chosen
+
+
+@njit(**INNER)
+def fill_at_random(x: Mapping, random: Any) -> None:
+    """Every replica on one of the free GPUs that are left, all equally likely. O(g C) for C candidates."""
+    w, total, one = x.whole, 0, np.int64(1)
+    for c in range(x.candidates):
+        total += w[VACANT, c]
+    for s in range(x.stages):
+        for _ in range(w[FIRST, s], w[FIRST, s + 1]):
+            drawn = np.int64(uniform(random) * total)
+            c = 0
+            while drawn >= w[VACANT, c]:
+                drawn -= w[VACANT, c]
+                c += 1
+            put(x, s, c, one)
+            total -= 1

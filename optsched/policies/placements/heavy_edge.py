@@ -1,8 +1,8 @@
 """``heavy-edge``: replicas that exchange much data share a server, so that little goes between servers.
 
 The greedy of the A-SRPT sheet and its improvements. A job's replicas are the vertices of a graph whose edges weigh the
-bytes of an iteration; servers are chosen best fit first (`server_choice`), filled along the heaviest edges
-(`greedy_mapping`) and perhaps improved (`local_search_mapping`).
+bytes of an iteration; servers are chosen best fit first, filled along the heaviest edges (both in `greedy_mapping`) and
+perhaps improved (`local_search_mapping`).
 
 **Guarantee**: none known, and none with a constant: on 3+3+1 replicas and 4+4 free GPUs the plain greedy is 7.6 times as
 slow as the best mapping, and every greedy variant 6.3 times on 3+3 replicas and 2, 3, 4 free GPUs (``stage-moves`` finds
@@ -25,11 +25,14 @@ from optsched.compiled.heap import KERNEL
 from optsched.errors import InputError, check_legal
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.exact_mapping import EXACT, enumerate_mappings
-from optsched.policies.placements.greedy_mapping import fill_from_every_seed, set_servers
+from optsched.policies.placements.greedy_mapping import (
+    choose_servers,
+    fill_at_random,
+    fill_from_every_seed,
+    set_servers,
+)
 from optsched.policies.placements.local_search_mapping import descend
 from optsched.policies.placements.mapping import INNER, Mapping, new_mapping, write_entries
-from optsched.policies.placements.random_mapping import fill_at_random
-from optsched.policies.placements.server_choice import choose_servers
 from optsched.problem.arrays import Ints
 from optsched.problem.profile import Profile
 from optsched.registry import near_matches

@@ -1,11 +1,13 @@
-"""``lwf``: least workload first, small gangs on the least loaded GPUs, large ones on the least loaded nodes."""
+"""``lwf``: least workload first, small gangs on the least loaded GPUs, large ones on such nodes; ``list``: all on GPUs."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from optsched.errors import check_legal
 from optsched.policies.placements import PLACEMENTS
+from optsched.policies.placements.first_fit import _count
 from optsched.problem.contention import LARGEST
 from optsched.simulation.gpu_placing import SharedRule, compiled_shared
 from optsched.simulation.placing import Placement, compiled
@@ -106,3 +108,14 @@ def lwf(kappa: int = 1, seconds_per_byte: float = 0.0) -> Placement:
     check_legal(0 <= seconds_per_byte <= LARGEST, "lwf: seconds_per_byte", seconds_per_byte, legal)
     rule = SharedRule(least_workload_first, (float(kappa),), seconds_per_byte or None)
     return Placement("lwf", _fewest_held, any_free=True, shared=rule)
+
+
+@PLACEMENTS.register("list")
+def least_loaded() -> Placement:
+    """The g least loaded GPUs anywhere, whatever their nodes: list scheduling, LWF with kappa = infinity.
+
+    Loads as in ``lwf``. Where GPUs are exclusive a free one has no load, and this is ``first-fit``. Guarantee: none known
+    for gangs; for one-GPU jobs without messages this is Graham's rule. Complexity O(g G) a placement. Reference: the
+    baseline LS of Wang et al., arXiv 2002.10105 (2020).
+    """
+    return Placement("list", _count, any_free=True, shared=SharedRule(least_workload_first, (math.inf,)))

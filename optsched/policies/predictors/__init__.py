@@ -1,15 +1,18 @@
-"""How long a job will run, said at its arrival: one predictor a file, registered under its name."""
+"""How long a job will run, said at its arrival: predictors, registered under their names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from optsched.parameters import made
+from optsched.parameters import made, parameters_of
 from optsched.registry import Registry
 from optsched.simulation.policy import Predictor
 
 # name -> maker(**parameters) -> Predictor
-PREDICTORS: Registry[Callable[..., Predictor]] = Registry("predictor", package="optsched.policies.predictors")
+PREDICTORS: Registry[Callable[..., Predictor]] = Registry(
+    "predictor", package="optsched.policies.predictors", tables=("means", "noisy")
+)
 
 
 def predictor(text: str | Predictor) -> Predictor:
@@ -18,3 +21,22 @@ def predictor(text: str | Predictor) -> Predictor:
         return text
     found: Predictor = made(PREDICTORS.get, "predictor", text, opens="/", separates="/")
     return found
+
+
+def spelled(name: str, predictor: Any, always: tuple[str, ...] = ()) -> str:
+    """``name`` and the parameters that are not at their defaults (and those of ``always``), e.g. ``forest/refit=200``.
+
+    So a predictor writes itself in reports: text that `predictor` reads back.
+    """
+    parts = [name]
+    for key, default in parameters_of(type(predictor)).items():
+        value = getattr(predictor, key)
+        if value != default or key in always:
+            parts.append(f"{key}={_short(value)}")
+    return "/".join(parts)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

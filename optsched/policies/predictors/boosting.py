@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS
-from optsched.policies.predictors.refits import Refits
+from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.policies.predictors.shrinkage import NONE, Shrinkage
-from optsched.policies.predictors.text import spelled
-from optsched.policies.predictors.trees import Row
+from optsched.policies.predictors.trees import Refits, Row
 
 DAY = 86400.0
 

@@ -8,8 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS, predictor
-from optsched.policies.predictors.text import spelled
+from optsched.policies.predictors import PREDICTORS, predictor, spelled
 from optsched.simulation.policy import JobFacts, Predictor
 
 

@@ -7,10 +7,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.policies.predictors.boosting import Boosting
 from optsched.policies.predictors.shrinkage import Shrinkage
-from optsched.policies.predictors.text import spelled
 from optsched.simulation.policy import JobFacts
 
 

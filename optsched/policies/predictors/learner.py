@@ -9,7 +9,7 @@ from typing import Self
 
 from optsched.errors import InputError, check_legal
 from optsched.policies.predictors.history import History
-from optsched.policies.predictors.timeline import timeline
+from optsched.policies.predictors.replay import timeline
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts
 

@@ -1,4 +1,4 @@
-"""``noisy``: the truth, wrong by a controlled factor."""
+"""``perfect``: the truth; ``noisy``: the truth, wrong by a controlled factor."""
 
 from __future__ import annotations
 
@@ -8,10 +8,33 @@ from typing import ClassVar
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS
-from optsched.policies.predictors.text import spelled
+from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.problem.arrays import Floats
 from optsched.simulation.policy import JobFacts
+
+
+@PREDICTORS.register("perfect")
+@dataclass
+class Perfect:
+    """The true length: lam_o = lam_u = 1, against which every other predictor is measured. O(1) a job."""
+
+    name: ClassVar[str] = "perfect"
+    oracle: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
+    _length: Floats | None = field(default=None, init=False, repr=False)
+
+    def begin(self, jobs: JobFacts) -> None:
+        """Read the truth."""
+        self._length = jobs.length
+
+    def predict(self, job: int, now: float) -> float:
+        """n_j."""
+        assert self._length is not None, "begin() comes first"
+        return float(self._length[job])
+
+    def observe(self, job: int, now: float, length: float) -> None:
+        """Nothing to learn."""
+
 
 LARGEST = 1e6
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.policies.predictors.learner import Learner
-from optsched.policies.predictors.text import spelled
 
 Key = tuple[str, str | None]
 

@@ -1,4 +1,4 @@
-"""A fitted forest as flat arrays, to ask for one row at a time.
+"""A fitted forest as flat arrays, to ask for one row at a time, and the runs that it learns from.
 
 scikit-learn's ``predict`` costs milliseconds a call, whatever the number of rows: checks, threads, one call a tree. A
 predictor is asked for one job at a time; walking the trees costs microseconds and gives the same bits.
@@ -6,6 +6,7 @@ predictor is asked for one job at a time; walking the trees costs microseconds a
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,3 +74,40 @@ def _walk(row: Row, root: Ints, left: Ints, right: Ints, feature: Ints, threshol
 
 
 _mean = njit(**KERNEL)(_walk)
+
+
+FIRST_FIT = 100  # completions
+
+
+class Refits:
+    """The last ``window`` completed runs; a fit is due after the first 100 (``every``, if fewer), then after ``every``."""
+
+    def __init__(self, every: int, window: int) -> None:
+        self._every = every
+        self._asked: dict[int, Row] = {}
+        self._runs: deque[tuple[Row, float]] = deque(maxlen=window)
+        self._fresh = 0  # completions since the last fit
+        self._fitted = False
+
+    def submit(self, job: int, row: Row) -> None:
+        """What is known of a job when it is submitted."""
+        self._asked[job] = row
+
+    def asked(self, job: int) -> Row:
+        """The same, until it completes."""
+        return self._asked[job]
+
+    def complete(self, job: int, target: float) -> None:
+        """It has completed: from such a row this should be predicted."""
+        self._runs.append((self._asked.pop(job), target))
+        self._fresh += 1
+
+    @property
+    def due(self) -> bool:
+        """Is it time to fit?"""
+        return self._fresh >= (self._every if self._fitted else min(FIRST_FIT, self._every))
+
+    def take(self) -> tuple[Floats, Floats]:
+        """f32[runs, features] and targets f64[runs] for a fit, which is now done."""
+        self._fitted, self._fresh = True, 0
+        return np.stack([row for row, _ in self._runs]), np.array([target for _, target in self._runs])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -16,8 +17,7 @@ from optsched.problem.job_speeds import JobSpeeds, Nodes, StagePaces
 from optsched.problem.profile import Profile
 from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.speeds.network import Network
-from optsched.speeds.solo_mapping import Node, best_pace
-from optsched.speeds.stage_graph import alpha_max, alpha_min, iteration_time
+from optsched.speeds.stage_graph import Node, alpha_max, alpha_min, best_pace, iteration_time
 
 
 class StageDocument(Document):
@@ -67,10 +67,11 @@ class StageSpeeds(JobSpeeds):
         return self.instance.table["profile"].to_list()
 
     def paces(self) -> tuple[Floats, Floats]:
-        fastest = {name: alpha_min(profile, self._network) for name, profile in self.used.items()}
-        slowest = {name: alpha_max(profile, self._network) for name, profile in self.used.items()}
-        of_jobs = [np.array([pace[name] for name in self.names]) for pace in (fastest, slowest)]
-        return self.in_range(of_jobs[0], of_jobs[1])
+        return self.in_range(self._of_jobs(alpha_min), self._of_jobs(alpha_max))
+
+    def _of_jobs(self, alpha: Callable[[Profile, Network], float]) -> Floats:
+        seconds = {name: alpha(profile, self._network) for name, profile in self.used.items()}
+        return np.array([seconds[name] for name in self.names])
 
     def solo(self) -> tuple[Floats, Bools]:
         instance, fastest = self.instance, self.paces()[0]
@@ -93,8 +94,7 @@ class StageSpeeds(JobSpeeds):
         return iteration_time(self.used[self._profile[job]], self._network, nodes)
 
     def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
-        speed = {name: 1.0 / alpha_min(profile, self._network) for name, profile in self.used.items()}
-        rates = may * np.array([speed[name] for name in self.names])[:, None]
+        rates = may * (1.0 / self._of_jobs(alpha_min))[:, None]
         return rates, rates
 
     def still(self, job: int, nodes: Nodes, steps: int) -> float:

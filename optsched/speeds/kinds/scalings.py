@@ -2,7 +2,7 @@
 
 A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`ScalingSpeeds.sub_batches`), and
 takes T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU types; or
-as measured for its placement (`optsched.speeds.measured_scaling`). Here placement is known, also in a cluster of one-GPU
+as measured for its placement (`optsched.speeds.scaling`). Here placement is known, also in a cluster of one-GPU
 nodes: a gang there is spread.
 """
 
@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +21,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from optsched.errors import RowProblem
+from optsched.errors import InputError, RowProblem
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
@@ -28,8 +31,15 @@ from optsched.problem.job_table import MOST_SAMPLES, REPORTED
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.speeds.goodput import JobGoodput, Steps
-from optsched.speeds.scaled_kind import ScaledKind
-from optsched.speeds.scaling import computing_seconds, iteration_seconds
+from optsched.speeds.scaling import (
+    MeasuredTable,
+    computing_seconds,
+    iteration_seconds,
+    measured_table,
+    placement_id,
+    seconds_of,
+    seconds_on,
+)
 
 
 class MeasuredStepsDocument(Document):
@@ -64,6 +74,108 @@ class ScalingDocument(Document):
     measured: MeasuredStepsDocument | None = None
 
 
+MANY = 5000  # splits of a gang that are looked at one by one
+
+
+@dataclass(frozen=True)
+class ScaledKind:
+    """Jobs with the same profile, gang and sub-batch, and their seconds an iteration.
+
+    ``size`` samples in each of ``steps`` sub-steps.
+    """
+
+    name: str
+    scaling: Scaling
+    gang: int
+    size: int
+    steps: int
+
+    def formula(self, spans: bool) -> float:
+        """By formula."""
+        return iteration_seconds(self.scaling, self.size, self.steps, self.gang, spans)
+
+    def seconds(self, nodes: Iterable[int]) -> float:
+        """With a replica on each of these nodes (a node with c of them appears c times)."""
+        held = Counter(nodes)
+        return seconds_on(self.scaling, self.size, self.steps, [held[node] for node in sorted(held)])
+
+    def of_nodes(self, nodes: int) -> float:
+        """Of a placement over so many nodes that was not measured itself."""
+        found = self._table.between(nodes, self.gang, self.size)
+        return seconds_of(found, self.scaling, self.size, self.steps, self.gang, nodes > 1)
+
+    def by_nodes(self, sizes: Ints) -> tuple[float, ...]:
+        """`of_nodes`, from one node on, in a cluster with nodes of these sizes; inf where so many cannot hold the gang.
+
+        And where nothing says how long it takes (`reach` raises where some placement needs it).
+        """
+        most, found = np.cumsum(np.sort(sizes)[::-1]), []
+        for nodes in range(1, min(self.gang, sizes.size) + 1):
+            try:
+                found.append(self.of_nodes(nodes) if most[nodes - 1] >= self.gang else np.inf)
+            except InputError:
+                found.append(np.inf)
+        return tuple(found)
+
+    @cached_property
+    def _table(self) -> MeasuredTable:
+        assert self.scaling.measured is not None
+        return measured_table(self.scaling.measured)
+
+    @cached_property
+    def by_id(self) -> dict[int, float]:
+        """Of the placements of this gang that were measured."""
+        held = {name: list(map(int, str(name))) for name in self._table.placements}
+        found = {name: self._table.of_placement(name, self.size) for name in held if sum(held[name]) == self.gang}
+        return {
+            name: seconds_of(step, self.scaling, self.size, self.steps, self.gang, len(held[name]) > 1)
+            for name, step in found.items()
+            if step is not None
+        }
+
+    def reach(self, sizes: Sequence[int]) -> tuple[list[float], list[float]]:
+        """(seconds on one node, seconds over several) of every placement on nodes of these sizes; lists may be empty.
+
+        With measurements: of all that some placement takes, and for numbers of nodes with many placements perhaps of one
+        more, so that the least is a lower bound of every placement and the largest an upper one.
+        """
+        found: tuple[list[float], list[float]] = ([], [])
+        for room in self._rooms(sizes):
+            spans = len(room) > 1
+            if self.scaling.measured is None:
+                found[spans][:] = [self.formula(spans)]
+            else:
+                found[spans].extend(self._over(room))
+        return found
+
+    def is_looked_through(self, sizes: Sequence[int]) -> bool:
+        """Does `reach` look at every placement on nodes of these sizes, so that its least is that of one of them?"""
+        return self.scaling.measured is None or not any(map(self._is_too_many, self._rooms(sizes)))
+
+    def _rooms(self, sizes: Sequence[int]) -> list[list[int]]:
+        # the largest k nodes, falling, for every k that the gang may be on
+        falling = sorted(sizes, reverse=True)
+        rooms = (falling[:k] for k in range(1, min(self.gang, len(falling)) + 1))
+        return [room for room in rooms if sum(room) >= self.gang]
+
+    def _is_too_many(self, room: list[int]) -> bool:
+        return len(room) > 4 or self.gang > 9 * len(room) or math.prod(room) > MANY
+
+    def _over(self, room: list[int]) -> set[float]:
+        # seconds of the measured placements on so many nodes
+        if self._is_too_many(room):
+            held = {name: sorted(map(int, str(name)), reverse=True) for name in self.by_id}
+            fits = [name for name, c in held.items() if len(c) == len(room) and all(map(operator.le, c, room))]
+            return {self.of_nodes(len(room)), *(self.by_id[name] for name in fits)}
+        seconds = set()
+        for split in itertools.product(*(range(1, most + 1) for most in room)):
+            if sum(split) == self.gang:
+                for order in set(itertools.permutations(split)):  # on the nodes; rotations are alike, others are not
+                    name = placement_id(order)
+                    seconds.add(self.by_id[name] if name in self.by_id else self.of_nodes(len(room)))
+        return seconds
+
+
 _Alike = tuple[str, int, int, float]  # profile, batch size, gang, memory: jobs that have these in common are alike
 
 
@@ -86,12 +198,12 @@ class ScalingSpeeds(JobSpeeds):
     def alike(self, job: int) -> _Alike:
         return self._alike[job]
 
+    def sub_batches(self, job: int) -> tuple[SubBatch, ...]:
+        return self._sub_batches[self._alike[job]]
+
     @cached_property
     def _sub_batches(self) -> dict[_Alike, tuple[SubBatch, ...]]:
         return {key: self._split(*key) for key in dict.fromkeys(self._alike.values())}
-
-    def sub_batches(self, job: int) -> tuple[SubBatch, ...]:
-        return self._sub_batches[self._alike[job]]
 
     def _split(self, name: str, batch: int, gang: int, stated: float) -> tuple[SubBatch, ...]:
         scaling = self.given[name]
@@ -110,14 +222,10 @@ class ScalingSpeeds(JobSpeeds):
 
     @cached_property
     def _kinds(self) -> dict[_Alike, ScaledKind]:
-        first = {key: options[0] for key, options in self._sub_batches.items()}
         return {
-            key: ScaledKind(key[0], self.given[key[0]], key[2], each.size, each.steps) for key, each in first.items()
+            key: ScaledKind(key[0], self.given[key[0]], key[2], options[0].size, options[0].steps)
+            for key, options in self._sub_batches.items()
         }
-
-    def kind(self, job: int) -> ScaledKind:
-        """What it is to its placements."""
-        return self._kinds[self._alike[job]]
 
     @cached_property
     def _places(self) -> tuple[list[tuple[_Alike, int]], Ints]:
@@ -157,7 +265,7 @@ class ScalingSpeeds(JobSpeeds):
         return self._goodputs[self._alike[job]]
 
     def pace(self, job: int, nodes: Nodes) -> float:
-        return self.kind(job).seconds(nodes)
+        return self._kinds[self._alike[job]].seconds(nodes)
 
     def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
         # Alike for all types; a side that no placement reaches has the rate of the other.

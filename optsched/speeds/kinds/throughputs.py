@@ -11,7 +11,7 @@ from optsched.problem.documents import MAX_INTEGER, Document, Number
 from optsched.problem.instance import Instance
 from optsched.problem.speed_model import SPEED_MODELS, Made, SpeedModel
 from optsched.problem.throughputs import Throughputs
-from optsched.speeds.rates_by_type import RatesByType
+from optsched.speeds.type_speeds import RatesByType
 
 
 class ThroughputDocument(Document):

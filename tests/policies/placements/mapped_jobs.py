@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
+from speeds.random_profiles import replica_graph
 
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.network import Network
-from optsched.speeds.stage_graph import iteration_time, replica_graph
+from optsched.speeds.stage_graph import iteration_time
 
 GB = 1e9
 UNIT = 144  # bytes: weights of jobs whose stages have at most 4 replicas are then integers, and ties are exact

@@ -9,12 +9,13 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from speeds.random_profiles import replica_graph
 
 from optsched.errors import InputError
 from optsched.policies.placements.heavy_edge import VARIANTS, best_mapping, heavy_edge, map_job
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.speed_tables import tables_of
-from optsched.speeds.stage_graph import alpha_max, alpha_min, replica_graph
+from optsched.speeds.stage_graph import alpha_max, alpha_min
 from policies.placements.mapped_jobs import (
     Case,
     alike,

@@ -16,8 +16,7 @@ from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import PREDICTORS, predictor
 from optsched.policies.predictors.quality import quality
-from optsched.policies.predictors.replay import replay
-from optsched.policies.predictors.timeline import timeline
+from optsched.policies.predictors.replay import replay, timeline
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts, Predictor
 

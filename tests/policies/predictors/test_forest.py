@@ -11,8 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
-from optsched.policies.predictors.features import NAMES, Features
-from optsched.policies.predictors.forest import Forest
+from optsched.policies.predictors.forest import NAMES, Features, Forest
 from optsched.policies.predictors.history import History
 from optsched.policies.predictors.quality import quality
 from optsched.policies.predictors.replay import replay

@@ -6,7 +6,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.policies.predictors import predictor
-from optsched.policies.predictors.group_mean import GroupMean
+from optsched.policies.predictors.means import GroupMean
 from optsched.policies.predictors.replay import replay
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage

@@ -15,8 +15,7 @@ from optsched.policies.predictors.boosting import Boosting
 from optsched.policies.predictors.conformal import Conformal
 from optsched.policies.predictors.leader import Leader
 from optsched.policies.predictors.quality import quality
-from optsched.policies.predictors.replay import replay
-from optsched.policies.predictors.timeline import timeline
+from optsched.policies.predictors.replay import replay, timeline
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.policy import JobFacts

@@ -11,7 +11,7 @@ from scipy import integrate
 
 from optsched.io.traces.generate import generate
 from optsched.io.traces.laws import PHILLY_GPUS
-from optsched.io.traces.recipes.philly_like import GAPS, LEVELS, QUANTILES, bursts, mean_of_quantiles
+from optsched.io.traces.recipes.open_cluster import GAPS, LEVELS, QUANTILES, bursts, mean_of_quantiles
 
 N = 100_000
 MEASURED_MEANS = {1: 8301.04, 2: 30942.04, 4: 78762.04, 8: 129774.87, 9: 95325.80}  # of the file, by size

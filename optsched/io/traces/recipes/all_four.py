@@ -36,7 +36,7 @@ from optsched.io.traces.recipe import (
     recipe,
 )
 from optsched.io.traces.recipes.ddl_cluster import profiles_of
-from optsched.io.traces.recipes.gavel_continuous import speeds_on
+from optsched.io.traces.recipes.gavel import speeds_on
 from optsched.io.traces.recipes.sharing_cluster import some_batch, with_memory
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.cluster import Cluster

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from optsched.io.traces.recipe import Draw, Values, integer, named, non_negative, number, recipe
-from optsched.io.traces.recipes.machines import uniform_integers
+from optsched.io.traces.recipes.classical import uniform_integers
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.network import Network

@@ -20,7 +20,7 @@ import polars as pl
 from optsched.io.traces.gpu_hour_classes import NAMES, modelled
 from optsched.io.traces.laws import gang_law
 from optsched.io.traces.recipe import Draw, Values, choice, cluster, integer, named, number, recipe
-from optsched.io.traces.recipes.gavel_continuous import largest_type, model_names, speeds_on
+from optsched.io.traces.recipes.gavel import largest_type, model_names, speeds_on
 from optsched.problem.arrays import Ints
 
 CLUSTER = "5x4:V100+5x4:P100+5x4:K80"

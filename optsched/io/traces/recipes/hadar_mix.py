@@ -19,7 +19,7 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.recipe import Draw, Values, cluster, integer, named, non_negative, number, recipe
-from optsched.io.traces.recipes.gavel_continuous import model_names
+from optsched.io.traces.recipes.gavel import model_names
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.speeds.throughput_table import built_in, completed

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from optsched.io.traces.recipe import Draw, Values, cluster, integer, named, non_negative, recipe
-from optsched.io.traces.recipes.gavel_continuous import largest_type
-from optsched.io.traces.recipes.machines import uniform_integers
+from optsched.io.traces.recipes.classical import uniform_integers
+from optsched.io.traces.recipes.gavel import largest_type
 from optsched.problem.throughputs import Key, Throughput, Throughputs
 
 RATES = (1.0, 2.0, 4.0)  # iterations/s of a gang on one node

@@ -49,7 +49,7 @@ from optsched.io.traces.recipe import (
     recipe,
     yes_or_no,
 )
-from optsched.io.traces.recipes.poisson import arrivals
+from optsched.io.traces.recipes.open_cluster import arrivals
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.profile import Profile

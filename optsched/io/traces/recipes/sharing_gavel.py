@@ -1,6 +1,6 @@
 """Recipe ``sharing-gavel``: Gavel's job types on one GPU type, with the interference that was measured there.
 
-As in `optsched.io.traces.recipes.gavel_continuous` (stanford-futuredata/gavel, MIT): 1, 2, 4 or 8 GPUs, a job type that may
+As in `optsched.io.traces.recipes.gavel` (stanford-futuredata/gavel, MIT): 1, 2, 4 or 8 GPUs, a job type that may
 have so many and runs on this GPU type, a run time on V100s that becomes steps. Nodes of four GPUs ``gpu``. Gaps between
 arrivals are exponential, scaled so that the instance offers the load
 
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from optsched.io.traces.recipe import Draw, Values, choice, durations, gangs, integer, named, number, recipe
-from optsched.io.traces.recipes.gavel_continuous import is_distributed, model_names, steps_on_v100
+from optsched.io.traces.recipes.gavel import is_distributed, model_names, steps_on_v100
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster

@@ -1,11 +1,4 @@
-"""Recipe ``sharing-small``: a few jobs that may share GPUs in pairs, on one node; small enough for exact optima.
-
-Seconds alone are log-uniform in 0.1..10, gangs uniform in 1..G. A job is released at 0 with probability 0.4, otherwise
-uniformly in 0..``span`` x the total work; the total work is sum e_j. ``per_gpu`` divides sum n_j e_j by G instead: on 2 and
-4 GPUs the means of the SJF-BSBF sheet agree with it better. ``xi`` is the slow-down of every pair, or ``exp``: 1 + an
-exponential variate of mean 1/2 for every ordered pair of jobs. ``whole``: ten times as long, times rounded up to seconds
-and drawn slow-downs to eighths, for values that floats hold. Objective: sum of flow times.
-"""
+"""Few jobs that may share GPUs in pairs, on one node: ``sharing-small`` and ``sharing-partners``."""
 
 from __future__ import annotations
 
@@ -14,7 +7,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, Parameter, Values, integer, named, non_negative, recipe, yes_or_no
+from optsched.io.traces.recipe import (
+    Draw,
+    Parameter,
+    Values,
+    durations,
+    integer,
+    named,
+    non_negative,
+    recipe,
+    yes_or_no,
+)
+from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.interference import MOST, Interference
 
@@ -48,8 +52,15 @@ def slowdown(default: str, meaning: str) -> Parameter:
     per_gpu=yes_or_no(False, "total work sum n_j e_j / G instead of sum e_j"),
     whole=yes_or_no(False, "whole seconds, ten times as many, and slow-downs drawn in eighths"),
 )
-def draw(rng: np.random.Generator, values: Values) -> Draw:
-    """Small jobs that may share GPUs in pairs, as in the table of ratios to the optimum of SJF-BSBF."""
+def sharing_small(rng: np.random.Generator, values: Values) -> Draw:
+    """Small jobs that may share GPUs in pairs, as in the table of ratios to the optimum of SJF-BSBF.
+
+    Seconds alone are log-uniform in 0.1..10, gangs uniform in 1..G. A job is released at 0 with probability 0.4, otherwise
+    uniformly in 0..``span`` x the total work; the total work is sum e_j. ``per_gpu`` divides sum n_j e_j by G instead: on 2
+    and 4 GPUs the means of the SJF-BSBF sheet agree with it better. ``xi`` is the slow-down of every pair, or ``exp``: 1 +
+    an exponential variate of mean 1/2 for every ordered pair of jobs. ``whole``: ten times as long, times rounded up to
+    seconds and drawn slow-downs to eighths, for values that floats hold. Objective: sum of flow times.
+    """
     jobs, gpus, xi = values["jobs"], values["gpus"], values["xi"]
     duration = np.exp(rng.uniform(np.log(SHORTEST), np.log(LONGEST), jobs))
     gang = rng.integers(1, gpus + 1, jobs)
@@ -68,3 +79,35 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
             ratios = np.ceil(EIGHTHS * ratios) / EIGHTHS
         interference = Interference(kinds=tuple(table["model"]), ratios=tuple(map(tuple, ratios.tolist())))
     return Draw(table, Cluster((NodeGroup(gpus=gpus),)), "total_flow_time", interference=interference)
+
+
+@recipe(
+    "sharing-partners",
+    jobs=integer(3, "P + 1: jobs that run, one a GPU, and the gang", least=2, most=10**4),
+    running=durations("constant:value=1", "law of the seconds of the jobs that run"),
+    gang=durations("constant:value=10", "law of the seconds of the gang"),
+    delay=non_negative(1e-6, "seconds until the gang arrives"),
+    xi=slowdowns("1.4"),
+)
+def sharing_partners(rng: np.random.Generator, values: Values) -> Draw:
+    """P jobs of one GPU run, a gang of P GPUs arrives: where a test of pairs is no joint test.
+
+    The cluster is one node of P GPUs. P jobs arrive at 0 and last as ``running`` says; job P + 1 with P GPUs arrives after
+    ``delay`` and lasts as ``gang`` says. It may share the GPUs of all, or wait for the last of them. With equal lengths e,
+    a gang that ends last and xi for all pairs, sharing costs (P + 1) xi e + e_A - e in all, waiting (P + 1) e + e_A:
+    sharing pays iff xi < (P + 2) / (P + 1), while a test of one pair at a time says iff xi < 1.5.
+    """
+    p = values["jobs"] - 1
+    of_running, of_gang, of_xi = rng.spawn(3)
+    kinds = [f"running-{k}" for k in range(1, p + 1)] + ["gang"]
+    table = pl.DataFrame(
+        {
+            "id": named(p + 1),
+            "arrival": [0.0] * p + [values["delay"]],
+            "gpus": [1] * p + [p],
+            "duration": np.concatenate([values["running"].draw(of_running, p), values["gang"].draw(of_gang, 1)]),
+            "model": kinds,
+        }
+    )
+    cluster = Cluster((NodeGroup(gpus=p),))
+    return Draw(table, cluster, "total_flow_time", interference=interference_of(values["xi"], kinds, of_xi))

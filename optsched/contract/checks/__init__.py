@@ -1,1 +1,0 @@
-"""The checks, one a file; each registers itself under its name."""

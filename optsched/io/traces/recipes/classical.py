@@ -1,0 +1,126 @@
+"""Small instances of classical scheduling, in integers: ``machines``, ``rigid``, ``tardiness`` and ``a-srpt-small``."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.io.traces.recipe import Draw, Values, gangs, integer, named, non_negative, recipe
+from optsched.problem.arrays import Floats
+from optsched.problem.cluster import Cluster, NodeGroup
+
+
+@recipe(
+    "machines",
+    jobs=integer(10, "number of jobs"),
+    machines=integer(1, "identical machines: one-GPU nodes", most=10**6),
+    longest=integer(20, "longest processing time", most=10**9),
+    heaviest=integer(1, "largest weight", most=10**6),
+    span=non_negative(0.6, "releases fill this share of the total work of a machine; 0: all at 0"),
+)
+def machines(rng: np.random.Generator, values: Values) -> Draw:
+    """Classical machines: P|r_j|sum w_j C_j with small integers.
+
+    Processing times are uniform integers in 1..longest, releases uniform integers in 0..floor(span x sum p_j / machines),
+    weights uniform integers in 1..heaviest. Objective: ``total_completion_time`` for unit weights (heaviest = 1), else
+    ``total_weighted_completion_time``. With span 0.6 this is the shape of the public optima of dialect ``classic``:
+    A (machines 1, longest 20), B (heaviest 10), L (longest 100), D (machines 3, longest 30, heaviest 10). Everything is
+    an integer, so values and bounds are exact.
+    """
+    jobs, machines = values["jobs"], values["machines"]
+    duration = uniform_integers(rng, 1, values["longest"], jobs)
+    latest = np.floor(values["span"] * duration.sum() / machines)
+    arrival = uniform_integers(rng, 0, latest, jobs)
+    weight = uniform_integers(rng, 1, values["heaviest"], jobs)
+    table = pl.DataFrame({"id": named(jobs), "arrival": arrival, "duration": duration, "weight": weight})
+    objective = "total_completion_time" if values["heaviest"] == 1 else "total_weighted_completion_time"
+    return Draw(table, Cluster.machines(machines), objective)
+
+
+def uniform_integers(rng: np.random.Generator, low: float, high: float, count: int) -> Floats:
+    """Integers from ``low`` to ``high``, both included and equally likely, as f64[count]."""
+    return rng.integers(int(low), int(high), size=count, endpoint=True).astype(np.float64)
+
+
+@recipe(
+    "rigid",
+    jobs=integer(10, "number of jobs"),
+    gpus=integer(8, "GPUs of the one node", most=10**6),
+    sizes=gangs("weights:1=2,2=1,4=1,8=1", "law of the gang sizes"),
+    longest=integer(30, "longest processing time", most=10**9),
+    heaviest=integer(1, "largest weight", most=10**6),
+    span=non_negative(0.6, "releases fill this share of the node's total work; 0: all at 0"),
+)
+def rigid(rng: np.random.Generator, values: Values) -> Draw:
+    """Rigid gangs on one node: P|r_j, size_j|sum w_j C_j with small integers.
+
+    Processing times are uniform integers in 1..longest, gang sizes follow ``sizes`` cut to ``gpus``, releases are uniform
+    integers in 0..floor(span x sum p_j size_j / gpus). With the defaults this is the shape of class C of dialect
+    ``classic``, whose 65 jobs have 1, 2, 4, 8 GPUs 27, 16, 9, 13 times.
+    """
+    jobs, gpus = values["jobs"], values["gpus"]
+    duration = uniform_integers(rng, 1, values["longest"], jobs)
+    size = values["sizes"].at_most(gpus).draw(rng, jobs)
+    arrival = uniform_integers(rng, 0, np.floor(values["span"] * float(duration @ size) / gpus), jobs)
+    weight = uniform_integers(rng, 1, values["heaviest"], jobs)
+    table = pl.DataFrame({"id": named(jobs), "arrival": arrival, "gpus": size, "duration": duration, "weight": weight})
+    objective = "total_completion_time" if values["heaviest"] == 1 else "total_weighted_completion_time"
+    return Draw(table, Cluster((NodeGroup(gpus=gpus),)), objective)
+
+
+@recipe(
+    "tardiness",
+    jobs=integer(40, "number of jobs"),
+    longest=integer(100, "longest processing time", most=10**9),
+    heaviest=integer(10, "largest weight", most=10**6),
+    tightness=non_negative(0.6, "TF: the mean due date is (1 - TF) sum p"),
+    spread=non_negative(0.4, "RDD: width of the interval of due dates as a share of sum p"),
+)
+def tardiness(rng: np.random.Generator, values: Values) -> Draw:
+    """One machine, weighted tardiness: OR-Library's generator.
+
+    p_j uniform integers in 1..100, w_j in 1..10, and with P = sum p_j due dates uniform integers in
+    [P (1 - tightness - spread / 2), P (1 - tightness + spread / 2)]. OR-Library uses tightness and spread (its TF and RDD)
+    in {0.2, 0.4, 0.6, 0.8, 1.0} with n = 40, 50, 100. Due dates may be negative; such a job is late in every schedule.
+
+    Reference: H. A. J. Crauwels, C. N. Potts, L. N. Van Wassenhove, "Local search heuristics for the single machine total
+    weighted tardiness scheduling problem", INFORMS Journal on Computing 10, 1998.
+    """
+    jobs, half = values["jobs"], values["spread"] / 2
+    duration = uniform_integers(rng, 1, values["longest"], jobs)
+    weight = uniform_integers(rng, 1, values["heaviest"], jobs)
+    total, middle = duration.sum(), 1.0 - values["tightness"]
+    first = np.ceil(total * (middle - half))
+    last = max(first, np.floor(total * (middle + half)))  # a narrow interval may hold no integer
+    due = uniform_integers(rng, first, last, jobs)
+    table = pl.DataFrame({"id": named(jobs), "duration": duration, "weight": weight, "due": due})
+    return Draw(table, Cluster.machines(1), "total_weighted_tardiness")
+
+
+DURATIONS = np.array([1, 2, 3, 5, 8, 13], dtype=np.float64)
+
+
+@recipe(
+    "a-srpt-small",
+    jobs=integer(5, "number of jobs"),
+    gpus=integer(4, "G, GPUs of the one node", most=10**6),
+    latest=integer(8, "latest release", least=0, most=10**9),
+    widest=integer(None, "largest gang; G when not given", most=10**6),
+)
+def a_srpt_small(rng: np.random.Generator, values: Values) -> Draw:
+    """Tiny gang instances with durations 1, 2, 3, 5, 8, 13, as used to check A-SRPT's lemmas.
+
+    Durations uniform in {1, 2, 3, 5, 8, 13}, releases uniform integers in 0..latest (the checks used 0, 3, 8 and 20), gang
+    sizes uniform in 1..widest (the checks used 1, G/2 and G), on one node of G GPUs (2, 3, 4, 6, 8) with 2 to 6 jobs. Small
+    enough for brute force.
+    """
+    jobs, gpus = values["jobs"], values["gpus"]
+    widest = gpus if values["widest"] is None else values["widest"]
+    if widest > gpus:
+        raise InputError("recipe a-srpt-small", field="widest", value=widest, legal=f"at most gpus = {gpus}")
+    duration = DURATIONS[rng.integers(0, len(DURATIONS), size=jobs)]
+    arrival = uniform_integers(rng, 0, values["latest"], jobs)
+    size = uniform_integers(rng, 1, widest, jobs).astype(np.int64)
+    table = pl.DataFrame({"id": named(jobs), "arrival": arrival, "gpus": size, "duration": duration})
+    return Draw(table, Cluster((NodeGroup(gpus=gpus),)), "total_completion_time")

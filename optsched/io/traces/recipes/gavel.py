@@ -1,0 +1,173 @@
+"""The workloads of Gavel's generator on the built-in throughput table: ``gavel-continuous`` and ``gavel-static``."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.io.traces.recipe import (
+    Draw,
+    Values,
+    cluster,
+    durations,
+    gangs,
+    integer,
+    named,
+    non_negative,
+    number,
+    recipe,
+    yes_or_no,
+)
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.cluster import Cluster
+from optsched.problem.throughputs import Throughputs
+from optsched.speeds.throughput_table import built_in, completed
+
+CLUSTER = "36x1:V100+36x1:P100+36x1:K80"
+REFERENCE = "V100"  # run times are meant there
+DISTRIBUTED = ("ResNet-18", "ResNet-50", "Transformer", "LM")
+HEAVY, HEAVY_SHARE = 5.0, 0.2
+DEADLINES, DEADLINE_SHARES = np.array([1.2, 2.0, 10.0]), (0.33, 0.34, 0.33)
+
+
+@recipe(
+    "gavel-continuous",
+    jobs=integer(100, "number of jobs"),
+    cluster=cluster(CLUSTER),
+    gap=number(1200, "mean seconds between arrivals"),
+    duration=durations("gavel", "law of the seconds on V100s"),
+    gpus=gangs("gavel"),
+    weights=yes_or_no(False, "one job in five has weight 5"),
+    deadlines=yes_or_no(False, "due dates after 1.2, 2 or 10 run times"),
+)
+def gavel_continuous(rng: np.random.Generator, values: Values) -> Draw:
+    """Gavel's open workload: 26 job types, 1 to 8 GPUs, minutes to days on V100s, Poisson arrivals.
+
+    As in stanford-futuredata/gavel (MIT), the distributions; its own random streams are not reproduced:
+
+    * 1, 2, 4 or 8 GPUs with probability .70, .10, .15, .05 (law ``gavel``, cut to the largest GPU type of the cluster).
+    * The job type is uniform over the 26 of the table, drawn again until it allows so many GPUs: only ResNet-18, ResNet-50,
+      Transformer and LM are trained on several.
+    * Run time 60 x 10^U(1.5, 3) s with probability 0.8, else 60 x 10^U(3, 4) s; steps = run time x the rate of the gang on
+      V100s of one node, whole and at least one.
+    * Poisson arrivals of mean gap ``gap``. With ``weights`` 5 with probability 0.2, else 1. With ``deadlines`` a due date
+      1.2, 2 or 10 run times after the arrival with probability .33, .34, .33.
+
+    Job types, gaps, run times and gang sizes come from streams of their own: another law of one leaves the others as they
+    are. Gavel's cluster has 36 V100, 36 P100 and 36 K80 and its simulator ignores placement: one-GPU nodes. It measures
+    jobs 4000 to 5000 of a longer run; here a workload is run from its first job to its last.
+    """
+    jobs, where = values["jobs"], values["cluster"]
+    of_type, of_gap, of_duration, of_gang, of_more = rng.spawn(5)
+    gpus = values["gpus"].at_most(largest_type(where)).draw(of_gang, jobs)
+    job_type = types_that_allow(of_type, gpus)
+    seconds = values["duration"].draw(of_duration, jobs)
+    columns = {
+        "id": named(jobs),
+        "arrival": np.cumsum(of_gap.standard_exponential(jobs) * values["gap"]),
+        "gpus": gpus,
+        "iterations": steps_on_v100(job_type, gpus, seconds),
+        "profile": job_type,
+        "model": model_names(job_type),
+    }
+    if values["weights"]:
+        columns["weight"] = np.where(of_more.random(jobs) < HEAVY_SHARE, HEAVY, 1.0)
+    if values["deadlines"]:
+        factor = of_more.choice(DEADLINES, size=jobs, p=DEADLINE_SHARES)
+        columns["due"] = columns["arrival"] + factor * seconds
+    return Draw(pl.DataFrame(columns), where, throughputs=speeds_on(where, job_type, gpus))
+
+
+def largest_type(where: Cluster) -> int:
+    """GPUs of the GPU type of which a cluster has most."""
+    return int(np.bincount(where.node_type, weights=where.node_gpus).max())
+
+
+def is_distributed(job_type: str) -> bool:
+    """May a job of this type have several GPUs?"""
+    return job_type.split(" (")[0] in DISTRIBUTED
+
+
+def types_that_allow(rng: np.random.Generator, gpus: Ints) -> list[str]:
+    """A job type for every gang: uniform over all for one GPU, over the distributed ones for several."""
+    every = built_in().job_types
+    several = [name for name in every if is_distributed(name)]
+    u = rng.random(gpus.size)
+    choices = (every if g == 1 else several for g in gpus.tolist())
+    return [names[int(x * len(names))] for names, x in zip(choices, u.tolist(), strict=True)]
+
+
+def steps_on_v100(job_type: list[str], gpus: Ints, seconds: Floats) -> Floats:
+    """Whole iterations, at least one, that a gang on V100s of one node does in these seconds, f64[n]."""
+    rate = []
+    for name, g in zip(job_type, gpus.tolist(), strict=True):
+        found = built_in().get(name, REFERENCE, g)
+        rate.append(found.together if found else _grown(name, g))
+    return np.asarray(np.maximum(1.0, np.floor(seconds * np.array(rate))))
+
+
+def _grown(job_type: str, gpus: int) -> float:
+    # a gang size that was not measured
+    found = completed(built_in(), [(job_type, gpus)], [REFERENCE]).get(job_type, REFERENCE, gpus)
+    assert found is not None
+    return found.together
+
+
+def speeds_on(where: Cluster, job_type: list[str], gpus: Ints) -> Throughputs:
+    """Rows of the built-in table for these gangs on the cluster's GPU types, gaps filled by its rules."""
+    wanted = sorted(set(zip(job_type, gpus.tolist(), strict=True)))
+    return completed(built_in(), wanted, where.gpu_types).restricted({name for name, _ in wanted})
+
+
+def model_names(job_type: list[str]) -> list[str]:
+    """Job types without their batch sizes."""
+    return [name.split(" (")[0] for name in job_type]
+
+
+HOUR = 3600.0
+
+
+@recipe(
+    "gavel-static",
+    jobs=integer(100, "number of jobs"),
+    cluster=cluster(CLUSTER),
+    gap=non_negative(0, "mean seconds between arrivals; 0: all at 0"),
+    shortest=number(HOUR, "least seconds on V100s"),
+    longest=number(4 * HOUR, "most seconds on V100s"),
+    values=integer(4, "number of different run times", most=10**6),
+    gpus=gangs("weights:1=7,2=1,4=2", "law of the gangs of models that several GPUs train"),
+)
+def gavel_static(rng: np.random.Generator, values: Values) -> Draw:
+    """Gavel's static workload: 26 job types, 1 to 4 GPUs, 1 to 4 hours on V100s, all there at the beginning.
+
+    As in stanford-futuredata/gavel (MIT), the distributions; its own random streams are not reproduced:
+
+    * The job type is uniform over the 26 of the table. Only ResNet-18, ResNet-50, Transformer and LM are trained on several
+      GPUs: 1, 2 or 4 with probability .7, .1, .2; the others have one.
+    * Run times are uniform over ``values`` evenly spaced ones from ``shortest`` to ``longest`` (1, 2, 3, 4 h); steps = run
+      time x the rate of the gang on V100s of one node.
+    * All arrive at 0, or with Poisson arrivals of mean gap ``gap``.
+
+    Job types, gaps, run times and gang sizes come from streams of their own. The cluster is as in `gavel_continuous`.
+    """
+    jobs, where = int(values["jobs"]), values["cluster"]
+    if values["longest"] < values["shortest"]:
+        raise InputError("recipe gavel-static", field="longest", value=values["longest"], legal="at least shortest")
+    of_type, of_gap, of_duration, of_gang = rng.spawn(4)
+    every = built_in().job_types
+    job_type = [every[k] for k in of_type.integers(len(every), size=jobs)]
+    several = np.array([is_distributed(name) for name in job_type])
+    gpus = np.where(several, values["gpus"].at_most(largest_type(where)).draw(of_gang, jobs), 1)
+    possible = np.linspace(values["shortest"], values["longest"], values["values"])
+    table = pl.DataFrame(
+        {
+            "id": named(jobs),
+            "arrival": np.cumsum(of_gap.standard_exponential(jobs) * values["gap"]),
+            "gpus": gpus,
+            "iterations": steps_on_v100(job_type, gpus, of_duration.choice(possible, size=jobs)),
+            "profile": job_type,
+            "model": model_names(job_type),
+        }
+    )
+    return Draw(table, where, throughputs=speeds_on(where, job_type, gpus))

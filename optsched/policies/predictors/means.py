@@ -1,0 +1,68 @@
+"""``global-mean``: every job is like the average job; ``group-mean``: like the earlier runs of the same script."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from optsched.errors import check_legal
+from optsched.policies.predictors import PREDICTORS, spelled
+from optsched.policies.predictors.history import Runs
+from optsched.policies.predictors.learner import Learner
+
+MEANS = ("geometric", "arithmetic")
+
+
+@dataclass
+class Mean(Learner):
+    """A mean of completed runs.
+
+    ``mean=geometric``: exp(mean of log(1 + n)) - 1, the mean on the scale on which ratios n^/n count; ``arithmetic``: the
+    plain mean of n, which few long runs pull up.
+    """
+
+    mean: str = "geometric"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_legal(self.mean in MEANS, "mean", self.mean, " or ".join(MEANS))
+
+    def _of(self, runs: Runs) -> float:
+        return math.expm1(runs.mean) if self.mean == "geometric" else runs.mean_length
+
+
+@PREDICTORS.register("global-mean")
+@dataclass
+class GlobalMean(Mean):
+    """The mean of all runs that completed before; before the first: ``prior``. O(log n) a job.
+
+    The baseline that knows nothing of a job: what any other predictor must beat.
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports."""
+        return spelled("global-mean", self)
+
+    def _length(self, job: int) -> float:
+        runs = self._history.all(self.jobs, job)
+        return self.prior if runs is None else self._of(runs)
+
+
+@PREDICTORS.register("group-mean")
+@dataclass
+class GroupMean(Mean):
+    """The mean of the completed runs of the job's group. O(log n) a job.
+
+    Without any: the mean of its user's runs; without those: of all runs; before the first: ``prior``.
+    """
+
+    @property
+    def name(self) -> str:
+        """Shown in reports."""
+        return spelled("group-mean", self)
+
+    def _length(self, job: int) -> float:
+        jobs, history = self.jobs, self._history
+        runs = history.group(jobs, job) or history.user(jobs, job) or history.all(jobs, job)
+        return self.prior if runs is None else self._of(runs)

@@ -1,0 +1,207 @@
+"""The queue orders, a row each: name, knowledge, parameters, what is known of it, and the key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.policies.decorators import queue_order
+from optsched.problem.arrays import Floats
+from optsched.registry import near_matches
+from optsched.simulation.policy import Knowledge, KnownJobs, Order
+
+
+@queue_order("fifo", Knowledge.NON_CLAIRVOYANT)
+def fifo(jobs: KnownJobs, skip: bool = False) -> Order:
+    """FIFO (first come, first served): jobs start in order of (arrival, index).
+
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, C_max, F_max. **Knowledge** non-clairvoyant.
+    Strict: the head of the queue blocks until it fits. ``skip=true``: every queued job is tried in order (greedy
+    backfilling), so that wide jobs may starve.
+
+    **Guarantee** for rigid gangs: none that does not grow with G. C_max at r = 0, strict: m; with skip 2 - 1/m (it is list
+    scheduling). Flow time with one GPU a job: the largest 3 - 2/m, the sum n (3 - 2/m) (Bender, Chakrabarti and
+    Muthukrishnan 1998). **Tight families** strict, C_max: alternate (eps, width m) and (1, width 1), m times
+    (``wide-and-narrow``); largest flow time: bursts whose long jobs come last, 3 - 2/m in the limit (``lagging-bursts``);
+    their sum: a job of length n, then n unit jobs, (n + 3/2) / 3 (``convoy``).
+    **Complexity** O(log n) an event. **Reference** folklore; Garey and Graham 1975 for list scheduling.
+    """
+    return Order(key=jobs.arrival, skip=skip)
+
+
+def _one_type(policy: Any) -> str:
+    return f"one-type{':mixed=true' if policy.mixed else ''}"
+
+
+@queue_order("yarn-cs", Knowledge.NON_CLAIRVOYANT, default_placement=property(_one_type))
+def yarn_cs(jobs: KnownJobs, mixed: bool = False) -> Order:
+    """YARN-CS: gangs start in order of arrival on free GPUs of one type and keep them; the head of the queue blocks.
+
+    A gang larger than every type is left out: it blocks nobody and does not finish. ``mixed``: it takes GPUs of several.
+
+    **Problem** P | r_j, size_j, online-r_j | sum C_j. **Knowledge** non-clairvoyant, and of no speeds: the placement
+    ``one-type`` takes the type of which most GPUs are free. **Guarantee** none known; that of FIFO at best (`fifo`).
+    **Tight family** as for `fifo`; with types also speed: all jobs on the slowest type, idle fast GPUs unused by gangs.
+    **Complexity** O(log n + nodes x types) an event. **Reference** the baseline of Hadar and of Philly's study (Jeon et al.,
+    ATC 2019); one queue, no preemption.
+    """
+    return Order(key=jobs.arrival, skip=False)
+
+
+@queue_order("tiresias", Knowledge.NON_CLAIRVOYANT)
+def tiresias(
+    jobs: KnownJobs,
+    threshold: float = 57600.0,
+    starvation: float = 0.0,
+    round: float = 0.0,  # noqa: A002: users write it
+    restart: float = 0.0,
+    first: bool = False,
+    by_time: bool = False,
+    requeue: bool = False,
+) -> Order:
+    """Tiresias-L: preemptive; jobs that have held less than ``threshold`` GPU-seconds go before the others.
+
+    **Problem** P | r_j, size_j, pmtn, online-r_j | sum (C_j - r_j). **Knowledge** non-clairvoyant.
+    Two queues, each in order of arrival; a job drops to the second when its attained service (GPUs x time held, restarts
+    included) reaches ``threshold`` (default 57600 GPU-s). ``starvation`` > 0: a job of the second queue that has waited
+    ``starvation`` times as long as it ran starts afresh in the first. ``round`` > 0: decisions only at multiples of that
+    many seconds. ``restart``: seconds of overhead at every resumption, with ``first`` at the first start too. ``by_time``:
+    service is the time held alone, ``threshold`` in seconds. ``requeue``: a job that changes queues stands behind those that
+    are there, instead of in order of arrival.
+
+    **Settings.** The simulator of the Pollux artifact: ``round=60,restart=30,first=true,requeue=true+most-free`` (threshold
+    57600, starvation 0). The authors of SJF-BSBF run theirs with a threshold of 700 s by time and starvation 1:
+    ``threshold=700,by_time=true,requeue=true,starvation=1``; two of its rules are not here: jobs with at most 100 iterations
+    left are not stopped, and waiting jobs go behind the running ones of their queue after every decision.
+
+    **Guarantee** none known: FIFO within a queue already has none. **Complexity** O(running jobs) an event.
+    **Reference** Gu et al., Tiresias, NSDI 2019 (Discretized 2D-LAS).
+    """
+    return Order(
+        key=jobs.arrival,
+        preemptive=True,
+        thresholds=(threshold,),
+        starvation=starvation,
+        round=round,
+        restart=restart,
+        first=first,
+        by_time=by_time,
+        requeue=requeue,
+    )
+
+
+@queue_order("sjf", Knowledge.CLAIRVOYANT)
+def sjf(jobs: KnownJobs) -> Order:
+    """SJF, not preemptive: queued jobs start in order of their duration, those that do not fit are passed over.
+
+    **Problem** P | r_j, size_j, online-r_j | sum C_j. **Knowledge** clairvoyant.
+
+    **Guarantee** 1 for 1 || sum C_j and P || sum C_j (SPT); none with release dates. **Counterexample** 1 | r_j | sum C_j: a
+    job of length 10 n at 0 and n unit jobs at 1: up to 21, and more the longer it is (family ``greedy-start``).
+    **Complexity** O(log n) an event.
+    **Reference** Smith 1956 (SPT).
+    """
+    return Order(key=jobs.duration)
+
+
+@queue_order("srtf", Knowledge.CLAIRVOYANT)
+def srtf(jobs: KnownJobs, restart: float = 0.0) -> Order:
+    """SRTF (SRPT): preemptive, the active jobs with the least remaining time run.
+
+    **Problem** P | r_j, size_j, pmtn, online-r_j | sum C_j, sum (C_j - r_j). **Knowledge** clairvoyant.
+    ``restart``: seconds of overhead at every resumption.
+
+    **Guarantee** with one GPU a job and restart = 0: optimal for one machine (Schrage 1968); for P machines 1.25 on sum C_j
+    (Sitters 2010, from recollection) and Theta(log min(n/m, P)) on flow time (Leonardi and Raz 1997). None known for gangs.
+    **Complexity** O(running jobs) an event. **Reference** Schrage 1968.
+    """
+    return Order(key=jobs.duration, slope=np.full(jobs.n, -1.0), preemptive=True, restart=restart)
+
+
+@queue_order("srtf-gpu", Knowledge.CLAIRVOYANT)
+def srtf_gpu(jobs: KnownJobs, restart: float = 0.0) -> Order:
+    """SRTF by GPU-time: preemptive, the active jobs with the least remaining time x GPUs run.
+
+    **Problem** P | r_j, size_j, pmtn, online-r_j | sum C_j. **Knowledge** clairvoyant. ``restart``: seconds of overhead at
+    every resumption.
+
+    SRPT of the single-machine relaxation (p_j = g_j d_j / G), run on the real cluster. **Guarantee** none known for gangs;
+    `srtf` where every job takes one GPU. **Complexity** O(running jobs) an event. **Reference** the "2D" orders of Tiresias
+    (NSDI 2019), with remaining instead of attained service.
+    """
+    gpus = jobs.gpus.astype(float)
+    return Order(key=jobs.duration * gpus, slope=-gpus, preemptive=True, restart=restart)
+
+
+def smith_ratio(length: Floats, weight: Floats) -> Floats:
+    """Smith's ratio ``length`` / ``weight``, f64[n]; inf for jobs of weight 0, so that they come last."""
+    ratio = np.full(length.size, np.inf)
+    np.divide(length, weight, out=ratio, where=weight > 0)
+    return ratio
+
+
+@queue_order("wspt", Knowledge.CLAIRVOYANT)
+def wspt(jobs: KnownJobs, gpus: bool = False) -> Order:
+    """WSPT (Smith's rule), not preemptive: queued jobs start in order of duration / weight.
+
+    **Problem** P | r_j, size_j, online-r_j | sum w_j C_j. **Knowledge** clairvoyant. Jobs that do not fit are passed over;
+    ``gpus=true`` orders by gpus x duration / weight instead, Smith's rule of the single-machine relaxation.
+
+    **Guarantee** 1 || sum w C: 1 (Smith 1956); P || sum w C: (1 + sqrt 2) / 2 (Kawaguchi and Kyan 1986), tight as m grows;
+    none with release dates or gangs. **Tight family** ``sand``. **Complexity** O(log n) an event.
+    """
+    return Order(key=smith_ratio(jobs.duration * jobs.gpus if gpus else jobs.duration, jobs.weight))
+
+
+@queue_order("preemptive-wspt", Knowledge.CLAIRVOYANT)
+def preemptive_wspt(jobs: KnownJobs, restart: float = 0.0) -> Order:
+    """WSPT with preemption: the active jobs with the least duration / weight run, whatever is left of them.
+
+    **Problem** P | r_j, size_j, pmtn, online-r_j | sum w_j C_j. **Knowledge** clairvoyant. Jobs that do not fit are passed
+    over. ``restart``: seconds of overhead at every resumption.
+
+    **Guarantee** with one GPU a job and restart = 0: 2 on any number of machines (one: Schulz and Skutella 2002; m: Megow
+    and Schulz 2004). **Tight family** unit jobs released a little faster than they can be served, each a little heavier
+    than the one before (``overtaking``). **Complexity** O(running jobs) an event. **Reference** Schulz and Skutella 2002.
+    """
+    return Order(key=smith_ratio(jobs.duration, jobs.weight), preemptive=True, restart=restart)
+
+
+_LISTS: dict[str, Callable[[KnownJobs], Floats]] = {
+    "given": lambda jobs: np.arange(jobs.n, dtype=np.float64),
+    "shortest": lambda jobs: jobs.duration,
+    "longest": lambda jobs: -jobs.duration,
+    "widest": lambda jobs: -jobs.gpus.astype(np.float64),
+    "narrowest": lambda jobs: jobs.gpus.astype(np.float64),
+    "largest": lambda jobs: -jobs.gpus * jobs.duration,
+    "due": lambda jobs: jobs.due,
+}
+
+
+def _require_list(policy: Any) -> None:
+    if policy.by not in _LISTS:
+        legal = near_matches(policy.by, list(_LISTS), kind="order")
+        raise InputError("unknown order", field="list: by", value=policy.by, legal=legal)
+
+
+@queue_order("list", Knowledge.CLAIRVOYANT, __post_init__=_require_list)
+def list_scheduling(known: KnownJobs, by: str = "given", jobs: tuple[str, ...] = ()) -> Order:
+    """List scheduling (Graham): whenever GPUs are free, the first job of the list that has arrived and fits starts.
+
+    **Problem** P | r_j, size_j | C_max, sum w_j C_j. **Knowledge** clairvoyant (the list may depend on durations).
+    ``by``: ``given`` (the order of the instance, default), ``shortest``, ``longest`` (LPT), ``widest``, ``narrowest``,
+    ``largest`` (GPU-time), ``due`` (EDD). In Python ``jobs=(ids...)`` gives any list; jobs not named come last.
+
+    **Guarantee** P || C_max: 2 - 1/m, by ``longest`` 4/3 - 1/(3m) (Graham 1966, 1969); P | size_j | C_max: 2 (Garey and
+    Graham 1975). **Tight family** m (m - 1) unit jobs, then one of length m. **Complexity** O(log n) an event.
+    """
+    if not jobs:
+        return Order(key=_LISTS[by](known))
+    rank = {job: position for position, job in enumerate(jobs)}
+    unknown = rank.keys() - set(known.ids)
+    if unknown:
+        raise InputError("no such job", field="list: jobs", value=min(unknown), legal="ids of the instance")
+    return Order(key=np.array([rank.get(job, len(rank)) for job in known.ids], dtype=np.float64))

@@ -1,0 +1,123 @@
+"""The policies of the task level that are orders: shortest remaining service first, with a rule that admits transfers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from optsched.errors import check_legal
+from optsched.policies.decorators import task_order
+from optsched.simulation.admission import admission
+from optsched.simulation.links import bytes_left, most_running
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
+
+
+def shortest_service(
+    jobs: TaskJobs,
+    admit: Any,
+    numbers: tuple[float, ...] = (),
+    *,
+    includes_comm: bool = False,
+    link: Countdown | None = None,
+) -> TaskOrder:
+    """Queue, GPUs and (unless ``link`` says otherwise) transfers by the least remaining service, ties by index.
+
+    Service = compute seconds that are left, summed over the workers of the gang. ``includes_comm``: plus n_j b M_j for each
+    all-reduce that is left, as long as every worker waits for it (before placement: as if gangs that can span nodes did).
+    """
+    per_transfer = jobs.may_send * jobs.gpus * jobs.message * jobs.seconds_per_byte if includes_comm else 0.0
+    left = Countdown(forward=jobs.forward, backward=jobs.backward, transfer=per_transfer)
+    queue = jobs.service + (jobs.iterations * per_transfer if includes_comm else 0.0)
+    return TaskOrder(queue=queue, gpu=left, link=left if link is None else link, admit=admit, numbers=numbers)
+
+
+@admission
+def fewer_than(job: Any, links: Any, numbers: Any) -> bool:
+    """Are there fewer than ``numbers[0]`` transfers on every node of the job?"""
+    return bool(most_running(links, job) < numbers[0])
+
+
+def _require_count(policy: Any) -> None:
+    check_legal(policy.k >= 1, "srsf: k", policy.k, "an integer >= 1")
+
+
+@task_order("srsf", Knowledge.CLAIRVOYANT, default_placement="lwf", __post_init__=_require_count)
+def srsf(jobs: TaskJobs, k: int = 1, service_includes_comm: bool = False) -> TaskOrder:
+    """SRSF(k): shortest remaining service first at the task level; ``k`` = 1 never lets transfers overlap, 2 in pairs.
+
+    **Problem** jobs of iterations (forward, backward, all-reduce) that share GPUs and network interfaces | sum (C_j - r_j).
+    **Knowledge** clairvoyant (iterations). Jobs are placed, GPUs and transfers are served in the order of the remaining
+    service; ``service_includes_comm`` counts transfers, too.
+
+    **Guarantee** none known for clusters. Two transfers on one link: 2 for k = 1, (4 + 2 eta / b) / 3 for k >= 2, both
+    tight; for n transfers SRSF(1) is not constant-competitive (a long one blocks n short ones).
+    **Tight family** `optsched.guarantees.adadual`. **Complexity** O(nodes of the gang) a test.
+    **Reference** the baselines of Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
+    """
+    return shortest_service(jobs, fewer_than, (float(k),), includes_comm=service_includes_comm)
+
+
+@admission
+def small_enough(job: Any, links: Any, numbers: Any) -> bool:
+    """At most one transfer runs on each node, and M_new < theta x what is left of every one of them."""
+    most = most_running(links, job)
+    if most != 1:
+        return bool(most == 0)
+    for e in range(links.first[job], links.first[job] + links.span[job]):
+        other = links.head[links.job_node[e]]
+        if other >= 0:
+            left = bytes_left(links, links.sending[other].job)
+            if not links.message[job] < numbers[0] * left:
+                return False
+    return True
+
+
+def _require_theta(policy: Any) -> None:
+    legal = "a number > 0, or 0 for b / (2 (b + eta))"
+    check_legal(0 <= policy.theta < math.inf, f"{policy.name}: theta", policy.theta, legal)
+
+
+def threshold(policy: str, jobs: TaskJobs, theta: float) -> float:
+    """AdaDUAL's theta: as given, else (0) b / (2 (b + eta)); `InputError` where the theorem behind it does not hold."""
+    if theta > 0 or jobs.contention is None:
+        return theta or 0.5
+    jobs.contention.require_penalty(f"{policy} (its threshold b / (2 (b + eta)); or say theta=...)")
+    return jobs.contention.theta
+
+
+@task_order("adadual", Knowledge.CLAIRVOYANT, default_placement="lwf", __post_init__=_require_theta)
+def adadual(jobs: TaskJobs, theta: float = 0.0) -> TaskOrder:
+    """AdaDUAL on its own: shortest transfer first, and a second one joins a first iff M_new / M_left < theta.
+
+    **Problem** transfers of M_j bytes with releases on network interfaces where k at once take k b + (k - 1) eta seconds a
+    byte | sum (C_j - r_j); jobs with compute are placed and computed in the order of their remaining service.
+    **Knowledge** clairvoyant. ``theta`` = b / (2 (b + eta)) unless given.
+
+    Starting a transfer of M_2 bytes while M_1 are left of another: of all delays only "now" and "when it has ended" can be
+    best, and now is better iff M_2 / M_1 < theta (proof in `optsched.speeds.two_transfers`).
+    **Guarantee** two transfers on one link, any releases: (2 + theta) / (1 + 2 theta) on sum C_j and on flow time; that is
+    1.25 for eta = 0, 2 for eta -> infinity. n transfers: not constant-competitive.
+    **Tight family** M_2 / M_1 = theta; the unbounded family: `optsched.guarantees.adadual`.
+    **Complexity** O(nodes of the gang) a test. **Reference** Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
+    """
+    limit = threshold("adadual", jobs, theta)
+    return shortest_service(jobs, small_enough, (limit,), link=Countdown(constant=jobs.message))
+
+
+@task_order("ada-srsf", Knowledge.CLAIRVOYANT, default_placement="lwf", __post_init__=_require_theta)
+def ada_srsf(jobs: TaskJobs, theta: float = 0.0, service_includes_comm: bool = False) -> TaskOrder:
+    """Ada-SRSF: LWF-1 placement, shortest remaining service first, and AdaDUAL says which all-reduces may overlap.
+
+    **Problem** jobs of iterations (forward, backward, all-reduce) that share GPUs and network interfaces | sum (C_j - r_j).
+    **Knowledge** clairvoyant (iterations). Jobs that wait for memory, tasks on a GPU and ready transfers are served in the
+    order of the remaining service: compute seconds left, summed over the workers (``service_includes_comm``: and the
+    transfers). A transfer starts when nothing runs on its nodes, or one transfer a node at most and it is smaller than theta
+    times what is left of each of them; ``theta`` = b / (2 (b + eta)) unless given.
+
+    **Guarantee** none known for clusters; on one link see ``adadual``. **Counterexample** `optsched.guarantees.adadual`.
+    **Complexity** O(nodes of the gang) a test. **Reference** Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020); its gains over
+    SRSF(1) and SRSF(2) do not come out of a faithful model: ``optsched reproduce ada-srsf``.
+    """
+    limit = threshold("ada-srsf", jobs, theta)
+    return shortest_service(jobs, small_enough, (limit,), includes_comm=service_includes_comm)

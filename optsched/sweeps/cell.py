@@ -1,0 +1,69 @@
+"""One cell of a sweep in a process of its own: run, referee, bound, numbers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from optsched.errors import OptschedError
+from optsched.guarantees.proven import Proven, refereed
+from optsched.policies.specification import specify
+from optsched.problem.objectives import objective_of
+from optsched.sweeps.grid import Cell
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """Numbers of a cell by name, or its ``error`` in one line, and the instance (JSON) where there was one.
+
+    ``cpu_seconds`` of the process, with reading, bounds and what had to be compiled.
+    """
+
+    key: str
+    numbers: dict[str, float] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+    error: str | None = None
+    instance: dict[str, Any] | None = None
+
+
+@lru_cache(maxsize=2)
+def _proven(key: str) -> Proven:
+    # the policies of an instance follow each other: its bounds are proved once a process
+    return Proven(Cell.of_key(key).instance())
+
+
+def run_cell(key: str) -> CellResult:
+    """Run a cell. Whatever goes wrong is in the result: it stops no other cell.
+
+    Numbers: the metrics of `optsched.simulation.metrics` (``gpu_hours`` as ``gpu_hours_busy``, ...), and for every objective
+    its value, ``_bound`` (certified, of the class of the run, or the optimum) and ``_ratio``; what is not known is absent.
+    """
+    began, cell, proven = time.process_time(), Cell.of_key(key), None
+    try:
+        proven = _proven(Cell(cell.where, cell.seed, "", ()).key)
+        run = refereed(proven.instance, specify(cell.policy))
+        numbers = _flat(run.metrics)
+        for name in cell.objectives or (objective_of(proven.instance, None).name,):
+            numbers[name], shown = run.value(name), proven.beside(run, name)
+            if shown is not None:
+                numbers[f"{name}_bound"] = float(shown.value)
+                numbers[f"{name}_ratio"] = shown.ratio(run.value(name))
+        known = {name: float(x) for name, x in numbers.items() if x is not None and x == x}
+        return CellResult(key, known, time.process_time() - began)
+    except Exception as error:
+        said = " ".join(str(error).split())
+        text = said if isinstance(error, OptschedError) else f"{type(error).__name__}: {said}"
+        instance = None if proven is None else proven.instance.to_json()
+        return CellResult(key, {}, time.process_time() - began, text, instance)
+
+
+def _flat(metrics: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in metrics.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{name}_")
+        elif value is None or isinstance(value, int | float):
+            found[f"{prefix}{name}"] = value
+    return found

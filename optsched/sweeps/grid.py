@@ -1,0 +1,179 @@
+"""The grid of a sweep: which instances, policies, seeds and objectives, as a TOML file or a mapping says.
+
+objectives = ["total_flow_time"]     # default: each instance's own
+seeds = "1-20"                       # or a list; of recipes
+policies = ["srtf", "a-srpt:tau=2+consolidated"]
+
+[[instances]]                        # every list is an axis of the grid
+recipe = "recurring"
+jobs = 640
+load = [0.6, 0.9, 1.2]
+
+[[instances]]
+source = ["cluster-week", "philly:trace.csv"]
+cluster = "8x8"
+
+[[policy]]                           # a policy with lists of parameters, beside those named above
+name = "hadar"
+round = [120, 360]
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.io.sources import load
+from optsched.io.traces.generate import generate
+from optsched.io.traces.recipe import RECIPES
+from optsched.policies.specification import specify
+from optsched.problem.files import read_bytes
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
+
+KEYS = ("name", "objectives", "seeds", "policies", "instances", "policy")
+READ_WITH = ("cluster", "limit", "skip_bad", "throughputs", "interference", "contention", "profiles", "job_level")
+MOST_CELLS = 1_000_000
+_RANGE = re.compile(r"(\d+)-(\d+)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep: a policy on an instance, and the objectives that are bounded beside it.
+
+    ``where`` : ``recipe`` or ``source``, and what it is made or read with.
+    """
+
+    where: tuple[tuple[str, Any], ...]
+    seed: int | None
+    policy: str
+    objectives: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """What the cell is, in JSON: the same cell in every file, on every machine."""
+        parts = {"where": dict(self.where), "seed": self.seed, "policy": self.policy, "objectives": self.objectives}
+        return json.dumps(parts, sort_keys=True)
+
+    @classmethod
+    def of_key(cls, key: str) -> Cell:
+        """The cell of a `key`."""
+        parts = json.loads(key)
+        where = tuple(sorted(parts["where"].items()))
+        return cls(where, parts["seed"], parts["policy"], tuple(parts["objectives"]))
+
+    def instance(self) -> Instance:
+        """What the policy runs on. Raises `InputError` for what cannot be read or made."""
+        given = dict(self.where)
+        if "source" in given:
+            return load(given.pop("source"), **given)
+        return generate(given.pop("recipe"), self.seed or 0, **given)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All cells of a sweep, the policies of an instance one after the other."""
+
+    name: str
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def read(cls, source: str | os.PathLike[str] | Mapping[str, Any]) -> Grid:
+        """The grid of a TOML file, or of a mapping with its keys.
+
+        Every recipe, parameter, policy and objective is looked at before anything runs: `InputError` names the file, the
+        table, the field, the value and what is legal.
+        """
+        if isinstance(source, Mapping):
+            return _grid(source, "sweep", None)
+        try:
+            document = tomllib.loads(read_bytes(source).decode())
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"not TOML: {error}", file=source, legal="see optsched sweep --help") from None
+        return _grid(document, Path(source).stem, source)
+
+
+def _grid(document: Mapping[str, Any], name: str, file: str | os.PathLike[str] | None) -> Grid:
+    def refuse(what: str, field: str, value: Any, legal: str) -> InputError:
+        return InputError(what, file=file, field=field, value=value, legal=legal)
+
+    unknown = [key for key in document if key not in KEYS]
+    if unknown:
+        raise refuse("unknown key", unknown[0], document[unknown[0]], ", ".join(KEYS))
+    objectives = _list(document.get("objectives", []))
+    try:
+        for objective in objectives:
+            get_objective(objective)
+        policies = [text for each in _policies(document) for text in [specify(each).text]]
+        seeds = _seeds(document.get("seeds", [1]))
+    except InputError as error:
+        raise InputError(str(error), file=file) from None
+    if not policies:
+        raise refuse("no policy", "policies", [], "a list of policies")
+    tables = document.get("instances", [])
+    if not isinstance(tables, list) or not tables:
+        raise refuse("no instances", "instances", tables, "tables [[instances]] with a recipe or a source")
+    cells: dict[Cell, None] = {}
+    for row, table in enumerate(tables, 1):
+        try:
+            for where, seed in _instances(table, seeds):
+                cells.update(dict.fromkeys(Cell(where, seed, each, tuple(objectives)) for each in policies))
+                if len(cells) > MOST_CELLS:
+                    raise refuse("too many cells", "instances", f"> {len(cells) - 1}", f"at most {MOST_CELLS:,}")
+        except InputError as error:
+            raise InputError(f"instances, table {row}: {error}", file=file) from None
+    return Grid(str(document.get("name", name)), tuple(cells))
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _policies(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from map(str, _list(document.get("policies", [])))
+    for table in _list(document.get("policy", [])):
+        axes = {key: _list(value) for key, value in table.items()}
+        if "name" not in axes:
+            raise InputError("no name", field="policy", value=dict(table), legal='name = "POLICY"')
+        names, places = axes.pop("name"), axes.pop("placement", [""])
+        for name, place, *values in itertools.product(names, places, *axes.values()):
+            given = ",".join(f"{key}={_text(value)}" for key, value in zip(axes, values, strict=True))
+            yield f"{name}{':' * bool(given)}{given}{'+' * bool(place)}{place}"
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _seeds(given: Any) -> list[int]:
+    if isinstance(given, str) and (found := _RANGE.fullmatch(given.replace(" ", ""))):
+        first, last = map(int, found.groups())
+        given = list(range(first, last + 1))
+    seeds = _list(given)
+    if not seeds or any(type(seed) is not int or seed < 0 for seed in seeds):
+        raise InputError("invalid", field="seeds", value=given, legal='"1-20", or a list of integers >= 0')
+    return seeds
+
+
+def _instances(table: Any, seeds: list[int]) -> Iterator[tuple[tuple[tuple[str, Any], ...], int | None]]:
+    """(what it is, seed) of every instance of a table, lists of parameters as axes."""
+    kinds = [key for key in ("recipe", "source") if isinstance(table, Mapping) and key in table]
+    if len(kinds) != 1:
+        raise InputError("invalid", field="instances", value=table, legal="a recipe, or a source")
+    axes = {key: _list(value) for key, value in table.items()}
+    for values in itertools.product(*axes.values()):
+        where = dict(zip(axes, values, strict=True))
+        if kinds == ["recipe"]:
+            RECIPES.get(where["recipe"]).resolve({k: v for k, v in where.items() if k != "recipe"})
+        elif wrong := [key for key in where if key not in ("source", *READ_WITH)]:
+            raise InputError("unknown key", field=wrong[0], value=where[wrong[0]], legal=", ".join(READ_WITH))
+        for seed in seeds if kinds == ["recipe"] else [None]:
+            yield tuple(sorted(where.items())), seed

@@ -1,0 +1,126 @@
+"""`sweep`: run what is left of a grid, keep every cell as soon as it is done, give the table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from optsched.sweeps.backends import results
+from optsched.sweeps.cell import CellResult, run_cell
+from optsched.sweeps.grid import Cell, Grid
+from optsched.sweeps.store import Store
+
+Heard = Callable[[CellResult, int, int], None]
+
+
+def sweep(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    store: str | os.PathLike[str] | None = None,
+    *,
+    backend: str = "loky",
+    address: str | None = None,
+    workers: int | None = None,
+    retry: bool = False,
+    heard: Heard | None = None,
+) -> pl.DataFrame:
+    """Run a grid of instances x policies x parameters x seeds; again after whatever stopped it, it goes on from there.
+
+    Every cell is one run, accepted by the referee, beside the certified bound on each objective. It is committed to the
+    file ``store`` when it is done: what is killed at any moment loses nothing that was done and runs none of it twice. A
+    cell that fails keeps its error, and its instance for a replay (``STORE.failed/``), and stops no other one. The grid may
+    grow between two calls: only new cells are run. Numbers depend neither on the backend nor on how many workers there are.
+
+    Parameters
+    ----------
+    source : a TOML file, or a mapping with its keys (`optsched.sweeps.grid`).
+    store : the SQLite file (`optsched.sweeps.store`); default: beside the TOML file, with the suffix ``.sqlite``,
+        of a mapping ``NAME.sqlite`` here.
+    backend : ``loky``, processes of this machine; ``dask`` or ``ray``, with the ``address`` of a running cluster, on whose
+        workers optsched is installed (without one they begin one here).
+    workers : processes; default: one a processor. Each has one thread.
+    retry : run cells again that failed.
+    heard : called with (result, cells settled, all cells) after each commit.
+
+    Returns
+    -------
+    A polars table, one row a cell: what the instance is made with, ``seed``, ``policy``, ``state``, ``error``,
+    ``cpu_seconds``, metrics, objectives with ``_bound`` and ``_ratio``; null where it is not known.
+
+    Raises
+    ------
+    InputError
+        A grid that is invalid (before anything runs), a file that is not one of a sweep or that another sweep writes.
+    SimulationError
+        Workers keep dying; what was done is kept.
+
+    >>> import optsched as osd, tempfile
+    >>> grid = {"policies": ["fifo", "srtf"], "seeds": [1, 2], "instances": [{"recipe": "rigid", "jobs": 6}]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = osd.sweep(grid, f"{folder}/small.sqlite", workers=1)
+    >>> table.select("seed", "policy", "state").row(0), table.height
+    ((1, 'fifo', 'done'), 4)
+    """
+    grid = Grid.read(source)
+    with Store(_home(source, store, grid)) as kept:
+        left = kept.enter(grid, retry=retry)
+        settled, every = len(grid.cells) - len(left), len(grid.cells)
+        # the first one alone: what all others need is compiled once, not by every worker
+        for keys in (left[:1], left[1:]):
+            for result in results(run_cell, keys, backend, address, workers) if keys else ():
+                kept.commit(result)
+                settled += 1
+                if heard is not None:
+                    heard(result, settled, every)
+        return kept.frame(grid.cells)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a sweep will cost: cells in all, cells to be run, and their CPU seconds."""
+
+    cells: int
+    left: int
+    cpu_seconds: float
+
+
+def estimate(source: str | os.PathLike[str] | Mapping[str, Any], store: str | os.PathLike[str] | None = None) -> Cost:
+    """What `sweep` would have to do; the parameters are its own.
+
+    A policy of which no cell has run yet runs its first one, here, and it is kept. The others are expected to cost what
+    those of their policy did on average, a job where the grid says how many there are. What is compiled once is in it.
+    """
+    grid = Grid.read(source)
+    with Store(_home(source, store, grid)) as kept:
+        left = set(kept.enter(grid))
+        known = {
+            row[0] for row in kept.frame(grid.cells).filter(pl.col("state") != "open").select("policy").iter_rows()
+        }
+        for cell in grid.cells:
+            if cell.policy not in known:
+                known.add(cell.policy)
+                kept.commit(run_cell(cell.key))
+                left.discard(cell.key)
+        seconds = kept.frame(grid.cells)["cpu_seconds"].to_list()
+    cost: dict[str, list[float]] = {}
+    for cell, spent in zip(grid.cells, seconds, strict=True):
+        if spent is not None:
+            cost.setdefault(cell.policy, []).append(spent / _jobs(cell))
+    mean = {policy: sum(each) / len(each) for policy, each in cost.items()}
+    to_come = sum(mean[cell.policy] * _jobs(cell) for cell in grid.cells if cell.key in left)
+    return Cost(len(grid.cells), len(left), to_come)
+
+
+def _jobs(cell: Cell) -> float:
+    where = dict(cell.where)
+    return float(where.get("jobs", where.get("limit", 1)))
+
+
+def _home(source: str | os.PathLike[str] | Mapping[str, Any], store: str | os.PathLike[str] | None, grid: Grid) -> Path:
+    if store is not None:
+        return Path(store)
+    return Path(f"{grid.name}.sqlite") if isinstance(source, Mapping) else Path(source).with_suffix(".sqlite")

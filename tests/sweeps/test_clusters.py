@@ -1,0 +1,84 @@
+"""Sweeps on a Dask scheduler with two workers, and on a Ray head, all started from the command line, reached by address."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import optsched as osd
+from optsched.sweeps.cell import CellResult
+
+from .test_sweep import GRID, alike
+
+pytestmark = [pytest.mark.clusters, pytest.mark.xdist_group("clusters")]
+BIN = Path(sys.executable).parent
+
+
+def free_port() -> int:
+    with socket.socket() as each:
+        each.bind(("127.0.0.1", 0))
+        port: int = each.getsockname()[1]
+        return port
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path=os.pathsep.join([str(BIN), os.environ.get("PATH", "")]))
+    if found is None:
+        pytest.skip(f"{name} is not installed: pip install 'optsched[{name}]'")
+    return found
+
+
+@contextlib.contextmanager
+def started(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_dask_with_a_worker_that_is_killed(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="dask is not installed: pip install 'optsched[dask]'")
+    dask, port = program("dask"), free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    alone = osd.sweep(GRID, tmp_path / "alone.sqlite", workers=1)
+    worker = [dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "60"]
+    killed = threading.Event()
+    with (
+        started(dask, "scheduler", "--port", str(port), "--no-dashboard"),
+        started(*worker),
+        started(*worker) as victim,
+    ):
+
+        def heard(result: CellResult, settled: int, every: int) -> None:
+            if settled == 3:
+                victim.send_signal(signal.SIGKILL)
+                killed.set()
+
+        table = osd.sweep(GRID, tmp_path / "dask.sqlite", backend="dask", address=address, heard=heard)
+    assert killed.is_set()
+    assert alike(table, alone)
+
+
+def test_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'optsched[ray]'")
+    ray, port = program("ray"), free_port()
+    alone = osd.sweep(GRID, tmp_path / "alone.sqlite", workers=1)
+    head = [ray, "start", "--head", "--port", str(port), "--num-cpus", "2", "--include-dashboard=false"]
+    subprocess.run([*head, "--disable-usage-stats"], check=True, capture_output=True)
+    try:
+        table = osd.sweep(GRID, tmp_path / "ray.sqlite", backend="ray", address=f"127.0.0.1:{port}")
+    finally:
+        subprocess.run([ray, "stop", "--force"], check=False, capture_output=True)
+    assert alike(table, alone)

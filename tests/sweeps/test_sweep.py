@@ -1,0 +1,193 @@
+"""A sweep gives what runs one by one give, keeps each cell when it is done, and goes on from wherever it was killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import optsched as osd
+from optsched.errors import InputError, SimulationError
+from optsched.sweeps import run as running
+from optsched.sweeps.backends import results
+from optsched.sweeps.cell import CellResult, run_cell
+from optsched.sweeps.grid import Grid
+from optsched.sweeps.store import Store, read
+
+GRID: dict[str, Any] = {
+    "objectives": ["total_flow_time", "makespan"],
+    "policies": ["fifo", "srtf"],
+    "seeds": [1, 2],
+    "instances": [{"recipe": "rigid", "jobs": [4, 6]}],
+}
+DRAWN = ["cpu_seconds"]  # what differs from time to time
+
+
+def alike(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    return one.drop(DRAWN).equals(other.drop(DRAWN))
+
+
+def test_the_numbers_are_those_of_runs_one_by_one(tmp_path: Path) -> None:
+    table = osd.sweep(GRID, tmp_path / "s.sqlite", workers=2)
+    assert table.height == 8
+    assert table["state"].to_list() == ["done"] * 8
+    for row in table.iter_rows(named=True):
+        instance = osd.generate("rigid", row["seed"], jobs=row["jobs"])
+        run = osd.simulate(instance, row["policy"])
+        for name in GRID["objectives"]:
+            assert row[name] == run.value(name)
+            report = osd.evaluate(instance, row["policy"], name)
+            assert row[f"{name}_bound"] <= row[name]
+            assert row[f"{name}_ratio"] == pytest.approx(report.lines[0].ratio, rel=1e-12)
+        assert row["mean_jct"] == run.metrics["mean_jct"]
+        assert row["gpu_hours_busy"] == run.metrics["gpu_hours"]["busy"]
+
+
+def test_it_runs_nothing_twice_and_the_grid_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, ran = tmp_path / "s.sqlite", []
+
+    def here(work: Any, keys: Any, *_: Any) -> Any:
+        for key in keys:
+            ran.append(key)
+            yield work(key)
+
+    monkeypatch.setattr(running, "results", here)
+    first = osd.sweep(GRID, store)
+    assert alike(osd.sweep(GRID, store), first)
+    assert len(ran) == len(set(ran)) == 8
+    grown = osd.sweep({**GRID, "seeds": [1, 2, 3]}, store)
+    assert grown.height == 12
+    assert len(ran) == len(set(ran)) == 12
+    assert alike(osd.sweep(GRID, store), first)  # and asks for what it asks for
+
+
+def test_a_cell_that_fails_keeps_its_instance_and_stops_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    grid = {**GRID, "policies": ["fifo", "sjf-bsbf"], "seeds": [1]}  # which needs interference
+    table = osd.sweep(grid, store, workers=1)
+    failed = table.filter(pl.col("state") == "failed")
+    assert failed["policy"].to_list() == ["sjf-bsbf"] * 2
+    assert all("interference" in text and "\n" not in text for text in failed["error"])
+    for row in failed.iter_rows(named=True):
+        kept = osd.load(row["failed_on"])
+        assert kept.digest == osd.generate("rigid", 1, jobs=row["jobs"]).digest
+        with pytest.raises(InputError, match="interference"):
+            osd.simulate(kept, row["policy"])
+    assert alike(osd.sweep(grid, store, workers=1, retry=True), table)
+
+
+def test_an_estimate_runs_a_cell_of_each_policy_and_keeps_it(tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    found = running.estimate(GRID, store)
+    assert (found.cells, found.left) == (8, 6)
+    assert found.cpu_seconds > 0
+    assert sorted(read(store).filter(pl.col("state") == "done")["policy"]) == ["fifo", "srtf"]
+    osd.sweep(GRID, store, workers=1)
+    assert running.estimate(GRID, store) == running.Cost(8, 0, 0.0)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.sqlite"
+    wrong.write_text("not a database, and longer than the head of one" * 10)
+    for use in (lambda: osd.sweep(GRID, wrong), lambda: read(wrong), lambda: read(tmp_path / "none.sqlite")):
+        with pytest.raises(InputError, match="not the file of a sweep"):
+            use()
+    with Store(tmp_path / "s.sqlite"), pytest.raises(InputError, match="another sweep"):
+        osd.sweep(GRID, tmp_path / "s.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"backend": "spark"}, "loky, dask, ray"), ({"workers": 0}, "workers"), ({"address": "tcp://x"}, "address")],
+)
+def test_wrong_settings(settings: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        osd.sweep(GRID, tmp_path / "s.sqlite", **settings)
+
+
+def dies(key: str) -> CellResult:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def dies_once(key: str) -> CellResult:
+    """Of the process that computes it; its key names a file."""
+    mark = Path(key)
+    if mark.suffix == ".once" and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return CellResult(key, {"x": 1.0})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_workers_that_die(tmp_path: Path) -> None:
+    keys = [str(tmp_path / f"{k}{'.once' if k in (3, 17) else ''}") for k in range(30)]
+    assert sorted(each.key for each in results(dies_once, keys, workers=2)) == sorted(keys)
+    with pytest.raises(SimulationError, match="3 times in a row"):
+        list(results(dies, keys, workers=2))
+
+
+PROGRAM = """
+import sys
+import optsched as osd
+from tests.sweeps import test_sweep
+osd.sweep(getattr(test_sweep, sys.argv[2]), sys.argv[1], workers=2)
+"""
+LONG: dict[str, Any] = {**GRID, "seeds": list(range(1, 21)), "instances": [{"recipe": "rigid", "jobs": 40}]}
+LONGER: dict[str, Any] = {**LONG, "seeds": list(range(1, 1001)), "instances": [{"recipe": "rigid", "jobs": 6}]}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(
+    ("name", "kills"), [("LONG", 3), pytest.param("LONGER", 10, marks=pytest.mark.study)], ids=["40", "2000"]
+)
+def test_killed_at_any_moment_it_ends_with_the_same_table(name: str, kills: int, tmp_path: Path) -> None:
+    """Parent, or first a worker, by SIGKILL, at moments drawn: what was committed is never run again."""
+    grid: dict[str, Any] = globals()[name]
+    cells, store, draw = len(Grid.read(grid).cells), tmp_path / "s.sqlite", random.Random(5)
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    seen: dict[str, Any] = {}
+    for turn, target in enumerate([*sorted(draw.sample(range(1, cells - 5), kills)), cells]):
+        command = [sys.executable, "-c", PROGRAM, str(store), name]
+        process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
+        while len(committed(store)) < target and process.poll() is None:
+            time.sleep(0.05)
+        if turn < kills:
+            for worker in children(process.pid)[: turn % 2]:
+                os.kill(worker, signal.SIGKILL)
+            process.kill()
+        process.wait()
+        rows = committed(store)
+        assert {key: rows[key] for key in seen} == seen  # with the very CPU time: not run again
+        seen = rows
+    assert process.returncode == 0
+    assert alike(read(store, Grid.read(grid).cells), osd.sweep(grid, tmp_path / "whole.sqlite", workers=1))
+
+
+def committed(store: Path) -> dict[str, tuple[Any, ...]]:
+    if not store.exists():
+        return {}
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as db:
+        try:
+            rows = db.execute("SELECT key, state, cpu_seconds FROM cell WHERE state != 'open'").fetchall()
+        except sqlite3.OperationalError:
+            return {}  # no table yet
+    return {key: rest for key, *rest in rows}
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()
+    return sorted(map(int, found), reverse=True)
+
+
+def test_keys_are_those_of_the_grid() -> None:
+    assert run_cell(Grid.read(GRID).cells[0].key).numbers["jobs"] == 4
