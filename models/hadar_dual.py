@@ -1,4 +1,4 @@
-"""Hadar's dual: prices of devices and payoffs of jobs, in Pyomo and in CVXPY.
+"""Hadar's dual: prices of devices and payoffs of jobs.
 
 Sets: jobs j; schedules s in S_j; resources q (a device type of a machine in a round).
 Data: u_js >= 0 utility; w_q^js devices of q that s holds; c_q devices of q there are (`Packing`).
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
@@ -56,18 +55,6 @@ def build(packing: Packing) -> pyo.ConcreteModel:
             rows[j, s] = LinearExpression([payoff[j], *bill]) >= one.utility
     model.gain = pyo.Constraint(list(rows), expr=rows)
     return model
-
-
-def build_cvxpy(packing: Packing) -> cp.Problem:
-    """The same program with vectors; its only constraint is (1), in the order of `Packing.flat`."""
-    packing.require_schedules()
-    price = cp.Variable(packing.resources, nonneg=True, name="price")
-    payoff = cp.Variable(packing.jobs, nonneg=True, name="payoff")
-    capacity = np.array(packing.capacity, dtype=np.float64)
-    return cp.Problem(
-        cp.Minimize(cp.sum(payoff) + capacity @ price),  # (0)
-        [packing.of_job.T @ payoff + packing.demand.T @ price >= packing.utility],  # (1)
-    )
 
 
 def prices(model: pyo.ConcreteModel) -> Floats:

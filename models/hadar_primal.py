@@ -1,4 +1,4 @@
-"""Hadar's primal: the schedule-indexed packing program, in Pyomo and in CVXPY.
+"""Hadar's primal: the schedule-indexed packing program.
 
 Sets: jobs j; schedules s in S_j; resources q (a device type of a machine in a round).
 Data: u_js >= 0 utility; w_q^js devices of q that s holds; c_q devices of q there are (`Packing`).
@@ -17,7 +17,6 @@ Reference: (P) in 2.4 of the Hadar sheet; Bao, Peng, Wu and Li (OASiS), INFOCOM 
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
@@ -57,20 +56,6 @@ def build(packing: Packing, *, integer: bool = False) -> pyo.ConcreteModel:
     own = {j: x[of_job.indptr[j] : of_job.indptr[j + 1]] for j in some}
     model.once = pyo.Constraint(some, expr={j: LinearExpression(own[j]) <= 1 for j in some})
     return model
-
-
-def build_cvxpy(packing: Packing, *, integer: bool = False) -> cp.Problem:
-    """The same program with vectors: ``x`` in the order of `Packing.flat`, the constraints (1) and (2) in this order."""
-    packing.require_schedules()
-    size = len(packing.flat)
-    x = cp.Variable(size, boolean=True, name="x") if integer else cp.Variable(size, nonneg=True, name="x")
-    return cp.Problem(
-        cp.Maximize(packing.utility @ x),  # (0)
-        [
-            packing.demand @ x <= np.array(packing.capacity, dtype=np.float64),  # (1)
-            packing.of_job @ x <= 1,  # (2)
-        ],
-    )
 
 
 def shares(model: pyo.ConcreteModel) -> Floats:

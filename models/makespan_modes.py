@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import cvxpy as cp
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
@@ -137,23 +136,6 @@ def build(jobs: ModeJobs) -> pyo.ConcreteModel:
             every, expr={j: LinearExpression([*time[own[j] : own[j + 1]], stay]) <= 0 for j in every}
         )
     return model
-
-
-def build_cvxpy(jobs: ModeJobs) -> cp.Problem:
-    """The same LP with vectors; constraints (1), (2) and, with ``one_mode``, (3) in this order."""
-    job = np.repeat(np.arange(jobs.n), np.diff(jobs.offset))
-    columns, shape = np.arange(job.size), (jobs.n, job.size)
-    rated = sp.csr_array((jobs.scaled_rates, (job, columns)), shape=shape)
-    of_job = sp.csr_array((np.ones(job.size), (job, columns)), shape=shape)
-    time = cp.Variable(job.size, nonneg=True, name="time")
-    total = cp.Variable(nonneg=True, name="T")
-    constraints = [
-        rated @ time >= 1,  # (1)
-        jobs.use @ time <= np.array(jobs.capacity, dtype=np.float64) * total,  # (2)
-    ]
-    if jobs.one_mode:
-        constraints.append(of_job @ time <= total)  # (3)
-    return cp.Problem(cp.Minimize(total), constraints)  # (0)
 
 
 def times(model: pyo.ConcreteModel) -> Floats:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError, check_legal
-from optsched.models.gavel_allocation import AllocationProblem, prices
+from optsched.models.gavel_allocation import ActiveJobs, AllocationProblem, prices
 from optsched.models.hadar_packing import Packing
 from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.parameters import made
@@ -100,19 +100,23 @@ def allocation_of(instance: Instance) -> AllocationProblem:
     """All jobs at once, as a policy of Gavel would see them when nobody has run yet: n jobs, R types.
 
     Rates f64[n, R] in units of work a second of the whole gang, on the best placement it can have on each type; 0 where the
-    type has fewer GPUs than the gang. `InputError` as of `AllocationProblem`, e.g. for a weight of 0. O(n R).
+    type has fewer GPUs than the gang. `InputError` for a weight of 0, for a gang larger than every type, and for no jobs.
+    O(n R).
     """
-    speeds = type_speeds(instance)
+    speeds, n = type_speeds(instance), instance.n
     whole = instance.gpus[:, None] <= speeds.capacity[None, :]
-    return AllocationProblem(
-        throughputs=np.where(whole, np.maximum(*speeds.reachable), 0.0),
-        scale=instance.gpus,
-        capacity=speeds.capacity.astype(np.float64),
-        weights=instance.weight,
-        elapsed=np.zeros(instance.n),
-        left=instance.work,
-        iso_so_far=np.zeros(instance.n),
-    )
+    rate = np.where(whole, np.maximum(*speeds.reachable), 0.0)
+    check_legal(n > 0, "jobs", n, "at least one")
+    for j in np.flatnonzero(instance.weight == 0).tolist():
+        raise InputError("invalid", field=f"weight of {instance.ids[j]}", value=0.0, legal="a number > 0")
+    for j in np.flatnonzero(~rate.any(axis=1)).tolist():
+        legal = f"at most the GPUs of a type it runs on; there are {speeds.capacity.tolist()}"
+        raise InputError(
+            "no GPU type holds it", field=f"gpus of {instance.ids[j]}", value=int(instance.gpus[j]), legal=legal
+        )
+    nothing, never = np.zeros(n), np.full(n, np.inf)
+    jobs = ActiveJobs(np.arange(n), rate, instance.gpus, instance.weight, nothing, instance.work, never)
+    return AllocationProblem(jobs, speeds.capacity.astype(np.float64))
 
 
 def by_type(instance: Instance, price: Floats) -> dict[str, float]:

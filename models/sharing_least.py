@@ -52,11 +52,13 @@ def least_stay(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number
     alone = sum(a for _, a, _ in rows)
     work = [(max(now, release), p) for release, _, p in rows]
     busy = _mean_busy_times(sorted(work)) + sum(a for _, a, _ in rows) / 2
-    return waited + max(alone, _srpt(sorted(work)), busy)
+    return waited + max(alone, srpt_stay(sorted(work)), busy)
 
 
-def _srpt(work: list[tuple[Number, Number]]) -> Number:
-    """sum (C_j - release) of SRPT."""
+def srpt_stay(work: list[tuple[Number, Number]]) -> Number:
+    """sum (C_j - release) of SRPT on one machine, for rising (release, seconds). O(n^2)."""
+    if not work:
+        return 0
     zero = work[0][0] * 0
     total, now, k = zero, work[0][0], 0
     here: list[tuple[Number, Number]] = []  # left, waited and run until ``now``

@@ -48,12 +48,12 @@ from optsched.guarantees.assumptions import all_of, policy_is, two_transfers
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance
 from optsched.problem.transfers import TransferProblem
 from optsched.simulation.run import Run
-from optsched.solvers.transfer_starts import transfer_completions
 from optsched.speeds.two_transfers import adadual_ratio
 
 SECOND, OTHERS = 1e-6, 2e-6  # s: releases in `blocked`, as multiples of b

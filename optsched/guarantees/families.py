@@ -88,9 +88,9 @@ def starvation_family(n: int) -> Limit:
 def whole_node_family(worth: float, devices: int = 1) -> Packing:
     """Two jobs that need all of one resource, worth 1 and then ``worth``: prices that let the first in lose the second.
 
-    For Hadar's primal-dual algorithm (`optsched.policies.primal_dual`), with `hadar_prices.constants`: ALG = 1 and OPT =
-    ``worth`` whatever the exponent, while 2 ln(Up / Lo) = 2 ln(4 ``worth``) stays far behind from ``worth`` = 10 on. A ratio
-    logarithmic in Up / Lo needs jobs that are small beside a resource; the safe prices' R_eff is at least ``worth`` here.
+    For Hadar's primal-dual algorithm (`optsched.policies.primal_dual`), with `exponential_prices.constants`: ALG = 1 and
+    OPT = ``worth`` whatever the exponent, while 2 ln(Up / Lo) = 2 ln(4 ``worth``) stays far behind from ``worth`` = 10 on. A
+    ratio logarithmic in Up / Lo needs jobs that are small beside a resource; the safe prices' R_eff is at least ``worth``.
     """
     check_legal(1 <= worth < float("inf"), "worth", worth, "a finite number >= 1")
     check_legal(devices >= 1, "devices", devices, "an integer >= 1")

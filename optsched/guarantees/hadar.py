@@ -29,8 +29,8 @@ from optsched.bounds.fluid_cost import SAFE, fluid_costs
 from optsched.guarantees.assumptions import all_of, instance_is, own_network, policy_is
 from optsched.guarantees.families import SOLD_OUT
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
+from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_ledger import Ledger, Request
-from optsched.policies.hadar_prices import PriceFunction
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement

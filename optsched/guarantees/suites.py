@@ -25,8 +25,7 @@ from optsched.problem.transfer_instance import transfer_instance
 from optsched.registry import near_matches
 from optsched.solvers.sharing_orders import best_shared_order
 from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
-from optsched.solvers.transfer_orders import best_event_order
-from optsched.solvers.transfer_search import transfer_optimum
+from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 
 _NUMBERS = re.compile(r"(-\d+)+$")
 

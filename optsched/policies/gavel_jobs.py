@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.policies.gavel_allocations import ActiveJobs
+from optsched.models.gavel_allocation import ActiveJobs
 from optsched.policies.gpu_pools import GpuPools
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.policy import View

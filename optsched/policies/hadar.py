@@ -12,8 +12,7 @@ from optsched.policies import POLICIES
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_auction import Auction, Grant, Where
 from optsched.policies.hadar_makespan import MakespanRounds
-from optsched.policies.hadar_roster import Roster
-from optsched.policies.hadar_utility import SHARE, UTILITIES
+from optsched.policies.hadar_roster import SHARE, UTILITIES, Roster
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.registry import near_matches
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
@@ -51,7 +50,8 @@ class Hadar:
     early when nothing runs, as Gavel's do: else the cluster would idle while short jobs wait.
 
     ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
-    (`optsched.policies.hadar_prices`) between the least and the greatest value of a device among the active jobs.
+    (`hadar_round`, by the rule of `exponential_prices`) between the least and the greatest value of a device among
+    the active jobs.
 
     The defaults are those with a good mean JCT: value per GPU and round of the whole remaining schedule is Smith's rule, so
     that short jobs go first; ``slowdown`` keeps models with many iterations a second from going before all others, as

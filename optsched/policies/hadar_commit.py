@@ -12,12 +12,11 @@ import numpy as np
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
+from optsched.policies.exponential_prices import ABOVE
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_auction import Auction, Where
 from optsched.policies.hadar_ledger import Ledger, Plan, Request
-from optsched.policies.hadar_prices import ABOVE
-from optsched.policies.hadar_roster import Roster
-from optsched.policies.hadar_utility import UTILITIES
+from optsched.policies.hadar_roster import UTILITIES, Roster
 from optsched.policies.round_clock import SHORTEST
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import near_matches
@@ -41,8 +40,8 @@ class HadarCommit:
     exact argmax). At prices by type a plan does not know its nodes and counts on the slower of the rates together and
     spread. If the best payoff U - prices is positive the plan is bought and kept; ``restart`` seconds of each of its
     rounds are set aside, so that it holds however often the job is preempted. Prices: ``price_exponent`` safe or naive
-    (`optsched.policies.hadar_prices`) between ``low`` = Lo and ``high`` = Up. What is not given (0) is taken from the jobs:
-    Lo from the first one, Up and the widest gang as they come; what raising them costs the proof is noted and counted.
+    (`optsched.policies.exponential_prices`) between ``low`` = Lo and ``high`` = Up. What is not given (0) is taken from the
+    jobs: Lo from the first one, Up and the widest gang as they come; what raising them costs the proof is noted and counted.
     ``utility``: as in `hadar`, here the effective throughput w_j N_j / (f_j - r_j), the objective ``total_utility``.
 
     A rejected job would never finish. ``fill`` (on by default; without it a job without a plan runs only when

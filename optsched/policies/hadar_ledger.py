@@ -26,8 +26,8 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL, pop, push
 from optsched.errors import InputError
+from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_allocation import SLACK, utility
-from optsched.policies.hadar_prices import PriceFunction
 from optsched.problem.arrays import Floats, Ints
 
 

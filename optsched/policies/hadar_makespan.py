@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ActiveJobs
+from optsched.models.gavel_allocation import ActiveJobs
 from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import SLACK

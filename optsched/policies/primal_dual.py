@@ -5,7 +5,7 @@ every job; jobs come one by one, S_j is known at arrival, and a choice is final.
 mu_j >= u_js - sum_q k_q w_q^js.
 
 **Method** At the arrival of j every s in S_j is valued at the prices of what is sold so far, m_s = u_js - sum_q k_q(z_q)
-w_q^js. The best, if m_s > 0, is taken: mu_j = m_s, z_q += w_q^js. Prices: `optsched.policies.hadar_prices`.
+w_q^js. The best, if m_s > 0, is taken: mu_j = m_s, z_q += w_q^js. Prices: `optsched.policies.exponential_prices`.
 
 **Guarantee** (safe prices) Let (A1) u_js <= Up w_q^js for every q that s uses, (A2) Lo sum_q c_q <= theta OPT_LP.
 
@@ -31,7 +31,7 @@ from typing import Protocol
 import numpy as np
 
 from optsched.online.program_proof import ProgramProof, Row, prove
-from optsched.policies.hadar_prices import PriceFunction
+from optsched.policies.exponential_prices import PriceFunction
 from optsched.problem.arrays import Floats, Ints
 
 

@@ -2,7 +2,7 @@
 
 **Problem**: n jobs with e_j seconds of work at full speed and release dates r_j, a list of sets of jobs that may be active
 at once, and in each of them the rate of every job; minimise sum C_j. Transfers on a network
-(`optsched.solvers.transfer_orders`) and jobs on given GPUs (`optsched.solvers.sharing_orders`) are of this kind.
+(`optsched.solvers.transfer_search`) and jobs on given GPUs (`optsched.solvers.sharing_orders`) are of this kind.
 
 **Method**: enumerate the orders of the 2n events. An order says which jobs are active between any two events, so that for
 
@@ -30,7 +30,7 @@ side by side in one call of the solver: some 0.15 ms each; milliseconds more wit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -44,6 +44,7 @@ from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 
 EventOrder = tuple[int, ...]  # the job of every event: first its start, then its end
+Slowdowns = Callable[[list[int]], Mapping[int, Fraction] | None]
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 SIDE_BY_SIDE = 100  # orders in one call of the solver: five times as fast as one by one
 
@@ -69,6 +70,16 @@ class EventOrders:
     work: Sequence[Fraction]
     release: Sequence[Fraction]
     rates: Mapping[int, Sequence[Fraction]]
+
+    @classmethod
+    def of(cls, work: Sequence[Fraction], release: Sequence[Fraction], slowdowns: Slowdowns) -> EventOrders:
+        """``slowdowns(active)``: seconds that one of work takes each active job; None: they may not be active at once."""
+        rates = {}
+        for bits in range(1 << len(work)):
+            slow = slowdowns([j for j in range(len(work)) if bits >> j & 1])
+            if slow is not None:
+                rates[bits] = [1 / slow[j] if j in slow else Fraction(0) for j in range(len(work))]
+        return cls(work, release, rates)
 
     def __iter__(self) -> Iterator[EventOrder]:
         """Every order in which the active jobs are always a set of `rates`; (2n)! / 2^n of them where all sets are."""

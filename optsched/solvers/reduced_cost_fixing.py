@@ -2,7 +2,7 @@
 
 **Elimination.** Let z be the LP's optimum and c_jt >= 0 the reduced cost of a column that is 0. Every solution that uses it
 costs at least z + c_jt. Where that exceeds ``upper - step`` (values differ by multiples of ``step``) no better schedule
-than the incumbent uses it. **Cuts** are the rows of `optsched.solvers.lifted_cover_cuts`, valid for every schedule.
+than the incumbent uses it. **Cuts** are the rows of `start_program.violated_rows`, valid for every schedule.
 
 What is left after a few rounds is a program of a few hundred columns that HiGHS finishes in seconds, or none at all:
 then the incumbent is optimal.
@@ -23,10 +23,9 @@ from optsched.bounds.certificate import Certificate
 from optsched.bounds.lp_dual import price_certificate
 from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Floats, Ints
-from optsched.solvers.lifted_cover_cuts import violated_rows
 from optsched.solvers.prices import prices_of_duals
 from optsched.solvers.session import Session
-from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram
+from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram, violated_rows
 
 ROUNDS = 12
 ROWS = 3000  # new rows a round

@@ -60,18 +60,15 @@ class SharedOrderOptimum(LeastOrder):
 
 def shared_orders(jobs: SharedJobs, gangs: tuple[Gang, ...], options: tuple[int, ...]) -> EventOrders:
     """The orders of the events with these GPUs and sub-batches; the jobs of a set must fit on their GPUs together."""
-    rates = {}
-    for bits in range(1 << jobs.n):
-        some = [j for j in range(jobs.n) if bits >> j & 1]
-        if all(may_be_on(jobs, [j for j in some if g in gangs[j]], g, options) for g in range(len(jobs.gpu_node))):
-            rates[bits] = [_rate(jobs, j, some, gangs) if j in some else Fraction(0) for j in range(jobs.n)]
+
+    def slowdowns(active: list[int]) -> dict[int, Fraction] | None:
+        on = [[j for j in active if g in gangs[j]] for g in range(len(jobs.gpu_node))]
+        if not all(may_be_on(jobs, here, g, options) for g, here in enumerate(on)):
+            return None
+        return {j: Fraction(jobs.slowdown(j, {k for here in on if j in here for k in here})) for j in active}
+
     work = [Fraction(jobs.seconds(j, o, gang)) for j, (o, gang) in enumerate(zip(options, gangs, strict=True))]
-    return EventOrders(work, [Fraction(r) for r in jobs.release], rates)
-
-
-def _rate(jobs: SharedJobs, j: int, active: list[int], gangs: tuple[Gang, ...]) -> Fraction:
-    beside = [k for k in active if not set(gangs[j]).isdisjoint(gangs[k])]
-    return 1 / Fraction(jobs.slowdown(j, beside))
+    return EventOrders.of(work, [Fraction(r) for r in jobs.release], slowdowns)
 
 
 def best_shared_order(instance: Instance | SharedJobs, *, certify: bool = False) -> SharedOrderOptimum:

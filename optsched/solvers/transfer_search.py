@@ -1,30 +1,95 @@
-"""Branch and bound over events: the best starts of a few transfers, proved, in floats or in fractions.
+"""The optimum of a few transfers: branch and bound over starts at events, and all orders of events with starts anywhere.
 
-**Problem**: `optsched.problem.transfers`, minimise sum C_j. **Method**: `EventSearch`; any subset of the pending transfers
-may start. **Bound**: preemptive SRPT at full rate 1 / b of everything left (on several links: of the worst link, the others
-alone). The first incumbent is the best of SRSF(1), SRSF(2), SRSF(3) and AdaDUAL.
-**Guarantee**: exact among schedules that start transfers at events only. That these contain an optimal schedule is not
-proved; `optsched.solvers.transfer_orders` and `optsched.models.link_contention` let starts lie anywhere, and have agreed
-on every problem tried.
-**Complexity**: exponential. Measured on 30 problems of `random_transfers`, mean and most nodes: n = 6 98 and 486, n = 7 310
-and 1,838, n = 8 1,191 and 10,022; a node takes some 25 microseconds, more in fractions.
-**Reference**: 4.1 (B) of the AdaDUAL sheet of this project.
+**Problem**: `optsched.problem.transfers`, minimise sum C_j. In a set of active transfers where k is the largest count on the
+links of j, a byte of j takes k b + (k - 1) eta seconds: k + (k - 1) eta / b times as long as alone (`slowdowns`).
+
+**`transfer_optimum`**: `EventSearch`, in floats or in fractions; any subset of the pending transfers may start. Bound:
+preemptive SRPT at full rate 1 / b of everything left (on several links: of the worst link, the others alone). The first
+incumbent is the best of SRSF(1), SRSF(2), SRSF(3) and AdaDUAL. Exact among schedules that start transfers at events only.
+That these contain an optimal schedule is proved for two transfers (5.1 of the AdaDUAL sheet: the sum of completion times as
+a function of the delay of the second start first rises and then falls); for more, `best_event_order` and
+`optsched.models.link_contention` let starts lie anywhere, and have agreed on every problem tried. Exponential; measured on
+30 problems of `random_transfers`, mean and most nodes: n = 6 98 and 486, n = 7 310 and 1,838, n = 8 1,191 and 10,022; a node
+takes some 25 microseconds, more in fractions.
+
+**`two_transfer_optimum`**: the closed form that follows for two, exact in fractions, O(1).
+
+**`best_event_order`**: `optsched.solvers.event_orders` over the (2n)! / 2^n orders of starts and ends (6, 90, 2,520, 113,400
+for n = 2..5), any set of transfers active. Exact, to the tolerance of the LP solver; some 0.15 ms an order.
+**Reference**: 4.1 of the AdaDUAL sheet of this project.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
+from optsched.models.sharing_least import srpt_stay
 from optsched.problem.transfers import TransferProblem
+from optsched.solvers.event_orders import EventOrders, LeastOrder
 from optsched.solvers.event_search import EventSearch, Left, Moment, Number, On
 
 MOST = 16  # transfers; a node has up to 2**n children
+MOST_ORDERED = 5  # transfers; 7,484,400 orders for 6
+
+
+def slowdowns(problem: TransferProblem, active: Collection[int], penalty: Number) -> dict[int, Number]:
+    """k + (k - 1) ``penalty`` of every active transfer beside k - 1 others on its busiest link; ``penalty``: eta / b."""
+    carried = Counter(link for j in active for link in problem.links[j])
+    counts = {j: max(carried[link] for link in problem.links[j]) for j in active}
+    return {j: k + (k - 1) * penalty for j, k in counts.items()}
+
+
+def two_transfer_optimum(problem: TransferProblem) -> Fraction:
+    """The least sum of completion times of two transfers with any releases, seconds, exact for the floats as given.
+
+    With x bytes left of the one that runs first, when the other is released or starts, whichever is later, the other goes
+    at once, b x + M (3 b + 2 eta) seconds from then for both, where M <= x, or afterwards, 2 b x + b M. The first released
+    starts at its release, or lets the other go first: to start it between is worse than at its release, since both sums rise
+    with x. Transfers without a common link do not meet. Raises `InputError` unless n = 2.
+    """
+    if problem.n != 2:
+        raise InputError("the closed form is for two transfers", field="n", value=problem.n, legal="2")
+    b, eta = Fraction(problem.contention.seconds_per_byte), Fraction(problem.contention.penalty)
+    release, size = [Fraction(r) for r in problem.release.tolist()], [Fraction(M) for M in problem.size.tolist()]
+    first, second = (0, 1) if release[0] <= release[1] else (1, 0)
+    left = size[first] - (release[second] - release[first]) / b
+    if left <= 0 or not set.intersection(*(set(links) for links in problem.links)):
+        return sum(release, Fraction(0)) + b * sum(size)
+
+    def both(x: Fraction, M: Fraction) -> Fraction:
+        afterwards = 2 * b * x + b * M
+        return min(afterwards, b * x + M * (3 * b + 2 * eta)) if x >= M else afterwards
+
+    return 2 * release[second] + min(both(left, size[second]), both(size[second], size[first]))
+
+
+def best_event_order(problem: TransferProblem, *, certify: bool = False) -> LeastOrder:
+    """Solve the program of every order; ``certify``: also prove a bound in fractions, some milliseconds more an order.
+
+    Raises `InputError` for no transfers and for more than `MOST_ORDERED`.
+    """
+    if not 1 <= problem.n <= MOST_ORDERED:
+        legal = f"1 to {MOST_ORDERED}"
+        raise InputError("not a number of transfers to enumerate", field="n", value=problem.n, legal=legal)
+    epoch = problem.epoch
+    found = transfer_orders(problem.relative).least(certify=certify)
+    bound = None if found.bound is None else found.bound + problem.n * Fraction(epoch)
+    return replace(found, value=found.value + problem.n * epoch, start=found.start + epoch, bound=bound)
+
+
+def transfer_orders(problem: TransferProblem) -> EventOrders:
+    """The orders of the problem's events; O(2^n n)."""
+    b = Fraction(problem.contention.seconds_per_byte)
+    eta = Fraction(problem.contention.penalty) / b
+    seconds = [b * Fraction(size) for size in problem.size.tolist()]
+    release = [Fraction(r) for r in problem.release.tolist()]
+    return EventOrders.of(seconds, release, lambda active: slowdowns(problem, active, eta))
 
 
 @dataclass(frozen=True)
@@ -75,9 +140,9 @@ class _Search(EventSearch[int]):
         b = number(problem.contention.seconds_per_byte)
         release = [number(r) for r in problem.release.tolist()]
         super().__init__(release, [b * number(M) for M in problem.size.tolist()], number, node_limit)
-        self.links, self.link_numbers = problem.links, problem.link_numbers
-        self.ratio = number(problem.contention.penalty) / b
-        self.theta = 1 / (2 * (1 + self.ratio))
+        self.problem, self.links = problem, problem.links
+        self.penalty = number(problem.contention.penalty) / b
+        self.theta = 1 / (2 * (1 + self.penalty))
 
     def choices(self, at: Moment) -> Iterator[tuple[tuple[int, ...], On]]:
         """All subsets of those that wait."""
@@ -88,17 +153,20 @@ class _Search(EventSearch[int]):
         return start, self.alone[start]
 
     def slowdowns(self, left: Left, on: On) -> dict[int, Number]:
-        """k + (k - 1) eta / b beside k - 1 others, on the busiest link."""
-        carried = Counter(link for j in left for link in self.links[j])
-        counts = {j: max(carried[link] for link in self.links[j]) for j in left}
-        return {j: k + (k - 1) * self.ratio for j, k in counts.items()}
+        """By those on the busiest link."""
+        return slowdowns(self.problem, left, self.penalty)
 
     def least(self, now: Number, left: Left, later: Iterable[int]) -> Number:
         """SRPT at full rate."""
-        jobs = [(now, work, j) for j, work in left.items()]
-        jobs += [(max(now, self.release[j]), self.alone[j], j) for j in later]
-        bounds = (_srpt(now, jobs, [link in self.links[j] for _, _, j in jobs]) for link in self.link_numbers)
-        return max(bounds, default=self.zero) - sum((self.release[j] for _, _, j in jobs), self.zero)
+        jobs = [(j, now, work) for j, work in left.items()]
+        jobs += [(j, max(now, self.release[j]), self.alone[j]) for j in later]
+
+        def of(link: int) -> Number:
+            on = sorted((begin, work) for j, begin, work in jobs if link in self.links[j])
+            return srpt_stay(on) + sum(work for j, _, work in jobs if link not in self.links[j])
+
+        waited = sum((begin - self.release[j] for j, begin, _ in jobs), self.zero)
+        return waited + max(map(of, self.problem.link_numbers), default=self.zero)
 
     # --- rules for the first incumbent ---------------------------------------------------------------------------
 
@@ -128,26 +196,3 @@ class _Search(EventSearch[int]):
         beside = self._beside(j, left)
         small = all(self.alone[j] < self.theta * left[i] for others in beside for i in others)
         return small and all(len(others) < 2 for others in beside)
-
-
-def _srpt(now: Number, jobs: list[tuple[Number, Number, int]], on_link: list[bool]) -> Number:
-    """sum C_j: SRPT of the jobs (release, work, _) on the link, the others alone."""
-    alone = sum(release + work for (release, work, _), shared in zip(jobs, on_link, strict=True) if not shared)
-    waiting = [(release, work) for (release, work, _), shared in zip(jobs, on_link, strict=True) if shared]
-    total = alone
-    while waiting:
-        here = [work for release, work in waiting if release <= now]
-        coming = min((release for release, _ in waiting if release > now), default=None)
-        if not here:
-            now = coming
-            continue
-        least = min(here)
-        k = next(k for k, (release, work) in enumerate(waiting) if release <= now and work == least)
-        if coming is None or now + least <= coming:
-            now += least
-            total += now
-            waiting.pop(k)
-        else:
-            waiting[k] = (now, least - (coming - now))
-            now = coming
-    return total

@@ -15,7 +15,7 @@ from optsched.guarantees.optimum import exact_optimum
 from optsched.policies.specification import specify
 from optsched.problem.transfer_instance import transfers_of
 from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
-from optsched.solvers.transfer_orders import best_event_order
+from optsched.solvers.transfer_search import best_event_order
 
 USUAL = {
     "fifo": "whole-jobs",

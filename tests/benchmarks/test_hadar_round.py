@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from policies.gavel_problems import jobs_of, optimum
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from optsched.models.gavel_allocation import AllocationProblem
-from optsched.models.gavel_max_min import allocate
+from optsched.models.gavel_max_min import build
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_auction import Auction, Bidders
 from optsched.speeds.throughput_table import built_in
@@ -96,9 +97,9 @@ def test_a_round_of_hadar_and_gavels_lp(benchmark: Any, queue: str, nodes: int) 
     seconds = cpu_seconds(lambda: auction.grants(bidders, pools))
     capacity = pools.capacity.astype(np.float64)
     lean = cpu_seconds(lambda: gavel_lp(bidders, capacity))
-    problem = AllocationProblem(bidders.together, bidders.gang, capacity)
+    problem = AllocationProblem(jobs_of(bidders.together, bidders.gang.tolist()), capacity)
     start = time.process_time()
-    value = allocate(problem).value
+    value = optimum(build(problem))
     benchmark.extra_info["cvxpy_seconds"] = time.process_time() - start
     assert value == pytest.approx(gavel_lp(bidders, capacity), rel=1e-6)
     benchmark.extra_info["gpus"] = int(pools.size.sum())

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from optsched.bounds.certificate import CertificateError
 from optsched.bounds.transfer_srpt import makespan_bound, srpt_per_link
 from optsched.io.traces.random_transfers import random_transfers
+from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers.transfer_search import transfer_optimum
-from optsched.solvers.transfer_starts import transfer_completions
 
 UNIT = Contention(1.0, 0.5)
 

@@ -11,15 +11,14 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
+import brute_force
 import numpy as np
-import placed_brute_force
 from bounds.cases import OBJECTIVES
 from bounds.preemptive_optimum import PreemptiveOptimum, Way, mixes_of
 from bounds.shared_cases import rich
 from bounds.task_cases import task_instance
 from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import Speed, typed_instance
-from brute_force import optimum
 from simulation.elastic_instances import elastic_instance
 
 from optsched.bounds import BOUNDS, Certificate
@@ -30,7 +29,6 @@ from optsched.errors import RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
-from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.goodput import Goodputs
 
@@ -208,7 +206,7 @@ class Optima:
             elif schedule_class != "gang-nonpreemptive":
                 self._known[key] = self._changing(schedule_class).value(objective)
             elif self.instance.unrestricted and not self.instance.profiled.any():
-                self._known[key] = optimum(self.instance, objective)
+                self._known[key] = brute_force.optimum(self.instance, objective)
             else:
                 self._known[key] = best_placed(self.instance, objective)
         return self._known[key]
@@ -233,7 +231,7 @@ class Optima:
 def ways(instance: Instance, j: int, *, elastic: bool) -> list[Way]:
     """Every (GPUs a node, seconds) in which job j can run; ``elastic``: on any number of GPUs."""
     if instance.profiles:
-        return placed_brute_force.ways(instance, j)
+        return brute_force.ways(instance, j)
     room, suits = instance.cluster.node_gpus.tolist(), instance.eligible(j)
     found, work = list[Way](), Fraction(float(instance.work[j]))
     goodput = Goodputs(instance).of(j) if elastic else None
@@ -255,39 +253,6 @@ def _pace(instance: Instance, j: int, nodes: tuple[int, ...]) -> Fraction | None
 
 
 def best_placed(instance: Instance, objective: str) -> Fraction:
-    """The best schedule without preemption: all orders, all ways to run, each as early as it fits; cut at the best."""
-    goal, room = get_objective(objective), instance.cluster.node_gpus.tolist()
-    release = [Fraction(r) for r in instance.arrival.tolist()]
+    """The best schedule without preemption, the fastest way to run first."""
     own = [sorted(ways(instance, j, elastic=False), key=lambda way: way[1]) for j in range(instance.n)]
-
-    def cost(j: int, end: Fraction) -> Fraction:
-        weight, due = Fraction(float(instance.weight[j])), float(goal.dates(instance)[j])
-        return Fraction(goal.term(end, release[j], weight, due if due == float("inf") else Fraction(due)))
-
-    def both(a: Fraction, b: Fraction) -> Fraction:
-        return max(a, b) if goal.maximum else a + b
-
-    def earliest(j: int, way: Way, placed: list[tuple[Fraction, Fraction, tuple[int, ...]]]) -> Fraction:
-        for start in sorted({release[j], *(end for _, end, _ in placed if end > release[j])}):
-            moments = [start, *(s for s, _, _ in placed if start < s < start + way[1])]
-            beside = [[held for s, e, held in placed if s <= moment < e] for moment in moments]
-            if all(way[0][v] + sum(held[v] for held in some) <= room[v] for some in beside for v in range(len(room))):
-                return start
-        raise AssertionError("after the last end every job fits")
-
-    least, best = [cost(j, release[j] + own[j][0][1]) for j in range(instance.n)], list[Fraction]()
-
-    def search(left: frozenset[int], placed: list[tuple[Fraction, Fraction, tuple[int, ...]]], paid: Fraction) -> None:
-        if not left:
-            best[:] = [min([*best, paid])]
-        for j, way in ((k, way) for k in sorted(left) for way in own[k]):
-            start = earliest(j, way, placed)
-            end, total = start + way[1], both(paid, cost(j, start + way[1]))
-            rest = total
-            for k in left - {j}:
-                rest = both(rest, least[k])
-            if not best or rest < best[0]:
-                search(left - {j}, [*placed, (start, end, way[0])], total)
-
-    search(frozenset(range(instance.n)), [], Fraction(0))
-    return best[0]
+    return brute_force.placed_optimum(instance, objective, own)

@@ -26,7 +26,7 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.transfer_instance import transfer_instance
 from optsched.problem.transfers import TransferProblem
 from optsched.simulation.transfers import simulate_transfers
-from optsched.solvers.two_transfers import two_transfer_optimum
+from optsched.solvers.transfer_search import two_transfer_optimum
 from optsched.speeds.two_transfers import adadual_ratio
 
 PENALTIES = (Fraction(0), Fraction(2745, 10000), Fraction(1))

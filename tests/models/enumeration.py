@@ -1,4 +1,4 @@
-"""What ``tests/brute_force.py`` does not enumerate: gangs on named nodes, and runs of one preemptive machine.
+"""Optima of jobs that are plain numbers, without an instance, and runs of one preemptive machine.
 
 Plain Python in exact arithmetic; nothing is taken from optsched. `TinyJob` times are integers or fractions.
 """
@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from brute_force import best_order
+
 Number = Any  # int or Fraction
+MAXIMA = ("makespan", "max_flow_time")
 
 
 class TinyJob(NamedTuple):
@@ -40,58 +43,16 @@ def cost(objective: str, job: TinyJob, completion: Number) -> Number:
 def value(objective: str, jobs: Sequence[TinyJob], completions: Sequence[Number]) -> Number:
     """The objective of completion times: the sum of what the jobs pay, or the latest of them."""
     paid = [cost(objective, job, c) for job, c in zip(jobs, completions, strict=True)]
-    return max(paid) if objective in ("makespan", "max_flow_time") else sum(paid)
+    return max(paid) if objective in MAXIMA else sum(paid)
 
 
 def placed_optimum(
     objective: str, jobs: Sequence[TinyJob], sizes: Sequence[int], ways: Sequence[Sequence[tuple[int, ...]]]
 ) -> Number:
-    """The non-preemptive optimum on nodes of the given sizes; job j takes the GPUs of one of ``ways[j]`` (a count a node).
-
-    Serial generation over all orders and ways: each job at the earliest time at which it fits beside those already
-    placed. That makes all active schedules, and one of them is optimal for any regular objective.
-    """
-    best: list[Number] = []
-    completion: list[Number] = [job.release + job.duration for job in jobs]
-
-    def place(left: tuple[int, ...], placed: list[tuple[Number, Number, tuple[int, ...]]]) -> None:
-        # optimistic: the jobs that are not placed yet run at once
-        bound = value(objective, jobs, completion)
-        if best and bound >= best[0]:
-            return
-        if not left:
-            best[:] = [bound]
-            return
-        for j in left:
-            rest = tuple(k for k in left if k != j)
-            for way in ways[j]:
-                start = earliest_start(jobs[j], way, placed, sizes)
-                completion[j] = start + jobs[j].duration
-                place(rest, [*placed, (start, completion[j], way)])
-            completion[j] = jobs[j].release + jobs[j].duration
-
-    place(tuple(range(len(jobs))), [])
-    return best[0]
-
-
-def earliest_start(
-    job: TinyJob,
-    way: tuple[int, ...],
-    placed: Sequence[tuple[Number, Number, tuple[int, ...]]],
-    sizes: Sequence[int],
-) -> Number:
-    """The earliest time at which the job fits beside the placed ones (start, end, GPUs a node)."""
-
-    def fits(start: Number) -> bool:
-        moments = [start, *(s for s, _, _ in placed if start < s < start + job.duration)]
-        return all(
-            way[node] + sum(used[node] for s, e, used in placed if s <= t < e) <= size
-            for t in moments
-            for node, size in enumerate(sizes)
-        )
-
-    candidates = [job.release, *(end for _, end, _ in placed if end > job.release)]
-    return next(t for t in sorted(candidates) if fits(t))
+    """The non-preemptive optimum on nodes of the given sizes; job j takes one of ``ways[j]``, a count a node."""
+    own = [[(way, job.duration) for way in each] for job, each in zip(jobs, ways, strict=True)]
+    release, maximum = [job.release for job in jobs], objective in MAXIMA
+    return best_order(own, release, sizes, lambda j, end: cost(objective, jobs[j], end), maximum=maximum)
 
 
 def srpt(jobs: Sequence[tuple[Number, Number]]) -> list[Fraction]:

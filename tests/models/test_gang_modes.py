@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from brute_force import placed_optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placed_brute_force import placed_optimum
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InfeasibleError, InputError

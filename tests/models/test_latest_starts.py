@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from enumeration import TinyJob, earliest_start, value
+from brute_force import earliest
+from enumeration import TinyJob, value
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,7 +41,7 @@ def active_schedules(jobs: list[TinyJob], total: int) -> Any:
         placed: list[Any] = []
         starts = [0] * len(jobs)
         for j in order:
-            starts[j] = earliest_start(jobs[j], (jobs[j].gpus,), placed, [total])
+            starts[j] = earliest(jobs[j].release, ((jobs[j].gpus,), jobs[j].duration), placed, [total])
             placed.append((starts[j], starts[j] + jobs[j].duration, (jobs[j].gpus,)))
         yield starts
 
@@ -123,7 +124,7 @@ def test_a_left_shift_moves_jobs_only_left_until_nothing_moves(jobs: list[TinyJo
     placed: list[Any] = []
     for j in by_start:
         way = tuple(size[j].tolist())
-        assert moved[j] == earliest_start(jobs[j], way, placed, capacity.tolist())
+        assert moved[j] == earliest(jobs[j].release, (way, jobs[j].duration), placed, capacity.tolist())
         placed.append((moved[j], moved[j] + duration[j], way))
 
 

@@ -17,8 +17,8 @@ from optsched.cli.catalogue import KINDS
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.random_transfers import random_transfers
-from optsched.models import FORMULATIONS, gavel_max_min, gavel_proportional
-from optsched.models.program import PROGRAMS, allocation_of
+from optsched.models import FORMULATIONS
+from optsched.models.program import PROGRAMS
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance, transfers_of
 from optsched.solvers.packing import packing_bound
@@ -79,21 +79,14 @@ def test_every_formulation_of_schedules_is_made(name: str) -> None:
 
 
 def test_every_file_that_names_a_formulation_has_registered_it() -> None:
-    """But for those that need what no instance has: entities, pairs, levels reached (Gavel's), an order of a queue."""
+    """But for those that need what no instance has: modes of gangs, an order of a queue."""
     named = {
         line.split('"')[1]
         for path in MODELS.glob("*.py")
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith("NAME = ")
     }
-    lacking = {
-        "gavel-hierarchical",
-        "gavel-space-sharing",
-        "gavel-water-filling",
-        "makespan-modes",
-        "worst-for-an-order",
-    }
-    assert named - lacking <= set(PROGRAMS.names()) | set(FORMULATIONS.names())
+    assert named - {"makespan-modes", "worst-for-an-order"} <= set(PROGRAMS.names()) | set(FORMULATIONS.names())
     assert len(named) > 12
 
 
@@ -139,13 +132,18 @@ def test_shares_that_end_together_end_when_the_fluid_does(seed: int) -> None:
     assert min(value.duals.values()) >= -1e-12
 
 
-def test_the_programs_of_gavel_give_what_its_policies_compute() -> None:
-    problem = allocation_of(hetero(2).relative)
-    assert solve_program(hetero(2), "gavel-max-min").value == pytest.approx(
-        gavel_max_min.allocate(problem).value, rel=1e-7
-    )
-    found = solve_program(hetero(2), "gavel-proportional").value
-    assert found == pytest.approx(gavel_proportional.allocate(problem).value, rel=1e-6)
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (osd.Job("a", duration=1.0, weight=0.0), r"weight of a = 0.0: invalid \(expected: a number > 0\)"),
+        (osd.Job("a", duration=1.0, gpus=3), "gpus of a = 3: no GPU type holds it"),
+    ],
+)
+def test_what_shares_of_time_cannot_do_is_said(job: osd.Job, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        formulate(osd.Instance([job], "1x2:V100+1x2:K80"), "gavel-max-min")
+    with pytest.raises(InputError, match="jobs = 0"):
+        formulate(osd.Instance([], "1x2:V100+1x2:K80"), "gavel-max-min")
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, Setting
+from optsched.models.gavel_allocation import ActiveJobs
+from optsched.policies.gavel_allocations import ALLOCATIONS, Setting
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
 

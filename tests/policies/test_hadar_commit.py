@@ -13,9 +13,9 @@ from simulation.instances import MIXED, random_instance
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
+from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_commit import HadarCommit
 from optsched.policies.hadar_ledger import Ledger, Request
-from optsched.policies.hadar_prices import PriceFunction
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from optsched.errors import InputError
 from optsched.guarantees.families import whole_node_family
 from optsched.models.hadar_packing import JobSchedule, Packing
-from optsched.policies.hadar_prices import THETA, PriceFunction, constants
+from optsched.policies.exponential_prices import THETA, PriceFunction, constants
 from optsched.policies.primal_dual import PrimalDual
 
 SLACK = 1e-9  # relative: prices and sums are floats

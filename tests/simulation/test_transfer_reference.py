@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.io.traces.random_transfers import random_transfers
+from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
-from optsched.solvers.transfer_starts import transfer_completions
 from simulation.transfer_reference import RULES, completions, drain, now_is_better
 
 F = Fraction

@@ -1,8 +1,7 @@
-"""Exact optima of `clocked_instances` by trying everything, in fractions of the floats as given, clock and all.
+"""Exact optima of jobs that share GPUs by trying everything, in fractions of the floats as given, clock and all.
 
-Nothing of the package computes here but the instance itself and the seconds of a job on given nodes, which are part of the
-problem (`optsched.speeds`). Whole gangs: every order, every placement, each job as early as it fits. Two jobs that share:
-every vertex of the (start, start) plane. Three: every order of starts and ends, a linear program each (scipy's HiGHS).
+Two jobs: every vertex of the (start, start) plane. Three: every order of starts and ends, a linear program each (scipy's
+HiGHS). Nothing of the package computes here but the instance itself.
 """
 
 from __future__ import annotations
@@ -13,85 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import linprog
-from speeds.random_profiles import exact_alpha
 
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import get_objective
-from optsched.speeds.network import Network
-
-Way = tuple[tuple[int, ...], Fraction]  # GPUs of every node, seconds
-Spans = list[tuple[Fraction, Fraction, tuple[int, ...]]]
-
-
-def ways(instance: Instance, j: int) -> list[Way]:
-    """Every (GPUs a node, seconds) in which job j can run."""
-    room, suits, job = instance.cluster.node_gpus.tolist(), instance.eligible(j), instance.job(j)
-    counts = itertools.product(*(range(size + 1 if ok else 1) for size, ok in zip(room, suits, strict=True)))
-    return [(held, _seconds(instance, j, held)) for held in counts if sum(held) == job.gpus]
-
-
-def _seconds(instance: Instance, j: int, held: tuple[int, ...]) -> Fraction:
-    job, cluster = instance.job(j), instance.cluster
-    if job.duration is not None:
-        return Fraction(job.duration)
-    assert job.profile is not None
-    assert job.iterations is not None
-    if instance.throughputs is not None:
-        (node,) = [v for v, count in enumerate(held) if count]
-        gpu = cluster.gpu_types[cluster.node_type[node]]
-        # what a job takes is a float64 (see `optsched.bounds.certificate`)
-        return Fraction(float(job.iterations) * (1 / instance.throughputs.entries[job.profile, gpu, job.gpus].together))
-    nodes = [v for v, count in enumerate(held) for _ in range(count)]
-    return Fraction(job.iterations) * exact_alpha(instance.profiles[job.profile], Network.of(cluster), nodes)
-
-
-def gang_optimum(instance: Instance, objective: str) -> Fraction:
-    """The best schedule of class ``gang-nonpreemptive``; branches that cannot be better are cut."""
-    goal, room = get_objective(objective), instance.cluster.node_gpus.tolist()
-    release = [Fraction(r) for r in instance.arrival.tolist()]
-    weight = [Fraction(w) for w in instance.weight.tolist()]
-    due = [d if d == float("inf") else Fraction(d) for d in goal.dates(instance).tolist()]
-    own = [ways(instance, j) for j in range(instance.n)]
-    best: list[Fraction] = []
-
-    def cost(j: int, end: Fraction) -> Fraction:
-        return Fraction(goal.term(end, release[j], weight[j], due[j]))
-
-    def add(one: Fraction, other: Fraction) -> Fraction:
-        return max(one, other) if goal.maximum else one + other
-
-    floor = [min(cost(j, release[j] + seconds) for _, seconds in own[j]) for j in range(instance.n)]
-
-    def earliest(j: int, way: Way, placed: Spans) -> Fraction:
-        for start in sorted({release[j], *(end for _, end, _ in placed if end > release[j])}):
-            end = start + way[1]
-            moments = [start, *(s for s, _, _ in placed if start < s < end)]
-            held = ([h for s, e, h in placed if s <= moment < e] for moment in moments)
-            if all(
-                way[0][v] + sum(h[v] for h in some) <= room[v] for some in map(list, held) for v in range(len(room))
-            ):
-                return start
-        raise AssertionError("after the last end every job fits")
-
-    def search(left: tuple[int, ...], placed: Spans, paid: Fraction | None) -> None:
-        if not left:
-            best[:] = [min([*best, paid if paid is not None else Fraction(0)])]
-        for j in left:
-            others = tuple(k for k in left if k != j)
-            for way in own[j]:
-                start = earliest(j, way, placed)
-                total = cost(j, start + way[1]) if paid is None else add(paid, cost(j, start + way[1]))
-                least = total
-                for k in others:
-                    least = add(least, floor[k])
-                if not best or least < best[0]:
-                    search(others, [*placed, (start, start + way[1], way[0])], total)
-
-    search(tuple(range(instance.n)), [], None)
-    return best[0]
-
-
-# --- jobs that share GPUs ----------------------------------------------------------------------------------------------
 
 
 def sharing_optimum(instance: Instance, objective: str) -> Fraction:

@@ -27,8 +27,7 @@ from optsched.solvers import Progress, Session, best_list_schedule, compile, lis
 from optsched.solvers.sharing_orders import best_shared_order
 from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.solvers.sharing_search import sharing_optimum
-from optsched.solvers.transfer_orders import best_event_order
-from optsched.solvers.transfer_search import transfer_optimum
+from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 from solvers.rigid_instances import OBJECTIVES
 
 SHIFTS = (1e6, 1.7e9, 1e12)

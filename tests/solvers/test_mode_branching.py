@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from brute_force import placed_optimum
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placed_brute_force import placed_optimum
 
 from optsched.check.referee import check_schedule
 from optsched.deadline import Deadline

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from brute_force import placed_optimum
 
 from optsched.check.referee import check_schedule
 from optsched.errors import OptschedError
@@ -16,7 +17,6 @@ from optsched.solvers.session import Session
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
-from solvers import exhaustion
 from solvers.rigid_instances import one_machine
 
 JOBS = ((0.0, 0.3, 1.0), (0.1, 0.2, 3.0), (0.15, 0.7, 1.0), (0.4, 0.1, 5.0))
@@ -43,7 +43,7 @@ def test_a_solver_that_fails_leaves_the_interval(monkeypatch: pytest.MonkeyPatch
     solution = solve(instance, "total_weighted_completion_time")
     assert told_in_words(instance, solution)
     assert (solution.status, solution.model) == ("limit", "list")
-    best = exhaustion.gang_optimum(instance, "total_weighted_completion_time")
+    best = placed_optimum(instance, "total_weighted_completion_time")
     assert solution.bound_exact <= best <= solution.value_exact
 
 
@@ -53,7 +53,7 @@ def test_the_next_method_that_applies_is_taken(monkeypatch: pytest.MonkeyPatch) 
     solution = solve(whole, "total_weighted_completion_time", model="disjunctive")
     assert told_in_words(whole, solution)
     assert (solution.status, solution.model) == ("optimal", "sequence-branching")  # dynamic programming needs no solver
-    assert solution.value_exact == exhaustion.gang_optimum(whole, "total_weighted_completion_time")
+    assert solution.value_exact == placed_optimum(whole, "total_weighted_completion_time")
 
 
 def test_jobs_that_share_have_a_schedule_whatever_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from brute_force import placed_optimum
 
 from optsched.errors import InputError
 from optsched.models import FORMULATIONS
@@ -73,7 +74,7 @@ def tried(kind: str, seed: int, models: tuple[str | None, ...]) -> Counter[str]:
     instance = clocked_instance(kind, seed)
     objectives = ("total_completion_time", "total_flow_time") if kind == "sharing" else OBJECTIVES
     objective = objectives[seed % len(objectives)]
-    best = (exhaustion.sharing_optimum if kind == "sharing" else exhaustion.gang_optimum)(instance, objective)
+    best = (exhaustion.sharing_optimum if kind == "sharing" else placed_optimum)(instance, objective)
     count: Counter[str] = Counter()
     for model in models:
         if kind in ("gang", "typed", "one_machine") and too_large(instance, objective, model, SLOTS):
@@ -154,7 +155,7 @@ def test_completion_times_on_a_clock_are_no_more_proved_than_flow_times() -> Non
         assert flow.value_exact is not None
         releases = sum(map(Fraction, instance.arrival.tolist()))
         assert found.value_exact - releases == flow.value_exact
-        assert flow.value_exact == exhaustion.gang_optimum(moved, "total_flow_time")
+        assert flow.value_exact == placed_optimum(moved, "total_flow_time")
 
 
 def test_an_unproved_gap_of_completion_times_is_no_optimum() -> None:
@@ -204,7 +205,7 @@ def test_legal_input_is_solved(kind: str, seed: int, objective: str, model: str)
     instance = clocked_instance(kind, seed)
     solution = solve(instance, objective, model=model)
     assert (solution.status, solution.model) == ("optimal", model)
-    best = (exhaustion.sharing_optimum if kind == "sharing" else exhaustion.gang_optimum)(instance, objective)
+    best = (exhaustion.sharing_optimum if kind == "sharing" else placed_optimum)(instance, objective)
     assert solution.value_exact is not None
     assert abs(solution.value_exact - best) <= tolerance(instance, solution)
 
@@ -216,7 +217,7 @@ def test_two_short_jobs_on_a_clock(objective: str, clock: float) -> None:
     solution = solve(instance, objective)
     assert solution.status == "optimal"
     assert solution.value_exact is not None
-    best = exhaustion.gang_optimum(instance, objective)
+    best = placed_optimum(instance, objective)
     assert abs(solution.value_exact - best) <= tolerance(instance, solution)
 
 

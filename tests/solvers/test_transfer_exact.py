@@ -20,12 +20,16 @@ from scipy.optimize import linprog
 
 from optsched.errors import InputError
 from optsched.io.traces.random_transfers import random_transfers
+from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
-from optsched.solvers.transfer_orders import best_event_order, transfer_orders
-from optsched.solvers.transfer_search import MOST, transfer_optimum
-from optsched.solvers.transfer_starts import transfer_completions
-from optsched.solvers.two_transfers import two_transfer_optimum
+from optsched.solvers.transfer_search import (
+    MOST,
+    best_event_order,
+    transfer_optimum,
+    transfer_orders,
+    two_transfer_optimum,
+)
 
 ETA_RATIOS = (0.0, 0.2745, 1.0)
 CLOSE = 1e-9  # relative: HiGHS solves the programs of the orders in floats

@@ -13,14 +13,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from optsched.models.event_completions import transfer_completions
 from optsched.models.link_contention import build, starts
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers.compile_model import compile
 from optsched.solvers.session import Session
-from optsched.solvers.transfer_orders import best_event_order
-from optsched.solvers.transfer_search import transfer_optimum
-from optsched.solvers.transfer_starts import transfer_completions
-from optsched.solvers.two_transfers import two_transfer_optimum
+from optsched.solvers.transfer_search import best_event_order, transfer_optimum, two_transfer_optimum
 from solvers.clocked_transfers import clocked_transfers, least_sum_of_completions
 
 LP = 1e-7  # relative to the flow: tolerance of the linear programs

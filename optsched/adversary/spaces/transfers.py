@@ -19,9 +19,7 @@ from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance, transfers_of
 from optsched.problem.transfers import TransferProblem
-from optsched.solvers.transfer_orders import best_event_order
-from optsched.solvers.transfer_search import transfer_optimum
-from optsched.solvers.two_transfers import two_transfer_optimum
+from optsched.solvers.transfer_search import best_event_order, transfer_optimum, two_transfer_optimum
 
 NODES = 300  # of the search for a candidate's optimum
 MOST_PROVED = 4  # transfers: the linear programs of all orders take a second

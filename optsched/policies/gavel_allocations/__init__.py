@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
+from optsched.models.gavel_allocation import ActiveJobs
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Registry
 from optsched.simulation.policy import Knowledge
@@ -27,46 +28,34 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class ActiveJobs:
-    """The jobs that a rule divides the cluster among, in order of (arrival, index): m jobs, T types.
+class JobClasses:
+    """Jobs that a rule may treat alike, counted together: some sixty classes stand for any number of jobs.
 
-    ``ids`` i64[m] names them over time; ``rate`` f64[m, T] units of work a second of the whole gang, 0 where it may not
-    run; ``gang`` i64[m] GPUs; ``weight`` f64[m]; ``elapsed`` f64[m] seconds since arrival; ``left`` f64[m] units of work
-    (of rules that are clairvoyant, else nan); ``time_left`` f64[m] seconds to the due date, inf without one.
+    ``keys`` of k classes; ``of`` i64[m] the class of every job; ``first`` i64[k] a job of each; ``copies`` f64[k].
     """
 
-    ids: Ints
-    rate: Floats
-    gang: Ints
-    weight: Floats
-    elapsed: Floats
-    left: Floats
-    time_left: Floats
+    keys: list[Hashable]
+    of: Ints
+    first: Ints
+    copies: Floats
 
-    def agnostic(self, reference: Ints | None = None) -> ActiveJobs:
-        """The same jobs as a rule sees them that knows no differences between types.
+    @classmethod
+    def alike(cls, jobs: ActiveJobs) -> JobClasses:
+        """Same rates, gang and weight; in the order of these. As `numpy.unique` by rows, in a fifth of the time."""
+        rows = np.column_stack([jobs.rate, jobs.gang, jobs.weight])
+        order = np.lexsort(rows.T[::-1])
+        new = np.ones(order.size, dtype=np.bool_)
+        new[1:] = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
+        of = np.empty_like(order)
+        of[order] = np.cumsum(new) - 1
+        first = order[new]
+        return cls([rows[i].tobytes() for i in first], of, first, np.bincount(of).astype(np.float64))
 
-        Every type is as fast as the first of ``reference`` (positions of types, the preferred one first) where the job
-        may run; rate 1 when there is no reference. As in Gavel also where a job may not run: it may be given time there
-        that it cannot use.
-        """
-        if reference is None:
-            return replace(self, rate=np.ones_like(self.rate))
-        ordered = self.rate[:, reference]
-        first = ordered[np.arange(len(ordered)), (ordered > 0).argmax(axis=1)]
-        return replace(self, rate=np.repeat(first[:, None], self.rate.shape[1], axis=1))
-
-    def some(self, rows: Ints) -> ActiveJobs:
-        """A part of them."""
-        return ActiveJobs(
-            self.ids[rows],
-            self.rate[rows],
-            self.gang[rows],
-            self.weight[rows],
-            self.elapsed[rows],
-            self.left[rows],
-            self.time_left[rows],
-        )
+    @classmethod
+    def single(cls, jobs: ActiveJobs) -> JobClasses:
+        """Every job a class of its own."""
+        every = np.arange(jobs.ids.size)
+        return cls(jobs.ids.tolist(), every, every, np.ones(jobs.ids.size))
 
 
 class AllocationRule(ABC):
@@ -107,15 +96,3 @@ def reference_order(types: tuple[str, ...], order: tuple[str, ...] = REFERENCE) 
     place = {name: float(i) for i, name in enumerate(order)}
     keys = [(place.get(name.lower(), math.inf), -performance_ratio(name) if is_known(name) else 0.0) for name in types]
     return np.array(sorted(range(len(types)), key=keys.__getitem__), dtype=np.int64)
-
-
-def equal_share(capacity: Floats) -> Floats:
-    """X^equal_r = c_r / sum c, f64[T]: the same row for every job; it sums to 1."""
-    share: Floats = capacity / capacity.sum()
-    return share
-
-
-def isolated_share(gang: Ints, capacity: Floats) -> Floats:
-    """X^iso_mr = (c_r / m) / gang_m, rows scaled down to a sum of at most 1: a 1/m-th of the cluster for each, f64[m, T]."""
-    share: Floats = capacity[None, :] / (gang.size * gang[:, None])
-    return share / np.maximum(1.0, share.sum(axis=1, keepdims=True))

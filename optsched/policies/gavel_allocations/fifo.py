@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting
+from optsched.models.gavel_allocation import ActiveJobs
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting
 from optsched.problem.arrays import Floats
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting, isolated_share
+from optsched.models.gavel_allocation import ActiveJobs, isolated_share
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting
 from optsched.problem.arrays import Floats
 
 

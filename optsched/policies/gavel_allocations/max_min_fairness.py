@@ -2,8 +2,11 @@
 
     max min_m  (gang_m / w_m) thr_m(X) / thr_m(X^equal)
 
-and, with ``fill``, beyond the bottleneck: those who cannot rise (their demands have a price) are fixed, the others rise on,
-until all are fixed (water filling; each round fixes at least one class).
+and, with ``fill``, beyond the bottleneck (water filling): those who cannot rise are fixed, the others rise on, until all are
+fixed. A demand with a price is tight in every optimal X (complementary slackness), so its class can rise no more unless
+another falls; prices sum to 1, so each round fixes at least one. The outcome is lexicographically largest, and unique.
+Reference: Radunovic and Le Boudec, A unified framework for max-min and min-max fairness, IEEE/ACM Trans. Netw. 15 (2007),
+1073-1083; Gavel finds the bottlenecks by a small mixed-integer program.
 """
 
 from __future__ import annotations
@@ -13,20 +16,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting, equal_share
+from optsched.models.gavel_allocation import ActiveJobs, level_rates
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, JobClasses, Setting
 from optsched.policies.gavel_allocations.centre import centred
-from optsched.policies.gavel_allocations.job_classes import JobClasses
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.problem.arrays import Floats, Ints
 
 PRICED = 1e-9  # of a total price of 1
-
-
-def normalised(jobs: ActiveJobs, capacity: Floats) -> Floats:
-    """(gang / w) T_mr / thr_m(X^equal), f64[m, T]; a weight of 0 counts as 1, and asks for nothing."""
-    equal = jobs.rate @ equal_share(capacity)
-    scale = jobs.gang / (np.where(jobs.weight > 0, jobs.weight, 1.0) * equal)
-    return jobs.rate * scale[:, None]
 
 
 @ALLOCATIONS.register("max_min_fairness_perf")
@@ -41,11 +37,13 @@ class MaxMinFairnessPerf(AllocationRule):
 
     def shares(self, jobs: ActiveJobs) -> Floats:
         """X f64[m, T]."""
+        if not self.aware:
+            jobs = jobs.agnostic()
         if not (jobs.weight > 0).any():
             jobs = replace(jobs, weight=np.ones_like(jobs.weight))
         classes = JobClasses.alike(jobs)
         few = jobs.some(classes.first)
-        gain, load = normalised(few, self.capacity), classes.copies * few.gang
+        gain, load = level_rates(few, self.capacity), classes.copies * few.gang
         slots = self.program.open(classes.keys, gain, load)
         asking = np.flatnonzero(few.weight > 0)
         self.program.demand(slots, np.where(few.weight > 0, 0.0, -np.inf))
@@ -77,10 +75,6 @@ class MaxMinFairness(MaxMinFairnessPerf):
     """As `max_min_fairness_perf` with rate 1 on every type: it takes all GPU types for equally fast."""
 
     aware = False
-
-    def shares(self, jobs: ActiveJobs) -> Floats:
-        """X f64[m, T]."""
-        return super().shares(jobs.agnostic())
 
 
 @ALLOCATIONS.register("max_min_fairness_water_filling_perf")

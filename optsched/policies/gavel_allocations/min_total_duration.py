@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting, reference_order
+from optsched.models.gavel_allocation import ActiveJobs
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting, reference_order
 from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.problem.arrays import Floats
 from optsched.simulation.policy import Knowledge
@@ -34,9 +35,12 @@ class MinTotalDurationPerf(AllocationRule):
 
     def __init__(self, setting: Setting) -> None:
         self._search = LevelSearch(setting.capacity)
+        self._reference = None if self.aware else reference_order(setting.types)
 
     def shares(self, jobs: ActiveJobs) -> Floats:
         """X f64[m, T]; the optimum is kept as ``makespan``, in seconds from now."""
+        if self._reference is not None:
+            jobs = jobs.agnostic(self._reference)
         nothing, one = np.zeros(jobs.gang.size), np.ones(jobs.gang.size)
         shares, self.makespan = self._search.least(jobs, nothing, one)
         return self._search.centred(shares, jobs, nothing, one, bisected(self.makespan))
@@ -47,11 +51,3 @@ class MinTotalDuration(MinTotalDurationPerf):
     """As `min_total_duration_perf` with the speed of V100 GPUs (P100, K80, another where there are none) on every type."""
 
     aware = False
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self._reference = reference_order(setting.types)
-
-    def shares(self, jobs: ActiveJobs) -> Floats:
-        """X f64[m, T]."""
-        return super().shares(jobs.agnostic(self._reference))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting
+from optsched.models.gavel_allocation import ActiveJobs
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, JobClasses, Setting
 from optsched.policies.gavel_allocations.centre import proportional
-from optsched.policies.gavel_allocations.job_classes import JobClasses
 from optsched.problem.arrays import Floats
 
 

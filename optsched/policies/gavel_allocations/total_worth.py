@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.policies.gavel_allocations import ALLOCATIONS, ActiveJobs, AllocationRule, Setting
+from optsched.models.gavel_allocation import ActiveJobs, rates_by_deadline
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, JobClasses, Setting
 from optsched.policies.gavel_allocations.centre import centred
-from optsched.policies.gavel_allocations.job_classes import JobClasses
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.problem.arrays import Floats
 from optsched.simulation.policy import Knowledge
@@ -40,8 +40,7 @@ class MaxSumThroughputPerf(AllocationRule):
         worth = classes.copies[:, None] * few.rate / self.costs
         need = np.full(few.gang.size, -np.inf)
         if self.deadlines:
-            pressed = np.isfinite(few.time_left) & (few.time_left > 0)
-            need[pressed] = (few.left / fastest)[pressed] / few.time_left[pressed]
+            need = rates_by_deadline(few) / fastest
         slots = self.program.open(classes.keys, gain, load)
         self.program.reward(slots, worth)
         self.program.demand(slots, need)
