@@ -227,36 +227,3 @@ def test_no_guarantee_for_overtaking_without_a_budget() -> None:
     instance = load("rigid-06-1")
     assert evaluate(instance, ["a-srpt:overtake=inf", "spjf"]).lines[0].to_json()["guarantee"] is None
     assert [line.guarantee is None for line in evaluate(instance, ["a-srpt", "spjf"]).lines] == [False, True]
-
-
-def test_narrow_and_wide_jobs_in_turn_need_kappa() -> None:
-    """The family of the sheet: strict FIFO is about G / 2 from the best when g_max = G, and within the theorem."""
-    total, pairs, delta = 8, 100, 1e-6
-    rows = []
-    for k in range(pairs):
-        rows += [(1, 1 + 2 * k * delta), (total, (1 + (2 * k + 1) * delta) / total)]
-    instance = Instance([Job(f"{j}", gpus=g, duration=d) for j, (g, d) in enumerate(rows)], f"1x{total}")
-    parameters = policy()
-    run = dispatched(instance, parameters, instance.work, np.ones(instance.n), np.ones(instance.n))
-    assert factors(parameters, run).kappa == total
-    proven = Proven(instance, [run])
-    judgement = judge(A_SRPT, parameters, run, proven)
-    assert judgement.holds is True
-    assert judgement.ratio == total + 2
-    assert judgement.value is not None
-    assert judgement.bound is not None
-    assert judgement.value / judgement.bound > total / 4
-    # Without kappa the theorem would be false: all wide jobs first, then the narrow ones G at a time, shows it.
-    wide_first = np.zeros(instance.n)
-    clock = 0.0
-    for j in range(1, instance.n, 2):
-        wide_first[j], clock = clock, clock + instance.duration[j]
-    free = [clock] * total
-    for j in range(0, instance.n, 2):
-        wide_first[j] = min(free)
-        free[free.index(min(free))] += instance.duration[j]
-    better = Run(
-        Schedule.from_starts(instance, wide_first.tolist()), "by hand", Knowledge.CLAIRVOYANT, False, 0, 0, 0.0
-    )
-    without_kappa = dataclasses.replace(A_SRPT, ratio=lambda p, r: 3.0, audit=lambda p, r: [])
-    assert judge(without_kappa, parameters, run, Proven(instance, [run, better])).holds is False

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulation.transfer_reference import completions
+from simulation.transfer_reference import completions, played
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
@@ -57,19 +57,9 @@ def worst_on_a_grid(eta: Fraction, rule: str) -> list[tuple[Fraction, Fraction]]
             # the second one at once, or when the other has ended; the first one at once, or when the second has ended
             later = [t for t in (r, Fraction(1)) if t >= r]
             candidates = [[Fraction(0), t] for t in later] + [[r + m, r]]
-            optimum = min(sum(played(start, [Fraction(1), m], eta)) for start in candidates)
+            optimum = min(sum(played(start, [Fraction(1), m], Fraction(1), eta)) for start in candidates)
             worst = [max(known, ((value - s) / (optimum - s), r)) for known, s in zip(worst, (r, 0), strict=True)]
     return worst
-
-
-def played(start: list[Fraction], size: list[Fraction], eta: Fraction) -> list[Fraction]:
-    """Completions of two transfers that start then, b = 1."""
-    (a, first), (b, second) = sorted(zip(start, size, strict=True))
-    x = first - (b - a)
-    if x <= 0:
-        return [a + first, b + second]
-    together = min(x, second) * (2 + eta)
-    return [b + together + max(Fraction(0), x - second), b + together + max(Fraction(0), second - x)]
 
 
 @pytest.mark.parametrize("eta", PENALTIES)

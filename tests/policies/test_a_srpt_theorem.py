@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from optsched.check.referee import check_schedule
 from optsched.guarantees.a_srpt import A_SRPT, factors
@@ -145,20 +143,6 @@ def test_lemmas_and_theorem_on_thousands_of_adversarial_runs() -> None:
     assert worst["T"] == pytest.approx(1)
     assert 0.4 < worst["J"] <= 1
     assert 0.4 < worst["theorem"] < 0.75
-
-
-@given(st.integers(0, 2**32))
-def test_lemmas_and_theorem_shrinkable(seed: int) -> None:
-    worst_of(iter([drawn(random.Random(seed))]))
-
-
-def test_with_exact_predictions_and_one_speed_the_ratio_is_far_from_the_bound() -> None:
-    ratios = []
-    for seed in range(200):
-        case = drawn(random.Random(seed), rho=1.0, error=1.0, tau=0.0)
-        ratios.append(sum(case.completion) / smallest_total(case.release, case.duration, case.gpus, case.total))
-    assert 1.3 < max(ratios) < 2.5  # the sheet measured 1.56 to 1.89
-    assert min(ratios) >= 1 / CLOSE
 
 
 @pytest.mark.parametrize("dropped", ["rho_1", "n alpha_max"])
@@ -333,17 +317,3 @@ def test_the_theorem_is_about_completion_times_and_false_for_flow_times() -> Non
     assert completion.sum() <= 3 * sum(best)
     flow, best_flow = (completion - instance.arrival).sum(), (np.array(best) - instance.arrival).sum()
     assert flow > 3 * best_flow * 5
-
-
-def test_a_later_clock_changes_what_the_theorem_compares_and_no_flow_time() -> None:
-    rows = [(0, 2, 5), (1, 1, 3), (2, 4, 2)]
-    values = []
-    for later in (0, 1000):
-        jobs = [Job(f"{j}", arrival=r + later, gpus=g, duration=d) for j, (r, g, d) in enumerate(rows)]
-        run = simulate(Instance(jobs, "1x4"), "a-srpt")
-        policy = specify("a-srpt").policy
-        value = judge(A_SRPT, policy, run, Proven(run.instance, [run])).value
-        assert value is not None
-        values.append((value, run.metrics["mean_jct"]))
-    assert values[1][0] - values[0][0] == pytest.approx(3 * 1000)
-    assert values[1][1] == pytest.approx(values[0][1])

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
-from brute_force import optimum
-from examples import examples
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
@@ -57,28 +52,3 @@ def test_what_is_not_an_order_or_a_job_is_one_line() -> None:
         ListScheduling(by="wide")
     with pytest.raises(InputError, match="list: jobs = 'z': no such job"):
         simulate(Instance(JOBS, "1x3"), ListScheduling(jobs=("a", "z")))
-
-
-@settings(max_examples=examples(40))
-@given(lengths, st.integers(2, 3))
-def test_grahams_bounds_on_identical_machines(rows: list[int], m: int) -> None:
-    instance = Instance([Job(str(j), duration=d) for j, d in enumerate(rows)], f"{m}x1")
-    best = optimum(instance, "makespan")
-    assert simulate(instance, "list").value("makespan") <= (2 - Fraction(1, m)) * best
-    assert simulate(instance, "list:by=longest").value("makespan") <= (Fraction(4, 3) - Fraction(1, 3 * m)) * best
-
-
-@pytest.mark.parametrize("m", [2, 3, 5])
-def test_grahams_family_is_tight(m: int) -> None:
-    jobs = [Job(str(k), duration=1) for k in range(m * (m - 1))]
-    instance = Instance([*jobs, Job("long", duration=m)], f"{m}x1")
-    assert simulate(instance, "list").value("makespan") == 2 * m - 1
-    assert simulate(instance, "list:by=longest").value("makespan") == m
-
-
-@settings(max_examples=examples(40))
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5)), min_size=1, max_size=5))
-def test_rigid_gangs_are_within_twice_the_best_makespan(rows: list[tuple[int, int]]) -> None:
-    instance = Instance([Job(str(j), gpus=g, duration=d) for j, (g, d) in enumerate(rows)], "1x4")
-    for by in ("given", "longest", "widest", "largest"):
-        assert simulate(instance, f"list:by={by}").value("makespan") <= 2 * optimum(instance, "makespan")

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import optsched as osd
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
@@ -91,8 +90,3 @@ def test_gangs_start_together_and_nobody_overtakes_on_his_gpus() -> None:
     jobs = [Job("a", duration=4), Job("b", arrival=1, gpus=2, duration=1), Job("c", arrival=2, duration=1)]
     run = simulate(Instance(jobs, "1x2"), "restricted-greedy")
     assert run.schedule.completion.tolist() == [4, 5, 6]
-
-
-def test_it_is_a_policy_like_any_other() -> None:
-    run = osd.simulate("rigid-12-1", "restricted-greedy")
-    assert check_schedule(run.instance, run.schedule) == []

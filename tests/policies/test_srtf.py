@@ -3,30 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from brute_force import preemptive_optimum
-from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
-
-
-@settings(max_examples=examples(40))
-@given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 5)), min_size=1, max_size=5))
-def test_it_is_optimal_on_one_machine(rows: list[tuple[int, int]]) -> None:
-    instance = Instance([Job(str(j), arrival=r, duration=d) for j, (r, d) in enumerate(rows)], "1x1")
-    for objective in ("total_completion_time", "total_flow_time"):
-        assert simulate(instance, "srtf").value(objective) == preemptive_optimum(instance, objective)
-
-
-@settings(max_examples=25)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), min_size=1, max_size=4))
-def test_on_two_machines_it_is_within_a_quarter_of_the_best(rows: list[tuple[int, int]]) -> None:
-    # Sitters' 1.25 for sum C_j; the optimum over whole seconds is no smaller than the optimum.
-    instance = Instance([Job(str(j), arrival=r, duration=d) for j, (r, d) in enumerate(rows)], "2x1")
-    best = preemptive_optimum(instance, "total_completion_time")
-    assert simulate(instance, "srtf").value("total_completion_time") <= 1.25 * float(best)
 
 
 def test_the_least_important_are_evicted_and_only_as_many_as_needed() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from brute_force import optimum
 from examples import examples
 from hypothesis import given, settings
@@ -21,16 +19,6 @@ def test_smiths_rule_is_optimal_on_one_machine(rows: list[tuple[int, int]]) -> N
     instance = Instance([Job(str(j), duration=d, weight=w) for j, (d, w) in enumerate(rows)], "1x1")
     objective = "total_weighted_completion_time"
     assert simulate(instance, "wspt").value(objective) == optimum(instance, objective)
-
-
-@settings(max_examples=examples(40))
-@given(weighted, st.integers(2, 3))
-def test_on_identical_machines_it_is_within_the_bound_of_kawaguchi_and_kyan(
-    rows: list[tuple[int, int]], m: int
-) -> None:
-    instance = Instance([Job(str(j), duration=d, weight=w) for j, (d, w) in enumerate(rows)], f"{m}x1")
-    objective = "total_weighted_completion_time"
-    assert simulate(instance, "wspt").value(objective) <= (1 + math.sqrt(2)) / 2 * float(optimum(instance, objective))
 
 
 def test_jobs_of_weight_zero_come_last() -> None:

@@ -239,25 +239,6 @@ def test_work_that_is_shorter_than_the_rounding_of_time_is_done_too() -> None:
         assert made.schedule.received.tolist() == [1e-9, 1]
 
 
-def test_all_events_of_one_instant_come_before_the_decision() -> None:
-    # At 2 the short job ends and two jobs arrive: the shorter of the two is started although it comes last in the file.
-    jobs = [Job("a", duration=2), Job("long", arrival=2, duration=5), Job("short", arrival=2, duration=1)]
-    assert run(Instance(jobs, "1x1"), "sjf").schedule.completion.tolist() == [2, 8, 3]
-
-
-@pytest.mark.parametrize("spec", [spec for spec in ORDERED if "round" not in spec])
-def test_ties_are_broken_by_position(spec: str) -> None:
-    jobs = [Job(str(j), duration=3) for j in range(5)]
-    assert run(Instance(jobs, "1x1"), spec).schedule.completion.tolist() == [3, 6, 9, 12, 15]
-
-
-def test_a_job_keeps_its_gpus_while_a_more_important_one_has_room_elsewhere() -> None:
-    jobs = [Job("a", gpus=2, duration=10), Job("b", gpus=2, duration=9), Job("c", arrival=1, gpus=2, duration=1)]
-    made = run(Instance(jobs, "2x2"), "srtf+consolidated")  # c evicts a, the least important, and only a
-    assert made.preemptions == 1
-    assert made.schedule.completion.tolist() == [11, 9, 2]
-
-
 # -- what is refused ------------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulation.transfer_reference import played as simulated
 
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
@@ -22,7 +23,6 @@ from optsched.speeds.link_contention import (
     pace,
     transfer_seconds,
 )
-from speeds.fluid_link import simulated
 
 MB = 1_000_000
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simulation.transfer_reference import played as simulated
 
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
 from optsched.speeds.link_contention import ETHERNET_10G, LinkCost, myopic_gain
 from optsched.speeds.two_transfers import adadual_ratio, threshold, two_transfers
-from speeds.fluid_link import simulated
 
 MB = 1_000_000
 PENALTIES = [Fraction(0), Fraction(1, 10), Fraction(235, 856), Fraction(1, 2), Fraction(1), Fraction(40)]
@@ -38,21 +38,6 @@ def test_no_delay_beats_both_ends(old: Fraction, new: Fraction, b: Fraction, eta
     assert pair.optimal_sum == min(sums)
     assert pair.start_now == (sums[0] < sums[12]) == (new / old < threshold(LinkCost(b, eta)))
     assert pair.start_now == (myopic_gain([old], new, b, eta) > 0)  # k = 1 of the k-way rule, for every size
-
-
-@pytest.mark.parametrize("eta", PENALTIES)
-def test_the_sum_rises_by_one_and_falls_by_one_and_two_eta(eta: Fraction) -> None:
-    b, old, new = Fraction(856, 1000), Fraction(10), Fraction(3)
-    pair = two_transfers(LinkCost(b, eta * b), old, new)
-    peak, end = b * (old - new), b * old
-    middle, late = peak / 2, (peak + end) / 2
-    value = pair.delayed_sum
-    assert value(middle) - value(0) == middle
-    assert value(peak) - value(middle) == peak - middle
-    assert value(late) - value(peak) == -(1 + 2 * eta) * (late - peak)
-    assert value(end) - value(late) == -(1 + 2 * eta) * (end - late)
-    assert value(end) == 2 * b * old + b * new
-    assert value(end + 7) == value(end) + 7  # the link idles
 
 
 @pytest.mark.parametrize("eta", PENALTIES)
