@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import optimum
 
 from optsched.check.referee import check_schedule
 from optsched.guarantees.a_srpt import A_SRPT, factors
@@ -25,11 +26,11 @@ from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
-from policies.a_srpt_model import Turns, smallest_total, srpt_points
+from policies.a_srpt_model import Turns, srpt_points
 
 DURATIONS, LATEST = (1, 2, 3, 5, 8, 13), (0, 3, 8, 20)
 CLOSE = 1 + 1e-9
-INSTANCES = 1500
+INSTANCES = 600
 
 
 @dataclasses.dataclass
@@ -61,7 +62,9 @@ class Case:
         rho_2 = max(s / a for s, a in zip(self.slow, self.nominal, strict=True))
         over, under = max(1.0, *self.error), max(1.0, *(1 / e for e in self.error))
         kappa = self.total / (self.total - max(self.gpus) + 1)
-        best = smallest_total(self.release, self.duration, self.gpus, self.total)
+        jobs_at_their_best = zip(self.release, self.gpus, self.duration, strict=True)
+        instance = Instance([Job(str(j), *each) for j, each in enumerate(jobs_at_their_best)], f"1x{self.total}")
+        best = float(optimum(instance, "total_completion_time"))
         yield "V", sum(srpt_points(self.release, self.virtual(error=False))), rho_1 * best
         done = srpt_points(self.release, self.virtual())
         point = srpt_points(self.release, self.virtual(), self.beta)
@@ -135,7 +138,7 @@ def worst_of(cases: Iterator[Case]) -> dict[str, float]:
     return worst
 
 
-def test_lemmas_and_theorem_on_thousands_of_adversarial_runs() -> None:
+def test_lemmas_and_theorem_on_hundreds_of_adversarial_runs() -> None:
     cases = [drawn(random.Random(seed)) for seed in range(INSTANCES)]
     assert sum(case.overtaken > 0 for case in cases) > 0.25 * INSTANCES
     worst = worst_of(iter(cases))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.solvers.assignment_rounding import rounded_assignment
-from policies.unrelated import unrelated
+from policies.unrelated import shortest, unrelated
 
 MAKESPAN = "makespan"
 
@@ -35,17 +34,6 @@ def tables(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 def at_once(table: list[tuple[int, ...]]) -> Instance:
     return unrelated([(0, 1, seconds) for seconds in table], MAKESPAN)
-
-
-def shortest(table: list[tuple[int, ...]], busy: tuple[int, ...] = ()) -> int:
-    """By trying every assignment."""
-    begin, found = busy or (0,) * len(table[0]), []
-    for choice in product(*[[i for i, p in enumerate(seconds) if p] for seconds in table]):
-        load = list(begin)
-        for seconds, i in zip(table, choice, strict=True):
-            load[i] += seconds[i]
-        found.append(max(load))
-    return min(found)
 
 
 @settings(max_examples=25)

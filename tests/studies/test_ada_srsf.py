@@ -20,22 +20,12 @@ from optsched.studies.ada_srsf_measures import MEASURES, measure, run_ticks
 from optsched.studies.campaign import tasks
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study import STUDIES, Reproduction
-from studies.documents import cells, document_of
+from studies.documents import cells
+
+STUDY = "ada-srsf"
 
 pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process compiles the simulator with ticks
 NAMES = {"placements", "rules-by-placement", "placements-accounting", "rules", "accounting", "penalty", "speed"}
-
-
-@pytest.fixture(scope="module")
-def done() -> Reproduction:
-    """The small study, once for all tests."""
-    return STUDIES.get("ada-srsf").run(1, small=True, workers=1)
-
-
-@pytest.fixture(scope="module")
-def document(done: Reproduction) -> Any:
-    """Its document."""
-    return document_of(done)
 
 
 def test_every_run_has_all_numbers_and_none_is_better_than_proven(document: Any) -> None:
