@@ -24,7 +24,7 @@ from studies.documents import cells
 
 STUDY = "ada-srsf"
 
-pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process compiles the simulator with ticks
+pytestmark = [pytest.mark.release, pytest.mark.xdist_group("ada-srsf")]  # one process compiles the simulator with ticks
 NAMES = {"placements", "rules-by-placement", "placements-accounting", "rules", "accounting", "penalty", "speed"}
 
 

@@ -27,6 +27,8 @@ from optsched.studies.philly_hours import PhillyHours, philly_file
 from optsched.studies.study import STUDIES, Reproduction
 from studies.documents import cells
 
+pytestmark = pytest.mark.release
+
 STUDY = "hadar"
 
 

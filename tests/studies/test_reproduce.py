@@ -15,6 +15,8 @@ from optsched.studies.measures import MEASURES
 from optsched.studies.study import STUDIES
 from studies.documents import cells
 
+pytestmark = pytest.mark.release
+
 STUDY = "a-srpt"
 
 

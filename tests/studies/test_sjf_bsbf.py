@@ -36,6 +36,8 @@ from optsched.studies.sjf_bsbf_remarks import against, by_workload, worst
 from optsched.studies.study import STUDIES, Reproduction
 from studies.documents import cells
 
+pytestmark = pytest.mark.release
+
 STUDY = "sjf-bsbf"
 
 SIDE = {"no-wide-gangs", "parts-64-gpus", "parts-16-gpus", "loads-64-gpus", "loads-16-gpus", "restarts", "elastic"}
