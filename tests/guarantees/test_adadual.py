@@ -13,7 +13,6 @@ from simulation.transfer_reference import completions, played
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
-from optsched.guarantees import GUARANTEES
 from optsched.guarantees.adadual import ADADUAL, blocked, just_after, long_one_first
 from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.judge import judge
@@ -187,11 +186,6 @@ def test_jobs_that_cannot_be_resident_together() -> None:
         instance = instance.with_cluster(dataclasses.replace(instance.cluster, nodes=(group,)))
         chosen = specify("adadual")
         assert ADADUAL.assumptions(chosen.policy, chosen.placement, instance) == told
-
-
-def test_they_are_filed() -> None:
-    assert GUARANTEES.get("adadual-two-transfers") is ADADUAL
-    assert GUARANTEES.get("srsf-two-transfers") is SRSF
 
 
 # --- more transfers: no constant ----------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def _both(folder: Path, workload: Path, spec: str, rules: Rules) -> tuple[osd.Ru
     instance = with_scalings(read, read_scalings(folder), str(workload)).instance()
     run = osd.simulate(instance, spec)
     assert check_schedule(instance, run.schedule, preemptive=True) == []
-    jobs = jobs_of(folder, workload, alone=False, cap=False, actual=False, epochs=False)
+    jobs = jobs_of(folder, workload)
     begin = min(job.arrival for job in jobs)
     for job in jobs:  # ticks count from the first arrival
         job.arrival -= begin
@@ -66,8 +66,7 @@ MEASURED = {1: (2336.87, 1), 2: (4923.82, 3), 3: (3452.60, 0), 4: (3138.60, 1)}
 
 
 def _compare(folder: Path, k: int) -> None:
-    rules = Rules(given=False)
-    run, jobs = _both(folder, folder / f"workloads__workload-{k}.csv", ARTIFACT, rules)
+    run, jobs = _both(folder, folder / f"workloads__workload-{k}.csv", ARTIFACT, Rules())
     mean, moved = MEASURED[k]
     ends = run.schedule.completion.tolist()
     differ = [j for j, job in enumerate(jobs) if job.completion != pytest.approx(ends[j], abs=1e-6)]

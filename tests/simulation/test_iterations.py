@@ -289,6 +289,7 @@ def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
     assert bare.schedule.tasks is None  # type: ignore[attr-defined]
 
 
+@pytest.mark.release
 def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
     program = (
         "from simulation.task_instances import random_task_instance\n"

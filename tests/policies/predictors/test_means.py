@@ -72,21 +72,6 @@ def test_fitted_on_nothing(text: str) -> None:
         predictor(text).fit(Instance([], "1x1", name="empty"))  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "global-mean/mean=median",
-        "group-mean/prior=0",
-        "group-mean/prior=nan",
-        "global-mean/prior=-1",
-        "group-mean/prior=x",
-    ],
-)
-def test_parameters_that_are_not_legal(text: str) -> None:
-    with pytest.raises(InputError, match=r"(mean|prior) = .*expected: "):
-        predictor(text)
-
-
 def test_a_prediction_is_never_zero() -> None:
     # the shortest job there may be: on the scale log(1 + n) it is nearly nothing, and must not become nothing
     tiny = workload((0, 1e-12, "a", "x"), (1, 1, "a", "x"))
