@@ -251,7 +251,7 @@ def test_what_a_policy_may_not_do() -> None:
 
     class Wrong(Asked):
         def communicate(self, view: LinkView) -> Iterable[int]:
-            return (7,)
+            return (1,)
 
     class Blind(Asked):
         knowledge = Knowledge.NON_CLAIRVOYANT
@@ -264,7 +264,7 @@ def test_what_a_policy_may_not_do() -> None:
         def tasks(self, jobs: TaskJobs) -> TaskOrder:
             return TaskOrder(np.zeros(1), Countdown(forward=math.nan), Countdown(), admit=fewer_than, numbers=(1.0,))
 
-    with pytest.raises(SimulationError, match="job 7 has no all-reduce that waits"):
+    with pytest.raises(SimulationError, match="job 1 has no all-reduce that waits"):
         simulate(instance, Wrong())
     with pytest.raises(Exception, match="asked for iterations"):
         simulate(instance, Blind(knowledge=Knowledge.NON_CLAIRVOYANT))
