@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11+ and make:
 #   make run    set up .venv with what running needs, run the main job on a shipped instance, print the table
-#   make test   the same with the tools of tests and development, then lint, types, all tests and the notebooks
+#   make test   the same with the tools of tests and development, then lint, types and the tests
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -13,12 +13,12 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit warm notebooks bench study install-check clusters pages clean
+.PHONY: run test setup lint types unit warm release notebooks bench study install-check clusters pages clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
 
-test: lint types unit notebooks
+test: lint types unit
 
 setup: $(STAMP)
 
@@ -59,6 +59,10 @@ unit: $(STAMP)
 warm: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/test_compiled.py tests/simulation/test_sharing.py \
 	  tests/simulation/test_decisions.py tests/policies/test_sharing_choice.py
+
+# what a change seldom breaks and takes long: pages, archives, studies in their small size, terminals, the notebooks
+release: $(STAMP) notebooks
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'release and not study' tests
 
 # One after the other: kernels that two processes start at once may choose the same port.
 notebooks: $(STAMP)

@@ -8,31 +8,21 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.timing import cpu_seconds
 
 from optsched.compiled import without_interpreting
 from optsched.policies.simulate import simulate
 from optsched.policies.virtual_machine import VirtualMachine
 from optsched.problem.instance import Instance
 
-CYCLES, ROUNDS = 5_000, 5
+CYCLES = 5_000
 WAITING = [10, 100, 1_000, 10_000, 100_000]
-
-
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    """The least CPU time of `ROUNDS` runs."""
-    found = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        work()
-        found.append(time.process_time() - start)
-    return min(found)
 
 
 @pytest.mark.bench
@@ -60,7 +50,7 @@ def test_an_event_of_the_virtual_machine(benchmark: Any, waiting: int) -> None:
     benchmark.pedantic(cycles, rounds=1, warmup_rounds=1)
     done = 0
     seconds, bare = cpu_seconds(cycles), cpu_seconds(floor)
-    assert done == CYCLES * ROUNDS  # every short job preempted and was reported
+    assert done == 5 * CYCLES  # every short job preempted and was reported
     assert len(machine) == waiting
     benchmark.extra_info["waiting"] = waiting
     benchmark.extra_info["us_per_cycle"] = seconds / CYCLES * 1e6

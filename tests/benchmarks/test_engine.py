@@ -6,7 +6,7 @@ The engine alone: from the queue order to the last event, without naming GPUs (`
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from benchmarks.timing import cpu_seconds
 from numba import njit
 
 from optsched.compiled import without_interpreting
@@ -27,7 +28,7 @@ from optsched.simulation.policy import KnownJobs, Start
 from optsched.simulation.records import FINISHED_RUN, NEEDS_ROOM
 from optsched.simulation.state import State, grown, new_state
 
-ROUNDS, LOAD = 5, 0.9
+LOAD = 0.9
 Ints = npt.NDArray[np.int64]
 
 
@@ -70,16 +71,6 @@ def engine(instance: Instance, chosen: Specification) -> State:
         state = grown(state)
     assert status == FINISHED_RUN
     return state
-
-
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    """The least CPU time of `ROUNDS` runs."""
-    found = []
-    for _ in range(ROUNDS):
-        begun = time.process_time()
-        work()
-        found.append(time.process_time() - begun)
-    return min(found)
 
 
 class PlainFifo:

@@ -7,11 +7,11 @@ HiGHS, and, for the readable form, the CVXPY model of `optsched.models.gavel_max
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.timing import cpu_seconds
 from policies.gavel_problems import jobs_of, optimum
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
@@ -22,17 +22,7 @@ from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_auction import Auction, Bidders
 from optsched.speeds.throughput_table import built_in
 
-JOBS, TYPES, ROUNDS = 2048, ("V100", "P100", "K80"), 5
-
-
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    """The least CPU time of `ROUNDS` runs."""
-    found = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        work()
-        found.append(time.process_time() - start)
-    return min(found)
+JOBS, TYPES = 2048, ("V100", "P100", "K80")
 
 
 def state(nodes: int) -> tuple[Bidders, GpuPools]:
@@ -92,7 +82,7 @@ def test_a_round_of_hadar_and_gavels_lp(benchmark: Any, queue: str, nodes: int) 
     bidders, pools = state(nodes)
     auction = Auction(360.0, width=8 if queue == "window=8" else 1, by_machine=queue == "by machine")
     auction.grants(bidders, pools)  # compiles
-    grants = benchmark.pedantic(auction.grants, (bidders, pools), rounds=ROUNDS)
+    grants = benchmark.pedantic(auction.grants, (bidders, pools), rounds=5)
     assert sum(count for grant in grants for _, count in grant.on) > 0.9 * pools.size.sum()
     seconds = cpu_seconds(lambda: auction.grants(bidders, pools))
     capacity = pools.capacity.astype(np.float64)

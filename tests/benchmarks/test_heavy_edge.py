@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.timing import cpu_seconds
 
 from optsched.policies.placements.heavy_edge import heavy_edge
 from optsched.problem.profile import Profile, Stage
@@ -17,17 +16,6 @@ from optsched.speeds.stage_pace import profile_pace
 
 CALLS = 200
 SHAPES = {"8x8": [8] * 8, "64x1": [1] * 64, "4x16": [16] * 4, "1x64": [64]}
-
-
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    """Least CPU time of a call, of five rounds."""
-    found = []
-    for _ in range(5):
-        begun = time.process_time()
-        for _ in range(CALLS):
-            work()
-        found.append((time.process_time() - begun) / CALLS)
-    return min(found)
 
 
 @pytest.mark.bench
@@ -48,8 +36,8 @@ def test_placing_a_job_of_64_replicas(benchmark: Any, shape: str, variant: str) 
 
     entries = benchmark.pedantic(place, rounds=5, warmup_rounds=1)
     assert out[1, :entries].sum() == 64
-    floor = cpu_seconds(lambda: profile_pace(t, 0, out[0], out[1]))
-    seconds = cpu_seconds(place)
+    floor = cpu_seconds(lambda: profile_pace(t, 0, out[0], out[1]), calls=CALLS)
+    seconds = cpu_seconds(place, calls=CALLS)
     benchmark.extra_info["seconds"] = seconds
     benchmark.extra_info["alpha_seconds"] = floor
     benchmark.extra_info["ratio"] = seconds / floor

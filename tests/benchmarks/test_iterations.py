@@ -6,13 +6,13 @@ The workload is that of the study: 160 jobs on 64 GPUs; at scale 1000 some 4.4 m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from benchmarks.timing import cpu_seconds
 from numba import njit
 
 from optsched.compiled import without_interpreting
@@ -21,8 +21,6 @@ from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
 from optsched.simulation.iterations import run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_clock
-
-ROUNDS = 3
 
 
 @cache
@@ -43,16 +41,6 @@ def clocks_alone(tree: npt.NDArray[np.float64], step: npt.NDArray[np.float64], t
     return now
 
 
-def cpu_seconds(work: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    """The least CPU time of ``rounds`` runs."""
-    found = []
-    for _ in range(rounds):
-        begun = time.process_time()
-        work()
-        found.append(time.process_time() - begun)
-    return min(found)
-
-
 @pytest.mark.bench
 @pytest.mark.benchmark(timer=time.process_time)
 @pytest.mark.parametrize("spec", ["srsf:k=1", "srsf:k=2", "ada-srsf", "k-way", "ada-srsf+first-fit", "ada-srsf+random"])
@@ -63,10 +51,10 @@ def test_tasks_per_cpu_second(benchmark: Any, scale: int, spec: str) -> None:
     run_iterations(workload(10), policy, chosen.placement)  # compiled
     made = benchmark.pedantic(run_iterations, (instance, policy, chosen.placement), rounds=1)
     tasks = made.events
-    alone = cpu_seconds(lambda: run_iterations(instance, policy, chosen.placement, record=False))
+    alone = cpu_seconds(lambda: run_iterations(instance, policy, chosen.placement, record=False), 3)
     step = np.random.default_rng(0).uniform(0.02, 0.06, 64)
     clocks_alone(new_tree(64), step, 1)
-    floor = cpu_seconds(lambda: clocks_alone(new_tree(64), step, tasks))
+    floor = cpu_seconds(lambda: clocks_alone(new_tree(64), step, tasks), 3)
     benchmark.extra_info["tasks"] = tasks
     benchmark.extra_info["tasks_per_second"] = tasks / alone
     benchmark.extra_info["with_log"] = tasks / made.seconds
@@ -85,7 +73,7 @@ def test_tasks_per_cpu_second_of_many_jobs(benchmark: Any, spec: str) -> None:
     with without_interpreting():
         run_iterations(workload(10), policy, chosen.placement)  # compiles
         made = benchmark.pedantic(run_iterations, (instance, policy, chosen.placement), rounds=1)
-        alone = cpu_seconds(lambda: run_iterations(instance, policy, chosen.placement, record=False))
+        alone = cpu_seconds(lambda: run_iterations(instance, policy, chosen.placement, record=False), 3)
     benchmark.extra_info["tasks"] = made.events
     benchmark.extra_info["tasks_per_second"] = made.events / alone
     assert not made.unfinished

@@ -10,20 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.timing import cpu_seconds
 
 from optsched.problem.instance import Instance
 
-JOBS, ROUNDS = 1_000_000, 3
-
-
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    """The least CPU time of `ROUNDS` runs."""
-    found = []
-    for _ in range(ROUNDS):
-        begun = time.process_time()
-        work()
-        found.append(time.process_time() - begun)
-    return min(found)
+JOBS = 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +44,7 @@ def test_a_million_jobs(benchmark: Any, table: pl.DataFrame, tmp_path: Path, wha
         return made.digest if what == "construct-and-digest" else made
 
     made = benchmark.pedantic(measured, rounds=1, warmup_rounds=1)
-    seconds, floor = cpu_seconds(measured), cpu_seconds(lambda: pl.read_parquet(path))
+    seconds, floor = cpu_seconds(measured, 3), cpu_seconds(lambda: pl.read_parquet(path), 3)
     benchmark.extra_info["seconds"] = seconds
     benchmark.extra_info["read_parquet_seconds"] = floor
     benchmark.extra_info["ratio"] = seconds / floor

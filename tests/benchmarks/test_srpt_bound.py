@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.timing import cpu_seconds
 
 from optsched.bounds import BOUNDS
 from optsched.problem.instance import Cluster, Instance
 
-JOBS, ROUNDS = 1_000_000, 5
+JOBS = 1_000_000
 
 
 @pytest.fixture(scope="module", params=["light", "overload", "together"])
@@ -35,16 +34,6 @@ def million(request: pytest.FixtureRequest) -> Instance:
     assert instance.arrival.size == instance.duration.size == instance.gpus.size == instance.weight.size == JOBS
     assert instance.digest
     return instance
-
-
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    """The least CPU time of `ROUNDS` runs."""
-    found = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        work()
-        found.append(time.process_time() - start)
-    return min(found)
 
 
 @pytest.mark.bench

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
+from benchmarks.timing import cpu_seconds
 
 from optsched.compiled import without_interpreting
 from optsched.io.traces.generate import generate
@@ -19,7 +18,6 @@ from optsched.problem.instance import Instance
 from optsched.simulation.policy import Knowledge, Start, View
 
 CLUSTER = "84x4:V100+83x4:P100+83x4:K80"
-ROUNDS = 2
 
 
 class PlainFifo:
@@ -38,15 +36,6 @@ def trace(jobs: int) -> Instance:
     return generate("gavel-continuous", 1, jobs=jobs, cluster=CLUSTER)
 
 
-def cpu_seconds(run: Callable[[], object]) -> float:
-    found = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        run()
-        found.append(time.process_time() - start)
-    return min(found)
-
-
 @pytest.mark.bench
 @pytest.mark.parametrize(
     ("policy", "jobs"),
@@ -58,8 +47,8 @@ def test_a_trace_on_a_thousand_gpus_of_three_types(benchmark: Any, policy: str, 
         for each in (policy, PlainFifo()):  # compiles
             simulate(instance.head(50), each)
         run = benchmark.pedantic(simulate, (instance, policy), rounds=1)
-        seconds = cpu_seconds(lambda: simulate(instance, policy))
-        floor = cpu_seconds(lambda: simulate(instance, PlainFifo()))
+        seconds = cpu_seconds(lambda: simulate(instance, policy), 2)
+        floor = cpu_seconds(lambda: simulate(instance, PlainFifo()), 2)
     assert run.metrics["finished"] == jobs
     benchmark.extra_info["cpu_seconds"] = seconds
     benchmark.extra_info["events"] = run.events

@@ -312,20 +312,7 @@ def test_all_bad_rows_are_reported_at_once_and_can_be_skipped(command: Any, tmp_
     assert kept["instance"]["jobs"] == 2
 
 
-@pytest.mark.parametrize(
-    ("policy", "mean", "makespan"),
-    [("fifo+consolidated", 342656.78, 2425789), ("fifo:skip=true+consolidated", 272973.69, 2333633)],
-)
-def test_the_golden_values_of_public_simulators(
-    command: Any, data_dir: Path, policy: str, mean: float, makespan: float
-) -> None:
-    source = f"tiresias:{data_dir / 'philly' / 'philly_6c71a0_n500.csv'}"
-    (line,) = command("run", source, "--cluster", "8x8", "-p", policy, "--json").json["runs"]
-    assert round(line["metrics"]["mean_jct"], 2) == mean
-    assert line["metrics"]["makespan"] == makespan
-    assert line["ratio"] >= 1
-
-
+@pytest.mark.release
 def test_the_whole_philly_trace(command: Any, data_dir: Path) -> None:
     source = f"philly:{data_dir / 'philly' / 'philly.csv'}"
     policies = ("fifo:skip=true", "srtf", "tiresias")

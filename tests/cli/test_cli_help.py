@@ -99,13 +99,8 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
     [
         ("policies", "hadar", "window", "8", "an integer from 1 to 16"),
         ("policies", "hadar", "fill", "true", "true or false"),
-        ("policies", "goodput", "p", "-1.0", "a number from -10 to 1"),
         ("policies", "srtf", "restart", "0.0", "a finite number of seconds >= 0"),  # judged when it runs
         ("policies", "adadual", "theta", "0.0", "a number > 0, or 0 for b / (2 (b + eta))"),
-        ("policies", "ada-srsf", "theta", "0.0", "a number > 0, or 0 for b / (2 (b + eta))"),
-        ("policies", "sjf-ffs", "interval", "0.0", "a finite number of seconds >= 0"),
-        ("policies", "sjf-bsbf", "interval", "0.0", "a finite number of seconds >= 0"),
-        ("families", "crowded", "xi", "2.0", "a finite number >= 1"),
         ("families", "blocked-transfers", "eta", "0.2745", "a finite number >= 0"),
         ("policies", "list", "by", "given", "orders: given, shortest, longest, widest, narrowest, largest, due"),
         (
@@ -118,9 +113,7 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
         ("placements", "lwf", "kappa", "1", "an integer >= 1"),
         ("predictors", "noisy", "error", "2.0", "a factor from 1 to 1e+06"),
         ("models", "hadar-primal", "rounds", "4", "an integer >= 1"),
-        ("models", "hadar-primal", "round", "0.0", "seconds > 0, or 0 to be told"),
         ("models", "gpu-mapping", "job", "", "text"),
-        ("families", "three-last", "m", "4", "an integer >= 2"),
         ("spaces", "typed", "gpus", "2", "an integer >= 1; an even number: half of each type"),
         ("methods", "search", "tolerance", "0.01", "a number from 0 to below 1"),
     ],

@@ -84,6 +84,7 @@ class Terminal:
         return bool(block)
 
 
+@pytest.mark.release
 def test_solve_shows_a_line_and_tells_the_incumbent_and_the_interval(tmp_path: Path) -> None:
     generate("rigid", 1, jobs=80).save(tmp_path / "hard.json")
     terminal = Terminal("solve", str(tmp_path / "hard.json"), columns=60)
@@ -97,6 +98,7 @@ def test_solve_shows_a_line_and_tells_the_incumbent_and_the_interval(tmp_path: P
     assert "Traceback" not in terminal.text
 
 
+@pytest.mark.release
 def test_run_tells_of_the_policies_that_have_finished_and_leaves_no_folder(tmp_path: Path) -> None:
     generate("poisson", 1, jobs=6000, cluster="64x8").save(tmp_path / "long.json")
     folder = tmp_path / "new"
@@ -110,6 +112,7 @@ def test_run_tells_of_the_policies_that_have_finished_and_leaves_no_folder(tmp_p
     assert not folder.exists()
 
 
+@pytest.mark.release
 def test_solve_writes_the_best_schedule_that_it_has(tmp_path: Path) -> None:
     generate("rigid", 1, jobs=80).save(tmp_path / "hard.json")
     terminal = Terminal("solve", str(tmp_path / "hard.json"), "-o", str(tmp_path / "best.json"), columns=200)
@@ -121,6 +124,7 @@ def test_solve_writes_the_best_schedule_that_it_has(tmp_path: Path) -> None:
     assert check_schedule(hard, Schedule.load(tmp_path / "best.json", hard), preemptive=False) == []
 
 
+@pytest.mark.release
 def test_attack_tells_the_largest_ratio_and_writes_its_instance(tmp_path: Path) -> None:
     file = tmp_path / "worst.json"
     terminal = Terminal("attack", "sjf", "--budget", "200", "--workers", "1", "-o", str(file), columns=200)
@@ -131,6 +135,7 @@ def test_attack_tells_the_largest_ratio_and_writes_its_instance(tmp_path: Path) 
     assert 1 <= osd.load(file).n <= 12
 
 
+@pytest.mark.release
 def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_path: Path) -> None:
     code = (
         "import time\nfrom optsched.solvers.solve import _run\n"
@@ -146,6 +151,7 @@ def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_
     assert check_schedule(osd.load("rigid-12-1"), Schedule.load(file, "rigid-12-1"), preemptive=False) == []
 
 
+@pytest.mark.release
 def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
     code = (
         "import sys, time\nimport optsched.adversary.attack as module, optsched as osd\n"
@@ -194,6 +200,7 @@ def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert out.count("fifo") == 2
 
 
+@pytest.mark.release
 def test_reproduce_tells_the_tables_that_are_finished() -> None:
     heard: list[Reproduction] = []
     whole = STUDIES.get("a-srpt").run(1, small=True, workers=1, so_far=heard.append)
@@ -202,6 +209,7 @@ def test_reproduce_tells_the_tables_that_are_finished() -> None:
     assert heard[-1].to_json() == whole.to_json()
 
 
+@pytest.mark.release
 def test_reproduce_stops_with_its_processes() -> None:
     terminal = Terminal("reproduce", "a-srpt", "--small", "--workers", "2")
     terminal.wait_for("running the study")

@@ -42,6 +42,7 @@ def test_a_full_disk_is_one_line_and_exit_2(arguments: str, small: Path) -> None
     assert code == 2
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("arguments", ["list instances", pytest.param("bound {small}", marks=MORE)])
 def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, small: Path) -> None:
     # true reads nothing: whatever is written then has no reader
@@ -51,6 +52,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, small: Path) 
     assert (len(out.splitlines()), err, code) == (1, "", 0)
 
 
+@pytest.mark.release
 def test_a_solver_adds_nothing_to_what_a_process_writes() -> None:
     # HiGHS writes past Python's stdout, so only a process of its own shows it; 1.16 logs a banner when it is made
     out, err, code = shell(f"{PROGRAM} solve rigid-06-1 --model rigid-time-indexed --json")
@@ -61,6 +63,7 @@ def test_a_closed_stdout_is_one_line_and_exit_2() -> None:
     assert shell(f"{PROGRAM} list models >&-") == ("", "optsched: cannot write to stdout: it is closed\n", 2)
 
 
+@pytest.mark.release
 def test_what_stdout_cannot_encode_does_not_stop_a_table(small: Path) -> None:
     out, err, code = shell(f"PYTHONIOENCODING=ascii {PROGRAM} bound {small}")
     assert code == 0, err

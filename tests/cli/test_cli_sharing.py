@@ -160,13 +160,7 @@ def test_a_report_says_where_its_interference_comes_from(two: Path, capsys: pyte
     ("xi", "told"),
     [
         ("0.9", "interference.ratio = 0.9: invalid (expected: a number from 1"),
-        ("nan", "interference.ratio = nan"),
-        ("p10", "did you mean p100"),
-        ("nowhere.json", "nowhere.json: no such file"),
         ({"kinds": ["A", "B"], "ratios": [[1, 1]]}, "not a square table"),
-        ({"kinds": ["A"], "ratios": [[0.5]]}, "interference.ratios['A', 'A'] = 0.5"),
-        ({"ratio": float("nan")}, "interference.ratio = nan: Input should be a finite number"),
-        ({"ratio": 0}, "interference.ratio = 0"),
     ],
 )
 def test_interference_that_is_not_legal(
@@ -190,31 +184,6 @@ def test_a_policy_that_shares_needs_interference(two: Path, tmp_path: Path, caps
     (tmp_path / "out").mkdir()  # a folder that was there before stays
     assert call("run", two, "-p", "sjf-bsbf", "-o", tmp_path / "out") == 2
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_memory_that_cannot_fit_at_sub_batch_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = {
-        **TWO,
-        "jobs": [{"id": "a", "iterations": 3, "profile": "net", "batch_size": 4}],
-        "scalings": {"net": {"compute": 1, "per_sample": 1, "memory": 9.5, "memory_per_sample": 1}},
-        "interference": {"ratio": 1.5},
-    }
-    path = written(tmp_path, document)
-    assert call("run", path, "-p", "sjf-bsbf", "-o", tmp_path / "out") == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "row 1, gpu_memory = 10.5: net does not fit" in err
-    assert "Traceback" not in err
-    assert not (tmp_path / "out").exists()
-
-
-def test_gavels_table_for_several_gpu_types(tmp_path: Path, two: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pair = {"null": 2.0, "('A', 1)": [1.0, 1.0]}
-    file = written(tmp_path, {"p100": {"('A', 1)": pair}, "v100": {"('A', 1)": pair}}, "rates.json")
-    assert call("run", two, "-p", "fifo", "--cluster", "1x1:P100+1x1:V100", "--interference", file) == 2
-    assert "rates of which GPU type?" in one_line(capsys)
-    assert call("run", two, "-p", "fifo", "--interference", file) == 2  # a GPU without a type
-    assert "no rates of two jobs on one GPU" in one_line(capsys)
 
 
 def test_jobs_with_tasks_do_not_take_interference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,24 +71,12 @@ def test_the_built_in_table_serves_where_none_is_named(tmp_path: Path, capsys: p
     assert "--cluster 8x8:V100" in one_line(capsys)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"k80": {"('net', 1)": {"null": -2.0}}}, "k80.('net', 1).null"),
-        ({"k80": {"('net', 1)": {"null": "fast"}}}, "'fast'"),
-        ({"k80": {"net": {"null": 2.0}}}, "not a key"),
-        ([], "not a table of throughputs"),
-    ],
-)
-def test_a_bad_table_is_one_line(
-    trace: Path, tmp_path: Path, change: Any, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(change))
-    out = tmp_path / "i.json"
+def test_a_bad_table_is_one_line(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "bad.json", tmp_path / "i.json"
+    path.write_text(json.dumps({"k80": {"('net', 1)": {"null": -2.0}}}))
     assert call("convert", f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", path, "-o", out) == 2
     line = one_line(capsys)
-    assert said in line
+    assert "k80.('net', 1).null" in line
     assert str(path) in line
     assert not out.exists()
 

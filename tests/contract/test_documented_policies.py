@@ -13,6 +13,8 @@ from pages.page import Page, name_of, page_files
 
 from optsched.contract.examine import examine
 
+pytestmark = pytest.mark.release
+
 HEREDOC = re.compile(r"<<'?(\w+)'?\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from optsched.check.referee import schedule_value
 from optsched.guarantees import a_srpt
 from optsched.guarantees.a_srpt import A_SRPT, factors, virtual_srpt
-from optsched.guarantees.families import kappa_family
 from optsched.guarantees.judge import judge
 from optsched.guarantees.proven import Proven
 from optsched.io.sources import load
@@ -228,20 +227,3 @@ def test_no_guarantee_for_overtaking_without_a_budget() -> None:
     instance = load("rigid-06-1")
     assert evaluate(instance, ["a-srpt:overtake=inf", "spjf"]).lines[0].to_json()["guarantee"] is None
     assert [line.guarantee is None for line in evaluate(instance, ["a-srpt", "spjf"]).lines] == [False, True]
-
-
-def test_narrow_and_wide_jobs_in_turn_need_kappa() -> None:
-    """The family of the sheet: strict FIFO is about G / 2 from the best when g_max = G, and within the theorem."""
-    family = kappa_family(8, 100)
-    instance, parameters, ones = family.instance, policy(), np.ones(family.instance.n)
-    run = dispatched(instance, parameters, instance.work, ones, ones)
-    assert factors(parameters, run).kappa == 8
-    better = Run(family.better, "by hand", Knowledge.CLAIRVOYANT, False, 0, 0, 0.0)
-    judgement = judge(A_SRPT, parameters, run, Proven(instance, [run, better]))
-    assert (judgement.holds, judgement.ratio) == (True, 8 + 2)
-    assert judgement.value is not None
-    assert judgement.bound is not None
-    assert judgement.value / judgement.bound > 2
-    # Without kappa the theorem would be false: all wide jobs first, then the narrow ones G at a time, shows it.
-    without_kappa = dataclasses.replace(A_SRPT, ratio=lambda p, r: 3.0, audit=lambda p, r: [])
-    assert judge(without_kappa, parameters, run, Proven(instance, [run, better])).holds is False

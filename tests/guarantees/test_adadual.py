@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulation.transfer_reference import completions
+from simulation.transfer_reference import completions, played
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
-from optsched.guarantees import GUARANTEES
 from optsched.guarantees.adadual import ADADUAL, SRSF, blocked, equal_pair, just_after, long_one_first
 from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.judge import judge
@@ -56,19 +55,9 @@ def worst_on_a_grid(eta: Fraction, rule: str) -> list[tuple[Fraction, Fraction]]
             # the second one at once, or when the other has ended; the first one at once, or when the second has ended
             later = [t for t in (r, Fraction(1)) if t >= r]
             candidates = [[Fraction(0), t] for t in later] + [[r + m, r]]
-            optimum = min(sum(played(start, [Fraction(1), m], eta)) for start in candidates)
+            optimum = min(sum(played(start, [Fraction(1), m], Fraction(1), eta)) for start in candidates)
             worst = [max(known, ((value - s) / (optimum - s), r)) for known, s in zip(worst, (r, 0), strict=True)]
     return worst
-
-
-def played(start: list[Fraction], size: list[Fraction], eta: Fraction) -> list[Fraction]:
-    """Completions of two transfers that start then, b = 1."""
-    (a, first), (b, second) = sorted(zip(start, size, strict=True))
-    x = first - (b - a)
-    if x <= 0:
-        return [a + first, b + second]
-    together = min(x, second) * (2 + eta)
-    return [b + together + max(Fraction(0), x - second), b + together + max(Fraction(0), second - x)]
 
 
 @pytest.mark.parametrize("eta", PENALTIES)
@@ -196,11 +185,6 @@ def test_jobs_that_cannot_be_resident_together() -> None:
         instance = instance.with_cluster(dataclasses.replace(instance.cluster, nodes=(group,)))
         chosen = specify("adadual")
         assert ADADUAL.assumptions(chosen.policy, chosen.placement, instance) == told
-
-
-def test_they_are_filed() -> None:
-    assert GUARANTEES.get("adadual-two-transfers") is ADADUAL
-    assert GUARANTEES.get("srsf-two-transfers") is SRSF
 
 
 # --- more transfers: no constant ----------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ SMALL = 40  # jobs: the clusters are for the study (their schedules are frozen i
 PARTS = 4  # of the small instances, so that several processes share them
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_ratio_on_a_small_instance_is_worse_and_every_guarantee_is_kept(part: int) -> None:
     small = [(name, instance) for name, instance in suite("all").instances() if instance.n <= SMALL]

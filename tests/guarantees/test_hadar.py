@@ -142,10 +142,9 @@ def test_the_audit_finds_what_is_forged() -> None:
 
 
 @pytest.mark.parametrize("length", [1.0, 10.0])
-@pytest.mark.parametrize("restart", [0.0, 0.125])
-def test_it_is_kept_on_late_clocks(length: float, restart: float) -> None:
-    spec = f"hadar-commit:round={length},restart={restart * length}"
-    made = [shifted(instance, UNIX, length / 2) for instance in (random_instance(21, "2x4", 15), mixed_speeds(4))]
+def test_it_is_kept_on_late_clocks(length: float) -> None:
+    spec = f"hadar-commit:round={length},restart={length / 8}"
+    made = [shifted(mixed_speeds(4), UNIX, length / 2)]
     made += [
         overtaken(length, length / 4, UNIX, UNIX - 1000 * length),
         overtaken(length, 0.3 * length, 1e8, 1e8 - 1e4 * length),

@@ -13,7 +13,6 @@ import pytest
 from speeds.played_shares import completions
 
 from optsched.errors import InputError
-from optsched.guarantees import GUARANTEES
 from optsched.guarantees.guarantee import Guarantee
 from optsched.guarantees.sjf_bsbf import (
     NEVER_SHARED,
@@ -200,11 +199,6 @@ def test_memory_for_both() -> None:
         assert SJF_BSBF.applies(chosen.policy, chosen.placement, instance) is fits
 
 
-def test_they_are_filed() -> None:
-    for theorem in (SJF_BSBF, SJF_FFS, NEVER_SHARED):
-        assert GUARANTEES.get(theorem.id) is theorem
-
-
 @pytest.mark.parametrize("k", [2, 5, 16])
 def test_tight_families(k: int) -> None:
     for make, spec, value in ((just_refused, "sjf-bsbf", 2 * k + 2), (equal_sharers, "sjf-ffs", 2 * k)):
@@ -312,11 +306,10 @@ def test_the_reference_is_a_schedule() -> None:
 @pytest.mark.parametrize("xi", [1.0, 1.5, 3.0])
 @pytest.mark.parametrize("spec", ["sjf-bsbf", PUBLISHED, "sjf"])
 def test_the_ratio_grows_with_the_number_of_jobs(xi: float, spec: str) -> None:
-    counts = (10, 100, 300)
+    counts = (10, 100)
     found = [lost(spec, small, xi) for small in counts]
     assert all(ratio >= small / 11 for ratio, small in zip(found, counts, strict=True))
     assert 6 < found[1] / found[0] < 12
-    assert 2.7 < found[2] / found[1] < 3.3
     assert all(crowded(small, xi).reference < 5 for small in counts)
 
 

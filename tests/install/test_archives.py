@@ -12,7 +12,7 @@ import pytest
 
 from install.archives import PAGES, PLACES, ROOT, build, in_sdist, in_tree, in_wheel
 
-pytestmark = pytest.mark.xdist_group("install")  # the archives are made once
+pytestmark = [pytest.mark.release, pytest.mark.xdist_group("install")]  # the archives are made once
 
 
 def test_one_process_makes_the_archives(request: pytest.FixtureRequest) -> None:

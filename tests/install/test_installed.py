@@ -11,6 +11,7 @@ import pytest
 from install.environments import lock, run, travel
 
 pytestmark = [
+    pytest.mark.release,
     pytest.mark.xdist_group("install"),
     pytest.mark.skipif(sys.platform == "win32", reason="rights of a folder are others there"),
 ]

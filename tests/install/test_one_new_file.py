@@ -13,7 +13,7 @@ import pytest
 from install.archives import ROOT
 from install.environments import run
 
-pytestmark = pytest.mark.xdist_group("install")
+pytestmark = [pytest.mark.release, pytest.mark.xdist_group("install")]
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FILES = {

@@ -9,6 +9,8 @@ import pytest
 from pages.page import Page, name_of, page_files
 from pages.player import WIDTH, command, play, same, shell, tidy
 
+pytestmark = pytest.mark.release
+
 
 @pytest.mark.parametrize("path", page_files(), ids=name_of)
 def test_snippets(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

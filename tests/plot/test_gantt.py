@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -218,8 +215,3 @@ def test_overhead_is_a_paler_shade_of_its_job(gangs: Schedule) -> None:
     ax = gantt(gangs)
     face = collection(ax, "_blocks").get_facecolor()[-1, :3]
     assert np.allclose(collection(ax, "_overhead").get_facecolor()[0, :3], paler(face, 0.7))
-
-
-def test_pyplot_is_never_loaded() -> None:
-    code = "import sys, optsched.plot; sys.exit('matplotlib.pyplot' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.calls import call, one_line
 
 import optsched as osd
 from optsched.errors import InputError
@@ -88,19 +87,13 @@ def test_what_is_no_moment_is_told(text: str) -> None:
         moment(text, "from")
 
 
-def test_the_command_line_draws_a_window(gangs: Schedule, tmp_path: Path) -> None:
+def test_the_command_line_draws_a_window(gangs: Schedule, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, picture = tmp_path / "mine.json", tmp_path / "mine.svg"
     gangs.save(place)
     gangs.instance.save(tmp_path / "instance.json")
-
-    def plot(*options: str) -> subprocess.CompletedProcess[str]:
-        about = ("--instance", str(tmp_path / "instance.json"), "-o", str(picture))
-        command = [sys.executable, "-m", "optsched", "plot", str(place), *about, *options]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    done = plot("--from", "0.5min", "--to", "1min")
-    assert done.returncode == 0, done.stderr
+    plot = ("plot", place, "--instance", tmp_path / "instance.json", "-o", picture)
+    assert call(*plot, "--from", "0.5min", "--to", "1min") == 0
     assert "3 jobs, 8 GPUs, 30 to 60 s" in picture.read_text()
-    wrong = plot("--from", "soon")
-    assert wrong.returncode == 2
-    assert "from = 'soon': not a time" in wrong.stderr
+    capsys.readouterr()
+    assert call(*plot, "--from", "soon") == 2
+    assert "from = 'soon': not a time" in one_line(capsys)

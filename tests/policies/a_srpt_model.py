@@ -1,4 +1,4 @@
-"""A-SRPT a second way, in plain Python: SRPT by scanning, turns and what overtaking costs by summing up, small optima.
+"""A-SRPT a second way, in plain Python: SRPT by scanning, turns and what overtaking costs by summing up.
 
 Shares no code with the policy. All functions work in ints, fractions or floats, whatever they are given.
 """
@@ -137,37 +137,3 @@ class Turns:
         elif rate > 0 and self.patience[head] > 0:
             self._clock = head, self.now, rate
             self._wakes.add(self.now + self.patience[head] / rate)
-
-
-def smallest_total(release: Sequence[Number], duration: Sequence[Number], gpus: Sequence[int], total: int) -> Number:
-    """The least sum of completion times of rigid gangs, not preemptive, by branch and bound over all orders.
-
-    Every job at its earliest feasible start given those already placed; up to seven jobs or so.
-    """
-    n = len(release)
-    alone = [r + d for r, d in zip(release, duration, strict=True)]
-    best = [sum(alone) + n * (max(release) + sum(duration))]
-
-    def earliest(j: int, placed: list[tuple[Number, Number, int]]) -> Number:
-        r, d, room = release[j], duration[j], total - gpus[j]
-        for start in sorted({r, *(end for _, end, _ in placed if end > r)}):
-            stop = start + d
-            near = [row for row in placed if row[0] < stop and row[1] > start]
-            moments = [start, *(s for s, _, _ in near if s > start)]
-            if all(sum(g for s, e, g in near if s <= t < e) <= room for t in moments):
-                return start
-        raise AssertionError("after the last end every job fits")
-
-    def search(left: list[int], placed: list[tuple[Number, Number, int]], cost: Number, rest: Number) -> None:
-        if not left:
-            best[0] = min(best[0], cost)
-            return
-        for j in left:
-            start = earliest(j, placed)
-            end = start + duration[j]
-            if cost + end + rest - alone[j] < best[0]:
-                others = [k for k in left if k != j]
-                search(others, [*placed, (start, end, gpus[j])], cost + end, rest - alone[j])
-
-    search(sorted(range(n), key=lambda j: alone[j]), [], 0, sum(alone))
-    return best[0]

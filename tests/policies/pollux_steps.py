@@ -13,15 +13,8 @@ from scipy.interpolate import LinearNDInterpolator
 
 from policies.tiresias_ticks import TickJob
 
-# (initial batch, epochs, largest sub-batch) of every application
-APPLICATIONS = {
-    "bert": (12, 2, 12),
-    "cifar10": (128, 100, 1024),
-    "deepspeech2": (20, 80, 80),
-    "imagenet": (200, 90, 200),
-    "ncf": (256, 10, 32768),
-    "yolov3": (8, 50, 8),
-}
+# the largest sub-batch of every application
+MOST_LOCAL = {"bert": 12, "cifar10": 1024, "deepspeech2": 80, "imagenet": 200, "ncf": 32768, "yolov3": 8}
 
 
 @cache
@@ -67,36 +60,23 @@ class Steps:
         return float(step), float(sync)
 
 
-def jobs_of(
-    folder: Path, workload: Path, *, alone: bool = True, cap: bool = True, actual: bool = True, epochs: bool = True
-) -> list[TickJob]:
-    """The jobs of a workload as the artifact runs them.
-
-    ``alone``: a job of one replica with more than the initial batch accumulates at least once. ``cap``: samples of an
-    iteration, rounded up to whole sub-batches, are no more than the largest batch. ``actual``: iterations follow from
-    these samples, else from the batch that was asked for. ``epochs``: their times are rounded to whole seconds.
-    """
+def jobs_of(folder: Path, workload: Path) -> list[TickJob]:
+    """The jobs of a workload; a gang that has more samples than a GPU takes accumulates gradients."""
     iterations: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in _rows(folder / "iterations.csv"):
         iterations[row["application"]].append((float(row["batch_size"]), float(row["iterations"])))
-    steps = {name: steps_of(folder, name) for name in APPLICATIONS}
+    steps = {name: steps_of(folder, name) for name in MOST_LOCAL}
     jobs = []
     for row in _rows(workload):
         name, gpus, batch = row["application"], int(row["num_replicas"]), int(row["batch_size"])
-        initial, whole, most = APPLICATIONS[name]
-        batches, counts = zip(*sorted(iterations[name]), strict=True)
         local = math.ceil(batch / gpus)
-        parts = math.ceil(local / most)
-        if alone and gpus == 1 and batch > initial:
-            parts = max(parts, 2)
+        parts = math.ceil(local / MOST_LOCAL[name])
         size = math.ceil(local / parts)
-        if cap:
-            size = min(size, int(batches[-1] // (gpus * parts)))
-        work = float(np.interp(gpus * parts * size if actual else batch, batches, counts))
+        work = float(np.interp(batch, *zip(*sorted(iterations[name]), strict=True)))
 
         def seconds(placement: tuple[int, ...], name: str = name, size: int = size, parts: int = parts) -> float:
             step, sync = steps[name].of(placement, size)
             return step + (parts - 1) * (step - sync)
 
-        jobs.append(TickJob(row["name"], float(row["time"]), gpus, work, seconds, whole if epochs else 0))
+        jobs.append(TickJob(row["name"], float(row["time"]), gpus, work, seconds))
     return jobs

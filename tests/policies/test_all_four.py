@@ -103,6 +103,7 @@ def test_fifteen_lines_preempt_share_and_choose_types() -> None:
     assert found.value(OBJECTIVE) < min(run(policy).value(OBJECTIVE) for policy in ("fifo:skip=true", "srtf"))
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("policy", [*POLICIES, "packed"])
 def test_contention_slows_jobs_that_span_nodes(policy: str) -> None:
     quiet = instance().replace(contention=None)
@@ -120,6 +121,7 @@ def test_contention_slows_jobs_that_span_nodes(policy: str) -> None:
     assert {each.rule for each in said} == {"rate"}
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("policy", ["hadar", "a-srpt", "sjf-bsbf", "packed"])
 def test_reversed_speeds_of_types_change_the_outcome(policy: str) -> None:
     made = instance()

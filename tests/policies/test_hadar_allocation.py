@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from optsched.policies.hadar_allocation import ALL_ROUNDS, NONE, THIS_ROUND, find_allocation
 
@@ -145,59 +143,3 @@ def test_the_counts_of_a_pool_are_enough_at_prices_by_type() -> None:
         assert found[0] == pytest.approx(by_machines(case)[0], rel=1e-12, abs=1e-12) or found[1] == NONE
         several += found[2]
     assert several > 50
-
-
-@given(st.integers(0, 2**32 - 1), st.booleans())
-def test_the_same_on_drawn_cases(seed: int, by_pool: bool) -> None:
-    case = random_case(np.random.default_rng(seed), by_pool=by_pool)
-    check(case, by_machines(case), per_pool=False)
-    if by_pool:
-        check(case, by_pools(case), per_pool=True)
-
-
-BASE: dict[str, Any] = {
-    "gang": 2, "pool": np.array([0, 1]), "free": np.array([2, 2]), "together": np.array([4.0, 1.0]),
-    "spread": np.array([4.0, 1.0]), "price": np.array([1.0, 1.0]), "left": 8.0, "restart": 0.0, "comm": 0.0,
-    "length": 1.0, "age": 0.0, "scale": 100.0, "span": 0.0, "charged": THIS_ROUND, "whole": True,
-}  # fmt: skip
-
-
-def test_no_positive_payoff_is_reported_as_it_is() -> None:
-    dear = {**BASE, "price": np.array([60.0, 60.0])}
-    value, rate, _, _ = by_machines(dear)
-    assert rate == 4.0
-    assert value == pytest.approx(50 - 120)  # 2 rounds, two devices at 60: the caller must not take it
-
-
-def test_the_slowest_device_rules_the_gang() -> None:
-    mixed = {**BASE, "free": np.array([1, 1])}
-    assert by_machines(mixed)[1] == 1.0
-    assert by_machines({**mixed, "gang": 1})[1] == 4.0
-
-
-def test_a_job_runs_on_two_types_where_neither_has_enough() -> None:
-    four = {**BASE, "gang": 4}
-    value, rate, several, take = by_machines(four)
-    assert (rate, several, take.tolist()) == (1.0, True, [2, 2])
-    assert value == 100 / 8 - 4
-    assert by_machines({**four, "free": np.array([2, 1])})[1] == NONE  # never a part of a gang
-
-
-def test_a_spread_gang_may_be_faster_than_one_that_sits_together() -> None:
-    # As measured for ResNet-50 on K80: 4.30 iterations/s on one node, 4.68 over two.
-    case = {
-        **BASE, "pool": np.array([0, 0]), "together": np.array([4.3]), "spread": np.array([4.68]), "whole": False,
-        "price": np.array([1.0, 1.5]),
-    }  # fmt: skip
-    value, rate, several, take = by_machines(case)
-    assert (rate, several, take.tolist()) == (4.68, True, [1, 1])
-    assert value == pytest.approx(100 / (8 / 4.68) - 2.5)
-    assert by_machines({**case, "comm": 20.0})[2] is False  # too dear to be apart
-
-
-def test_a_gang_gives_one_device_away_to_be_apart() -> None:
-    # Both cheap devices are on one machine, where the gang would run at 1; one of them and the dear one run at 3.
-    case = {**BASE, "pool": np.array([0, 0]), "together": np.array([1.0]), "spread": np.array([3.0]),
-            "price": np.array([1.0, 2.0])}  # fmt: skip
-    assert by_machines(case)[3].tolist() == [1, 1]
-    assert by_machines(case)[0] == pytest.approx(100 / 3 - 3)

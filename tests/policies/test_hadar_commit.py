@@ -251,16 +251,6 @@ def overtaken(length: float, excess: float, clock: float, first: float) -> Insta
     return Instance(made, "1x1:V100+1x1:K80", throughputs=table)
 
 
-@pytest.mark.parametrize("policy", ["hadar-commit", "hadar", "hadar-commit:price_level=machine"])
-@pytest.mark.parametrize("length", [1.0, 10.0])
-def test_the_clock_does_not_matter(policy: str, length: float) -> None:
-    spec = f"{policy}{',' if ':' in policy else ':'}round={length},restart={length / 8}"
-    for instance in (random_instance(5, "2x4"), mixed_speeds(1), mixed_speeds(2)):
-        early, late = (simulate(shifted(instance, by, length / 2), spec) for by in (0.0, UNIX))
-        ages = (each.schedule.completion - each.instance.arrival for each in (late, early))
-        np.testing.assert_allclose(*ages, rtol=0, atol=1e-4)
-
-
 @pytest.mark.parametrize("length", [1.0, 10.0, 60.0])
 @pytest.mark.parametrize("clock", [0.0, 1e8, UNIX])
 def test_a_round_does_not_wait_for_a_job_that_would_end_soon_on_other_gpus(clock: float, length: float) -> None:

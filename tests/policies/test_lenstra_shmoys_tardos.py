@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import optsched as osd
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
 from optsched.guarantees.judge import judge
@@ -22,7 +20,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.solvers.assignment_rounding import rounded_assignment
-from policies.unrelated import unrelated
+from policies.unrelated import shortest, unrelated
 
 MAKESPAN = "makespan"
 
@@ -36,17 +34,6 @@ def tables(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 def at_once(table: list[tuple[int, ...]]) -> Instance:
     return unrelated([(0, 1, seconds) for seconds in table], MAKESPAN)
-
-
-def shortest(table: list[tuple[int, ...]], busy: tuple[int, ...] = ()) -> int:
-    """By trying every assignment."""
-    begin, found = busy or (0,) * len(table[0]), []
-    for choice in product(*[[i for i, p in enumerate(seconds) if p] for seconds in table]):
-        load = list(begin)
-        for seconds, i in zip(table, choice, strict=True):
-            load[i] += seconds[i]
-        found.append(max(load))
-    return min(found)
 
 
 @settings(max_examples=25)
@@ -106,12 +93,6 @@ def test_a_run_that_lies_about_its_machines_is_found_out() -> None:
 def test_a_job_that_no_machine_may_run_is_refused() -> None:
     with pytest.raises(InputError, match="job 1"):
         rounded_assignment(np.array([[1.0, np.inf], [2.0, np.inf]]), np.zeros(2))
-
-
-def test_it_is_a_policy_like_any_other() -> None:
-    for name in ("rigid-12-1", "all-four"):
-        run = osd.simulate(name, "lenstra-shmoys-tardos")
-        assert check_schedule(run.instance, run.schedule) == []
 
 
 @pytest.mark.study

@@ -1,13 +1,15 @@
-"""The baselines of A-SRPT (spjf, spwf, wcs-*) against a naive simulation of a sorted queue, on durations and on profiles."""
+"""The baselines of A-SRPT (spjf, spwf, wcs-*) against the reference simulator, on durations and on profiles."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from simulation.reference import Counts, Replay, Rule, Task, first_fit
 
 from optsched.io.traces.generate import generate
 from optsched.policies import POLICIES
@@ -29,32 +31,23 @@ RULES: dict[str, tuple[Key, bool]] = {
 }
 
 
-def naive(instance: Instance, key: list[float], conserving: bool) -> list[float]:
-    """Starts on first-fit GPUs: at every arrival and completion the sorted queue is scanned from its head."""
-    size = instance.cluster.node_gpus.tolist()
+def replayed(instance: Instance, key: list[float], conserving: bool) -> list[float]:
+    """Starts on first-fit GPUs; every placement of these jobs takes whole seconds."""
+    names, work = instance.table["profile"].to_list(), [Fraction(units) for units in instance.work.tolist()]
     network = Network.of(instance.cluster) if instance.profiled.any() else None
-    names = instance.table["profile"].to_list()
-    start: dict[int, float] = {}
-    held: dict[int, tuple[float, list[int]]] = {}  # job -> end, nodes
-    events = sorted(set(instance.arrival.tolist()))
-    while events:
-        now = events.pop(0)
-        held = {j: (end, nodes) for j, (end, nodes) in held.items() if end > now}
-        queue = [j for j in range(instance.n) if instance.arrival[j] <= now and j not in start]
-        for j in sorted(queue, key=lambda k: (key[k], k)):
-            free = list(size)
-            for _, nodes in held.values():
-                for node in nodes:
-                    free[node] -= 1
-            if sum(free) < instance.gpus[j]:
-                if conserving:
-                    continue
-                break
-            nodes = [m for m, count in enumerate(free) for _ in range(count)][: int(instance.gpus[j])]
-            pace = 1.0 if network is None else iteration_time(instance.profiles[names[j]], network, nodes)
-            start[j], held[j] = now, (now + float(instance.work[j]) * pace, nodes)
-            events = sorted({*events, held[j][0]})
-    return [start[j] for j in range(instance.n)]
+
+    def pace(held: dict[int, Counts]) -> dict[int, Fraction]:
+        if network is None:
+            return dict.fromkeys(held, Fraction(1))
+        nodes = {j: [m for m, count in counts.items() for _ in range(count)] for j, counts in held.items()}
+        alpha = {j: iteration_time(instance.profiles[names[j]], network, on) for j, on in nodes.items()}
+        return {j: round(work[j] * Fraction(alpha[j])) / work[j] for j in held}
+
+    columns = zip(map(Fraction, instance.arrival.tolist()), instance.gpus.tolist(), work, key, strict=True)
+    everywhere = [True] * instance.cluster.node_count
+    tasks = [Task(j, r, gang, units, everywhere, own) for j, (r, gang, units, own) in enumerate(columns)]
+    rule = Rule(key=key, slope=[Fraction(0)] * instance.n, skip=conserving)
+    return [task.segments[0][0] for task in Replay(tasks, instance.cluster.node_gpus, rule, first_fit, pace).tasks]
 
 
 def started(run: Run) -> list[float]:
@@ -72,7 +65,7 @@ def small(seed: int) -> Instance:
 
 @pytest.mark.parametrize("error", [1, 3])
 @pytest.mark.parametrize("name", RULES)
-def test_every_start_is_that_of_a_naive_simulation(name: str, error: int) -> None:
+def test_every_start_is_that_of_the_reference(name: str, error: int) -> None:
     rule, conserving = RULES[name]
     for seed in range(30):
         instance = small(seed)
@@ -80,7 +73,7 @@ def test_every_start_is_that_of_a_naive_simulation(name: str, error: int) -> Non
         assert run.predicted is not None
         seconds = run.predicted * paces(instance)[0]
         key = [float(f"{rule(*row):.10e}") for row in zip(instance.arrival, instance.gpus, seconds, strict=True)]
-        assert started(run) == pytest.approx(naive(instance, key, conserving), rel=1e-12)
+        assert started(run) == pytest.approx(replayed(instance, key, conserving), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -22,25 +22,6 @@ def test_a_job_drops_when_its_gpu_seconds_reach_the_threshold() -> None:
     assert spans(instance, "tiresias:threshold=8") == {"a": [(0, 4), (8, 10)], "b": [(4, 8), (10, 12)]}
 
 
-def test_within_a_queue_the_order_is_that_of_arrival_and_nobody_is_stopped_by_a_later_job() -> None:
-    instance = Instance([Job("a", duration=9), Job("b", arrival=1, duration=1)], "1x1")
-    assert spans(instance, "tiresias:threshold=100") == {"a": [(0, 9)], "b": [(9, 10)]}
-
-
-def test_a_job_of_the_second_queue_is_stopped_by_a_newcomer() -> None:
-    instance = Instance([Job("a", duration=9), Job("b", arrival=5, duration=2)], "1x1")
-    assert spans(instance, "tiresias:threshold=3") == {"a": [(0, 5), (7, 11)], "b": [(5, 7)]}
-
-
-def test_without_starvation_the_second_queue_waits_for_the_first() -> None:
-    instance = Instance([Job("a", duration=6), Job("b", arrival=1, duration=4), Job("c", arrival=3, duration=3)], "1x1")
-    assert spans(instance, "tiresias:threshold=2") == {
-        "a": [(0, 2), (6, 10)],
-        "b": [(2, 4), (10, 12)],
-        "c": [(4, 6), (12, 13)],
-    }
-
-
 def test_starvation_brings_a_job_back_after_waiting_as_long_as_it_ran() -> None:
     # a ran 2 s until 2, so it is back in the first queue at 4, before c; b, stopped at 4 after 2 s, is back at 6, also
     # before c; a, stopped at 6, is back at 8. c has never run, and so it has nothing to come back from.
@@ -85,12 +66,6 @@ def test_a_restart_may_be_paid_at_the_first_start_too_and_counts_as_service() ->
     # a works from 1 and drops at 3, b comes at 5, works from 6 to 8; a pays again
     assert spans(instance, "tiresias:threshold=3,restart=1,first=true") == {"a": [(0, 5), (8, 14)], "b": [(5, 8)]}
     assert spans(instance, "tiresias:threshold=3,restart=1") == {"a": [(0, 5), (7, 12)], "b": [(5, 7)]}
-
-
-def test_in_rounds_too() -> None:
-    jobs = [Job("first", duration=1), Job("a", arrival=1, duration=4), Job("b", arrival=2, duration=4)]
-    found = spans(Instance(jobs, "1x1"), "tiresias:round=4,restart=1,first=true")
-    assert found == {"first": [(0, 2)], "a": [(4, 9)], "b": [(12, 17)]}
 
 
 def test_service_may_be_time_whatever_the_gang() -> None:

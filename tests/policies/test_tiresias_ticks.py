@@ -50,7 +50,7 @@ def _both(folder: Path, workload: Path, spec: str, rules: Rules) -> tuple[osd.Ru
     instance = with_scalings(read, read_scalings(folder), str(workload)).instance()
     run = osd.simulate(instance, spec)
     assert check_schedule(instance, run.schedule, preemptive=True) == []
-    jobs = jobs_of(folder, workload, alone=False, cap=False, actual=False, epochs=False)
+    jobs = jobs_of(folder, workload)
     begin = min(job.arrival for job in jobs)
     for job in jobs:  # ticks count from the first arrival
         job.arrival -= begin
@@ -66,8 +66,7 @@ MEASURED = {1: (2336.87, 1), 2: (4923.82, 3), 3: (3452.60, 0), 4: (3138.60, 1)}
 
 
 def _compare(folder: Path, k: int) -> None:
-    rules = Rules(given=False)
-    run, jobs = _both(folder, folder / f"workloads__workload-{k}.csv", ARTIFACT, rules)
+    run, jobs = _both(folder, folder / f"workloads__workload-{k}.csv", ARTIFACT, Rules())
     mean, moved = MEASURED[k]
     ends = run.schedule.completion.tolist()
     differ = [j for j, job in enumerate(jobs) if job.completion != pytest.approx(ends[j], abs=1e-6)]
@@ -84,30 +83,6 @@ def test_a_pollux_workload_job_by_job(data_dir: Path) -> None:
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_other_pollux_workloads(data_dir: Path, k: int) -> None:
     _compare(data_dir / "pollux", k)
-
-
-# What the artifact does besides: mean JCT in s of workloads 1 to 4 by the second account, and without one detail at a time.
-DETAILS = {
-    "all": ({}, Rules(), (2380.50, 4967.31, 3477.56, 3176.72)),
-    "epochs": ({"epochs": False}, Rules(), (2361.08, 4918.22, 3485.73, 3159.24)),
-    "alone": ({"alone": False}, Rules(), (2372.00, 4959.93, 3469.19, 3168.09)),
-    "cap": ({"cap": False}, Rules(), (2350.14, 4945.02, 3401.97, 3156.38)),
-    "actual": ({"actual": False}, Rules(), (2342.88, 4940.68, 3454.57, 3245.49)),
-    "requeue": ({}, Rules(requeue=False), (2380.50, 4967.31, 3477.56, 3176.72)),
-    "given": ({}, Rules(given=False), (2367.66, 4967.31, 3477.56, 3176.72)),
-    "first": ({}, Rules(first=False), (2289.97, 4809.32, 3518.47, 3150.93)),
-    "restart": ({}, Rules(restart=0.0), (2306.23, 4808.66, 3532.21, 3129.93)),
-}
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("name", DETAILS)
-def test_what_every_detail_is_worth(data_dir: Path, name: str) -> None:
-    folder = data_dir / "pollux"
-    switches, rules, expected = DETAILS[name]
-    for k, mean in enumerate(expected, 1):
-        jobs = tiresias_ticks.run(jobs_of(folder, folder / f"workloads__workload-{k}.csv", **switches), 16, 4, rules)
-        assert tiresias_ticks.mean_jct(jobs) == pytest.approx(mean, abs=0.01)
 
 
 def test_counts_of_the_first_workload(data_dir: Path, tmp_path: Path) -> None:

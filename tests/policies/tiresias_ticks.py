@@ -23,7 +23,6 @@ class TickJob:
     gpus: int
     iterations: float
     seconds: Seconds
-    epochs: int = 0  # > 0: the time of every epoch is rounded to whole seconds, as in the artifact
     done: float = 0.0
     delay: float = 0.0
     held: float = 0.0
@@ -41,7 +40,6 @@ class Rules:
     restart: float = 30.0
     first: bool = True  # the restart is paid at the first start, too
     requeue: bool = True  # the second queue is in the order in which jobs came to it, else in that of arrival
-    given: bool = True  # a placement is read in the order in which its nodes were given, else in that of the nodes
 
 
 def run(jobs: list[TickJob], nodes: int, gpus: int, rules: Rules) -> list[TickJob]:
@@ -94,26 +92,17 @@ def _allot(queue: list[TickJob], nodes: int, gpus: int, rules: Rules) -> None:
 
 
 def _advance(job: TickJob, now: float, rules: Rules) -> None:
-    order = list(dict.fromkeys(job.nodes)) if rules.given else sorted(set(job.nodes))
-    pace = job.seconds(tuple(job.nodes.count(node) for node in order))
+    pace = job.seconds(tuple(job.nodes.count(node) for node in sorted(set(job.nodes))))
     paid = min(job.delay, rules.tick)
     job.delay -= paid
-    left = rules.tick - paid
-    step = job.iterations / job.epochs if job.epochs else job.iterations
-    while left > 0 and job.completion is None:
-        # the end of the epoch that is being trained
-        goal = min((math.floor(job.done / step * (1 + 1e-12)) + 1) * step, job.iterations)
-        needed = (goal - job.done) * pace
-        if needed > left:
-            job.done += left / pace
-            left = 0.0
-            break
-        spent = float(round(needed)) if job.epochs else needed
-        job.done = goal
-        left -= spent
-        if goal >= job.iterations * (1 - 1e-12):
-            job.completion = now + rules.tick - left
-    job.held += rules.tick - left
+    ticked, needed = rules.tick - paid, (job.iterations - job.done) * pace
+    if needed <= ticked * (1 + 1e-12):
+        job.done, ticked = job.iterations, ticked - needed
+        job.completion = now + rules.tick - ticked
+        job.held += rules.tick - ticked
+    else:
+        job.done += ticked / pace
+        job.held += rules.tick
     if job.completion is not None:
         job.nodes = []
 

@@ -10,6 +10,8 @@ import yaml
 from pages.page import ROOT, Page
 from pages.player import HERE
 
+pytestmark = pytest.mark.release
+
 PAGE = Page(ROOT / "docs" / "guarded-ratios.md")
 
 

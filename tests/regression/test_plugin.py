@@ -15,6 +15,8 @@ import pytest
 from optsched.problem.instance import Instance
 from regression.project import SCHEDULERS, WORSE
 
+pytestmark = pytest.mark.release
+
 Session = Callable[..., pytest.RunResult]
 
 

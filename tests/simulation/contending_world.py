@@ -9,10 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
@@ -191,43 +189,3 @@ def worth(instance: Instance, schedule: Schedule, of_worlds: type[World] = World
         for k, seconds in zip(here, world.seconds([of[k] for k in here]), strict=True):
             done[k] += (end - begin) / seconds
     return [row.work for row in rows], done
-
-
-def play(instance: Instance, place: Callable[[list[int], int, int], list[int] | None]) -> list[float]:
-    """First come, first served, passing over who does not fit: completion times.
-
-    ``place(free GPUs of nodes, gang, job)``: a node for each replica.
-    """
-    world, now, n = World(instance), 0.0, instance.n
-    free = [list(range(size)) for size in instance.cluster.node_gpus.tolist()]
-    left, end = instance.work.tolist(), [math.nan] * n
-    running: dict[int, Present] = {}
-    waiting: list[int] = []
-    future = np.argsort(instance.arrival, kind="stable").tolist()
-    while future or running or waiting:
-        speeds = dict(zip(running, world.seconds(list(running.values())), strict=True))
-        ends = {j: now + left[j] * speeds[j] for j in running}
-        t = min([*ends.values(), *(float(instance.arrival[j]) for j in future[:1])])
-        for j in running:
-            left[j] -= (t - now) / speeds[j]
-        now = t
-        for j in [j for j, at in ends.items() if at <= t]:
-            end[j] = t
-            for m, g in running.pop(j).gpus:
-                free[m].append(g)
-        while future and instance.arrival[future[0]] <= t:
-            waiting.append(future.pop(0))
-        for j in list(waiting):
-            nodes = place([len(each) for each in free], int(instance.gpus[j]), j)
-            if nodes is not None:
-                waiting.remove(j)
-                options = instance.sub_batches(j)
-                gpus = tuple((m, free[m].pop()) for m in nodes)
-                running[j] = Present(j, gpus, options[0].steps if options else 1)
-    return end
-
-
-def first_fit(free: list[int], gang: int, job: int) -> list[int] | None:
-    """The first free GPUs in the order of the nodes."""
-    nodes = [m for m, count in enumerate(free) for _ in range(count)]
-    return nodes[:gang] if len(nodes) >= gang else None

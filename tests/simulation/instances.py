@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -16,22 +17,26 @@ from simulation.reference import CountReplay, Place, Replay, Rule, Task, consoli
 __all__ = ["HOMOGENEOUS", "MIXED", "WIDTHS", "random_instance"]
 
 
-def _exact(value: float) -> Any:
+Exact = Callable[[float], Any]  # the fraction that a float stands for
+
+
+def exactly(value: float) -> Any:
+    """What the float is."""
     return Fraction(value) if np.isfinite(value) else value
 
 
-def rule_of(instance: Instance, order: Order) -> Rule:
+def rule_of(instance: Instance, order: Order, exact: Exact = exactly) -> Rule:
     """The engine's `Order` in fractions."""
     slope = np.zeros(instance.n) if order.slope is None else order.slope
     return Rule(
-        key=[_exact(value) for value in np.asarray(order.key, dtype=float).tolist()],
-        slope=[Fraction(value) for value in slope.tolist()],
+        key=[exact(value) for value in np.asarray(order.key, dtype=float).tolist()],
+        slope=[exact(value) for value in slope.tolist()],
         preemptive=order.preemptive,
         skip=order.skip,
-        thresholds=tuple(Fraction(value) for value in order.thresholds),
-        starvation=Fraction(order.starvation),
-        round=Fraction(order.round),
-        restart=Fraction(order.restart),
+        thresholds=tuple(map(exact, order.thresholds)),
+        starvation=exact(order.starvation),
+        round=exact(order.round),
+        restart=exact(order.restart),
     )
 
 
@@ -45,16 +50,18 @@ def eligible_nodes(instance: Instance, j: int) -> list[bool]:
     return found
 
 
-def replayed(instance: Instance, policy: OrderedPolicy, placement: str, *, by_count: bool = False) -> Replay:
+def replayed(
+    instance: Instance, policy: OrderedPolicy, placement: str, *, by_count: bool = False, exact: Exact = exactly
+) -> Replay:
     """The reference's run. ``by_count`` asks `CountReplay`, which needs one pool of GPUs."""
-    rule = rule_of(instance, policy.order(KnownJobs(instance, policy.knowledge)))
+    rule = rule_of(instance, policy.order(KnownJobs(instance, policy.knowledge)), exact)
     size = instance.cluster.node_gpus.tolist()
     eligible = [eligible_nodes(instance, j) for j in range(instance.n)]
     if placement == "count":
         size, eligible = pools(size, eligible)
     place: Place = consolidated if placement == "consolidated" else first_fit
     tasks = [
-        Task(j, Fraction(job.arrival), job.gpus, Fraction(job.duration or 0), eligible[j], rule.key[j])
+        Task(j, exact(job.arrival), job.gpus, exact(job.duration or 0), eligible[j], rule.key[j])
         for j, job in enumerate(instance.jobs)
     ]
     return (CountReplay if by_count else Replay)(tasks, size, rule, place)

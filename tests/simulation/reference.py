@@ -1,7 +1,8 @@
-"""A second simulator, in plain Python fractions: the documented semantics word for word, with no regard to speed.
+"""A second simulator of whole jobs, in plain Python fractions: the documented semantics word for word, slowly.
 
 Shares no code with the engine. At every event time it applies what happens, then asks the rule once by scanning the
-whole queue. `replay` returns the segments of every job; the tests compare their ends with the engine's, exactly.
+whole queue. How fast jobs are is a function of who runs where (`Pace`), so that every speed model can be played, with
+contention or without; whatever numbers go in, fractions or floats, come out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 Counts = dict[int, int]  # node -> GPUs there
 # place(gang, free per node, size per node, eligible per node) -> Counts, or None when the gang has to wait
 Place = Callable[[int, list[int], list[int], list[bool]], Counts | None]
+# pace(GPUs by node of every running job) -> seconds that a unit of its work takes
+Pace = Callable[[dict[int, Counts]], dict[int, Any]]
 
 
 @dataclass
@@ -37,7 +40,7 @@ class Task:
     index: int
     arrival: Fraction
     gpus: int
-    left: Fraction  # seconds of work
+    left: Fraction  # units of work
     eligible: list[bool]
     key: Any
     arrived: bool = False
@@ -62,8 +65,11 @@ class Task:
 class Replay:
     """One run: ``tasks`` afterwards hold the segments (start, end, work, GPUs by node) of every job."""
 
-    def __init__(self, tasks: Sequence[Task], size: Sequence[int], rule: Rule, place: Place) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], size: Sequence[int], rule: Rule, place: Place, pace: Pace | None = None
+    ) -> None:
         self.tasks, self.size, self.rule, self.place = list(tasks), list(size), rule, place
+        self.pace_of = pace or (lambda held: dict.fromkeys(held, Fraction(1)))
         self.now = Fraction(0)
         self.due: Fraction | None = None  # the end of the round at which to decide
         first = min((task.arrival for task in self.tasks), default=Fraction(0))  # when rounds begin
@@ -83,26 +89,32 @@ class Replay:
     # -- events -------------------------------------------------------------------------------------------------------
 
     def next_event(self) -> Fraction | None:
+        self.pace = self.pace_of({task.index: task.held for task in self.tasks if task.held is not None})
         times = [] if self.due is None else [self.due]
         for task in self.tasks:
             if not task.arrived:
                 times.append(task.arrival)
             elif task.held is not None:
-                times.append(self.now + task.overhead + task.left)
+                times.append(self.end(task))
                 if task.level < len(self.rule.thresholds):
                     times.append(self.now + (self.rule.thresholds[task.level] - task.served) / task.gpus)
             elif task.active and task.level and self.rule.starvation:
                 times.append(task.ceased + self.rule.starvation * task.served / task.gpus)
         return min((time for time in times if time >= self.now), default=None)
 
+    def end(self, task: Task) -> Fraction:
+        """When it is done if nothing changes."""
+        return self.now + task.overhead + task.left * self.pace[task.index]
+
     def advance(self, time: Fraction) -> None:
         for task in self.tasks:
             if task.held is not None:
                 elapsed = time - self.now
                 paid = min(elapsed, task.overhead)
+                done = task.left if self.end(task) == time else (elapsed - paid) / self.pace[task.index]
                 task.overhead -= paid
-                task.left -= elapsed - paid
-                task.work += elapsed - paid
+                task.left -= done
+                task.work += done
                 task.served += elapsed * task.gpus
                 task.key += self.rule.slope[task.index] * (elapsed - paid)
         self.now = time

@@ -193,14 +193,6 @@ def test_gpus_of_a_finished_job_are_idle_until_the_next_decision() -> None:
     assert run.schedule.completion.tolist() == [5, 18]
 
 
-def test_a_restart_may_outlast_rounds_and_a_job_that_is_moved_before_it_is_over_does_nothing() -> None:
-    hold, other = {0: ((0, 4),)}, {0: ((1, 4),)}
-    run = run_elastic(
-        Instance([linear(10)], "2x4", scalings={"m": LINEAR}), Fixed([hold, hold, hold, other], restart=35)
-    )
-    assert [(s.start, s.end, s.work) for s in run.schedule.segments()] == [(0, 30, 0), (30, 85, 10)]
-
-
 def test_rigid_instances_are_scheduled_as_gangs() -> None:
     instance = Instance([Job("a", gpus=2, duration=25), Job("b", gpus=2, duration=5)], "1x2")
     run = run_elastic(instance, Fixed([{0: ((0, 2),)}, {1: ((0, 2),)}, {0: ((0, 2),)}]))

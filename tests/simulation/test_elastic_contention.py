@@ -18,7 +18,7 @@ from optsched.speeds.goodput import Goodputs
 from simulation.contending_world import ElasticWorld, random_contending_instance, worth
 from simulation.test_elastic import Dice, run_elastic
 
-SEEDS = range(12)
+SEEDS = range(6)
 
 
 class OwnGangs:

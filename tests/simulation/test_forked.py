@@ -58,12 +58,6 @@ def test_two_copies_share_a_job_and_both_pay_the_overhead() -> None:
     assert [(r.start, r.end, r.active, len(r.segments)) for r in run.rounds] == [(0, 360, (0,), 2), (360, 720, (0,), 2)]
 
 
-def test_copies_on_unlike_nodes_end_together() -> None:
-    run = forked(table_instance([[3.0, 1.0]], [2000.0]))  # 4 steps/s: 1400 in the first round, 600 in 150 s
-    assert run.schedule.work.tolist() == [1050, 350, 450, 150]
-    assert run.schedule.end.tolist() == [360, 360, 520, 520]
-
-
 def test_rounds_begin_with_an_arrival_in_an_idle_cluster_and_then_tick() -> None:
     jobs = [
         Job("a", arrival=100, duration=400),
@@ -75,13 +69,6 @@ def test_rounds_begin_with_an_arrival_in_an_idle_cluster_and_then_tick() -> None
     assert [r.start for r in run.rounds] == [100, 460, 820, 5000]
     assert [r.active for r in run.rounds] == [(0,), (0, 1), (1,), (2,)]
     assert run.schedule.completion.tolist() == [520, 860, 5040]
-
-
-def test_a_round_ends_early_when_nothing_is_left_of_it_and_a_job_waits() -> None:
-    jobs = [Job("a", duration=50), Job("b", arrival=20, duration=50)]
-    run = forked(Instance(jobs, "1x1"))
-    assert [r.start for r in run.rounds] == [0, 60]
-    assert run.schedule.completion.tolist() == [60, 120]
 
 
 def test_a_gang_larger_than_a_node_runs_in_one_copy_over_several() -> None:

@@ -15,9 +15,7 @@ from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.instant import last_of_instant, next_tick, shortened, shortened_keys
-from optsched.simulation.policy import KnownJobs
-from simulation.instances import HOMOGENEOUS, MIXED, eligible_nodes, pools, random_instance
-from simulation.reference import Replay, Rule, Task, consolidated, first_fit
+from simulation.instances import HOMOGENEOUS, MIXED, random_instance, replayed
 
 SPECS = (
     "srtf",
@@ -49,37 +47,13 @@ def meant(value: float) -> Any:
     return Fraction(value).limit_denominator(1000) if np.isfinite(value) else value
 
 
-def replayed(instance: Instance, policy: Any, placement: str) -> Replay:
-    order = policy.order(KnownJobs(instance, policy.knowledge))
-    slope = np.zeros(instance.n) if order.slope is None else order.slope
-    rule = Rule(
-        key=[meant(value) for value in np.asarray(order.key, dtype=float).tolist()],
-        slope=[meant(value) for value in slope.tolist()],
-        preemptive=order.preemptive,
-        skip=order.skip,
-        thresholds=tuple(map(meant, order.thresholds)),
-        starvation=meant(order.starvation),
-        round=meant(order.round),
-        restart=meant(order.restart),
-    )
-    size = instance.cluster.node_gpus.tolist()
-    eligible = [eligible_nodes(instance, j) for j in range(instance.n)]
-    if placement == "count":
-        size, eligible = pools(size, eligible)
-    tasks = [
-        Task(j, meant(job.arrival), job.gpus, meant(job.duration or 0), eligible[j], rule.key[j])
-        for j, job in enumerate(instance.jobs)
-    ]
-    return Replay(tasks, size, rule, consolidated if placement == "consolidated" else first_fit)
-
-
 def assert_segments_agree(seed: int) -> None:
     instance = decimal_instance(seed)
     for spec in SPECS:
         policy: Any = specify(spec).policy
         for placement in PLACED:
             made = run_policy(instance, policy, PLACEMENTS.get(placement)())
-            for task in replayed(instance, policy, placement).tasks:
+            for task in replayed(instance, policy, placement, exact=meant).tasks:
                 rows = made.schedule.job == task.index
                 mine = np.sort(np.column_stack([made.schedule.start[rows], made.schedule.end[rows]]), axis=0)
                 other = np.array([[float(a), float(b)] for a, b, *_ in task.segments]).reshape(-1, 2)

@@ -19,7 +19,8 @@ from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.policy import Order
 from optsched.simulation.records import RUNNING, WAITING
 from optsched.simulation.state import new_state
-from simulation.contending_world import first_fit, play, random_contending_instance, worth
+from simulation.contending_world import Present, World, random_contending_instance, worth
+from simulation.reference import Counts, Replay, Rule, Task, first_fit
 
 SEEDS = range(12)
 POLICIES = [
@@ -67,11 +68,30 @@ def test_every_segment_does_what_its_company_leaves_it(policy: str) -> None:
     assert contended >= 3
 
 
-def test_first_come_first_served_completes_when_a_naive_simulator_says() -> None:
+def _replayed(made: Instance) -> list[float]:
+    """Completions of first come, first served, passing over who does not fit."""
+    world = World(made)
+
+    def pace(held: dict[int, Counts]) -> dict[int, float]:
+        present = []
+        for j, counts in held.items():
+            nodes, options = [m for m, count in counts.items() for _ in range(count)], made.sub_batches(j)
+            own = enumerate(nodes, start=j * made.cluster.gpus)  # nobody shares a GPU
+            present.append(Present(j, tuple((m, k) for k, m in own), options[0].steps if options else 1))
+        return dict(zip(held, world.seconds(present), strict=True))
+
+    columns = zip(*(each.tolist() for each in (made.arrival, made.gpus, made.work)), strict=True)
+    everywhere = [True] * made.cluster.node_count
+    tasks = [Task(j, r, gang, work, everywhere, r) for j, (r, gang, work) in enumerate(columns)]
+    rule = Rule(key=made.arrival.tolist(), slope=[0.0] * made.n)
+    return [task.segments[-1][1] for task in Replay(tasks, made.cluster.node_gpus, rule, first_fit, pace).tasks]
+
+
+def test_first_come_first_served_completes_when_the_reference_says() -> None:
     for seed in SEEDS:
         made = random_contending_instance(seed)
         found = _schedule(made, "fifo:skip=true+first-fit").completion
-        np.testing.assert_allclose(found, play(made, first_fit), rtol=1e-9)
+        np.testing.assert_allclose(found, _replayed(made), rtol=1e-9)
 
 
 def test_a_start_or_an_end_settles_those_on_its_interfaces_and_nobody_else() -> None:

@@ -20,7 +20,6 @@ from optsched.problem.schedule import Schedule, Segment, SharedSchedule
 from optsched.simulation.engine import run_policy
 from optsched.simulation.metrics import (
     cluster_utilization,
-    finish_time_fairness,
     metrics,
     seconds_running,
     sharing_metrics,
@@ -146,35 +145,6 @@ def test_nothing_scheduled_is_all_zeros() -> None:
         hours = found.pop("gpu_hours")
         assert {name for name, value in {**found, **hours}.items() if value} <= {"unfinished", "jobs"}
         assert (found["unfinished"], found["jobs"]) == (left, left)
-
-
-def test_finish_time_fairness_by_hand() -> None:
-    # Two jobs of 2 s on one GPU, one after the other. First: alone half the cluster is its share for 2 s: 2 / (2 * 2).
-    # Second: JCT 4, on average (2 * 2 + 1 * 2) / 4 = 1.5 jobs active: 4 / (2 * 1.5).
-    instance = Instance([Job("a", duration=2), Job("b", duration=2)], "1x1")
-    schedule = Schedule.from_starts(instance, [0, 2])
-    assert finish_time_fairness(schedule).tolist() == [0.5, 4 / 3]
-
-
-def test_a_small_gang_in_a_large_cluster_has_a_fair_share_of_one() -> None:
-    instance = Instance([Job("a", duration=2), Job("b", duration=2)], "1x8")
-    assert finish_time_fairness(Schedule.from_starts(instance, [0, 2])).tolist() == [1, 2]
-
-
-def test_a_clock_that_counts_from_1970_changes_no_metric() -> None:
-    rng = np.random.default_rng(3)
-    rows = [(float(rng.integers(0, 5000)), int(rng.integers(1, 5)), float(rng.integers(1, 400))) for _ in range(300)]
-
-    def run(origin: float) -> dict[str, Any]:
-        jobs = [Job(str(j), arrival=origin + r, gpus=g, duration=d) for j, (r, g, d) in enumerate(rows)]
-        chosen = specify("fifo")
-        return run_policy(Instance(jobs, "2x8"), chosen.policy, chosen.placement).metrics
-
-    near, far = run(0), run(1.7e9)
-    for name in ("mean_jct", "p99_jct", "total_flow_time", "mean_queueing"):
-        assert near[name] == far[name]
-    for name in ("mean_ftf", "max_ftf"):
-        assert near[name] == pytest.approx(far[name], rel=1e-12)
 
 
 # -- copies of a job at once ----------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,30 +81,3 @@ def test_who_asks_too_much_before_the_run_is_named(hook: str) -> None:
     curious = type("Curious", (Odd,), {hook: lambda self, jobs: jobs.duration})
     with pytest.raises(osd.KnowledgeError, match=r"^policy odd at 0 s: a non-clairvoyant policy asked for durations"):
         osd.simulate(TWO, curious(None, knowledge="non-clairvoyant"))
-
-
-@pytest.mark.parametrize(
-    ("order", "said"),
-    [
-        ({"key": ["a", "b"]}, "key"),
-        ({"key": "ab"}, "key"),
-        ({"key": [10**400, 1]}, "key"),
-        ({"slope": ["a", "b"]}, "slope"),
-        ({"thresholds": math.nan}, "threshold = nan"),
-        ({"thresholds": (math.nan,)}, "threshold = nan"),
-        ({"thresholds": (-1.0,)}, "threshold = -1.0"),
-        ({"thresholds": "ab"}, "threshold = 'ab'"),
-        ({"thresholds": (1.0, "x")}, "threshold"),
-        ({"round": "x"}, "round = 'x'"),
-        ({"restart": 10**400}, "restart = 1000"),
-    ],
-)
-def test_what_is_no_order(order: dict[str, Any], said: str) -> None:
-    class Ordered:
-        name, knowledge = "ordered", "clairvoyant"
-
-        def order(self, jobs: Any) -> osd.Order:
-            return osd.Order(**{"key": np.zeros(2), **order})
-
-    with pytest.raises(osd.InputError, match=f"^ordered: {said}"):
-        osd.simulate(TWO, Ordered())

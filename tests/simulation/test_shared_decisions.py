@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from optsched import Instance, Job, Start, Stop
@@ -27,27 +26,6 @@ class FirstFit:
             gpus = [*view.idle(j), *view.open(j)][: view.gpus(j)]
             if len(gpus) == view.gpus(j):
                 yield Start(j, gpus=gpus)
-
-
-def test_a_compiled_rule_gives_the_same_schedule_as_plain_python() -> None:
-    # where it does not matter which node has fewer jobs
-    for seed in range(6):
-        instance = _rigid(seed).replace(cluster=Cluster.parse("1x6"))
-        one, two = simulate(instance, FirstFit()).schedule, simulate(instance, "sjf-ffs").schedule
-        for name in ("job", "start", "end", "work", "gpu_node", "gpu_index", "steps"):
-            assert np.array_equal(getattr(one, name), getattr(two, name)), name
-        assert (one.end - one.start > instance.work[one.job] * 1.1).any()  # somebody shared
-
-
-def _rigid(seed: int) -> Instance:
-    rng = np.random.default_rng(seed)
-    jobs = [
-        Job(
-            str(j), arrival=float(rng.integers(0, 9)), gpus=int(rng.integers(1, 4)), duration=float(rng.integers(1, 30))
-        )
-        for j in range(12)
-    ]
-    return Instance(jobs, "2x3", interference=XI)
 
 
 class Scripted:

@@ -126,57 +126,6 @@ def test_specs_differ() -> None:
 
 
 # -- the instances of the sheet --------------------------------------------------------------------------------------------
-def partners(count: int, xi: float) -> Instance:
-    jobs = [Job(f"r{k}", duration=1) for k in range(count)]
-    return Instance([*jobs, Job("a", gpus=count, duration=10)], f"1x{count}", interference=Interference(xi))
-
-
-@pytest.mark.parametrize(("count", "shares", "waits"), [(2, 13.2, 13.0), (3, 14.6, 14.0)])
-def test_pairwise_tests_are_not_joint_tests(count: int, shares: float, waits: float) -> None:
-    problem = partners(count, 1.4)
-    value: Callable[[str], float] = lambda spec: simulate(problem, spec).value("total_completion_time")  # noqa: E731
-    assert value(PUBLISHED) == pytest.approx(shares) == value("sjf-ffs")
-    assert value("sjf-bsbf") == pytest.approx(waits) == value("sjf")
-
-
-def test_slowest_partner_rules_and_speeds_return() -> None:
-    # Slow-downs 1.25 and 2 of A beside two partners; when the slow one leaves, 1.25 is left, then 1.
-    ratios = ((1.0, 1.25, 2.0), (1.5, 1.0, 1.0), (1.0, 1.0, 1.0))
-    table = Interference(1.0, KINDS, ratios)
-    jobs = [
-        Job("a", gpus=2, duration=12, model="lm"),
-        Job("b", duration=8, model="resnet", arrival=0),
-        Job("c", duration=4, model="vgg", arrival=0),
-    ]
-    made = simulate(Instance(jobs, "1x2", interference=table), "sjf-ffs")
-    ends = made.schedule.completion
-    # c: 4 s (not slowed); until 4 A does 2; b at 1.5: done at 12; A at 1.25 until then: 6.4 more, then 3.6 alone
-    assert ends.tolist() == [pytest.approx(12 + (12 - 2 - 6.4)), 12, 4]
-
-
-def test_remaining_time_of_a_sharing_job_is_counted_alone() -> None:
-    # R shares with B at 1.9; when A arrives it has 3 s alone left, not 5.7. A of 4 s beside it: xi = 1.6 each.
-    table = Interference(1.0, ("r", "b", "a"), ((1.0, 1.9, 1.6), (1.0, 1.0, 3.0), (1.6, 3.0, 1.0)))
-    jobs = [
-        Job("r", gpus=2, duration=4, model="r"),
-        Job("b", duration=9, model="b"),
-        Job("a", arrival=1.9, duration=2.4, model="a"),
-    ]
-    made = simulate(Instance(jobs, "1x2", interference=table), "sjf-bsbf")
-    # share iff e_A / e_R < 1 / (2 xi - 2) = 0.8333: 2.4 / 3 = 0.8: yes; 2.6 / 3: no (though 2.6 / 5.7: yes)
-    starts = {made.instance.ids[s.job]: s.start for s in made.schedule.segments()}
-    assert starts["a"] == 1.9
-    longer = [*jobs[:2], Job("a", arrival=1.9, duration=2.6, model="a")]
-    made = simulate(Instance(longer, "1x2", interference=table), "sjf-bsbf")
-    assert {made.instance.ids[s.job]: s.start for s in made.schedule.segments()}["a"] > 1.9
-
-
-def test_threshold_is_strict() -> None:
-    jobs = [Job("r", duration=1), Job("a", arrival=0.0, duration=3)]
-    starts = {
-        xi: simulate(Instance(jobs, "1x1", interference=Interference(xi)), "sjf-bsbf") for xi in (1.0, 1.4375, 1.5)
-    }
-    assert [run.schedule.start.max() for run in starts.values()] == [0.0, 0.0, 1.0]
 
 
 # -- policies in plain Python ----------------------------------------------------------------------------------------------
@@ -221,24 +170,6 @@ class Chooses(OneByOne):
 
 def on(*gpus: Any, option: int = 0) -> Callable[[Any, int], Start]:
     return lambda view, job: Start(job, gpus=gpus, option=option)
-
-
-BAD: dict[str, tuple[Callable[[Any, int], Any], str]] = {
-    "no share": (lambda view, job: 3, "3 is not a decision"),
-    "two of one": (on((0, 0), (0, 0)), "chooses 1 GPUs"),
-    "too few": (on(), "chooses 0 GPUs"),
-    "no such GPU": (on((0, 7)), r"names GPU \(0, 7\)"),
-    "no such sub-batch": (on((0, 0), option=1), "chooses sub-batch 1"),
-    "a third job": (on((0, 0)), r"puts job 'c' on GPU \(0, 0\)"),
-}
-
-
-@pytest.mark.parametrize("which", BAD)
-def test_impossible_choices_are_named(which: str) -> None:
-    what, text = BAD[which]
-    problem = Instance([Job(name, duration=1) for name in "abc"], "1x2", interference=Interference(1.25))
-    with pytest.raises(SimulationError, match=text):
-        simulate(problem, Chooses(what))
 
 
 def test_pairs_that_never_share_and_memory_are_kept() -> None:

@@ -85,35 +85,6 @@ def pairs(count: int, seed: int) -> tuple[TransferProblem, np.ndarray, np.ndarra
     return problem, old, new, tau
 
 
-def delayed(old: np.ndarray, new: np.ndarray, tau: np.ndarray, cost: Contention) -> np.ndarray:
-    """C_1, C_2 when the second transfer starts after ``tau`` seconds, during the first: 5.1 of the AdaDUAL sheet."""
-    b, eta = cost.seconds_per_byte, cost.penalty
-    x = old - tau / b
-    short = new <= x
-    first = np.where(short, b * old + new * (b + eta), tau + x * (2 * b + eta))
-    second = tau + np.where(short, new * (2 * b + eta), x * (b + eta) + b * new)
-    return np.stack([first, second])
-
-
-@pytest.mark.parametrize("chunks", [8, pytest.param(40, marks=pytest.mark.study)])
-def test_the_two_transfer_theorem_on_random_cases(chunks: int) -> None:
-    """No start time beats both ends; AdaDUAL takes the better one, given what is left when the second one comes."""
-    joined = 0
-    for chunk in range(chunks):
-        problem, old, new, tau = pairs(500, chunk)
-        b, theta = problem.contention.seconds_per_byte, problem.contention.theta
-        at_once, adadual = (by_rule(problem, spec).reshape(2, -1) for spec in ("srsf:k=2", "adadual"))
-        np.testing.assert_allclose(at_once, delayed(old, new, tau, problem.contention), rtol=1e-11)
-        now, later = delayed(old, new, 0 * tau, problem.contention).sum(axis=0), b * (2 * old + new)
-        assert (np.minimum(now, later) <= at_once.sum(axis=0) * (1 + 1e-12)).all()
-        assert ((now < later) == (new / old < theta))[abs(new / old / theta - 1) > 1e-9].all()
-        left = old - tau / b
-        rest = np.minimum(delayed(left, new, 0 * tau, problem.contention).sum(axis=0), b * (2 * left + new))
-        np.testing.assert_allclose(adadual.sum(axis=0), 2 * tau + rest, rtol=1e-11)
-        joined += int((new < theta * left).sum())
-    assert 50 * chunks < joined < 450 * chunks  # of 500 a chunk
-
-
 @admission
 def never(job: Any, links: Any, numbers: Any) -> bool:
     return False

@@ -8,6 +8,7 @@ next one sees it running.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 Left = dict[int, Any]  # bytes left of every running transfer
@@ -79,12 +80,21 @@ def now_is_better(running: Sequence[Any], new: Any, b: Any, eta: Any) -> bool:
 
 def drain(sizes: Sequence[Any], b: Any, eta: Any) -> list[Any]:
     """Completion times, ascending, of transfers that run on one link until all are done."""
-    ends: list[Any] = []
-    now: Any = 0
-    before: Any = 0
-    for k, x in enumerate(sorted(sizes)):
-        together = len(sizes) - k
-        now = now + (x - before) * (together * b + (together - 1) * eta)
-        before = x
-        ends.append(now)
+    return sorted(played([0] * len(sizes), sizes, b, eta))
+
+
+def played(starts: Sequence[Any], sizes: Sequence[Any], b: Any, eta: Any) -> list[Any]:
+    """When transfers on one link end that start at these times: from event to event, everyone at 1 / (k b + (k - 1) eta)."""
+    left, ends, clock = list(sizes), [Fraction(-1)] * len(sizes), Fraction(0)
+    while any(size > 0 for size in left):
+        active = [i for i, size in enumerate(left) if size > 0 and starts[i] <= clock]
+        pace = len(active) * b + (len(active) - 1) * eta
+        events = [start for start, size in zip(starts, left, strict=True) if size > 0 and start > clock]
+        done = {i: clock + left[i] * pace for i in active}
+        then = min([*events, *done.values()])
+        for i in active:
+            left[i] = 0 if done[i] == then else left[i] - (then - clock) / pace
+            if left[i] == 0:
+                ends[i] = then
+        clock = then
     return ends

@@ -127,19 +127,6 @@ def test_the_answer_flips_exactly_at_the_threshold(old: Fraction, new: Fraction)
         assert above.together > above.in_turn
 
 
-def test_xi_of_three_halves_and_one() -> None:
-    for alone in (1, 2, Fraction(100)):  # A longer: exactly as good, so not shared
-        pair = sharing_pair(Fraction(1), Fraction(alone), Fraction(3, 2), Fraction(3, 2))
-        assert pair.together == pair.in_turn
-        assert not pair.start_now
-        for xi, shares in ((Fraction(3, 2) - LITTLE, True), (Fraction(3, 2) + LITTLE, False), (Fraction(1), True)):
-            assert sharing_pair(Fraction(1), Fraction(alone), xi, xi).start_now is shares
-    for alone in (1e-9, 1.0, 1e9):
-        assert not sharing_pair(alone, 1.0, 1.5, 1.5).start_now or alone > 1
-        assert sharing_pair(1.0, alone, 1.0, 1.0).start_now
-        assert sharing_pair(1.0, alone, 1.0, 1.9).start_now  # the running job is not slowed down
-
-
 def test_thresholds_of_the_sheet() -> None:
     """Equal xi; A shorter: e_A / e_B < 1 / (2 xi - 2); A longer: xi < 1.5."""
     row = {1.2: 2.5, 1.333: 1.5, 1.5: 1.0, 1.7: 0.7143, 2: 0.5, 2.5: 0.3333}
@@ -166,41 +153,6 @@ def test_when_sharing_never_pays(one: Fraction, other: Fraction, a: Fraction, b:
 
 
 # --- linear programs ----------------------------------------------------------------------------------------------------
-
-
-def least_sum(order: str, pair: SharingPair) -> float:
-    """The least C_A + C_B over all starts with this order of events, each point in time a variable; inf: impossible.
-
-    ``order``: four letters, a / b start, A / B end. Work of a job: the lengths of its intervals, over xi where both run.
-    """
-    at = {event: i for i, event in enumerate(order)}
-    cost = np.zeros(4)
-    cost[[at["A"], at["B"]]] = 1
-    equal, due = [], []
-    for start, end, work, xi in (("a", "A", pair.alone, pair.new), ("b", "B", pair.left, pair.old)):
-        row = np.zeros(4)
-        for i in range(at[start], at[end]):
-            other = {"a": ("b", "B"), "b": ("a", "A")}[start]
-            speed = 1 / xi if at[other[0]] <= i < at[other[1]] else 1.0
-            row[[i, i + 1]] += [-speed, speed]
-        equal.append(row)
-        due.append(work)
-    rising = -np.diff(np.eye(4), axis=0)
-    found = linprog(cost, A_ub=rising, b_ub=np.zeros(3), A_eq=equal, b_eq=due, bounds=(0, None), method="highs")
-    return float(found.fun) if found.status == 0 else math.inf
-
-
-def test_the_linear_programs_of_all_event_orders_say_the_same() -> None:
-    rng = np.random.default_rng(3)
-    for trial in range(60):
-        left, alone = np.exp(rng.uniform(-2, 2, 2)).tolist()
-        old, new = (1 + rng.exponential(0.6, 2)).tolist()
-        pair = sharing_pair(left, alone, old, new)
-        begun = min(least_sum(order, pair) for order in ("baAB", "baBA", "bBaA"))
-        assert begun == pytest.approx(pair.optimal_sum, rel=1e-9)
-        if trial % 5 == 0:  # B may also wait for A: then it is as if it were preempted at once
-            best = min(begun, *(least_sum(order, pair) for order in ("abAB", "abBA", "aAbB")))
-            assert best == pytest.approx(pair.preemptive_sum, rel=1e-9)
 
 
 def test_the_preemptive_optimum_is_a_linear_program_over_states() -> None:

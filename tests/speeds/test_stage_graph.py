@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,11 +16,6 @@ from optsched.speeds.stage_graph import (
     alpha_max,
     alpha_min,
     iteration_time,
-    pair_bytes,
-    pipeline_factor,
-    replica_seconds,
-    ring_bytes,
-    ring_seconds,
     stage_graph,
 )
 from speeds.random_profiles import clusters, exact_alpha, placements, profiles, replica_graph
@@ -55,39 +48,6 @@ def cut(profile: Profile, nodes: list[int]) -> float:
     return float(sum(w for v, u, w in graph.edges(data="weight") if place[v] != place[u]))
 
 
-def test_pairs_carry_activations_and_gradients() -> None:
-    assert pair_bytes(60.0, 2, 3) == 20
-    assert pair_bytes(60.0, 1, 1) == 120
-    assert pair_bytes(0.0, 4, 4) == 0
-
-
-def test_a_ring_moves_twice_the_parameters_but_one_share() -> None:
-    assert ring_bytes(100.0, 1) == 0
-    assert ring_bytes(100.0, 2) == 100
-    assert ring_bytes(100.0, 4) == 150
-
-
-def test_filling_the_pipeline_costs_a_stage_less_one_for_each_micro_batch() -> None:
-    assert pipeline_factor(4, None) == 1
-    assert pipeline_factor(1, 1) == 1
-    assert pipeline_factor(4, 1) == 4
-    assert pipeline_factor(4, 6) == 1.5
-
-
-def test_a_ring_is_as_fast_as_its_slowest_link() -> None:
-    assert ring_seconds(200.0, [0, 0, 0], PLAIN) == 2
-    assert ring_seconds(200.0, [0, 0, 1], PLAIN) == 50
-    assert ring_seconds(200.0, [1], PLAIN) == 0
-    unlike = dataclasses.replace(PLAIN, cross=np.array([4.0, 2.0]))
-    assert ring_seconds(200.0, [0, 0, 0], unlike) == 2
-    assert ring_seconds(200.0, [0, 0, 1], unlike) == 100
-
-
-def test_a_replica_waits_for_every_neighbour() -> None:
-    assert replica_seconds(0, [], PLAIN) == 0
-    assert replica_seconds(0, [(0, 50.0), (0, 50.0), (1, 8.0)], PLAIN) == 3
-
-
 def test_the_graphs_hold_what_the_terms_need() -> None:
     profile = Profile.of_stages(
         [Stage(2, 1.0, 2.0, parameters=30.0, activations=60.0), Stage(3, 0.5, 0.5, parameters=9.0, activations=5.0)]
@@ -102,13 +62,6 @@ def test_the_graphs_hold_what_the_terms_need() -> None:
     assert replicas.edges[(1, 0), (1, 2)]["weight"] == 12
     assert replicas.edges[(0, 1), (1, 2)]["weight"] == 20
     assert replicas.number_of_edges() == 1 + 3 + 6
-
-
-@given(profiles())
-def test_the_weights_of_replicas_add_up_to_the_traffic_of_the_stages(profile: Profile) -> None:
-    weights = sum(w for _, _, w in replica_graph(profile).edges(data="weight"))
-    rings = sum(stage.replicas * ring_bytes(stage.parameters, stage.replicas) for stage in profile.stages)
-    assert weights == pytest.approx(rings + sum(2 * a for _, _, a in profile.edges), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -160,34 +113,6 @@ def test_the_reference_equals_the_sum_over_pairs_of_replicas(
     nodes = [data.draw(st.integers(0, cluster.node_count - 1)) for _ in range(profile.gpus)]
     exact = exact_alpha(profile, network, nodes)
     assert abs(Fraction(iteration_time(profile, network, nodes)) - exact) <= exact * Fraction(1, 10**13)
-
-
-@given(profiles(), clusters(nodes=4, alike=True), st.data())
-def test_merging_two_alike_nodes_never_slows_and_parting_never_speeds_up(
-    profile: Profile, cluster: Cluster, data: st.DataObject
-) -> None:
-    # Two more nodes, so that one is free; whether the merged node has room does not matter to the formula.
-    group = dataclasses.replace(cluster.nodes[0], count=cluster.node_count + 2)
-    network = Network.of(Cluster((group,)))
-    node = st.integers(0, group.count - 2)
-    nodes = [data.draw(node) for _ in range(profile.gpus)]
-    before = iteration_time(profile, network, nodes)
-    here, there, moved = data.draw(node), data.draw(node), data.draw(st.integers(0, profile.gpus - 1))
-    assert iteration_time(profile, network, [here if m == there else m for m in nodes]) <= before
-    parted = [group.count - 1 if q == moved else m for q, m in enumerate(nodes)]
-    assert iteration_time(profile, network, parted) >= before
-
-
-@given(profiles(), clusters(), st.data())
-def test_slower_links_never_speed_up(profile: Profile, cluster: Cluster, data: st.DataObject) -> None:
-    network = Network.of(cluster)
-    nodes = [data.draw(st.integers(0, cluster.node_count - 1)) for _ in range(profile.gpus)]
-    slow = data.draw(st.integers(0, cluster.node_count - 1))
-    factor = np.where(np.arange(cluster.node_count) == slow, data.draw(st.sampled_from([0.25, 0.7, 0.99])), 1.0)
-    worse = Network(network.gpus, network.intra * factor, network.cross * factor)
-    before = iteration_time(profile, network, nodes)
-    assert iteration_time(profile, worse, nodes) >= before
-    assert alpha_max(profile, worse) >= alpha_max(profile, network)
 
 
 def enumerated(profile: Profile, cluster: Cluster) -> list[Fraction]:

@@ -73,20 +73,6 @@ def test_types_where_a_gang_does_not_run_are_not_for_it() -> None:
         Instance([Job("a", iterations=6, profile="nett")], "1x1:V100", throughputs=TABLE)
 
 
-def test_a_policy_names_free_gpus_or_is_told_what_is_wrong() -> None:
-    instance = Instance([Job("a", duration=1, gpus=2), Job("b", duration=1, gpus=2)], "2x2")
-    for on, what in [
-        (((0, 1),), "started on 1 GPUs; its gang has 2"),
-        (((0, 3),), "3 GPUs of node 0, 3 in all: 2 are free"),
-        (((0, 1), (0, 1), (1, 1)), "names no GPUs"),
-        (((5, 2),), "no such node"),
-        (((0, 0), (1, 2)), "no GPU is meant"),
-    ]:
-        with pytest.raises(SimulationError, match=what):
-            osd.simulate(instance, Names(on, on))
-    assert osd.simulate(instance, Names(((0, 1), (1, 1)), ((1, 1), (0, 1)))).schedule.completion.tolist() == [1, 1]
-
-
 def test_bounds_of_the_pace_and_what_every_placement_gives() -> None:
     cluster = Cluster((NodeGroup(1, 1, "V100"), NodeGroup(2, 2, "K80")))
     instance = Instance([Job("a", iterations=1, profile="net", gpus=2)], cluster, throughputs=TABLE)

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
-
-from optsched.studies.study import Reproduction
-
-
-def document_of(done: Reproduction) -> Any:
-    """As a file holds it."""
-    return json.loads(json.dumps(done.to_json(), allow_nan=False))
 
 
 def cells(document: Any, prefix: str = "") -> dict[tuple[str, str, str], dict[str, float]]:

@@ -18,22 +18,12 @@ from optsched.policies.simulate import simulate
 from optsched.studies.ada_srsf import MEASURES, PLACEMENTS, RULES, measure
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study import STUDIES, Reproduction, tasks
-from studies.documents import cells, document_of
+from studies.documents import cells
 
-pytestmark = pytest.mark.xdist_group("ada-srsf")  # one process runs the small study
+STUDY = "ada-srsf"
+
+pytestmark = [pytest.mark.release, pytest.mark.xdist_group("ada-srsf")]  # one process runs the small study
 NAMES = {"placements", "rules-by-placement", "rules", "penalty", "speed"}
-
-
-@pytest.fixture(scope="module")
-def done() -> Reproduction:
-    """The small study, once for all tests."""
-    return STUDIES.get("ada-srsf").run(1, small=True, workers=1)
-
-
-@pytest.fixture(scope="module")
-def document(done: Reproduction) -> Any:
-    """Its document."""
-    return document_of(done)
 
 
 def test_every_run_has_all_numbers_and_none_is_better_than_proven(document: Any) -> None:

@@ -24,19 +24,11 @@ from optsched.speeds.type_speeds import type_speeds
 from optsched.studies.hadar import MEASURES, MIX_MEASURES, MIX_POLICIES, POLICIES, measure, measure_mix
 from optsched.studies.philly_hours import PhillyHours, philly_file
 from optsched.studies.study import STUDIES, Reproduction
-from studies.documents import cells, document_of
+from studies.documents import cells
 
+pytestmark = pytest.mark.release
 
-@pytest.fixture(scope="module")
-def done() -> Reproduction:
-    """The small study, once for all tests."""
-    return STUDIES.get("hadar").run(1, small=True, workers=1)
-
-
-@pytest.fixture(scope="module")
-def document(done: Reproduction) -> Any:
-    """Its document."""
-    return document_of(done)
+STUDY = "hadar"
 
 
 def test_every_policy_finishes_and_none_is_better_than_proven(document: Any) -> None:

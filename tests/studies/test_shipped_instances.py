@@ -51,6 +51,7 @@ SOME = 4  # every fourth by default; the small version of the ratio baseline hol
 FEW_OR_ALL = [name if k % SOME == 0 else pytest.param(name, marks=pytest.mark.study) for k, name in enumerate(PROVED)]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", FEW_OR_ALL)
 def test_certificate_below_optimum_below_every_policy(name: str) -> None:
     entry, instance = of(name)
@@ -71,6 +72,7 @@ def test_certificate_below_optimum_below_every_policy(name: str) -> None:
         assert value >= low[run.schedule_class], policy
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", PROVED)
 def test_list_schedules_are_feasible_and_not_better_than_the_optimum(name: str) -> None:
     entry, instance = of(name)
@@ -82,6 +84,7 @@ def test_list_schedules_are_feasible_and_not_better_than_the_optimum(name: str) 
     assert schedule_value(instance, schedule, entry.objective) >= Fraction(entry.optimum or 0)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", [name for name in PROVED if load(name).n <= 8])
 def test_solve_finds_the_optimum_of_the_smallest(name: str) -> None:
     entry, instance = of(name)

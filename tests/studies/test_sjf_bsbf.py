@@ -27,7 +27,6 @@ from optsched.studies.sjf_bsbf import (
     ALL_ROWS,
     DEFAULT,
     PARTS,
-    PUBLISHED,
     RESTARTS,
     ROWS,
     SWEEP,
@@ -44,7 +43,11 @@ from optsched.studies.sjf_bsbf_measures import (
     measure_small,
 )
 from optsched.studies.study import STUDIES, Reproduction
-from studies.documents import cells, document_of
+from studies.documents import cells
+
+pytestmark = pytest.mark.release
+
+STUDY = "sjf-bsbf"
 
 SIDE = {"no-wide-gangs", "parts-64-gpus", "parts-16-gpus", "loads-64-gpus", "loads-16-gpus", "restarts", "elastic"}
 PAIRS = {"measured", "drawn", "vectors"}
@@ -52,18 +55,6 @@ EXACT = {f"optimum-{gpus}-gpus" for gpus in (1, 2, 4)}
 GANGS = {"partners", "three-partners"}
 SWEEPS = {f"{gpus}-gpus-{half}" for gpus in (16, 64) for half in ("low", "high")}
 SHARED = ("sjf-bsbf", "sjf-bsbf as published", "sjf-bsbf, nobody to come", "sjf-ffs")
-
-
-@pytest.fixture(scope="module")
-def done() -> Reproduction:
-    """The small study on one seed, once for all tests."""
-    return STUDIES.get("sjf-bsbf").run(1, small=True, workers=1)
-
-
-@pytest.fixture(scope="module")
-def document(done: Reproduction) -> Any:
-    """Its document."""
-    return document_of(done)
 
 
 def test_every_run_has_all_numbers_and_none_is_better_than_proven(document: Any) -> None:
@@ -206,18 +197,6 @@ def test_an_incomplete_search_is_no_optimum(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("optsched.studies.sjf_bsbf_measures.sharing_optimum", lambda _: cut)
     with pytest.raises(SimulationError, match="not complete"):
         measure_small("sjf-ffs", Proven(instance))
-
-
-@pytest.mark.parametrize(("partners", "pairwise", "waiting"), [(1, 11.8, 12.0), (2, 13.2, 13.0), (3, 14.6, 14.0)])
-def test_where_the_test_of_pairs_loses(partners: int, pairwise: float, waiting: float) -> None:
-    instance = generate("sharing-partners", 1, jobs=partners + 1, delay=0)
-    sums = {
-        policy: simulate(instance, policy).value("total_completion_time")
-        for policy in ("sjf", "sjf-bsbf", "sjf-ffs", ROWS[PUBLISHED])
-    }
-    assert sums["sjf"] == pytest.approx(waiting)
-    assert sums[ROWS[PUBLISHED]] == sums["sjf-ffs"] == pytest.approx(pairwise)
-    assert sums["sjf-bsbf"] == pytest.approx(min(pairwise, waiting))
 
 
 def told(**values: list[float]) -> RunOutcome:

@@ -36,15 +36,3 @@ def test_it_is_the_description(where: Nodes, gang: int) -> None:
 )
 def test_by_hand(gang: int, free: tuple[int, ...], expected: list[tuple[int, int]] | None) -> None:
     assert ask(consolidated(), gang, Nodes((4, 4, 4, 4), free, ALL)) == expected
-
-
-def test_a_nodes_size_is_that_of_the_largest_eligible_node() -> None:
-    where = Nodes((2, 8, 4), (2, 8, 4), (True, True, True))
-    assert ask(consolidated(), 4, where) == [(1, 4)]
-    small = Nodes((2, 8, 4, 2), (2, 8, 4, 2), (True, False, True, True))
-    assert ask(consolidated(), 4, small) == [(2, 4)]
-    assert ask(consolidated(), 5, small) == [
-        (0, 2),
-        (3, 2),
-        (2, 1),
-    ]  # 8 is not eligible: wider than 4, whole nodes first

@@ -159,5 +159,31 @@ def test_every_job_may_wait_its_own_time() -> None:
 def test_unknown_predictors_and_parameters() -> None:
     with pytest.raises(InputError, match="did you mean forest"):
         predictor("forrest")
+    with pytest.raises(InputError, match="did you mean shrinkage"):
+        predictor("conformal/of=shrink")
     with pytest.raises(InputError, match="did you mean refit"):
         predictor("forest/refitt=3")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("global-mean/mean=median", "global-mean/prior=-1", "group-mean/prior=0", "group-mean/prior=nan"),
+        *("group-mean/prior=x", "forest/trees=0", "forest/leaf=0", "forest/refit=0", "forest/window=0"),
+        *("forest/seed=-1", "forest/cap=0.5", "forest/cap=nan", "forest/cap=inf", "forest/trees=x", "noisy/error=0.5"),
+        *(
+            "noisy/error=nan",
+            "noisy/error=inf",
+            "noisy/seed=-1",
+            "noisy/error=x",
+            "noisy/seed=1.5",
+            "shrinkage/group=0",
+        ),
+        *("shrinkage/half_life=inf", "boosting/quantile=1", "boosting/refit=0", "conformal/level=0", "leader/window=0"),
+    ],
+)
+def test_parameters_that_are_not_legal(text: str) -> None:
+    name = text.partition("/")[2].partition("=")[0]
+    with pytest.raises(InputError, match=rf"{name} = .*expected: ") as caught:
+        predictor(text)
+    assert "\n" not in str(caught.value)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
 from optsched.policies.predictors.forest import NAMES, Features, Forest
@@ -195,15 +194,6 @@ def test_the_seed_decides(recurring: list[Instance]) -> None:
     one, same, other = (replay(instance, Forest(trees=5, seed=seed)) for seed in (1, 1, 2))
     assert one.tolist() == same.tolist()
     assert one.tolist() != other.tolist()
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["trees=0", "leaf=0", "refit=0", "window=0", "seed=-1", "cap=0.5", "cap=-4", "cap=nan", "cap=inf", "trees=x"],
-)
-def test_parameters_that_are_not_legal(text: str) -> None:
-    with pytest.raises(InputError, match=rf"{text.partition('=')[0]} = .*expected: "):
-        predictor(f"forest/{text}")
 
 
 def test_its_name_says_what_is_not_default() -> None:

@@ -72,35 +72,7 @@ def test_fitted_on_nothing(text: str) -> None:
         predictor(text).fit(Instance([], "1x1", name="empty"))  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "global-mean/mean=median",
-        "group-mean/prior=0",
-        "group-mean/prior=nan",
-        "global-mean/prior=-1",
-        "group-mean/prior=x",
-    ],
-)
-def test_parameters_that_are_not_legal(text: str) -> None:
-    with pytest.raises(InputError, match=r"(mean|prior) = .*expected: "):
-        predictor(text)
-
-
 def test_a_prediction_is_never_zero() -> None:
     # the shortest job there may be: on the scale log(1 + n) it is nearly nothing, and must not become nothing
     tiny = workload((0, 1e-12, "a", "x"), (1, 1, "a", "x"))
     assert replay(tiny, "group-mean/prior=1")[1] == pytest.approx(1e-12)
-
-
-@pytest.mark.parametrize("text", ["group-mean", "forest"])
-def test_seconds_and_iterations_never_meet(text: str) -> None:
-    # A duration counts even beside a profile: the unit is that of `Instance.work`.
-    profile = Profile.of_stages([Stage(1, 0.5, 0.5)])
-    jobs = [
-        Job("steps", iterations=1e6, profile="p", group="g"),
-        Job("seconds", arrival=2e6, duration=7, iterations=3, profile="p", group="g"),
-    ]
-    alone = Instance([jobs[1]], "1x1", profiles={"p": profile})
-    both = Instance(jobs, "1x1", profiles={"p": profile})
-    assert replay(both, text)[1] == replay(alone, text)[0]

@@ -8,9 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.policies.predictors import predictor
 from optsched.policies.predictors.boosting import Boosting
 from optsched.policies.predictors.conformal import Conformal
 from optsched.policies.predictors.leader import Leader
@@ -72,6 +70,7 @@ def test_it_beats_the_group_mean_at_the_median_at_the_95_th_percentile_and_at_wo
         assert better.worst < worse.worst
 
 
+@pytest.mark.release
 def test_a_median_of_errors_is_half_above_and_an_upper_quantile_above_most() -> None:
     for instance, middle, upper in zip(recurring(), said("boosting"), said("boosting/quantile=0.9"), strict=True):
         assert 0.4 < (instance.work <= middle)[300:].mean() < 0.6
@@ -128,21 +127,3 @@ def test_the_leader_is_who_was_best_on_the_runs_that_had_completed() -> None:
 def test_what_was_learned_before_is_forgotten(make: type) -> None:
     instance, made = generate("recurring", 1, jobs=150, plain=True), make()
     assert replay(instance, made).tolist() == replay(instance, made).tolist()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "shrinkage/group=0",
-        "shrinkage/half_life=inf",
-        "boosting/quantile=1",
-        "boosting/refit=0",
-        "conformal/level=0",
-        "conformal/of=shrink",
-        "leader/window=0",
-    ],
-)
-def test_what_is_not_legal_is_said_in_a_line(text: str) -> None:
-    with pytest.raises(InputError) as error:
-        predictor(text)
-    assert "\n" not in str(error.value)

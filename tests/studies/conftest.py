@@ -1,0 +1,22 @@
+"""The small size of a study, run once for all tests of its file, which names it in ``STUDY``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from optsched.studies.study import STUDIES, Reproduction
+
+
+@pytest.fixture(scope="module")
+def done(request: pytest.FixtureRequest) -> Reproduction:
+    """On one seed."""
+    return STUDIES.get(request.module.STUDY).run(1, small=True, workers=1)
+
+
+@pytest.fixture(scope="module")
+def document(done: Reproduction) -> Any:
+    """As a file holds it."""
+    return json.loads(json.dumps(done.to_json(), allow_nan=False))
