@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from optsched.regression.guard import GuardedRatio, Habits, SuiteLike
+    from optsched.regression.guard import GuardedRatio, GuardSettings, SuiteLike
 
 BASELINE, FAILURES = "ratio-baseline.json", ".optsched/ratio-failures"
 REPORTED = "optsched_ratios"  # the attribute of a report that carries what a test measured
@@ -84,13 +84,13 @@ def competitive_ratio(request: pytest.FixtureRequest) -> Callable[..., GuardedRa
 
     ``.at_most(2.0)``, ``.keeps_guarantee()``, ``.no_worse_than_baseline()`` can be chained. A scheduler is a policy (text or
     an object), a function from an instance to a schedule, or a command line as a list of words; see
-    `optsched.regression.contestant.contestant` and `optsched.regression.guard.guarded`.
+    `optsched.regression.guarded_subject.guarded_subject` and `optsched.regression.guard.guarded`.
     """
-    from optsched.regression.contestant import contestant
     from optsched.regression.guard import guarded
+    from optsched.regression.guarded_subject import guarded_subject
 
     records = request.node.stash.setdefault(_measured, [])
-    habits = _habits(request)
+    settings = _settings(request)
 
     def measure(
         scheduler: Any,
@@ -103,20 +103,20 @@ def competitive_ratio(request: pytest.FixtureRequest) -> Callable[..., GuardedRa
         timeout: float = 60.0,
     ) -> GuardedRatio:
         __tracebackhide__ = True
-        who = contestant(scheduler, placement=placement, name=name, files=files, timeout=timeout)
-        found = guarded(who, suite, objective, habits)
+        who = guarded_subject(scheduler, placement=placement, name=name, files=files, timeout=timeout)
+        found = guarded(who, suite, objective, settings)
         records.append(found.record)
         return found
 
     return measure
 
 
-def _habits(request: pytest.FixtureRequest) -> Habits:
-    from optsched.regression.guard import Habits
+def _settings(request: pytest.FixtureRequest) -> GuardSettings:
+    from optsched.regression.guard import GuardSettings
 
     config = request.config
     root = config.rootpath
-    return Habits(
+    return GuardSettings(
         test=_name(request.node),
         root=root,
         baseline=root / config.getini("ratio_baseline"),

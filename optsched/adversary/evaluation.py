@@ -18,7 +18,7 @@ from optsched.check.referee import schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError
 from optsched.guarantees.judge import Judgement, judgements
-from optsched.guarantees.proven import Proven, refereed
+from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
@@ -123,7 +123,7 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline:
         return Confirmed(instance, policy, objective, value, other, evaluation.against.text, None, (), rival)
     instance, found = space.proved(instance, objective, deadline)
     run = refereed(instance, policy)
-    proven = Proven(instance, [run, *_rivals(instance, run)])
+    proven = OptimumBounds(instance, [run, *_rivals(instance, run)])
     shown = proven.beside(run, objective)
     reached = [each for each in (proven.upper(objective, run.schedule_class), found) if each is not None]
     best = max if get_objective(objective).gain else min

@@ -67,8 +67,8 @@ def _pace(instance: Instance, job: int, nodes: list[int]) -> tuple[float, float]
         fits = [each for each in chain if not scaling.knows_memory or each.memory <= memory]
         first = (fits or list(chain))[0]
         whole = seconds_on(scaling, first.size, first.steps, counts)
-        still = first.steps * (scaling.compute + scaling.per_sample * first.size) or math.inf
-        found.append((count * whole, max(0.0, whole - still - latency) / whole if len(counts) > 1 else 0.0))
+        compute_time = first.steps * (scaling.compute + scaling.per_sample * first.size) or math.inf
+        found.append((count * whole, max(0.0, whole - compute_time - latency) / whole if len(counts) > 1 else 0.0))
     least = min((seconds for seconds, _ in found), default=math.nan)
     return least, min((share for seconds, share in found if seconds <= least * (1 + ALIKE)), default=0.0)
 

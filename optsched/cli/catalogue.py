@@ -346,9 +346,9 @@ def _recipe_entry(name: str) -> Entry:
 
 def _guarantee_entry(name: str) -> Entry:
     from optsched.guarantees import GUARANTEES
+    from optsched.guarantees.describe import facts_of, facts_of_another
     from optsched.guarantees.method_theorem import METHOD_THEOREMS
     from optsched.guarantees.speed import SPEED_THEOREMS
-    from optsched.guarantees.told import facts_of, facts_of_another
 
     if name in SPEED_THEOREMS or name in METHOD_THEOREMS:
         other = SPEED_THEOREMS.get(name) if name in SPEED_THEOREMS else METHOD_THEOREMS.get(name)

@@ -11,7 +11,7 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.guarantees.judge import Judgement, chosen, judgements, violated
-from optsched.guarantees.proven import BoundShown, Proven, refereed
+from optsched.guarantees.optimum_bounds import BoundShown, OptimumBounds, refereed
 from optsched.guarantees.speed import faster, judgements_at
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import AnyPolicy
@@ -236,7 +236,7 @@ def measure(
     """Every policy on one instance, in order; runs are accepted by the referee and bounds proved again."""
     goal = objective_of(instance, objective).name
     runs = [refereed(instance, specification) for specification in specifications]
-    proven = Proven(instance, runs)
+    proven = OptimumBounds(instance, runs)
     if speed is not None:
         fast = [refereed(faster(instance, speed), specification) for specification in specifications]
         return [
@@ -250,7 +250,7 @@ def measure(
 
 
 def measured_run(
-    run: Run, proven: Proven, objective: str, judged: tuple[Judgement, ...] = (), *, name: str = ""
+    run: Run, proven: OptimumBounds, objective: str, judged: tuple[Judgement, ...] = (), *, name: str = ""
 ) -> MeasuredRatio:
     """A run that the referee accepted beside what is proven about the optimum, whoever made it.
 

@@ -30,7 +30,7 @@ from optsched.guarantees.assumptions import all_of, instance_is, own_network, po
 from optsched.guarantees.families import SOLD_OUT
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.policies.exponential_prices import PriceFunction
-from optsched.policies.hadar_ledger import Ledger, Request
+from optsched.policies.hadar_reservations import Request, Reservations
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
@@ -228,9 +228,9 @@ def _findings(solution: DualSolution) -> Iterator[str]:
 def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> Iterator[str]:
     """Jobs for which some plan earns more than mu_j at the final prices: dual constraints that fail."""
     run, policy = solution.run, solution.policy
-    ledger = Ledger(solution.capacity, float(policy.round), safe=True)
-    ledger.price_of, ledger.used = price_of, sold.shape[0]
-    ledger.sold = np.vstack([sold, np.zeros((1, sold.shape[1]), dtype=np.int64)])
+    reservations = Reservations(solution.capacity, float(policy.round), safe=True)
+    reservations.price_of, reservations.used = price_of, sold.shape[0]
+    reservations.sold = np.vstack([sold, np.zeros((1, sold.shape[1]), dtype=np.int64)])
     first, own = np.asarray(run.notes["hadar_first"]), run.instance.restart
     shown = 0
     for j in np.flatnonzero(np.isfinite(first)).tolist():
@@ -245,7 +245,7 @@ def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> 
             span=0.0,
             restart=float(policy.restart if np.isnan(own[j]) else own[j]),
         )
-        plan = ledger.best(request, number)
+        plan = reservations.best(request, number)
         if plan is not None and plan.payoff > solution.payoff[j] + SLACK * plan.utility:
             shown += 1
             if shown > SHOWN_JOBS:

@@ -22,7 +22,7 @@ import numpy as np
 from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import MISSED, ROUNDING, Guarantee, GuaranteeError, applicable
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
@@ -61,7 +61,7 @@ class Judgement:
         return {name: getattr(self, name) for name in fields}
 
 
-def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgement:
+def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> Judgement:
     """Hold a theorem that applies against a run of ``policy``.
 
     Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are on
@@ -107,7 +107,7 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: Proven) -> Judgemen
     )
 
 
-def judgements(specification: Specification, run: Run, proven: Proven) -> tuple[Judgement, ...]:
+def judgements(specification: Specification, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
     """Every theorem that applies, judged; one whose factor is infinite for this run promises nothing and is left out."""
     policy, placement = specification.policy, specification.placement
     promising = (

@@ -10,7 +10,7 @@ from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import ROUNDING, Statement
 from optsched.guarantees.judge import Judgement
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
@@ -45,7 +45,7 @@ class MethodTheorem(Statement):
         if found is None:
             raise AssertionError("a method that keeps the best of some schedules has one")
         value, own = schedule_value(local, found, self.objective), self.proves(local)
-        certified = Proven(local).lower(self.objective, "gang")
+        certified = OptimumBounds(local).lower(self.objective, "gang")
         lower = own if certified is None else max(certified, own)
         findings = self.audit(local)
         if value > self.ratio * (1 + Fraction(ROUNDING)) * own:

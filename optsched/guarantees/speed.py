@@ -18,7 +18,7 @@ from optsched.errors import InputError, check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines_over_time
 from optsched.guarantees.guarantee import ROUNDING, Statement
 from optsched.guarantees.judge import Judgement
-from optsched.guarantees.proven import Proven, refereed
+from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies import POLICIES
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
@@ -87,10 +87,10 @@ class SpeedTheorem(Statement):
         if lacks:
             raise InputError(f"{self.id} does not apply", field="policy", value=chosen.text, legal="; ".join(lacks))
         return self.hold(
-            chosen, refereed(faster(instance, at), chosen), Proven(instance, [refereed(instance, chosen)]), at
+            chosen, refereed(faster(instance, at), chosen), OptimumBounds(instance, [refereed(instance, chosen)]), at
         )
 
-    def hold(self, chosen: Specification, run: Run, proven: Proven, speed: Fraction) -> Judgement:
+    def hold(self, chosen: Specification, run: Run, proven: OptimumBounds, speed: Fraction) -> Judgement:
         """Hold it, where it applies, against a run at ``speed`` and what is proven about the instance at speed 1."""
         value, factor = run.value(self.objective), self.ratio(speed)
         certified, own = proven.lower(self.objective, "gang"), self.proves(proven.instance, run, speed)
@@ -111,7 +111,7 @@ SPEED_THEOREMS: Registry[SpeedTheorem] = Registry("speed theorem", package="opts
 speed_theorem = SPEED_THEOREMS.maker(SpeedTheorem, lambda theorem: theorem.id)
 
 
-def judgements_at(chosen: Specification, run: Run, proven: Proven, speed: Fraction) -> tuple[Judgement, ...]:
+def judgements_at(chosen: Specification, run: Run, proven: OptimumBounds, speed: Fraction) -> tuple[Judgement, ...]:
     """Of every theorem that applies, of a run at ``speed``, what it says."""
     about = (theorem for _, theorem in SPEED_THEOREMS.items() if not theorem.lacks(chosen, proven.instance, speed))
     return tuple(theorem.hold(chosen, run, proven, speed) for theorem in about)

@@ -12,7 +12,7 @@ from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting, reference_order
 from optsched.policies.gavel_jobs import GavelJobs, costs_in
-from optsched.policies.gavel_rounds import RoundBook, RoundDevices
+from optsched.policies.gavel_rounds import RoundDevices, ServiceAccount
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Floats, Ints
@@ -72,7 +72,7 @@ class Gavel:
     _pools: GpuPools = field(init=False, repr=False)
     _types: tuple[str, ...] = field(init=False, repr=False)  # of every pool
     _rule: AllocationRule = field(init=False, repr=False)
-    _book: RoundBook = field(init=False, repr=False)
+    _book: ServiceAccount = field(init=False, repr=False)
     _devices: RoundDevices = field(init=False, repr=False)
     _clock: RoundClock = field(init=False, repr=False)
     _type: Ints = field(init=False, repr=False)  # of every job, where it runs
@@ -110,7 +110,7 @@ class Gavel:
         length = self.round / FINE if self.ideal else self.round
         self._rule = ALLOCATIONS.get(self.policy)(setting)
         self._jobs = GavelJobs(n, self._pools, length)
-        self._book = RoundBook(n, len(types), length)
+        self._book = ServiceAccount(n, len(types), length)
         self._devices = RoundDevices(n, self._pools.pool, self._pools.size)
         self._clock = RoundClock(length)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))

@@ -19,7 +19,7 @@ from optsched.problem.arrays import Floats, Ints
 FIRST = 1e9  # priority X_mr * FIRST of a job without a recorded second: before all others
 
 
-class RoundBook:
+class ServiceAccount:
     """Who received what since the last reset. n jobs, T types, rounds of ``length`` seconds."""
 
     def __init__(self, n: int, types: int, length: float) -> None:
@@ -63,7 +63,7 @@ class RoundBook:
 
 @njit
 def record(jobs: Any, types: Any, seconds: Any, received: Any, total: Any) -> None:
-    """See `RoundBook.record`."""
+    """See `ServiceAccount.record`."""
     for i in range(jobs.size):
         if types[i] >= 0:
             received[jobs[i], types[i]] += seconds[i]
@@ -86,7 +86,7 @@ def choose(
     keys: Any,
     queue: Any,
 ) -> None:
-    """See `RoundBook.selection`. O(T (m + k log m)), k jobs looked at before a type is full: most wait, unsorted."""
+    """See `ServiceAccount.selection`. O(T (m + k log m)), k jobs looked at before a type is full: most wait, unsorted."""
     for t in order:
         left, size = capacity[t], 0
         for i in range(active.size):

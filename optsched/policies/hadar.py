@@ -10,9 +10,9 @@ from typing import ClassVar
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
+from optsched.policies.hadar_active_jobs import SHARE, UTILITIES, ActiveJobs
 from optsched.policies.hadar_auction import Auction, Grant, Where
 from optsched.policies.hadar_makespan import MakespanRounds
-from optsched.policies.hadar_roster import SHARE, UTILITIES, Roster
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.registry import near_matches
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
@@ -82,7 +82,7 @@ class Hadar:
     sleeps: ClassVar[bool] = True
 
     _pools: GpuPools = field(init=False, repr=False)
-    _roster: Roster = field(init=False, repr=False)
+    _roster: ActiveJobs = field(init=False, repr=False)
     _planned: MakespanRounds = field(init=False, repr=False)
     _clock: RoundClock = field(init=False, repr=False)
     _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
@@ -109,7 +109,7 @@ class Hadar:
         self._planned = MakespanRounds(self._pools, fair=self.utility == FAIRNESS)
         # makespan: any, without an auction nobody asks
         utility = {MAKESPAN: "jct", FAIRNESS: SHARE}.get(self.utility, self.utility)
-        self._roster = Roster(view, self._pools, utility, self.round)
+        self._roster = ActiveJobs(view, self._pools, utility, self.round)
 
     def decide(self, view: View) -> list[Decision]:
         """At the beginning of a round: the auction, and what it changes; between two rounds nothing."""

@@ -28,7 +28,7 @@ from optsched.policies.hadar_round import (
     BY_MACHINE,
     BY_POOL,
     FreeDevices,
-    Market,
+    PriceRange,
     Room,
     RoundJobs,
     Taken,
@@ -128,15 +128,15 @@ class Auction:
         """
         m = bidders.gang.size
         jobs, devices, room, taken = self._arrays(bidders, pools)
-        market, order, payoff = self._market(bidders, pools), np.arange(m), np.empty(m)
+        price_range, order, payoff = self._market(bidders, pools), np.arange(m), np.empty(m)
         density = np.empty(m)
-        open_round(devices, market)
-        value_all(jobs, devices, market, room, payoff, density)
+        open_round(devices, price_range)
+        value_all(jobs, devices, price_range, room, payoff, density)
         order = np.lexsort((np.arange(m), jobs.gang, -leading(density)))
         worth = order[payoff[order] > 0]
-        serve(jobs, worth, payoff, self.width, devices, market, room, taken)
+        serve(jobs, worth, payoff, self.width, devices, price_range, room, taken)
         if self.fill and devices.free.any():
-            self._fill(jobs, order, devices, market, room, taken)
+            self._fill(jobs, order, devices, price_range, room, taken)
         return self._read(taken)
 
     def placed(self, bidders: Bidders, pools: GpuPools, order: Ints, pool: Ints) -> list[Grant]:
@@ -145,15 +145,17 @@ class Auction:
         A job whose pool has no room for it any more is one of the others. Complexity as of `grants`.
         """
         jobs, devices, room, taken = self._arrays(bidders, pools)
-        market, wide = self._market(bidders, pools), order[np.argsort(-jobs.gang[order], kind="stable")]
+        price_range, wide = self._market(bidders, pools), order[np.argsort(-jobs.gang[order], kind="stable")]
         here = (pool[:, None] == np.arange(pools.type.size)) | (pool == ANYWHERE)[:, None]
         there = jobs._replace(together=np.where(here, jobs.together, 0.0), spread=np.where(here, jobs.spread, 0.0))
-        self._give(there, wide[pool[wide] != LATER], devices, market, room, taken)
+        self._give(there, wide[pool[wide] != LATER], devices, price_range, room, taken)
         if self.fill and devices.free.any():
-            self._fill(jobs, order, devices, market, room, taken)
+            self._fill(jobs, order, devices, price_range, room, taken)
         return self._read(taken)
 
-    def _fill(self, jobs: RoundJobs, order: Ints, d: FreeDevices, market: Market, room: Room, taken: Taken) -> None:
+    def _fill(
+        self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, room: Room, taken: Taken
+    ) -> None:
         # GPUs that nobody bought at their price: the others in the same order, each where it would finish first.
         waits = np.ones(jobs.gang.size, dtype=bool)
         waits[taken.job[: taken.size[0]]] = False
@@ -161,16 +163,20 @@ class Auction:
         if not rest.size:
             return
         claim(jobs, waits, d)
-        self._give(jobs, rest, d, market, room, taken)
+        self._give(jobs, rest, d, price_range, room, taken)
 
-    def _give(self, jobs: RoundJobs, order: Ints, d: FreeDevices, market: Market, room: Room, taken: Taken) -> None:
+    def _give(
+        self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, room: Room, taken: Taken
+    ) -> None:
         # For nothing, each where it would finish first.
         jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
-        for_nothing = market._replace(low=np.zeros_like(market.low), rule=market.rule * np.array([1, 1, 0]))
+        for_nothing = price_range._replace(
+            low=np.zeros_like(price_range.low), rule=price_range.rule * np.array([1, 1, 0])
+        )
         open_round(d, for_nothing)
         serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, for_nothing, room, taken)
 
-    def _market(self, b: Bidders, pools: GpuPools) -> Market:
+    def _market(self, b: Bidders, pools: GpuPools) -> PriceRange:
         """Prices from the least to the greatest value of a device (and round) among the bidders, pool by pool."""
         low, high = np.empty(pools.type.size), np.empty(pools.type.size)
         device_values(
@@ -186,7 +192,7 @@ class Auction:
         of = pools.pool if self.by_machine else np.arange(capacity.size)
         level = BY_MACHINE if self.by_machine else BY_POOL
         rule = np.array([level, ALL_ROUNDS if self.whole_cost else THIS_ROUND, 1], dtype=np.int64)
-        return Market(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, rule)
+        return PriceRange(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, rule)
 
     def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Room, Taken]:
         m, count, nodes, gpus = b.gang.size, pools.type.size, pools.pool.size, int(pools.size.sum())

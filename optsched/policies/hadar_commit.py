@@ -14,9 +14,9 @@ from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.exponential_prices import ABOVE
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
+from optsched.policies.hadar_active_jobs import UTILITIES, ActiveJobs
 from optsched.policies.hadar_auction import Auction, Where
-from optsched.policies.hadar_ledger import Ledger, Plan, Request
-from optsched.policies.hadar_roster import UTILITIES, Roster
+from optsched.policies.hadar_reservations import Plan, Request, Reservations
 from optsched.policies.round_clock import SHORTEST
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import near_matches
@@ -36,8 +36,8 @@ class HadarCommit:
     Time is cut into rounds of ``round`` seconds from the first arrival on. A resource is one GPU type (``price_level``;
     nodes of a type that suit different jobs count as types of their own), or one node, in one round. At its arrival a job
     is offered every plan of S_j: a speed x, as many rounds as its work takes at x, from the next boundary on, neighbours
-    or not, and in each of them a gang of GPUs on which it runs at x or faster (`optsched.policies.hadar_ledger`, with the
-    exact argmax). At prices by type a plan does not know its nodes and counts on the slower of the rates together and
+    or not, and in each of them a gang of GPUs on which it runs at x or faster (`optsched.policies.hadar_reservations`, with
+    the exact argmax). At prices by type a plan does not know its nodes and counts on the slower of the rates together and
     spread. If the best payoff U - prices is positive the plan is bought and kept; ``restart`` seconds of each of its
     rounds are set aside, so that it holds however often the job is preempted. Prices: ``price_exponent`` safe or naive
     (`optsched.policies.exponential_prices`) between ``low`` = Lo and ``high`` = Up. What is not given (0) is taken from the
@@ -76,8 +76,8 @@ class HadarCommit:
     noted_times: ClassVar[tuple[str, ...]] = ("hadar_end",)
 
     _pools: GpuPools = field(init=False, repr=False)
-    _roster: Roster = field(init=False, repr=False)
-    _ledger: Ledger = field(init=False, repr=False)
+    _roster: ActiveJobs = field(init=False, repr=False)
+    _ledger: Reservations = field(init=False, repr=False)
     _zero: float = field(init=False, repr=False)  # when round 0 began
     _next: int = field(init=False, repr=False)  # the next round to begin
     _asked: int = field(init=False, repr=False)  # the last round whose beginning was asked to be woken at
@@ -108,8 +108,8 @@ class HadarCommit:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._pools = gpu_pools(view)
-        self._roster = Roster(view, self._pools, self.utility, self.round)
-        self._ledger = Ledger(self._capacity, self.round, safe=self.price_exponent == "safe")
+        self._roster = ActiveJobs(view, self._pools, self.utility, self.round)
+        self._ledger = Reservations(self._capacity, self.round, safe=self.price_exponent == "safe")
         self._zero, self._next, self._asked, self._late, self._asleep = math.nan, 0, -1, False, False
         self._plans, self._due = {}, defaultdict(dict)
         n, count = self._roster.gang.size, self._capacity.size
@@ -267,12 +267,12 @@ class HadarCommit:
         at the end, ``hadar_sold`` f64[R, H], ``hadar_capacity`` and ``hadar_widest`` f64[H], ``hadar_constants``: Lo, Up,
         what raising them added to the dual value, when round 0 began.
         """
-        n, ledger = self._roster.gang.size, self._ledger
+        n, reservations = self._roster.gang.size, self._ledger
         payoff, utility, end = np.zeros(n), np.zeros(n), np.full(n, np.inf)
         for j, plan in self._plans.items():
             payoff[j], utility[j] = plan.payoff, plan.utility
             end[j] = self._roster.arrival[j] + plan.age
-        prices = ledger.price_of
+        prices = reservations.price_of
         resource = np.arange(self._pools.pool.size) if self.price_level == "machine" else self._pools.pool
         return {
             "hadar_payoff": payoff,
@@ -282,15 +282,17 @@ class HadarCommit:
             "hadar_alone": self._alone,
             "hadar_shared": self._shared,
             "hadar_resource": resource.astype(np.float64),
-            "hadar_prices": ledger.prices,
-            "hadar_sold": ledger.sold[: ledger.used].astype(np.float64),
-            "hadar_capacity": ledger.capacity.astype(np.float64),
-            "hadar_widest": (np.ones_like(ledger.capacity) if prices is None else prices.widest).astype(np.float64),
+            "hadar_prices": reservations.prices,
+            "hadar_sold": reservations.sold[: reservations.used].astype(np.float64),
+            "hadar_capacity": reservations.capacity.astype(np.float64),
+            "hadar_widest": (np.ones_like(reservations.capacity) if prices is None else prices.widest).astype(
+                np.float64
+            ),
             "hadar_constants": np.array(
                 [
                     0.0 if prices is None else prices.low,
                     0.0 if prices is None else prices.high,
-                    ledger.jumps,
+                    reservations.jumps,
                     self._zero,
                 ]
             ),

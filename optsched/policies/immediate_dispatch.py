@@ -89,10 +89,10 @@ class ImmediateDispatch:
     def _dispatch(self, view: View, job: int) -> None:
         """Bind it to the site on which it adds least, all its GPUs added up."""
         choices = []
-        for site in sites(view, job, self._queue):
-            seconds = view.remaining(job) / view.speeds.rate(job, {node for node, _ in site})
-            added = {slot: leading_of(self._added(view, job, slot, seconds)) for slot in site}
-            slots = tuple(sorted(site, key=lambda slot: (added[slot], slot))[: view.gpus(job)])
+        for context in sites(view, job, self._queue):
+            seconds = view.remaining(job) / view.speeds.rate(job, {node for node, _ in context})
+            added = {slot: leading_of(self._added(view, job, slot, seconds)) for slot in context}
+            slots = tuple(sorted(context, key=lambda slot: (added[slot], slot))[: view.gpus(job)])
             choices.append((leading_of(sum(added[slot] for slot in slots)), slots))
         _, self._slots[job] = min(choices)
         self._seconds[job] = 1.0 / view.speeds.rate(job, {node for node, _ in self._slots[job]})

@@ -82,8 +82,8 @@ class LenstraShmoysTardos:
     def _bind_gang(self, view: View, job: int) -> bool:
         """Where it is done first; is it the first in all of its queues?"""
         choices = []
-        for site in sites(view, job, self._queues.ready):
-            slots = sorted(site, key=lambda slot: (max(self._queues.ready[slot], view.now), slot))[: view.gpus(job)]
+        for context in sites(view, job, self._queues.ready):
+            slots = sorted(context, key=lambda slot: (max(self._queues.ready[slot], view.now), slot))[: view.gpus(job)]
             seconds = view.remaining(job) / view.speeds.rate(job, {node for node, _ in slots})
             free = max(view.now, *(self._queues.ready[slot] for slot in slots))
             choices.append((leading_of(free + seconds), slots, seconds))

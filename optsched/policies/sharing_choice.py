@@ -31,7 +31,7 @@ from optsched.policies.sharing_wait import seconds_chosen, wait_for_idle
 from optsched.policies.ties import TIE, leading_of
 from optsched.simulation.clocks import is_set
 from optsched.simulation.sharing_rule import sharing_rule
-from optsched.simulation.state import Neighbours, Site, State
+from optsched.simulation.state import Neighbours, RunContext, State
 
 TEST, CONSOLIDATED, JOINT, BY, ACCUMULATE, OUTLOOK = range(6)
 PAIR, SAVING, COST = range(3)  # orders of the partners
@@ -88,7 +88,7 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
     # Candidates: who runs on the node `only`, or anywhere, and gains with that sub-batch; how many
     e_a, count, seen, x = seconds_with(b, j, option), 0, 0, 0
     if only == WHOLE_CLUSTER:
-        while seen < s.world[0].active and 2 * x < s.clocks.size:
+        while seen < s.engine[0].active and 2 * x < s.clocks.size:
             if is_set(s.clocks, x):
                 seen += 1
                 if s.jobs[s.executions[x].job].alone > 0:
@@ -107,13 +107,13 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
 
 
 @njit(**NESTED)
-def _look(s: State, site: Site, b: Neighbours, j: int, at: int, only: int, last: int) -> None:
+def _look(s: State, context: RunContext, b: Neighbours, j: int, at: int, only: int, last: int) -> None:
     # At the open GPUs of a candidate: its sub-batch and value, or it is none.
     c, room, is_open, need = b.candidates[at], np.inf, False, b.memory[j, last]
     x = s.jobs[c.job].execution
     for i in range(s.executions[x].entries):
-        g = s.parts[x * s.world[0].width + i].pool
-        if holds_alone(s, site, b, j, g, need, only):
+        g = s.parts[x * s.engine[0].width + i].pool
+        if holds_alone(s, context, b, j, g, need, only):
             room, is_open = min(room, b.gpus[g].room), True
     option, r = _fastest(b, j, last, room) if is_open else -1, c.job
     c.job = -1
@@ -131,10 +131,10 @@ def _have(s: State, b: Neighbours, count: int) -> int:
 
 
 @njit(**NESTED)
-def _best_partners(s: State, site: Site, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
+def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
     # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch had room come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
-    if idle + s.world[0].alone < s.jobs[j].gpus:
+    if idle + s.engine[0].alone < s.jobs[j].gpus:
         return -1
     count, taken, option = _weigh_all(s, b, j, only, _fastest(b, j, last, np.inf)), idle, 0
     if idle + _have(s, b, count) < s.jobs[j].gpus:
@@ -145,66 +145,66 @@ def _best_partners(s: State, site: Site, b: Neighbours, j: int, only: int, idle:
             return -1
         c = b.candidates[k]
         if c.other == UNSEEN:
-            _look(s, site, b, j, k, only, last)
+            _look(s, context, b, j, k, only, last)
             continue
         option = max(option, int(c.other))
-        taken = take_beside(s, site, b, j, c.job, taken, b.memory[j, last], only)
+        taken = take_beside(s, context, b, j, c.job, taken, b.memory[j, last], only)
         c.job = -1
     return max(option, largest_batch(s, b, j))
 
 
 @njit(**NESTED)
-def _all_gain(s: State, site: Site, b: Neighbours, j: int, option: int, idle: int, wait: float) -> bool:
+def _all_gain(s: State, context: RunContext, b: Neighbours, j: int, option: int, idle: int, wait: float) -> bool:
     # Do A and all its partners gain, less what those lose who are yet to come?
-    e_a = seconds_chosen(s, site, b, j, option)
+    e_a = seconds_chosen(s, context, b, j, option)
     loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
     return joint_gains(s, b, j, e_a, idle, wait, loss)
 
 
 @njit(**NESTED)
-def _is_soonest(s: State, site: Site, b: Neighbours, j: int, option: int, wait: float) -> bool:
+def _is_soonest(s: State, context: RunContext, b: Neighbours, j: int, option: int, wait: float) -> bool:
     # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
-    return wait == 0.0 or seconds_chosen(s, site, b, j, option) <= (wait + seconds_with(b, j, 0)) * (1 + TIE)
+    return wait == 0.0 or seconds_chosen(s, context, b, j, option) <= (wait + seconds_with(b, j, 0)) * (1 + TIE)
 
 
 @njit(**NESTED)
-def _on_nodes(s: State, site: Site, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
+def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
     # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
     n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
-    found = idle = take_idle(s, site, b, j, need, only)
+    found = idle = take_idle(s, context, b, j, need, only)
     if idle < n and s.numbers[TEST] != 0.0:
-        option = _best_partners(s, site, b, j, only, idle, last)
-        return option if option < 0 or not joint or _all_gain(s, site, b, j, option, idle, wait) else -1
+        option = _best_partners(s, context, b, j, only, idle, last)
+        return option if option < 0 or not joint or _all_gain(s, context, b, j, option, idle, wait) else -1
     if idle < n:
-        found = take_open(s, site, b, j, idle, need, only)
+        found = take_open(s, context, b, j, idle, need, only)
     if found < n:
         return -1
     option = largest_batch(s, b, j)
     choosy = joint and s.numbers[CONSOLIDATED] != 0.0 and only == WHOLE_CLUSTER
-    return option if not choosy or _is_soonest(s, site, b, j, option, wait) else -1
+    return option if not choosy or _is_soonest(s, context, b, j, option, wait) else -1
 
 
 @njit(**NESTED)
-def _place(s: State, site: Site, b: Neighbours, j: int) -> int:
+def _place(s: State, context: RunContext, b: Neighbours, j: int) -> int:
     # On one node, where that is to be tried first, or on the whole cluster
-    if s.world[0].free + s.world[0].alone < s.jobs[j].gpus:
+    if s.engine[0].free + s.engine[0].alone < s.jobs[j].gpus:
         return -1
     last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
-    wait = wait_for_idle(s, site, b, j) if s.numbers[JOINT] != 0.0 else 0.0
+    wait = wait_for_idle(s, context, b, j) if s.numbers[JOINT] != 0.0 else 0.0
     if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:
         order_nodes(s, b, s.jobs[j].gpus)
         for i in range(b.nodes.size):
-            option = _on_nodes(s, site, b, j, b.nodes[i].order, last, wait)
+            option = _on_nodes(s, context, b, j, b.nodes[i].order, last, wait)
             if option >= 0:
                 return option
-    return _on_nodes(s, site, b, j, WHOLE_CLUSTER, last, wait)
+    return _on_nodes(s, context, b, j, WHOLE_CLUSTER, last, wait)
 
 
 @sharing_rule
-def best_sharing(s: Any, site: Any, j: Any) -> int:
+def best_sharing(s: Any, context: Any, j: Any) -> int:
     """See the module; the rule that `optsched.simulation.sharing_rule` describes."""
-    b = site.company.neighbours
-    option = _place(s, site, b, j)
+    b = context.colocation.neighbours
+    option = _place(s, context, b, j)
     if option >= 0 and s.numbers[OUTLOOK] > 0.0 and holds_back(s, b, j, s.numbers[OUTLOOK]):
         return -1
     return option

@@ -44,7 +44,7 @@ def pair_gains(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float)
 def seconds_left(s: State, x: int) -> float:
     """e_R: seconds that a running job would still take alone, where it is."""
     run = s.executions[x]
-    return max(0.0, run.left - (s.world[0].now - run.paid) / (run.pace * run.slow)) * run.pace
+    return max(0.0, run.left - (s.engine[0].now - run.paid) / (run.pace * run.slow)) * run.pace
 
 
 @njit(**NESTED)

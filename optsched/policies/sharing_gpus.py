@@ -9,7 +9,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.compiled.heap import NESTED
-from optsched.simulation.state import FREE, NUMBER, Neighbours, Site, State
+from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, State
 
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
 WHOLE_CLUSTER = -1
@@ -79,10 +79,10 @@ def end_of_node(b: Neighbours, node: int) -> int:
 
 
 @njit(**NESTED)
-def use_of(s: State, site: Site, b: Neighbours, j: int, g: int, need: float) -> int:
+def use_of(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float) -> int:
     """What GPU ``g`` is to job ``j``, which needs so many bytes there: `CLOSED`, `IDLE`, or `OPEN` (it has one job)."""
     gpu = b.gpus[g]
-    if gpu.jobs >= 2 or gpu.room < need or not site.eligible[s.jobs[j].kind, gpu.node]:
+    if gpu.jobs >= 2 or gpu.room < need or not context.eligible[s.jobs[j].kind, gpu.node]:
         return CLOSED
     if gpu.jobs == 0:
         return IDLE
@@ -90,23 +90,23 @@ def use_of(s: State, site: Site, b: Neighbours, j: int, g: int, need: float) -> 
 
 
 @njit(**NESTED)
-def holds_alone(s: State, site: Site, b: Neighbours, j: int, g: int, need: float, only: int) -> bool:
+def holds_alone(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float, only: int) -> bool:
     """Is GPU ``g``, which holds a job that ``j`` may run beside, open for ``j``, and on the node ``only``?"""
     gpu = b.gpus[g]
     if gpu.jobs != 1 or gpu.room < need or (only != WHOLE_CLUSTER and gpu.node != only):
         return False
-    return bool(site.eligible[s.jobs[j].kind, gpu.node])
+    return bool(context.eligible[s.jobs[j].kind, gpu.node])
 
 
 @njit(**NESTED)
-def take_idle(s: State, site: Site, b: Neighbours, j: int, need: float, only: int) -> int:
+def take_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float, only: int) -> int:
     """Idle GPUs for ``j`` on the node ``only`` or on all, fewest jobs on their node first, up to its gang; how many.
 
     O(nodes) for every number of jobs that there is on nodes with idle GPUs; mostly the first is enough.
     """
     n, level, found = s.jobs[j].gpus, 0, 0
     first, last = (0, b.nodes.size) if only == WHOLE_CLUSTER else (only, only + 1)
-    while level < MANY and s.world[0].free > 0:
+    while level < MANY and s.engine[0].free > 0:
         more = MANY
         for node in range(first, last):
             if s.pools[FREE, node] == 0 or b.nodes[node].jobs < level:
@@ -115,7 +115,7 @@ def take_idle(s: State, site: Site, b: Neighbours, j: int, need: float, only: in
                 more = min(more, b.nodes[node].jobs)
                 continue
             for g in range(b.nodes[node].first, end_of_node(b, node)):
-                if found < n and use_of(s, site, b, j, g, need) == IDLE:
+                if found < n and use_of(s, context, b, j, g, need) == IDLE:
                     s.out[NUMBER, found] = g
                     found += 1
             if found == n:
@@ -125,25 +125,27 @@ def take_idle(s: State, site: Site, b: Neighbours, j: int, need: float, only: in
 
 
 @njit(**NESTED)
-def take_open(s: State, site: Site, b: Neighbours, j: int, found: int, need: float, only: int) -> int:
+def take_open(s: State, context: RunContext, b: Neighbours, j: int, found: int, need: float, only: int) -> int:
     """Open GPUs, chosen likewise behind the ``found`` ones; how many are chosen in all. O(GPUs)."""
     first, last = 0, b.gpus.size
     if only != WHOLE_CLUSTER:
         first, last = b.nodes[only].first, end_of_node(b, only)
     end = found
     for g in range(first, last):
-        if use_of(s, site, b, j, g, need) == OPEN:
+        if use_of(s, context, b, j, g, need) == OPEN:
             end = _insert(s, b, g, found, end, s.jobs[j].gpus)
     return end
 
 
 @njit(**NESTED)
-def take_beside(s: State, site: Site, b: Neighbours, j: int, r: int, found: int, need: float, only: int) -> int:
+def take_beside(
+    s: State, context: RunContext, b: Neighbours, j: int, r: int, found: int, need: float, only: int
+) -> int:
     """The open GPUs of the running job ``r``, likewise. O(its GPUs)."""
     end, x = found, s.jobs[r].execution
     for i in range(s.executions[x].entries):
-        g = s.parts[x * s.world[0].width + i].pool
-        if holds_alone(s, site, b, j, g, need, only):
+        g = s.parts[x * s.engine[0].width + i].pool
+        if holds_alone(s, context, b, j, g, need, only):
             end = _insert(s, b, g, found, end, s.jobs[j].gpus)
     return end
 

@@ -21,8 +21,8 @@ TURNS = 2.0  # a job that suffers more beside another one had better wait
 @njit(**NESTED)
 def _first_of_sample(s: State, seconds: float) -> int:
     # in the order of arrivals
-    i, least = s.world[0].next, max(1, s.world[0].next - SAMPLE)
-    since = max(s.world[0].now - seconds, s.jobs[s.jobs[0].nth].arrival)
+    i, least = s.engine[0].next, max(1, s.engine[0].next - SAMPLE)
+    since = max(s.engine[0].now - seconds, s.jobs[s.jobs[0].nth].arrival)
     while i > least and s.jobs[s.jobs[i - 1].nth].arrival > since:
         i -= 1
     return i
@@ -31,8 +31,8 @@ def _first_of_sample(s: State, seconds: float) -> int:
 @njit(**NESTED)
 def _times(s: State, seconds: float, i: int) -> float:
     # What counts from the i-th arrival on stands for so many times as much in `seconds` to come; 0: all came just now.
-    now, since = s.world[0].now, s.jobs[s.jobs[0].nth].arrival
-    if i > 1 and s.world[0].next - i == SAMPLE:
+    now, since = s.engine[0].now, s.jobs[s.jobs[0].nth].arrival
+    if i > 1 and s.engine[0].next - i == SAMPLE:
         since = max(since, s.jobs[s.jobs[i - 1].nth].arrival)
     return seconds / min(seconds, now - since) if now > since else 0.0
 
@@ -41,7 +41,7 @@ def _times(s: State, seconds: float, i: int) -> float:
 def to_come(s: State, j: int, seconds: float) -> float:
     """How many jobs are to come in so many seconds."""
     first, count = _first_of_sample(s, seconds), 0
-    for i in range(first, s.world[0].next):
+    for i in range(first, s.engine[0].next):
         count += s.jobs[i].nth != j
     return count * _times(s, seconds, first)
 
@@ -71,13 +71,13 @@ def holds_back(s: State, b: Neighbours, j: int, weight: float) -> bool:
 
     Those on its share of the GPUs lose (xi - 1) times their own seconds, at most those of A.
     """
-    if s.world[0].active == 0:
+    if s.engine[0].active == 0:
         return False
     e_a, loss = seconds_with(b, j, 0), 0.0
     first = _first_of_sample(s, e_a)
-    for i in range(first, s.world[0].next):
+    for i in range(first, s.engine[0].next):
         k = s.jobs[i].nth
         if k != j:
             loss += min(e_a, seconds_with(b, k, 0)) * (min(TURNS, xi_beside(b, k, j)) - 1)
     loss *= _times(s, e_a, first) * s.jobs[j].gpus / b.gpus.size
-    return bool(weight * loss > (e_a + s.world[0].now - s.jobs[j].arrival) * (1 + TIE))
+    return bool(weight * loss > (e_a + s.engine[0].now - s.jobs[j].arrival) * (1 + TIE))

@@ -10,7 +10,7 @@ from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL, NESTED
 from optsched.policies.sharing_gain import seconds_with
 from optsched.policies.sharing_gpus import end_of_node
-from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, Site, State
+from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, RunContext, State
 from optsched.speeds.speed_tables import is_timed, pace
 
 
@@ -42,13 +42,13 @@ def select(candidates: Any, low: int, high: int, n: int) -> float:
 
 
 @njit(**NESTED)
-def _wait_on(s: State, site: Site, b: Neighbours, j: int, first: int, end: int) -> float:
+def _wait_on(s: State, context: RunContext, b: Neighbours, j: int, first: int, end: int) -> float:
     # Seconds until n of the GPUs from `first` to `end` that suit A are idle, when nobody else comes: the n-th smallest time
     # at which one is; inf: they are fewer.
-    base, count, now, n = b.gpus.size, 0, s.world[0].now, s.jobs[j].gpus
+    base, count, now, n = b.gpus.size, 0, s.engine[0].now, s.jobs[j].gpus
     for g in range(first, end):
         gpu = b.gpus[g]
-        if site.eligible[s.jobs[j].kind, gpu.node]:
+        if context.eligible[s.jobs[j].kind, gpu.node]:
             idle_at = 0.0
             if gpu.one >= 0:
                 idle_at = max(idle_at, s.executions[s.jobs[gpu.one].execution].finish - now)
@@ -60,20 +60,20 @@ def _wait_on(s: State, site: Site, b: Neighbours, j: int, first: int, end: int) 
 
 
 @njit(**NESTED)
-def wait_for_idle(s: State, site: Site, b: Neighbours, j: int) -> float:
+def wait_for_idle(s: State, context: RunContext, b: Neighbours, j: int) -> float:
     """Seconds until as many GPUs as ``j`` needs are idle: on one node, where its gang fits one and its speed may differ."""
-    if b.sharers[j].spans != 0 or is_timed(site.tables, j):
-        return _wait_on(s, site, b, j, 0, b.gpus.size)
+    if b.sharers[j].spans != 0 or is_timed(context.tables, j):
+        return _wait_on(s, context, b, j, 0, b.gpus.size)
     least = np.inf
     for node in range(b.nodes.size):
-        least = min(least, _wait_on(s, site, b, j, b.nodes[node].first, end_of_node(b, node)))
+        least = min(least, _wait_on(s, context, b, j, b.nodes[node].first, end_of_node(b, node)))
     return float(least)
 
 
 @njit(**NESTED)
-def seconds_chosen(s: State, site: Site, b: Neighbours, j: int, option: int) -> float:
+def seconds_chosen(s: State, context: RunContext, b: Neighbours, j: int, option: int) -> float:
     """e_A: seconds alone of a waiting job with that sub-batch on the GPUs chosen; their nodes are left in ``out``."""
-    if is_timed(site.tables, j):
+    if is_timed(context.tables, j):
         return seconds_with(b, j, option)
     entries, apart = 0, 0
     for i in range(s.jobs[j].gpus):
@@ -85,5 +85,5 @@ def seconds_chosen(s: State, site: Site, b: Neighbours, j: int, option: int) -> 
             entries += 1
         if node != s.out[POOL, 0]:
             apart = 1
-    unit = pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
+    unit = pace(context.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
     return float(s.jobs[j].left * unit * b.stretch[j, option, apart])

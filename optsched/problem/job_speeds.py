@@ -84,7 +84,7 @@ class JobSpeeds:
 
     ``given``: what the instance has of the model. ``sees_types``, ``sees_nodes``: what their speed depends on.
     ``is_ordered``: which GPU holds which replica matters. ``communicates``: gangs on several nodes contend for the network
-    (`still`). ``elastic``: they run on any number of GPUs.
+    (`compute_time`). ``elastic``: they run on any number of GPUs.
     """
 
     sees_types = sees_nodes = is_ordered = communicates = elastic = False
@@ -137,7 +137,7 @@ class JobSpeeds:
         """(together, spread) units of work a second on GPUs of one type, f64[k, T]; ``may``: 1 where a job may run."""
         return may, may
 
-    def still(self, job: int, nodes: Nodes, steps: int) -> float:
+    def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
         """Seconds of a unit of work of a job that communicates, with infinitely fast interfaces, in so many sub-steps."""
         return np.inf
 
@@ -197,6 +197,6 @@ class JobSpeeds:
         """The formula as data of compiled code; none: 1 second a unit, everywhere."""
         return ()
 
-    def compiled_still(self, job: int) -> Sequence[float]:
-        """`still` of each of its sub-batches (one, where none is known); nan: by its stages, inf: it never contends."""
+    def compiled_compute_time(self, job: int) -> Sequence[float]:
+        """`compute_time` of each of its sub-batches (one if none is known); nan: by its stages, inf: it never contends."""
         return [np.inf]

@@ -13,20 +13,20 @@ from optsched.guarantees.baseline import WORSE
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, for_no_instance, measured_run
 from optsched.guarantees.guarantee import GUARANTEES, ROUNDING, Guarantee
 from optsched.guarantees.judge import Judgement, judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.regression.baseline_file import UPDATE, compared, compared_alone, entry, read
-from optsched.regression.contestant import Contestant, Replay
+from optsched.regression.guarded_subject import GuardedSubject, Replay
 from optsched.simulation.run import Run
 
 SuiteLike = str | Suite | Iterable[Instance]
 
 
 @dataclass(frozen=True)
-class Habits:
+class GuardSettings:
     """What the tests of a project have in common; ``test`` is the one that asks.
 
     ``factor``: a ratio may grow by so much before it counts as worse than the ``baseline``. ``update``: "all" compares
@@ -49,7 +49,7 @@ class Measured:
 
     instance: Instance
     run: Run
-    proven: Proven
+    proven: OptimumBounds
     row: MeasuredRatio
 
 
@@ -61,23 +61,23 @@ class GuardedRatio:
     of a test session shows, and what becomes of the baseline.
     """
 
-    contestant: Contestant
+    guarded_subject: GuardedSubject
     suite: str
     measured: tuple[Measured, ...]
     replay: Replay
-    habits: Habits
+    settings: GuardSettings
     record: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ratios = self.ratios
-        self.record |= {"test": self.habits.test, "policy": ratios.policy, "suite": self.suite}
+        self.record |= {"test": self.settings.test, "policy": ratios.policy, "suite": self.suite}
         self.record |= {"objective": self.objective, "instances": len(self.measured)}
         self.record |= {"worst": ratios.worst, "worst_instance": ratios.worst_instance, "mean": ratios.mean}
 
     @property
     def ratios(self) -> PolicyRatios:
         """As of ``optsched ratio``."""
-        return PolicyRatios(self.contestant.text, tuple(each.row for each in self.measured))
+        return PolicyRatios(self.guarded_subject.text, tuple(each.row for each in self.measured))
 
     @property
     def objective(self) -> str:
@@ -114,7 +114,7 @@ class GuardedRatio:
     def keeps_guarantee(self, theorem: str | None = None, *, like: str | None = None) -> GuardedRatio:
         """No theorem is violated (see `optsched.guarantees.judge`), and one applies somewhere.
 
-        Without a name: every theorem that is about the policy. With one, the contestant is held against it as if it were
+        Without a name: every theorem that is about the policy. With one, the subject is held against it as if it were
         ``like``, a registered policy in text (default: the first that the theorem is about), whoever it is.
         """
         __tracebackhide__ = True
@@ -139,20 +139,20 @@ class GuardedRatio:
         ``--ratio-update=lower`` no tolerance is granted, and a new entry needs nothing to be compared with.
         """
         __tracebackhide__ = True
-        label = f"{self.contestant.text} on {self.suite}, {self.objective}"
-        if not self.habits.only:
+        label = f"{self.guarded_subject.text} on {self.suite}, {self.objective}"
+        if not self.settings.only:
             self.record["entry"] = {label: entry(self.ratios)}
-        if self.habits.update == "all":
+        if self.settings.update == "all":
             return self
-        then = read(self.habits.baseline).get(self.habits.test, {}).get(label)
-        if then is None and self.habits.update == "lower":
+        then = read(self.settings.baseline).get(self.settings.test, {}).get(label)
+        if then is None and self.settings.update == "lower":
             return self
         if then is None:
-            self._fail("", f"{self.habits.baseline} has no entry of this test for {label!r}: run {UPDATE}")
+            self._fail("", f"{self.settings.baseline} has no entry of this test for {label!r}: run {UPDATE}")
         else:
             self.record["before"] = then["worst"]
-            compare = compared_alone if self.habits.only else compared
-            worse = compare(self.ratios, then, 1.0 if self.habits.update else self.habits.factor)
+            compare = compared_alone if self.settings.only else compared
+            worse = compare(self.ratios, then, 1.0 if self.settings.update else self.settings.factor)
             if worse:
                 self._fail(worse[0].instance, "; ".join(each.text for each in worse))
         return self
@@ -170,7 +170,7 @@ class GuardedRatio:
 
     def _fail(self, instance: str, what: str) -> None:
         __tracebackhide__ = True
-        lines = [f"{self.contestant.text} on {self.suite}: {what}"]
+        lines = [f"{self.guarded_subject.text} on {self.suite}: {what}"]
         culprit = next((each.instance for each in self.measured if each.row.instance == instance), None)
         if culprit is not None:
             lines += self.replay.told(instance, culprit)
@@ -178,7 +178,10 @@ class GuardedRatio:
 
 
 def guarded(
-    contestant: Contestant, over: SuiteLike, objective: str | None = None, habits: Habits | None = None
+    guarded_subject: GuardedSubject,
+    over: SuiteLike,
+    objective: str | None = None,
+    settings: GuardSettings | None = None,
 ) -> GuardedRatio:
     """Measure a contestant on every instance of a suite that it is for.
 
@@ -188,29 +191,31 @@ def guarded(
         (`optsched.guarantees.suites.suite`); or instances.
     objective : default: each instance's own.
 
-    Raises `InputError` where the suite has no instance for it, and whatever the contestant raises, with a note on which
+    Raises `InputError` where the suite has no instance for it, and whatever the subject raises, with a note on which
     instance that was and how to repeat it.
     """
-    habits = habits or Habits()
-    where = _suite(over, habits.root)
-    every = [(name, instance) for name, instance in _instances(where, habits) if contestant.serves(instance)]
+    settings = settings or GuardSettings()
+    where = _suite(over, settings.root)
+    every = [(name, instance) for name, instance in _instances(where, settings) if guarded_subject.serves(instance)]
     if not every:
-        raise for_no_instance(where, contestant.text)
-    replay = Replay(contestant, objective, habits.test, habits.folder)
+        raise for_no_instance(where, guarded_subject.text)
+    replay = Replay(guarded_subject, objective, settings.test, settings.folder)
     measured = []
     for name, instance in every:
         goal = objective_of(instance, objective).name
         try:
-            run = contestant.run(instance)
+            run = guarded_subject.run(instance)
         except Exception as error:
             error.add_note(
-                "\n".join([f"{contestant.text} failed on an instance of {where.name}", *replay.told(name, instance)])
+                "\n".join(
+                    [f"{guarded_subject.text} failed on an instance of {where.name}", *replay.told(name, instance)]
+                )
             )
             raise
-        proven = Proven(instance, [run])
-        row = measured_run(run, proven, goal, contestant.judged(run, proven), name=name)
+        proven = OptimumBounds(instance, [run])
+        row = measured_run(run, proven, goal, guarded_subject.judged(run, proven), name=name)
         measured.append(Measured(instance, run, proven, row))
-    return GuardedRatio(contestant, where.name, tuple(measured), replay, habits)
+    return GuardedRatio(guarded_subject, where.name, tuple(measured), replay, settings)
 
 
 def _suite(over: SuiteLike, root: Path) -> Suite:
@@ -224,14 +229,14 @@ def _suite(over: SuiteLike, root: Path) -> Suite:
     return Suite("given instances", tuple(given), make=given.__getitem__)
 
 
-def _instances(where: Suite, habits: Habits) -> list[tuple[str, Instance]]:
+def _instances(where: Suite, settings: GuardSettings) -> list[tuple[str, Instance]]:
     # Files are named as seen from the root of the project: a baseline is read on other machines.
-    root = habits.root.resolve()
+    root = settings.root.resolve()
     every = [(_seen_from(root, name), instance) for name, instance in where.instances()]
-    if not habits.only:
+    if not settings.only:
         return every
-    chosen = [(name, instance) for name, instance in every if name == habits.only]
-    return chosen or [(instance.name, instance) for _, instance in suite(habits.only).instances()]
+    chosen = [(name, instance) for name, instance in every if name == settings.only]
+    return chosen or [(instance.name, instance) for _, instance in suite(settings.only).instances()]
 
 
 def _seen_from(root: Path, name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from optsched.bounds import Certificate
 from optsched.guarantees.judge import Judgement, chosen, judgements, violated
 from optsched.guarantees.optimum import stated_optimum
-from optsched.guarantees.proven import KNOWN, BoundShown, Proven, refereed, verified_bound
+from optsched.guarantees.optimum_bounds import KNOWN, BoundShown, OptimumBounds, refereed, verified_bound
 from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification, is_policy, specify
 from optsched.problem.html import html_of, number
@@ -199,7 +199,7 @@ def evaluate(
         runs.append(refereed(instance, spec, progress(spec.text) if progress else None))
         if finished is not None:
             finished(runs[-1])
-    proven = Proven(instance, runs)
+    proven = OptimumBounds(instance, runs)
     proven.stated_optimum_stands(name)
     return Report(
         instance,
@@ -221,7 +221,7 @@ def _several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
     return list(policies)
 
 
-def _others(proven: Proven, objective: str) -> tuple[Certificate, ...]:
+def _others(proven: OptimumBounds, objective: str) -> tuple[Certificate, ...]:
     # One a class of schedules: where a run's own differs from the usual one, and no stated optimum stands in its place.
     usual = proven.certificate(objective)
     beside = [(run, proven.beside(run, objective)) for run in proven.runs]

@@ -27,7 +27,9 @@ from optsched.simulation.view import EngineView
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 _PLAIN = {int, float, np.int64, np.float64, type(None)}
 LONGEST_SHOWN = 200  # characters of a wrong decision in a message
-PATIENCE = 10_000  # times in a row that a policy is woken, and nothing happens; ten times as often if nothing else will
+LIVELOCK_LIMIT = (
+    10_000  # times in a row that a policy is woken for nothing; ten times as often if nothing else will happen
+)
 HOPELESS = 1e7  # times more until the next event, as often as it was woken lately
 
 
@@ -70,13 +72,13 @@ class Wakes:
             return self._times[0] if self._times else math.inf
         self._woken += 1
         stopped = acted and event == math.inf  # it may be about to start what it stopped
-        if self._woken % PATIENCE == 0 and not stopped:
+        if self._woken % LIVELOCK_LIMIT == 0 and not stopped:
             self._judge(now, event)
         return self._times[0]
 
     def _judge(self, now: float, event: float) -> None:
         step = (now - self._since) / self._woken
-        if event == math.inf and self._woken < 10 * PATIENCE:
+        if event == math.inf and self._woken < 10 * LIVELOCK_LIMIT:
             return
         if event - now > HOPELESS * step:
             what = "nothing else will happen" if event == math.inf else f"the next event is at {event:g} s"
@@ -108,8 +110,8 @@ class Decisions:
         self._names_nodes = bool(uses & {Use.NODES, Use.WIDTHS, Use.COPIES})
         self._copying = Use.COPIES in uses
         self._moves_at_once = self._names_nodes and Use.WIDTHS not in uses and beside is None
-        self._status, self._free = engine.state.jobs["status"], engine.state.world["free"]
-        self._now, self._out = engine.state.world["now"], engine.state.out
+        self._status, self._free = engine.state.jobs["status"], engine.state.engine["free"]
+        self._now, self._out = engine.state.engine["now"], engine.state.out
         self.wakes, self.planned = Wakes(name), PlannedStops(engine, instance.n)
 
     def apply(self, decisions: Any) -> None:
@@ -320,7 +322,7 @@ class Decisions:
 
     def _of_copies(self, j: int) -> tuple[int, set[int], float]:
         # Nodes and work of its present copies, and how many segments had ended when that was so: none of them since.
-        ended = int(self._engine.state.world[0].segments)
+        ended = int(self._engine.state.engine[0].segments)
         if self._status[j] != RUNNING:
             return ended, set(), 0.0
         known = self._known.get(j)
@@ -333,11 +335,11 @@ class Decisions:
         if not self._names_nodes:  # then the engine may count alike nodes together
             raise self._wrong(f"{on!r}: a policy that names nodes says so (uses = nodes)")
         eligible, free, job = (
-            self._engine.site.eligible[self._instance.job_class[j]],
+            self._engine.context.eligible[self._instance.job_class[j]],
             self._engine.state.pools[FREE],
             self._instance.ids[j],
         )
-        most, total = int(self._engine.state.world[0].width), 0
+        most, total = int(self._engine.state.engine[0].width), 0
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
             legal = f"(node, GPUs) for 1 to {most} nodes"
             raise self._wrong(f"{_shown(on)} names no GPUs for job {job!r} (expected: {legal})")

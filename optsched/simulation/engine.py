@@ -20,7 +20,6 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import EntryPoints
-from optsched.simulation.instant import last_of_instant
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule
 from optsched.simulation.placing import Placement
@@ -38,7 +37,8 @@ from optsched.simulation.run import (
     schedule_of,
     shared_schedule_of,
 )
-from optsched.simulation.state import SIZE, Company, Sharing, Site, State, grown, log_room, new_state
+from optsched.simulation.simultaneous_events import last_of_instant
+from optsched.simulation.state import SIZE, ColocationContext, RunContext, Sharing, State, grown, log_room, new_state
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
@@ -59,11 +59,11 @@ def run_policy(
 ) -> Run:
     """Replay an instance under a policy and a placement rule.
 
-    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, deterministic. Events are applied in
-    order of (time, kind, job): completions, changes of level and promotions, then arrivals, then the policy's own wakes.
-    All those of one instant (times that differ by rounding alone: `optsched.simulation.instant`) are applied, each at its
-    own time, before the policy is asked once, at the last of them; its decisions are carried out one after the other. A
-    job that it stops and starts again at that instant on the same GPUs goes on as if nothing had been said: no restart is
+    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, deterministic. Events are applied in order
+    of (time, kind, job): completions, changes of level and promotions, then arrivals, then the policy's own wakes. All those
+    of one instant (times that differ by rounding alone: `optsched.simulation.simultaneous_events`) are applied, each at its
+    own time, before the policy is asked once, at the last of them; its decisions are carried out one after the other. A job
+    that it stops and starts again at that instant on the same GPUs goes on as if nothing had been said: no restart is
     charged (`optsched.simulation.kernel`).
 
     Parameters
@@ -103,10 +103,10 @@ def run_policy(
     if given is not None:
         order = _legal(given, name, instance.n)
         sharing = None if rates is None else Sharing(rates, _legal_rule(order, name).numbers)
-        state, site = new_state(instance, order, placement, sharing=sharing)
+        state, context = new_state(instance, order, placement, sharing=sharing)
         if sharing is None:
-            _leave_out_hopeless(state, site, placement)
-        state = _run_order(state, site, order, placement, name, progress)
+            _leave_out_hopeless(state, context, placement)
+        state = _run_order(state, context, order, placement, name, progress)
         _require_all(state, order, name, instance.ids)
         preemptive = order.preemptive
     else:
@@ -114,16 +114,16 @@ def run_policy(
         order = _legal(Order(key=instance.arrival, restart=restart), name, instance.n)
         _require_seconds(first_start, f"{name}: first_start")
         sharing = None if rates is None else Sharing(rates, listed=False)
-        state, site = new_state(instance, order, placement, sharing=sharing, uses=uses)
-        state.world[0].first_start = first_start
+        state, context = new_state(instance, order, placement, sharing=sharing, uses=uses)
+        state.engine[0].first_start = first_start
         if not uses & PLACES:
-            _leave_out_hopeless(state, site, placement)
-        state = _run_python(state, site, placement, hooks, knowledge, uses, name, progress)
+            _leave_out_hopeless(state, context, placement)
+        state = _run_python(state, context, placement, hooks, knowledge, uses, name, progress)
         preemptive = False
     told, log = hooks.told(), run_log(state)
     del state  # before the schedule is built
     if rates is not None:
-        schedule: Schedule = shared_schedule_of(log, cast(Company, site.company), instance, rates, name)
+        schedule: Schedule = shared_schedule_of(log, cast(ColocationContext, context.colocation), instance, rates, name)
     else:
         schedule = schedule_of(log, instance, placement.pooled and not uses & PLACES, name)
     run = result(log, schedule, name, knowledge, preemptive and rates is None, **told)
@@ -207,32 +207,32 @@ def _legal_rule(order: Order, name: str) -> Order:
     return order
 
 
-def _leave_out_hopeless(state: State, site: Site, placement: Placement) -> None:
+def _leave_out_hopeless(state: State, context: RunContext, placement: Placement) -> None:
     # Who does not fit on an empty cluster never will (rules are monotone): it never comes, so that it blocks nobody.
     if placement.any_free:
         return
-    entry, random, jobs = EntryPoints(state, site), site.random.copy(), state.jobs
+    entry, random, jobs = EntryPoints(state, context), context.random.copy(), state.jobs
     kinds, first = np.unique(jobs["kind"], return_index=True)
     never = [kind for kind, j in zip(kinds, first.tolist(), strict=True) if entry.place(placement.place, j, SIZE) == 0]
-    site.random[:] = random
+    context.random[:] = random
     if never:
         jobs["arrival"][np.isin(jobs["kind"], never)] = np.inf
         jobs["nth"] = np.argsort(jobs["arrival"], kind="stable")
 
 
 def _run_order(
-    state: State, site: Site, order: Order, placement: Placement, name: str, progress: Advance | None
+    state: State, context: RunContext, order: Order, placement: Placement, name: str, progress: Advance | None
 ) -> State:
-    loop = ordered_loop(site) if order.rule is None else run_rule
+    loop = ordered_loop(context) if order.rule is None else run_rule
     while True:
-        before = int(state.world[0].events)
+        before = int(state.engine[0].events)
         if order.rule is None:
-            status = loop(placement.place, state, site, slice_of(loop, SLICE))
+            status = loop(placement.place, state, context, slice_of(loop, SLICE))
         else:
-            status = loop(order.rule, state, site, slice_of(loop, SLICE), not order.skip)
-        worked(loop, int(state.world[0].events) - before)
+            status = loop(order.rule, state, context, slice_of(loop, SLICE), not order.skip)
+        worked(loop, int(state.engine[0].events) - before)
         if progress is not None:
-            progress(int(state.world[0].finished), state.jobs.size)
+            progress(int(state.engine[0].finished), state.jobs.size)
         if status == NEEDS_ROOM:
             state = grown(state)
         elif status == THRASHES:
@@ -249,16 +249,16 @@ def _require_all(state: State, order: Order, name: str, ids: Sequence[str]) -> N
 
 
 def _thrashes(state: State, name: str) -> SimulationError:
-    w = state.world[0]
+    w = state.engine[0]
     return SimulationError(
-        f"policy {name} at {w.now:g} s after the first arrival: {w.fruitless:,} segments in a row did no work "
+        f"policy {name} at {w.now:g} s after the first arrival: {w.livelock:,} segments in a row did no work "
         "to speak of, jobs are stopped before their restart is over or do less than a ten-millionth of what is left"
     )
 
 
 def _run_python(
     state: State,
-    site: Site,
+    context: RunContext,
     placement: Placement,
     hooks: PolicyHooks,
     knowledge: Knowledge,
@@ -268,9 +268,9 @@ def _run_python(
 ) -> State:
     policy, instance = hooks.policy, hooks.instance
     beside = None
-    if site.company is not None and site.company.neighbours.gpus.size:
-        beside = Neighbourhood(state, site.company.neighbours, instance)
-    engine = EntryPoints(state, site)
+    if context.colocation is not None and context.colocation.neighbours.gpus.size:
+        beside = Neighbourhood(state, context.colocation.neighbours, instance)
+    engine = EntryPoints(state, context)
     knows_rates = bool(getattr(policy, "knows_rates", True))
     view = EngineView(engine, placement, instance, knowledge, hooks.predicted, beside, knows_rates=knows_rates)
     copies = _copies(policy, instance) if Use.COPIES in uses else 1
@@ -278,14 +278,14 @@ def _run_python(
     rounds = Rounds(policy, name, instance, uses) if Use.ROUNDS in uses else None
     require_rounds_of(instance, policy, name)
     hooks.begin(view)
-    room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.world, 0
+    room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.engine, 0
     arrivals, segment_job, status = state.jobs["nth"], state.segments["job"], state.jobs["status"]
     # the world's fields, to be read at every event
     now, tick, came, ended, logged = (w[name] for name in ("now", "tick", "next", "segments", "logged"))
-    starts, stops, finished, fruitless, events = (
-        w[name] for name in ("starts", "stops", "finished", "fruitless", "events")
+    starts, stops, finished, livelock, events = (
+        w[name] for name in ("starts", "stops", "finished", "livelock", "events")
     )
-    patience = int(w[0].patience)
+    livelock_limit = int(w[0].livelock_limit)
     fresh: list[int] = []  # of rounds that have not begun
     over: list[int] = []
     while True:
@@ -296,7 +296,7 @@ def _run_python(
         t = min(engine.next_time(), planned)
         if t == math.inf or finished[0] == n:
             return engine.state
-        if fruitless[0] >= patience:
+        if livelock[0] >= livelock_limit:
             raise _thrashes(state, policy.name)
         first, last, moves = int(came[0]), int(ended[0]), int(starts[0] + stops[0])
         end, wake = last_of_instant(t), float(tick[0])

@@ -17,10 +17,10 @@ from optsched.compiled.heap import KERNEL
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation import executions, kernel, moves
 from optsched.simulation.job_lists import JobLists
-from optsched.simulation.ordered import SITE_TYPES, STATE_TYPE, site_kind
+from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind
 from optsched.simulation.placing import TABLES
 from optsched.simulation.records import WAITING
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State, grown
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, grown
 from optsched.speeds import speed_tables
 from optsched.speeds.speed_records import NO_ROW
 
@@ -66,17 +66,17 @@ def _machine_code(function: Any) -> Callable[..., Any]:
     return _CODE.setdefault(function, function.machine_code())
 
 
-def _entry_of_site(name: str, site: int) -> Callable[..., Any]:
-    found = _CODE.get((name, site))
+def _entry_of_site(name: str, context: int) -> Callable[..., Any]:
+    found = _CODE.get((name, context))
     if found is not None:
         return found
     function: Callable[..., Any] = _CALLED[name][0]
-    return _code_of_site(name, site) if runs_compiled(function) else function
+    return _code_of_site(name, context) if runs_compiled(function) else function
 
 
-def _code_of_site(name: str, site: int) -> Callable[..., Any]:
+def _code_of_site(name: str, context: int) -> Callable[..., Any]:
     function, arguments = _CALLED[name]
-    return _CODE.setdefault((name, site), function.machine_code((STATE_TYPE, SITE_TYPES[site], *arguments)))
+    return _CODE.setdefault((name, context), function.machine_code((STATE_TYPE, CONTEXT_TYPES[context], *arguments)))
 
 
 def compile_all() -> None:
@@ -84,23 +84,23 @@ def compile_all() -> None:
     for function in (_next_time, _work_left, _pace):
         _machine_code(function)
     for name in _CALLED:
-        for site in range(len(SITE_TYPES)):
-            _code_of_site(name, site)
+        for context in range(len(CONTEXT_TYPES)):
+            _code_of_site(name, context)
 
 
 class EntryPoints:
     """The functions of the engine for one run; what they need again and again is looked up once."""
 
-    def __init__(self, state: State, site: Site) -> None:
-        self.state, self.site = state, site
-        self._site = site_kind(site)
+    def __init__(self, state: State, context: RunContext) -> None:
+        self.state, self.context = state, context
+        self._site = context_kind(context)
         self._pools, self._size = list(state.pools), state.pools[SIZE]
         self._pool, self._count = state.out[POOL], state.out[COUNT]
         self._gpus: list[int] = state.jobs["gpus"].tolist()
-        speeds = site.tables.jobs
+        speeds = context.tables.jobs
         self._timed: list[bool] = ((speeds["profile"] < 0) & (speeds["row"] == NO_ROW)).tolist()
         self._kind: list[int] = state.jobs["kind"].tolist()
-        self._eligible = list(site.eligible)
+        self._eligible = list(context.eligible)
         self.lists = JobLists(state.jobs["nth"], state.jobs["status"])
 
     def next_time(self) -> float:
@@ -115,26 +115,26 @@ class EntryPoints:
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""
-        _entry_of_site("apply_events", self._site)(self.state, self.site, t)
+        _entry_of_site("apply_events", self._site)(self.state, self.context, t)
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.executions.start`."""
-        _entry_of_site("start", self._site)(self.state, self.site, job, entries, option)
+        _entry_of_site("start", self._site)(self.state, self.context, job, entries, option)
         self.lists.started(job)
 
     def start_part(self, job: int, entries: int, work: float, given: float) -> None:
         """See `optsched.simulation.executions.start_part`."""
         waits = self.state.jobs["status"][job] == WAITING
-        _entry_of_site("start_part", self._site)(self.state, self.site, job, entries, work, given)
+        _entry_of_site("start_part", self._site)(self.state, self.context, job, entries, work, given)
         if waits:
             self.lists.started(job)
 
     def on_network(self, job: int, pace: float, share: float) -> None:
         """Where jobs contend: the next start of ``job`` runs at this pace alone, this share of its time on the network."""
-        company = self.site.company
-        if company is not None and company.interfaces.senders.size:
-            latency = float(company.communication.numbers[0])
-            company.communication.computing[job] = pace * (1.0 - share) - latency if share > 0.0 else math.inf
+        colocation = self.context.colocation
+        if colocation is not None and colocation.interfaces.senders.size:
+            latency = float(colocation.communication.numbers[0])
+            colocation.communication.computing[job] = pace * (1.0 - share) - latency if share > 0.0 else math.inf
 
     def planned(self, job: int) -> float:
         """Units of work that the copies of a running job are to do since they began."""
@@ -146,7 +146,7 @@ class EntryPoints:
 
     def stop(self, job: int) -> None:
         """See `optsched.simulation.executions.stop`."""
-        _entry_of_site("stop", self._site)(self.state, self.site, job)
+        _entry_of_site("stop", self._site)(self.state, self.context, job)
         if self.state.jobs["status"][job] == WAITING:
             self.lists.stopped(job)
         else:  # a copy had nothing left to do
@@ -155,7 +155,7 @@ class EntryPoints:
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
         """See `optsched.simulation.moves.apply_moves`."""
         apply = _entry_of_site("apply_moves", self._site)
-        moved = int(apply(self.state, self.site, jobs, first, node, count, work, copies))
+        moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
         if copies > 1:  # who has one already, or has nothing left to do
             self.lists.forget()
             return moved
@@ -167,21 +167,21 @@ class EntryPoints:
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
         """See `optsched.simulation.moves.stop_as_planned`."""
         stop = _entry_of_site("stop_as_planned", self._site)
-        stopped = int(stop(self.state, self.site, until, jobs, at))
+        stopped = int(stop(self.state, self.context, until, jobs, at))
         self.lists.moved(jobs[at:stopped], _NONE)
         return stopped
 
     def place(self, rule: Any, job: int, row: int = FREE) -> int:
         """Ask a placement for ``job`` on the GPUs ``pools[row]``; the number of entries in ``out``, 0: it does not fit."""
-        eligible, free, tables = self._eligible[self._kind[job]], self._pools[row], self.site.tables
-        gang, random = self._gpus[job], self.site.random
+        eligible, free, tables = self._eligible[self._kind[job]], self._pools[row], self.context.tables
+        gang, random = self._gpus[job], self.context.random
         return int(_entry(rule)(job, gang, free, self._size, eligible, random, tables, self._pool, self._count))
 
     def pace(self, job: int) -> float:
         """Seconds that a unit of work of ``job`` takes on the entries in ``out``."""
         if self._timed[job]:
             return 1.0
-        return float(_entry(_pace)(self.site.tables, job, self._gpus[job], self._pool, self._count))
+        return float(_entry(_pace)(self.context.tables, job, self._gpus[job], self._pool, self._count))
 
     def grow(self) -> None:
         """Twice the room in the log."""

@@ -22,7 +22,6 @@ from optsched.compiled.heap import INLINED, INNER, KERNEL, NESTED
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.clocks import clear_clock
 from optsched.simulation.held_gpus import give_counted, give_named, take_counted, take_named
-from optsched.simulation.instant import shortened
 from optsched.simulation.interfaces import enter, leave
 from optsched.simulation.queues import (
     begin_running,
@@ -35,19 +34,20 @@ from optsched.simulation.queues import (
     set_change,
 )
 from optsched.simulation.records import DONE, RUNNING
+from optsched.simulation.resume_in_place import go_on, livelock, remember, resumes_in_place
 from optsched.simulation.settling import set_finish, settle_others, slowdown
-from optsched.simulation.standing_still import fruitless, go_on, remember, stands_still
-from optsched.simulation.state import COUNT, POOL, Site, State
+from optsched.simulation.simultaneous_events import shortened
+from optsched.simulation.state import COUNT, POOL, RunContext, State
 from optsched.speeds.speed_tables import is_timed, pace
 
 
 @njit(**INLINED)
-def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
+def start(s: State, context: RunContext, j: int, entries: int, option: int) -> None:
     """Start the waiting job ``j`` on ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``; or let it go on.
 
     Where jobs share GPUs: on the first g_j of ``out[NUMBER]``, with sub-batch ``option``.
     """
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     dequeue(s, j)
     rise_never(s, j)
     job.status = RUNNING
@@ -55,16 +55,16 @@ def start(s: State, site: Site, j: int, entries: int, option: int) -> None:
     job.execution = x
     job.copies = 1
     begin_running(s, j)
-    _begin(s, site, j, x, entries, option, job.left, 0.0)
-    if w.stood > 0 and stands_still(s, j, x):
+    _begin(s, context, j, x, entries, option, job.left, 0.0)
+    if w.stop_record > 0 and resumes_in_place(s, j, x):
         go_on(s, j, x)
     set_change(s, j)
 
 
 @njit(**KERNEL)
-def start_part(s: State, site: Site, j: int, entries: int, work: float, given: float) -> None:
+def start_part(s: State, context: RunContext, j: int, entries: int, work: float, given: float) -> None:
     """Start a copy of ``j``, which waits or runs, for at most ``work`` units; ``given`` seconds a unit, 0: as tables say."""
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     x = s.executions[w.active].vacant
     if job.status == RUNNING:
         job.attained += service(s, j) * (w.now - job.mark)
@@ -79,13 +79,13 @@ def start_part(s: State, site: Site, j: int, entries: int, work: float, given: f
         job.execution = x
         job.copies = 1
         begin_running(s, j)
-    _begin(s, site, j, x, entries, np.int64(0), min(work, job.left), given)
+    _begin(s, context, j, x, entries, np.int64(0), min(work, job.left), given)
     set_change(s, j)
 
 
 @njit(**INNER)
-def _begin(s: State, site: Site, j: int, x: int, entries: int, option: int, work: float, given: float) -> None:
-    w, job, run = s.world[0], s.jobs[j], s.executions[x]
+def _begin(s: State, context: RunContext, j: int, x: int, entries: int, option: int, work: float, given: float) -> None:
+    w, job, run = s.engine[0], s.jobs[j], s.executions[x]
     w.active += 1
     w.starts += 1
     run.job, run.begun, run.option, run.slow = j, w.now, option, 1.0
@@ -97,38 +97,38 @@ def _begin(s: State, site: Site, j: int, x: int, entries: int, option: int, work
     run.paid = w.now + overhead
     job.mark = w.now
     job.ran += 1
-    _take(s, site, site.company, j, x, entries, given)
+    _take(s, context, context.colocation, j, x, entries, given)
 
 
 @njit(**INNER)
-def _take(s: State, site: Site, company: Any, j: int, x: int, entries: int, given: float) -> None:
+def _take(s: State, context: RunContext, colocation: Any, j: int, x: int, entries: int, given: float) -> None:
     # The GPUs chosen, and how fast it runs there.
     run = s.executions[x]
     # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
-    timed = is_timed(site.tables, j)
-    if company is None or company.neighbours.gpus.size == 0:
+    timed = is_timed(context.tables, j)
+    if colocation is None or colocation.neighbours.gpus.size == 0:
         take_counted(s, j, x, entries)
         apart = 0
     else:
-        apart = take_named(s, company.neighbours, j, x)
+        apart = take_named(s, colocation.neighbours, j, x)
     if given > 0.0:
         run.pace = given
     else:
-        run.pace = 1.0 if timed else pace(site.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
-    if company is not None and company.neighbours.gpus.size > 0:
-        run.pace *= company.neighbours.stretch[j, run.option, apart]
-    if company is not None and company.interfaces.senders.size > 0:
+        run.pace = 1.0 if timed else pace(context.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
+    if colocation is not None and colocation.neighbours.gpus.size > 0:
+        run.pace *= colocation.neighbours.stretch[j, run.option, apart]
+    if colocation is not None and colocation.interfaces.senders.size > 0:
         gang, option = s.jobs[j].gpus, run.option
-        enter(company.interfaces, company.communication, x, j, gang, option, run.pace, s.out[POOL], s.out[COUNT])
-    run.slow = slowdown(s, company, x)
-    settle_others(s, company, x)
+        enter(colocation.interfaces, colocation.communication, x, j, gang, option, run.pace, s.out[POOL], s.out[COUNT])
+    run.slow = slowdown(s, colocation, x)
+    settle_others(s, colocation, x)
     set_finish(s, x)
 
 
 @njit(**INNER)
-def _release(s: State, company: Any, x: int, work: float) -> None:
+def _release(s: State, colocation: Any, x: int, work: float) -> None:
     # End a segment: log it, and give its GPUs back.
-    w, run, at = s.world[0], s.executions[x], x * s.world[0].width
+    w, run, at = s.engine[0], s.executions[x], x * s.engine[0].width
     j, job = run.job, s.jobs[run.job]
     if w.now > run.begun:
         segment = s.segments[w.segments]
@@ -139,14 +139,14 @@ def _release(s: State, company: Any, x: int, work: float) -> None:
             part.pool, part.count = s.parts[at + k].pool, s.parts[at + k].count
         w.logged += run.entries
         w.segments += 1
-        w.fruitless = w.fruitless + 1 if fruitless(work, job.left) else 0
-    if company is None or company.neighbours.gpus.size == 0:
+        w.livelock = w.livelock + 1 if livelock(work, job.left) else 0
+    if colocation is None or colocation.neighbours.gpus.size == 0:
         give_counted(s, j, x)
     else:
-        give_named(s, company.neighbours, j, x)
-    if company is not None and company.interfaces.senders.size > 0:
-        leave(company.interfaces, x)
-    settle_others(s, company, x)
+        give_named(s, colocation.neighbours, j, x)
+    if colocation is not None and colocation.interfaces.senders.size > 0:
+        leave(colocation.interfaces, x)
+    settle_others(s, colocation, x)
     job.attained += service(s, j) * (w.now - job.mark)
     job.mark = w.now
     if job.copies == 1:
@@ -174,7 +174,7 @@ def _unlink(s: State, j: int, x: int) -> None:
 @njit(**NESTED)
 def work_left(s: State, jobs: Ints, left: Floats) -> None:
     """What each of these jobs, i64[m], has left now, written to ``left`` f64[m]: units of work."""
-    now = s.world[0].now
+    now = s.engine[0].now
     for i in range(jobs.size):
         rest, x = s.jobs[jobs[i]].left, s.jobs[jobs[i]].execution
         while x >= 0:
@@ -186,20 +186,20 @@ def work_left(s: State, jobs: Ints, left: Floats) -> None:
 
 
 @njit(**INNER)
-def complete(s: State, site: Site, j: int) -> None:
+def complete(s: State, context: RunContext, j: int) -> None:
     """The running job ``j`` has done its work, or some of its copies theirs."""
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     if w.copies != 0:
-        _complete_copies(s, site, j)
+        _complete_copies(s, context, j)
         return
     w.now = max(w.now, s.executions[job.execution].finish)
-    _release(s, site.company, job.execution, job.left)
+    _release(s, context.colocation, job.execution, job.left)
     _finish(s, j)
 
 
 @njit(**INNER)
 def _finish(s: State, j: int) -> None:
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     for q in range(s.queues.size):
         s.queues[q].blocked = 0
     job.left = 0.0
@@ -208,14 +208,14 @@ def _finish(s: State, j: int) -> None:
 
 
 @njit(**NESTED)
-def _complete_copies(s: State, site: Site, j: int) -> None:
-    w, job, x = s.world[0], s.jobs[j], s.jobs[j].execution
+def _complete_copies(s: State, context: RunContext, j: int) -> None:
+    w, job, x = s.engine[0], s.jobs[j], s.jobs[j].execution
     while x >= 0:
         run = s.executions[x]
         x, this = run.other, x
         if run.finish <= w.last:
             w.now = max(w.now, run.finish)
-            _release(s, site.company, this, run.target)
+            _release(s, context.colocation, this, run.target)
             job.left -= run.target
     if job.copies > 0:
         set_change(s, j)
@@ -226,9 +226,9 @@ def _complete_copies(s: State, site: Site, j: int) -> None:
 
 
 @njit(**KERNEL)
-def stop(s: State, site: Site, j: int) -> None:
+def stop(s: State, context: RunContext, j: int) -> None:
     """Preempt the running job ``j``, all its copies: it waits again with the work that is left."""
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     while job.execution >= 0:
         x = job.execution
         run = s.executions[x]
@@ -242,7 +242,7 @@ def stop(s: State, site: Site, j: int) -> None:
             w.stops += 1
             if w.copies == 0:
                 remember(s, j, x)
-        _release(s, site.company, x, work)
+        _release(s, context.colocation, x, work)
         job.left -= work
         job.origin += job.slope * work
     job.key = shortened(job.origin) if w.fading != 0 else job.origin

@@ -14,7 +14,7 @@ from optsched.simulation.state import COUNT, FREE, NUMBER, POOL, State
 @njit(**INNER)
 def take_counted(s: State, j: int, x: int, entries: int) -> None:
     """Execution ``x`` of ``j`` takes ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``."""
-    w, at = s.world[0], x * s.world[0].width
+    w, at = s.engine[0], x * s.engine[0].width
     s.executions[x].entries = entries
     for k in range(entries):
         part = s.parts[at + k]
@@ -26,7 +26,7 @@ def take_counted(s: State, j: int, x: int, entries: int) -> None:
 @njit(**INNER)
 def give_counted(s: State, j: int, x: int) -> None:
     """It gives them back."""
-    w, at = s.world[0], x * s.world[0].width
+    w, at = s.engine[0], x * s.engine[0].width
     for k in range(s.executions[x].entries):
         s.pools[FREE, s.parts[at + k].pool] += s.parts[at + k].count
     w.free += s.jobs[j].gpus
@@ -35,7 +35,7 @@ def give_counted(s: State, j: int, x: int) -> None:
 @njit(**NESTED)
 def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
     """The first g_j GPUs of ``out[NUMBER]``; their nodes, in the order of the replicas, in ``out``. 1: on several nodes."""
-    w, at, gang = s.world[0], x * s.world[0].width, s.jobs[j].gpus
+    w, at, gang = s.engine[0], x * s.engine[0].width, s.jobs[j].gpus
     s.executions[x].entries = gang
     entries, apart = 0, 0
     for i in range(gang):
@@ -66,7 +66,7 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
 @njit(**NESTED)
 def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
     """It gives them back."""
-    w, at = s.world[0], x * s.world[0].width
+    w, at = s.engine[0], x * s.engine[0].width
     for i in range(s.executions[x].entries):
         g = s.parts[at + i].pool
         gpu = neighbours.gpus[g]
@@ -88,9 +88,9 @@ def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
     # Has j come to a GPU, or left it, that is idle but for j, or beside whom?
     if gpu.jobs == 0:
         s.jobs[j].alone += sign
-        s.world[0].alone += sign
+        s.engine[0].alone += sign
     else:
-        s.world[0].alone -= sign
+        s.engine[0].alone -= sign
         s.jobs[gpu.other if gpu.one == j or gpu.one < 0 else gpu.one].alone -= sign
 
 
@@ -109,7 +109,7 @@ def _room(s: State, neighbours: Any, g: int) -> float:
 @njit(**NESTED)
 def _count_on_nodes(s: State, neighbours: Any, x: int, sign: int) -> None:
     # Different jobs on every node of the gang.
-    at, last = x * s.world[0].width, -1
+    at, last = x * s.engine[0].width, -1
     for i in range(s.executions[x].entries):
         node = neighbours.gpus[s.parts[at + i].pool].node
         if node == last:

@@ -1,8 +1,8 @@
 """What happens at an event, compiled: the same functions serve compiled orders, rules and policies in plain Python.
 
-Events of one instant (`optsched.simulation.instant`): running jobs that finish or drop a level and waiting jobs that are
-promoted, in order of (time, job), each at its own time; then arrivals, in order of (time, job). A job whose last work and
-whose threshold fall into one instant finishes. The decisions that follow are taken at the last of these times.
+Events of one instant (`optsched.simulation.simultaneous_events`): running jobs that finish or drop a level and waiting jobs
+that are promoted, in order of (time, job), each at its own time; then arrivals, in order of (time, job). A job whose last
+work and whose threshold fall into one instant finishes. The decisions that follow are taken at the last of these times.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.compiled.heap import INLINED, INNER, before
 from optsched.simulation.executions import complete
-from optsched.simulation.instant import end_of_instant
 from optsched.simulation.queues import (
     begin_running,
     dequeue,
@@ -26,13 +25,14 @@ from optsched.simulation.queues import (
     to_the_end,
 )
 from optsched.simulation.records import ASKED, NEEDS_ROOM, PAUSED, THRASHES, WAITING
-from optsched.simulation.state import Site, State
+from optsched.simulation.simultaneous_events import end_of_instant
+from optsched.simulation.state import RunContext, State
 
 
 @njit(**INNER)
 def next_time(s: State) -> float:
     """The time of the next event, with which an instant begins; inf when there is none."""
-    w = s.world[0]
+    w = s.engine[0]
     t = w.tick
     if w.next < s.jobs.size:
         t = min(t, s.jobs[s.jobs[w.next].nth].arrival)
@@ -42,31 +42,31 @@ def next_time(s: State) -> float:
 @njit(**INNER)
 def _next_change(s: State) -> Any:
     # (time, job) of the first that runs, or rises.
-    first, w = s.clocks[1], s.world[0]
-    if w.rising > 0 and not before(0, first.key, first.number, s.heap[w.riser]):
-        first = s.heap[w.riser]
+    first, w = s.clocks[1], s.engine[0]
+    if w.rising > 0 and not before(0, first.key, first.number, s.heap[w.promotion_queue]):
+        first = s.heap[w.promotion_queue]
     return first
 
 
 @njit(**INNER)
 def standing(s: State, pause: int) -> int:
     """May events go on: `ASKED`? Else why not: `NEEDS_ROOM`, `THRASHES`, or `PAUSED` after ``pause`` of them."""
-    w = s.world[0]
+    w = s.engine[0]
     # what one instant may add to the log: every running job ends, and as many start
     if w.segments > s.segments.size - s.executions.size - 2 or w.logged > s.parts.size - 4 * w.gpus - 2:
         return NEEDS_ROOM
-    if w.fruitless >= w.patience:
+    if w.livelock >= w.livelock_limit:
         return THRASHES
     return PAUSED if w.events >= pause else ASKED
 
 
 @njit(**INLINED)
-def apply_events(s: State, site: Site, t: float) -> None:
+def apply_events(s: State, context: RunContext, t: float) -> None:
     """Apply every event of the instant that begins at ``t``, the next event; then a policy may be asked, at ``now``."""
-    w, last = s.world[0], end_of_instant(t)
+    w, last = s.engine[0], end_of_instant(t)
     w.now = w.began = t
     w.last = last
-    w.stood = 0
+    w.stop_record = 0
     change = _next_change(s)
     while change.key <= last:
         j = change.number
@@ -76,7 +76,7 @@ def apply_events(s: State, site: Site, t: float) -> None:
         if job.status == WAITING:
             _promote(s, j)
         elif first_finish(s, j) <= last:
-            complete(s, site, j)
+            complete(s, context, j)
         else:
             _demote(s, j)
         change = _next_change(s)
@@ -95,7 +95,7 @@ def apply_events(s: State, site: Site, t: float) -> None:
 
 @njit(**INNER)
 def _demote(s: State, j: int) -> None:
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     job.attained = s.numbers[job.level]
     job.mark = w.now
     job.level += 1

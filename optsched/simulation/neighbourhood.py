@@ -17,7 +17,7 @@ class Neighbourhood:
 
     def __init__(self, state: State, neighbours: Neighbours, instance: Instance) -> None:
         self._jobs, self._executions, self._out = state.jobs, state.executions, state.out
-        self._width = int(state.world[0].width)
+        self._width = int(state.engine[0].width)
         self._beside, self._instance = neighbours, instance
         self._node = neighbours.gpus["node"].copy()
         self._index = np.arange(self._node.size) - neighbours.nodes["first"][self._node]

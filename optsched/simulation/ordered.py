@@ -28,13 +28,13 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.executions import start, stop
-from optsched.simulation.instant import end_of_instant, next_tick, shortened
 from optsched.simulation.kernel import apply_events, next_time, standing
 from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.simulation.policy import Order
 from optsched.simulation.queues import forget_started, queue_of
 from optsched.simulation.records import ASKED, FINISHED_RUN
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, TRIAL, Sharing, Site, State, new_state
+from optsched.simulation.simultaneous_events import end_of_instant, next_tick, shortened
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, TRIAL, RunContext, Sharing, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates
 
 
@@ -52,21 +52,21 @@ def _types() -> list[Any]:
 
 
 PLACE_TYPE = types.FunctionType(SIGNATURE)
-STATE_TYPE, *SITE_TYPES = _types()  # of sites: jobs have GPUs and network alone; or they may meet others
-RULE_SIGNATURE = types.int64(STATE_TYPE, SITE_TYPES[1], types.int64)
+STATE_TYPE, *CONTEXT_TYPES = _types()  # of sites: jobs have GPUs and network alone; or they may meet others
+RULE_SIGNATURE = types.int64(STATE_TYPE, CONTEXT_TYPES[1], types.int64)
 RULE_TYPE = types.FunctionType(RULE_SIGNATURE)
 
 
-def site_kind(site: Site) -> int:
-    """The position of the type of ``site`` in `SITE_TYPES`."""
-    return int(site.company is not None)
+def context_kind(context: RunContext) -> int:
+    """The position of the type of ``context`` in `CONTEXT_TYPES`."""
+    return int(context.colocation is not None)
 
 
 @njit(**INNER)
-def _place(place: Any, s: State, site: Site, j: int, free: Any) -> int:
+def _place(place: Any, s: State, context: RunContext, j: int, free: Any) -> int:
     job = s.jobs[j]
-    eligible = site.eligible[job.kind]
-    return place(j, job.gpus, free, s.pools[SIZE], eligible, site.random, site.tables, s.out[POOL], s.out[COUNT])
+    eligible = context.eligible[job.kind]
+    return place(j, job.gpus, free, s.pools[SIZE], eligible, context.random, context.tables, s.out[POOL], s.out[COUNT])
 
 
 @njit(**INNER)
@@ -83,8 +83,8 @@ def _head(s: State) -> int:
 
 
 @njit(**INNER)
-def _decide(place: Any, s: State, site: Site) -> None:
-    w = s.world[0]
+def _decide(place: Any, s: State, context: RunContext) -> None:
+    w = s.engine[0]
     while w.queued > 0:
         j = _head(s)
         if j < 0:
@@ -92,9 +92,9 @@ def _decide(place: Any, s: State, site: Site) -> None:
         job = s.jobs[j]
         entries = 0
         if job.gpus <= w.free:
-            entries = _place(place, s, site, j, s.pools[FREE])
+            entries = _place(place, s, context, j, s.pools[FREE])
         if entries > 0:
-            start(s, site, j, entries, np.int64(0))
+            start(s, context, j, entries, np.int64(0))
         elif w.skip != 0:
             queue_of(s, j).blocked = 1
         else:
@@ -106,14 +106,14 @@ def _present_key(s: State, j: int) -> float:
     # What the key of a running job has become with its work.
     job = s.jobs[j]
     run = s.executions[job.execution]
-    done = job.left - run.left + max(0.0, s.world[0].now - run.paid) / (run.pace * run.slow)
+    done = job.left - run.left + max(0.0, s.engine[0].now - run.paid) / (run.pace * run.slow)
     return shortened(job.origin + job.slope * done)
 
 
 @njit(**NESTED)
 def _bring_up_to_date(s: State) -> None:
     # All running jobs: where keys grow, any of them may have become the least important.
-    w = s.world[0]
+    w = s.engine[0]
     for i in range(w.ranked):
         j = ~s.heap[w.runner + i].number
         s.jobs[j].key = _present_key(s, j)
@@ -123,7 +123,7 @@ def _bring_up_to_date(s: State) -> None:
 @njit(**INNER)
 def _least_important(s: State) -> int:
     # The least important running job, -1: none runs. It stands first in the heap, its key up to date.
-    w = s.world[0]
+    w = s.engine[0]
     while w.ranked > 0:
         j = ~s.heap[w.runner].number
         if w.fading == 0 or w.growing != 0:
@@ -140,7 +140,7 @@ def _least_important(s: State) -> int:
 
 @njit(**INNER)
 def _hold(s: State, j: int, sign: int) -> None:
-    run, at = s.executions[s.jobs[j].execution], s.jobs[j].execution * s.world[0].width
+    run, at = s.executions[s.jobs[j].execution], s.jobs[j].execution * s.engine[0].width
     for k in range(run.entries):
         s.pools[TRIAL, s.parts[at + k].pool] += sign * s.parts[at + k].count
 
@@ -149,7 +149,7 @@ def _hold(s: State, j: int, sign: int) -> None:
 def _kept(s: State, j: int) -> bool:
     # Take the GPUs of j off the trial if they are all still there.
     _hold(s, j, np.int64(-1))
-    run, at = s.executions[s.jobs[j].execution], s.jobs[j].execution * s.world[0].width
+    run, at = s.executions[s.jobs[j].execution], s.jobs[j].execution * s.engine[0].width
     for k in range(run.entries):
         if s.pools[TRIAL, s.parts[at + k].pool] < 0:
             _hold(s, j, np.int64(1))
@@ -166,9 +166,9 @@ def _outranks(s: State, j: int, other: int) -> bool:
 
 
 @njit(**NESTED)
-def _evict_for(place: Any, s: State, site: Site, j: int) -> int:
+def _evict_for(place: Any, s: State, context: RunContext, j: int) -> int:
     # Make room for j; the entries of its placement, 0 when evicting everybody who is less important would not do.
-    w, gang = s.world[0], s.jobs[j].gpus
+    w, gang = s.engine[0], s.jobs[j].gpus
     running, free, entries = w.ranked, w.free, 0
     while entries == 0:
         victim = _least_important(s)
@@ -184,20 +184,20 @@ def _evict_for(place: Any, s: State, site: Site, j: int) -> int:
         _hold(s, victim, np.int64(1))
         free += s.jobs[victim].gpus
         if free >= gang:
-            entries = _place(place, s, site, j, s.pools[TRIAL])
+            entries = _place(place, s, context, j, s.pools[TRIAL])
     for k in range(entries):
         s.pools[TRIAL, s.out[POOL, k]] -= s.out[COUNT, k]
     for i in range(w.ranked, running):  # the most important victim first
         level, key, victim = s.heap[w.runner + i].level, s.heap[w.runner + i].key, ~s.heap[w.runner + i].number
         w.ranked = insert(s.heap, w.runner, w.ranked, level, key, ~victim, s.jobs["place"])
         if entries > 0 and not _kept(s, victim):
-            stop(s, site, victim)
+            stop(s, context, victim)
     return entries
 
 
 @njit(**INNER)
-def _decide_preemptive(place: Any, s: State, site: Site) -> None:
-    w = s.world[0]
+def _decide_preemptive(place: Any, s: State, context: RunContext) -> None:
+    w = s.engine[0]
     if w.queued == 0:
         return
     if w.growing != 0:
@@ -210,19 +210,19 @@ def _decide_preemptive(place: Any, s: State, site: Site) -> None:
             return
         entries = 0
         if s.jobs[j].gpus <= w.free:
-            entries = _place(place, s, site, j, s.pools[FREE])
+            entries = _place(place, s, context, j, s.pools[FREE])
         if entries == 0:
-            entries = _evict_for(place, s, site, j)
+            entries = _evict_for(place, s, context, j)
         if entries > 0:
-            start(s, site, j, entries, np.int64(0))
+            start(s, context, j, entries, np.int64(0))
         else:
             queue_of(s, j).blocked = 1
 
 
 @njit(**INNER)
-def _next_decision(s: State, site: Site, pause: int) -> int:
+def _next_decision(s: State, context: RunContext, pause: int) -> int:
     # Events until something is to be decided; else why not.
-    w = s.world[0]
+    w = s.engine[0]
     while True:
         status = standing(s, pause)
         if status != ASKED:
@@ -231,7 +231,7 @@ def _next_decision(s: State, site: Site, pause: int) -> int:
         if t == np.inf:
             return FINISHED_RUN
         end_of_round = w.tick <= end_of_instant(t)
-        apply_events(s, site, t)
+        apply_events(s, context, t)
         if w.period > 0.0 and not end_of_round:
             tick = next_tick(w.now, w.first_round, w.period)
             if tick > w.now:  # decisions only at the end of a round
@@ -241,44 +241,46 @@ def _next_decision(s: State, site: Site, pause: int) -> int:
         return ASKED
 
 
-def _run_ordered(place: Any, s: State, site: Site, events: int) -> int:
-    w = s.world[0]
+def _run_ordered(place: Any, s: State, context: RunContext, events: int) -> int:
+    w = s.engine[0]
     pause = w.events + events
     while True:
-        status = _next_decision(s, site, pause)
+        status = _next_decision(s, context, pause)
         if status != ASKED:
             return status
         if w.preemptive != 0:
-            _decide_preemptive(place, s, site)
+            _decide_preemptive(place, s, context)
         else:
-            _decide(place, s, site)
+            _decide(place, s, context)
 
 
-@njit(types.int64(RULE_TYPE, STATE_TYPE, SITE_TYPES[1], types.int64, types.boolean), **KERNEL)
-def run_rule(rule: Any, s: State, site: Site, events: int, strict: bool) -> int:
+@njit(types.int64(RULE_TYPE, STATE_TYPE, CONTEXT_TYPES[1], types.int64, types.boolean), **KERNEL)
+def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool) -> int:
     """The same as `ordered_loop` where a rule chooses; ``strict``: the first that waits blocks."""
-    pause = s.world[0].events + events
+    pause = s.engine[0].events + events
     while True:
-        status = _next_decision(s, site, pause)
+        status = _next_decision(s, context, pause)
         if status != ASKED:
             return status
-        for i in range(s.world[0].queued):
+        for i in range(s.engine[0].queued):
             j = s.heap[i].number
-            option = rule(s, site, j)
+            option = rule(s, context, j)
             if option >= 0:
-                start(s, site, j, 0, option)
+                start(s, context, j, 0, option)
             elif strict:
                 break
         forget_started(s)
 
 
-_ORDERED = [njit(types.int64(PLACE_TYPE, STATE_TYPE, site, types.int64), **KERNEL)(_run_ordered) for site in SITE_TYPES]
+_ORDERED = [
+    njit(types.int64(PLACE_TYPE, STATE_TYPE, context, types.int64), **KERNEL)(_run_ordered) for context in CONTEXT_TYPES
+]
 run_ordered = _ORDERED[0]
 
 
-def ordered_loop(site: Site) -> Any:
-    """``run(place, state, site, events)``: run for about ``events`` events, and say why it stopped.
+def ordered_loop(context: RunContext) -> Any:
+    """``run(place, state, context, events)``: run for about ``events`` events, and say why it stopped.
 
     `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
     """
-    return _ORDERED[site_kind(site)]
+    return _ORDERED[context_kind(context)]

@@ -19,7 +19,7 @@ class PlannedStops:
 
     def __init__(self, engine: EntryPoints, n: int) -> None:
         self._engine = engine
-        self._status, self._now = engine.state.jobs["status"], engine.state.world["now"]
+        self._status, self._now = engine.state.jobs["status"], engine.state.engine["now"]
         self._until = np.full(n, math.inf)
         self._planned = 0  # jobs
         # in order of (time, job) from ``at`` on, unless some have come or gone since

@@ -9,8 +9,8 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.compiled.heap import INNER, insert, remove
 from optsched.simulation.clocks import set_clock
-from optsched.simulation.instant import next_tick
 from optsched.simulation.records import WAITING
+from optsched.simulation.simultaneous_events import next_tick
 from optsched.simulation.state import State
 
 
@@ -25,8 +25,8 @@ def enqueue(s: State, j: int) -> None:
     """Job ``j`` waits from now on."""
     job, queue = s.jobs[j], queue_of(s, j)
     job.status = WAITING
-    s.world[0].queued += 1
-    if s.world[0].listed != 0:
+    s.engine[0].queued += 1
+    if s.engine[0].listed != 0:
         _list(s, j)
     else:
         queue.jobs = insert(s.heap, queue.first, queue.jobs, job.level, job.key, j, s.jobs["place"])
@@ -35,7 +35,7 @@ def enqueue(s: State, j: int) -> None:
 @njit(**INNER)
 def _list(s: State, j: int) -> None:
     # Into the one sorted list of a run in which everybody is asked about.
-    key, k = s.jobs[j].key, s.world[0].queued - 1
+    key, k = s.jobs[j].key, s.engine[0].queued - 1
     while k > 0 and (s.heap[k - 1].key, s.heap[k - 1].number) > (key, j):
         s.heap[k].key, s.heap[k].number = s.heap[k - 1].key, s.heap[k - 1].number
         k -= 1
@@ -45,17 +45,17 @@ def _list(s: State, j: int) -> None:
 @njit(**INNER)
 def dequeue(s: State, j: int) -> None:
     """Job ``j`` waits no longer; from a sorted list it is taken when all have been asked about (`forget_started`)."""
-    if s.world[0].listed != 0:
+    if s.engine[0].listed != 0:
         return
     queue = queue_of(s, j)
-    s.world[0].queued -= 1
+    s.engine[0].queued -= 1
     queue.jobs = remove(s.heap, queue.first, queue.jobs, j, s.jobs["place"])
 
 
 @njit(**INNER)
 def forget_started(s: State) -> None:
     """Take jobs that have started off the sorted list of those that wait."""
-    w, kept = s.world[0], 0
+    w, kept = s.engine[0], 0
     for i in range(w.queued):
         j = s.heap[i].number
         if s.jobs[j].status == WAITING:
@@ -67,7 +67,7 @@ def forget_started(s: State) -> None:
 @njit(**INNER)
 def begin_running(s: State, j: int) -> None:
     """Job ``j`` is among those that run: where jobs are preempted a heap, the least important first."""
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     if w.preemptive != 0:
         w.ranked = insert(s.heap, w.runner, w.ranked, -job.level, -job.key, ~j, s.jobs["place"])
 
@@ -75,7 +75,7 @@ def begin_running(s: State, j: int) -> None:
 @njit(**INNER)
 def end_running(s: State, j: int) -> None:
     """It is no longer."""
-    w = s.world[0]
+    w = s.engine[0]
     if w.preemptive != 0:
         w.ranked = remove(s.heap, w.runner, w.ranked, ~j, s.jobs["place"])
 
@@ -83,13 +83,13 @@ def end_running(s: State, j: int) -> None:
 @njit(**INNER)
 def service(s: State, j: int) -> int:
     """What a second of a running job counts for as service."""
-    return 1 if s.world[0].by_time != 0 else s.jobs[j].gpus * max(s.jobs[j].copies, 1)
+    return 1 if s.engine[0].by_time != 0 else s.jobs[j].gpus * max(s.jobs[j].copies, 1)
 
 
 @njit(**INNER)
 def to_the_end(s: State, j: int) -> None:
     """Behind the others of the level that ``j`` enters: those that came before the round, or the instant, that ends now."""
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     if w.requeue != 0:
         job.origin = next_tick(w.began, w.first_round, w.period) if w.period > 0.0 else w.began
         job.key = job.origin
@@ -110,23 +110,23 @@ def set_change(s: State, j: int) -> None:
     """The next change of a running job: it finishes, or its service reaches the next threshold."""
     job = s.jobs[j]
     t = first_finish(s, j)
-    if job.level < s.world[0].levels:
+    if job.level < s.engine[0].levels:
         t = min(t, job.mark + (s.numbers[job.level] - job.attained) / service(s, j))
-    set_clock(s.clocks, job.execution, max(t, s.world[0].now), j)  # rounding must not turn time back
+    set_clock(s.clocks, job.execution, max(t, s.engine[0].now), j)  # rounding must not turn time back
 
 
 @njit(**INNER)
 def rise_later(s: State, j: int) -> None:
     """Starvation: a job that waits is back on level 0 after ``starvation`` times as long as it ran."""
-    w, job = s.world[0], s.jobs[j]
+    w, job = s.engine[0], s.jobs[j]
     if w.starvation > 0.0 and job.level > 0:
         t = job.mark + w.starvation * job.attained / service(s, j)
-        w.rising = insert(s.heap, w.riser, w.rising, np.int64(0), t, j, s.jobs["rises"])
+        w.rising = insert(s.heap, w.promotion_queue, w.rising, np.int64(0), t, j, s.jobs["rises"])
 
 
 @njit(**INNER)
 def rise_never(s: State, j: int) -> None:
     """It waits no longer, or is on level 0."""
-    w = s.world[0]
+    w = s.engine[0]
     if s.jobs[j].rises >= 0:
-        w.rising = remove(s.heap, w.riser, w.rising, j, s.jobs["rises"])
+        w.rising = remove(s.heap, w.promotion_queue, w.rising, j, s.jobs["rises"])

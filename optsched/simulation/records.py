@@ -26,7 +26,7 @@ JOB = record(
     gpus="int",  # of its gang; of one that may be resized, those that it has or had last
     kind="int",  # what a placement may see of a job: its gang size and its eligible nodes
     execution="int",  # -1: it does not run
-    stood="int",  # which of `State.executions` remembers its stop at this instant, -1: none
+    stop_record="int",  # which of `State.executions` remembers its stop at this instant, -1: none
     nth="int",  # not of this job: the job that arrives as the nth
     place="int",  # its place in its queue, or among those that run and may be evicted; -1: nowhere
     rises="int",  # its place in the heap of those that wait and will be promoted
@@ -73,7 +73,7 @@ SEGMENT = record(
 QUEUE = record(first="int", jobs="int", blocked="int")
 
 # The clock, the rules of the run, and counts.
-WORLD = record(
+ENGINE = record(
     now="real",
     tick="real",  # when the policy wants to be asked
     began="real",  # the first event of the present instant
@@ -93,7 +93,7 @@ WORLD = record(
     levels="int",  # below which service has a threshold
     listed="int",  # those that wait are one sorted list, everybody is asked about
     width="int",  # W: parts that a gang may have
-    riser="int",  # where in `State.heap` those begin that will be promoted
+    promotion_queue="int",  # where in `State.heap` those begin that will be promoted
     runner="int",  # and those that run and may be evicted
     next="int",  # arrivals so far
     rising="int",  # jobs that will be promoted
@@ -109,9 +109,9 @@ WORLD = record(
     starts="int",
     stops="int",
     queued="int",
-    stood="int",  # stops at this instant
-    fruitless="int",  # segments in a row that did no work to speak of
-    patience="int",  # so many, and jobs stop each other for ever
+    stop_record="int",  # stops at this instant
+    livelock="int",  # segments in a row that did no work to speak of
+    livelock_limit="int",  # so many, and jobs stop each other for ever
 )
 
 # Where two jobs may be on a GPU.

@@ -1,7 +1,7 @@
 """Rounds as a service: a policy that uses them is asked only at multiples of its ``round`` after the first arrival.
 
-Who arrives at the instant of one (`optsched.simulation.instant`) is in it. Where nothing runs after a decision, the next one
-is taken when another job has come.
+Who arrives at the instant of one (`optsched.simulation.simultaneous_events`) is in it. Where nothing runs after a decision,
+the next one is taken when another job has come.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from optsched.errors import InputError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
-from optsched.simulation.instant import next_tick
 from optsched.simulation.policy import Use
+from optsched.simulation.simultaneous_events import next_tick
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
 
 MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
-PATIENCE = 1000  # rounds, or restarts if these are longer, in which nobody works
+LIVELOCK_LIMIT = 1000  # rounds, or restarts if these are longer, in which nobody works
 
 
 class Rounds:
@@ -57,7 +57,7 @@ class Rounds:
     def watch(self, now: float, paid: Floats) -> None:
         """`SimulationError` where all jobs have been moved again and again before any had worked: ``paid`` of who runs."""
         self._fruitless = self._fruitless + 1 if paid.size and (paid >= now).all() else 0
-        if self._fruitless * self.length > PATIENCE * max(self.length, self.restart):
+        if self._fruitless * self.length > LIVELOCK_LIMIT * max(self.length, self.restart):
             raise SimulationError(
                 f"policy {self.name} at {now:g} s after the first arrival: for {self._fruitless:,} rounds of "
                 f"{self.length:g} s no job has worked: its GPUs change before its restart of {self.restart:g} s is over"

@@ -21,7 +21,7 @@ from optsched.simulation.metrics import HOUR, metrics, offered_hours, sharing_me
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.records import NOBODY
 from optsched.simulation.schedule_tables import first_starts, jobs_table, segments_table
-from optsched.simulation.state import FREE, SIZE, Company, State, pools
+from optsched.simulation.state import FREE, SIZE, ColocationContext, State, pools
 from optsched.speeds.gpu_sharing import SharingRates
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
@@ -222,7 +222,7 @@ def nodes_lost(run: ForkedRun) -> int:
 class RunLog(NamedTuple):
     """What is needed of a state whose run has ended: the rest, half of it or more, need not be kept while GPUs are named."""
 
-    world: Any  # WORLD[1]
+    engine: Any  # WORLD[1]
     left: Floats  # f64[n] units of work of every job
     pools: Ints
     segments: Any  # SEGMENT[]
@@ -231,23 +231,23 @@ class RunLog(NamedTuple):
 
 def run_log(state: State) -> RunLog:
     """That of a state, which may then go."""
-    return RunLog(state.world, state.jobs["left"].copy(), state.pools, state.segments, state.parts)
+    return RunLog(state.engine, state.jobs["left"].copy(), state.pools, state.segments, state.parts)
 
 
 def schedule_of(run: RunLog, instance: Instance, pooled: bool, policy: str) -> Schedule:
     """The schedule that a log describes, its GPUs named; that of copies in order of their starts."""
     first, _ = pools(instance, pooled)
-    log, offset, parts = logged(run, by_start=bool(run.world[0].copies))
+    log, offset, parts = logged(run, by_start=bool(run.engine[0].copies))
     job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
     pool, count = (run.parts[name][parts].astype(np.int64) for name in ("pool", "count"))
     return Schedule.from_counts(instance, job, start, end, work, offset, pool, count, first, policy)
 
 
 def shared_schedule_of(
-    run: RunLog, company: Company, instance: Instance, rates: SharingRates, policy: str
+    run: RunLog, colocation: ColocationContext, instance: Instance, rates: SharingRates, policy: str
 ) -> SharedSchedule:
     """The same where jobs share GPUs, which then have names; `SimulationError` if one is still held."""
-    gpus = company.neighbours.gpus
+    gpus = colocation.neighbours.gpus
     if gpus["jobs"].any() or (gpus["one"] >= 0).any() or (gpus["other"] >= 0).any():
         raise SimulationError("GPUs are still held after the last event")
     log, offset, parts = logged(run, by_start=True)
@@ -264,7 +264,7 @@ def logged(run: RunLog, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
 
     In the order in which they ended, or of (start, job).
     """
-    log = run.segments[: run.world[0].segments]
+    log = run.segments[: run.engine[0].segments]
     if (log["job"] == NOBODY).any():
         log = log[log["job"] != NOBODY]
     if by_start:
@@ -286,7 +286,7 @@ def check_conservation(log: RunLog, schedule: Schedule) -> None:
     if wrong.size:
         j = int(wrong[0])
         raise SimulationError(f"job {instance.ids[j]!r}: {missing[j]:g} units of work were lost or invented")
-    w = log.world[0]
+    w = log.engine[0]
     if w.active != 0 or w.free != instance.cluster.gpus or (log.pools[FREE] != log.pools[SIZE]).any():
         raise SimulationError("GPUs are still held after the last event")
 
@@ -294,6 +294,6 @@ def check_conservation(log: RunLog, schedule: Schedule) -> None:
 def result(log: RunLog, schedule: Schedule, name: str, knowledge: Knowledge, preemptive: bool, **told: Any) -> Run:
     """The `Run` of a run that has ended, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
     check_conservation(log, schedule)
-    events, stops = int(log.world[0].events), int(log.world[0].stops)
+    events, stops = int(log.engine[0].events), int(log.engine[0].stops)
     kind = SharedRun if isinstance(schedule, SharedSchedule) else Run
     return kind(schedule, name, knowledge, preemptive or stops > 0, events, stops, 0.0, **told)

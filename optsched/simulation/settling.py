@@ -20,25 +20,25 @@ from optsched.simulation.state import State
 def set_finish(s: State, x: int) -> None:
     """When execution ``x`` will have done what is left, at its present speed."""
     run = s.executions[x]
-    least = np.nextafter(s.world[0].now, np.inf)  # work that is shorter than the rounding of time still takes time
+    least = np.nextafter(s.engine[0].now, np.inf)  # work that is shorter than the rounding of time still takes time
     run.finish = max(run.paid + run.left * (run.pace * run.slow), least)
 
 
 @njit(**INNER)
-def slowdown(s: State, company: Any, x: int) -> float:
+def slowdown(s: State, colocation: Any, x: int) -> float:
     """How many times as long a unit of work takes execution ``x`` beside all others as alone."""
     slow = 1.0
-    if company is not None and company.neighbours.gpus.size > 0:
-        slow = _slowest(s, company.neighbours, x)
-    if company is not None and company.interfaces.senders.size > 0:
-        slow *= slowed_by_network(company.interfaces, x)
+    if colocation is not None and colocation.neighbours.gpus.size > 0:
+        slow = _slowest(s, colocation.neighbours, x)
+    if colocation is not None and colocation.interfaces.senders.size > 0:
+        slow *= slowed_by_network(colocation.interfaces, x)
     return slow
 
 
 @njit(**NESTED)
 def _slowest(s: State, neighbours: Any, x: int) -> float:
     # The slowest neighbour rules.
-    j, at, worst = s.executions[x].job, x * s.world[0].width, 1.0
+    j, at, worst = s.executions[x].job, x * s.engine[0].width, 1.0
     for i in range(s.executions[x].entries):
         gpu = neighbours.gpus[s.parts[at + i].pool]
         other = gpu.other if gpu.one == j else gpu.one
@@ -53,38 +53,38 @@ def _xi(neighbours: Any, j: int, other: int) -> float:
 
 
 @njit(**INNER)
-def settle_others(s: State, company: Any, x: int) -> None:
+def settle_others(s: State, colocation: Any, x: int) -> None:
     """Whoever feels that execution ``x`` has come, or gone."""
-    if company is not None and company.neighbours.gpus.size > 0:
-        _settle_neighbours(s, company, x)
-    if company is not None and company.interfaces.senders.size > 0:
-        _settle_on_interfaces(s, company, x)
+    if colocation is not None and colocation.neighbours.gpus.size > 0:
+        _settle_neighbours(s, colocation, x)
+    if colocation is not None and colocation.interfaces.senders.size > 0:
+        _settle_on_interfaces(s, colocation, x)
 
 
 @njit(**NESTED)
-def _settle_neighbours(s: State, company: Any, x: int) -> None:
-    j, at, settled = s.executions[x].job, x * s.world[0].width, -1
+def _settle_neighbours(s: State, colocation: Any, x: int) -> None:
+    j, at, settled = s.executions[x].job, x * s.engine[0].width, -1
     for i in range(s.executions[x].entries):
-        gpu = company.neighbours.gpus[s.parts[at + i].pool]
+        gpu = colocation.neighbours.gpus[s.parts[at + i].pool]
         other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
         if other >= 0 and other != j and other != settled:  # mostly the same as on the GPU before
             settled = other
-            _settle_neighbour(s, company, other, j, gpu.one == j or gpu.other == j)
+            _settle_neighbour(s, colocation, other, j, gpu.one == j or gpu.other == j)
 
 
 @njit(**INNER)
-def _settle_neighbour(s: State, company: Any, other: int, j: int, came: bool) -> None:
+def _settle_neighbour(s: State, colocation: Any, other: int, j: int, came: bool) -> None:
     # One more neighbour: no need to ask who all of them are.
     y = s.jobs[other].execution
-    if came and company.interfaces.senders.size == 0:
-        _settle(s, y, max(s.executions[y].slow, _xi(company.neighbours, other, j)))
+    if came and colocation.interfaces.senders.size == 0:
+        _settle(s, y, max(s.executions[y].slow, _xi(colocation.neighbours, other, j)))
     else:
-        _settle(s, y, slowdown(s, company, y))
+        _settle(s, y, slowdown(s, colocation, y))
 
 
 @njit(**NESTED)
-def _settle_on_interfaces(s: State, company: Any, x: int) -> None:
-    interfaces = company.interfaces
+def _settle_on_interfaces(s: State, colocation: Any, x: int) -> None:
+    interfaces = colocation.interfaces
     if interfaces.senders[x].share == 0.0:
         return
     for k in range(interfaces.senders[x].nodes):
@@ -92,13 +92,13 @@ def _settle_on_interfaces(s: State, company: Any, x: int) -> None:
         for i in range(here.first, here.first + here.senders):
             if interfaces.seats[i].execution != x:
                 y = interfaces.seats[i].execution
-                _settle(s, y, slowdown(s, company, y))
+                _settle(s, y, slowdown(s, colocation, y))
 
 
 @njit(**NESTED)
 def _settle(s: State, y: int, slow: float) -> None:
     # Work up to date at the old speed, completion at the new one.
-    w, run = s.world[0], s.executions[y]
+    w, run = s.engine[0], s.executions[y]
     if run.finish <= w.last:
         return  # it ends at this instant
     if slow != run.slow:

@@ -1,9 +1,10 @@
 """What a rule for sharing is to the engine: a compiled choice, where does this job start now, beside whom?
 
-``rule(state, site, job) -> option``: -1 when the job waits, else which of its sub-batches it runs, with its GPUs in
+``rule(state, context, job) -> option``: -1 when the job waits, else which of its sub-batches it runs, with its GPUs in
 ``state.out[NUMBER]``: g_j different ones that suit it, each with at most one job on it that it may run beside, and room for
 the sub-batch. It may read everything (`optsched.simulation.state`) and change only the scratch: ``state.out``; of
-``site.company.neighbours`` ``nodes.order`` (left an order of all nodes), ``sharers.mark`` (left at -1) and ``candidates``.
+``context.colocation.neighbours`` ``nodes.order`` (left an order of all nodes), ``sharers.mark`` (left at -1) and
+``candidates``.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.clocks import new_clocks
-from optsched.simulation.instant import shortened_keys
 from optsched.simulation.interfaces import NO_INTERFACES, Interfaces, new_interfaces
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Order, Use
 from optsched.simulation.records import (
     CANDIDATE,
+    ENGINE,
     EXECUTION,
     GPU,
     JOB,
@@ -27,8 +27,8 @@ from optsched.simulation.records import (
     QUEUE,
     SEGMENT,
     SHARER,
-    WORLD,
 )
+from optsched.simulation.simultaneous_events import shortened_keys
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.interface_sharing import CommunicationTables, communicating, communication_tables
@@ -36,7 +36,7 @@ from optsched.speeds.speed_records import SpeedTables
 from optsched.speeds.speed_tables import speed_tables
 
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
-PATIENCE = 1000  # fruitless segments in a row, for every job that may run at once
+LIVELOCK_LIMIT = 1000  # segments in a row that do no work, for every job that may run at once
 BLOCK = 4096  # jobs whose records are filled at a time
 FREE, TRIAL, SIZE = range(3)  # rows of State.pools
 POOL, COUNT, NUMBER = range(3)  # rows of State.out
@@ -45,7 +45,7 @@ POOL, COUNT, NUMBER = range(3)  # rows of State.out
 class State(NamedTuple):
     """What a run changes: n jobs, P pools of GPUs, R executions at once at most, W parts that a gang may have."""
 
-    world: Any  # WORLD[1]
+    engine: Any  # WORLD[1]
     jobs: Any  # JOB[n]
     executions: Any  # EXECUTION[2 R]: those that run, and behind them those that stopped at this instant
     parts: Any  # PART[]: R W of those that run, then those of the log, grown between calls
@@ -60,16 +60,16 @@ class State(NamedTuple):
     numbers: Floats  # thresholds of an order, numbers of a rule
 
 
-class Site(NamedTuple):
+class RunContext(NamedTuple):
     """Where a run takes place."""
 
     eligible: npt.NDArray[np.bool_]  # bool[kinds of jobs, P]
     random: npt.NDArray[np.uint64]  # of the placement
     tables: SpeedTables
-    company: Company | None  # None: every job has its GPUs and the network alone
+    colocation: ColocationContext | None  # None: every job has its GPUs and the network alone
 
 
-class Company(NamedTuple):
+class ColocationContext(NamedTuple):
     """Whom jobs may meet. Without any GPU, or any sender, where they meet nobody on GPUs, or on the network."""
 
     neighbours: Neighbours
@@ -131,7 +131,7 @@ def new_state(
     *,
     sharing: Sharing | None = None,
     uses: frozenset[Use] = frozenset(),
-) -> tuple[State, Site]:
+) -> tuple[State, RunContext]:
     """State and site before the first event.
 
     ``sharing``: two jobs may be on a GPU. ``uses``: of the policy; one that says on which nodes counts them one by one.
@@ -146,12 +146,12 @@ def new_state(
     if Use.WIDTHS in uses:
         width = max(width, size.size)
     at_once = total if Use.COPIES in uses else min(n, total if sharing is None else 2 * total)
-    jobs, world = _jobs(instance, order, copies=Use.COPIES in uses), _world(instance, order)
-    w = world[0]
+    jobs, engine = _jobs(instance, order, copies=Use.COPIES in uses), _world(instance, order)
+    w = engine[0]
     w.listed = sharing is not None and sharing.listed
     if Use.COPIES in uses:
         w.copies, jobs["least"] = 1, SAME * instance.work
-    w.width, w.riser, w.patience = width, n, PATIENCE * max(at_once, 1)
+    w.width, w.promotion_queue, w.livelock_limit = width, n, LIVELOCK_LIMIT * max(at_once, 1)
     w.runner = n + (n if order.starvation > 0 else 0)
     kinds = instance.class_gpus.size if (order.skip or order.preemptive) and not w.listed else 1
     queues = np.zeros(max(kinds, 1), dtype=QUEUE)
@@ -165,7 +165,7 @@ def new_state(
     contended = communicating(instance, elastic=Use.WIDTHS in uses).any()
     shares = communication_tables(instance) if contended else None
     state = State(
-        world=world,
+        engine=engine,
         jobs=jobs,
         executions=executions,
         parts=np.zeros(int(w.logged) + capacity, dtype=PART),
@@ -178,13 +178,13 @@ def new_state(
         numbers=np.array(order.thresholds if sharing is None else sharing.numbers, dtype=np.float64),
     )
     tables = speed_tables(instance, node)
-    site = Site(
+    context = RunContext(
         eligible=np.ascontiguousarray(eligible),
         random=placement.random_state(),
         tables=tables,
-        company=_company(instance, tables, None if sharing is None else sharing.rates, shares, (at_once, width)),
+        colocation=_company(instance, tables, None if sharing is None else sharing.rates, shares, (at_once, width)),
     )
-    return state, site
+    return state, context
 
 
 def _company(
@@ -193,10 +193,10 @@ def _company(
     rates: SharingRates | None,
     shares: CommunicationTables | None,
     room: tuple[int, int],
-) -> Company | None:
+) -> ColocationContext | None:
     if rates is None and shares is None:
         return None
-    return Company(
+    return ColocationContext(
         _NO_NEIGHBOURS if rates is None else _neighbours(instance, rates),
         NO_INTERFACES if shares is None else new_interfaces(instance, shares, *room, 1 if rates is None else 2),
         CommunicationTables(np.zeros((0, 0)), tables, np.zeros(2)) if shares is None else shares,
@@ -232,8 +232,8 @@ def _fading(order: Order) -> bool:
 
 
 def _world(instance: Instance, order: Order) -> Any:
-    world = np.zeros(1, dtype=WORLD)
-    w = world[0]
+    engine = np.zeros(1, dtype=ENGINE)
+    w = engine[0]
     w.tick, w.last = np.inf, -np.inf
     w.restart, w.first_start = order.restart, order.restart if order.first else 0.0
     w.period, w.first_round = order.round, float(instance.arrival.min()) if instance.n else 0.0
@@ -242,7 +242,7 @@ def _world(instance: Instance, order: Order) -> Any:
     w.fading = _fading(order)
     w.growing = order.slope is not None and bool(np.any(np.asarray(order.slope) > 0))
     w.gpus = w.free = instance.cluster.gpus
-    return world
+    return engine
 
 
 def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:

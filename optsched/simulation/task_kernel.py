@@ -1,11 +1,11 @@
 """The compiled loop of the task level: forward, backward, barrier, all-reduce, at exact times.
 
-One step: all events of the next instant (`optsched.simulation.instant`: tasks that end, transfers that begin to move or end,
-arrivals, in order of (time, kind, index)); at the last of their times, jobs that wait for memory are placed in the order of
-their queue; transfers that are ready are asked about in order and start at once; idle GPUs take the ready task of the job
-with the smallest key. Nobody is stopped, so that nobody is charged for standing still. Keys, loads and memory are computed
-from whole numbers of tasks, so nothing drifts. Complexity per task: O(log G + residents of the GPU); per transfer O(log n +
-nodes x transfers there).
+One step: all events of the next instant (`optsched.simulation.simultaneous_events`: tasks that end, transfers that begin to
+move or end, arrivals, in order of (time, kind, index)); at the last of their times, jobs that wait for memory are placed in
+the order of their queue; transfers that are ready are asked about in order and start at once; idle GPUs take the ready task
+of the job with the smallest key. Nobody is stopped, so that nobody is charged for standing still. Keys, loads and memory are
+computed from whole numbers of tasks, so nothing drifts. Complexity per task: O(log G + residents of the GPU); per transfer
+O(log n + nodes x transfers there).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.simulation import admission, gpu_placing
-from optsched.simulation.instant import end_of_instant
 from optsched.simulation.links import (
     LATENT,
     NOW,
@@ -36,6 +35,7 @@ from optsched.simulation.links import (
 )
 from optsched.simulation.next_event import ringing, set_clock
 from optsched.simulation.placing import Placement
+from optsched.simulation.simultaneous_events import end_of_instant
 from optsched.simulation.task_policy import Countdown, TaskOrder
 from optsched.simulation.task_state import (
     ASK,

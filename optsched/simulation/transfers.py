@@ -1,7 +1,8 @@
 """`simulate_transfers`: transfers alone, on any links, under the admission rule of a task policy; exact event times.
 
 The links themselves are those of the task level (`optsched.simulation.links`); without jobs around them, all releases and
-ends of one instant (`optsched.simulation.instant`) are applied before anybody is asked. Time counts from the first release.
+ends of one instant (`optsched.simulation.simultaneous_events`) are applied before anybody is asked. Time counts from the
+first release.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from optsched.problem.epoch import epoch_of
 from optsched.problem.transfer_instance import transfer_instance, transfer_order
 from optsched.problem.transfers import TransferProblem
 from optsched.simulation import admission
-from optsched.simulation.instant import end_of_instant
 from optsched.simulation.links import (
     NOW,
     PENALTY,
@@ -35,6 +35,7 @@ from optsched.simulation.links import (
 )
 from optsched.simulation.next_event import ringing
 from optsched.simulation.run import CONSERVED
+from optsched.simulation.simultaneous_events import end_of_instant
 from optsched.simulation.task_policy import TaskJobs, TaskPolicy
 
 __all__ = ["simulate_transfers"]

@@ -42,8 +42,8 @@ class EngineView:
     ) -> None:
         state = engine.state
         self._engine, self._jobs, self._executions = engine, state.jobs, state.executions
-        self._world, self._status = state.world[0], state.jobs["status"]
-        self._now, self._free = state.world["now"], state.world["free"]
+        self._world, self._status = state.engine[0], state.jobs["status"]
+        self._now, self._free = state.engine["now"], state.engine["free"]
         self._placement = placement
         self._instance = instance
         self._knowledge = knowledge
@@ -182,7 +182,7 @@ class EngineView:
         return math.inf if found is None else found
 
     def _pace_on(self, job: int, row: int) -> float | None:
-        random = self._engine.site.random
+        random = self._engine.context.random
         before = random[0]  # a question must not change what a random placement does next
         entries = self._engine.place(self._placement.place, job, row)
         random[0] = before

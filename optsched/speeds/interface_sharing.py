@@ -105,8 +105,8 @@ class CommunicationShares:
         """p of ``job`` with a replica on each of these nodes, in ``steps`` sub-steps, at ``pace`` seconds a unit alone."""
         if not (self._contends[job] and len(set(nodes)) > 1 and 0 < pace < math.inf):
             return 0.0
-        still = self.instance.speeds_of(job).still(job, tuple(nodes), steps)
-        return max(0.0, pace - still - self.latency) / pace
+        compute_time = self.instance.speeds_of(job).compute_time(job, tuple(nodes), steps)
+        return max(0.0, pace - compute_time - self.latency) / pace
 
     @cached_property
     def _contends(self) -> list[bool]:
@@ -126,7 +126,7 @@ class CommunicationTables(NamedTuple):
     """n jobs, O sub-batches at most."""
 
     computing: Floats  # f64[n, O] seconds of a unit without communication; inf: it never contends, nan: by its stages
-    still: SpeedTables  # with infinitely fast interfaces
+    compute_time: SpeedTables  # with infinitely fast interfaces
     numbers: Floats  # latency, step s
 
 
@@ -134,22 +134,22 @@ def communication_tables(instance: Instance) -> CommunicationTables:
     """The tables of an instance in which jobs contend, where every node is a pool of GPUs."""
     seconds: dict[int, Sequence[float]] = {}
     for j in np.flatnonzero(communicating(instance)).tolist():
-        seconds[j] = instance.speeds_of(j).compiled_still(j)
+        seconds[j] = instance.speeds_of(j).compiled_compute_time(j)
     computing = np.full((instance.n, max(map(len, seconds.values()), default=1)), np.inf)
     for j, each in seconds.items():
         computing[j, : len(each)] = each
-    still = stage_tables(instance, still=True)
+    compute_time = stage_tables(instance, compute_time=True)
     shares = CommunicationShares(instance)
-    return CommunicationTables(computing, still, np.array([shares.latency, shares.step]))
+    return CommunicationTables(computing, compute_time, np.array([shares.latency, shares.step]))
 
 
 @njit(**NESTED)
 def communication_share(t: CommunicationTables, job: int, option: int, pace: float, pool: Any, count: Any) -> float:
     """p of ``job`` on these entries on several nodes, where a unit takes ``pace`` seconds with sub-batch ``option``."""
-    still = t.computing[job, option]
-    if np.isnan(still):
-        still = profile_pace(t.still, t.still.jobs[job].profile, pool, count)
-    return float(max(0.0, pace - still - t.numbers[0]) / pace)
+    compute_time = t.computing[job, option]
+    if np.isnan(compute_time):
+        compute_time = profile_pace(t.compute_time, t.compute_time.jobs[job].profile, pool, count)
+    return float(max(0.0, pace - compute_time - t.numbers[0]) / pace)
 
 
 @njit(**NESTED)

@@ -58,7 +58,7 @@ class Network:
         return cls(cluster.node_gpus, np.array(intra), np.array(cross))
 
     @property
-    def still(self) -> Network:
+    def compute_time(self) -> Network:
         """The same with infinitely fast interfaces."""
         return replace(self, cross=np.full(self.cross.size, np.inf))
 

@@ -61,8 +61,8 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
     return tables._replace(places=places, seconds=np.concatenate(seconds, axis=1), known=np.array(known, dtype=KNOWN))
 
 
-def stage_tables(instance: Instance, *, still: bool = False) -> SpeedTables:
-    """What they say of jobs with stages alone; ``still``: with infinitely fast interfaces."""
+def stage_tables(instance: Instance, *, compute_time: bool = False) -> SpeedTables:
+    """What they say of jobs with stages alone; ``compute_time``: with infinitely fast interfaces."""
     row, profiles = np.full(instance.n, -1, dtype=np.int64), list[Profile]()
     for speeds in instance.speeds:
         for form in speeds.compiled() if speeds.is_ordered else ():
@@ -72,7 +72,7 @@ def stage_tables(instance: Instance, *, still: bool = False) -> SpeedTables:
     if not profiles:
         return tables_of([], row, None)
     network = Network.of(instance.cluster)
-    return tables_of(profiles, row, network.still if still else network)
+    return tables_of(profiles, row, network.compute_time if compute_time else network)
 
 
 def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None) -> SpeedTables:

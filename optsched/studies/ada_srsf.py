@@ -24,7 +24,7 @@ from typing import cast
 
 import numpy as np
 
-from optsched.guarantees.proven import Proven, refereed
+from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.specification import specify
 from optsched.problem.contention import ETHERNET_1G, ETHERNET_10G
 from optsched.simulation.iterations import TaskRun
@@ -109,7 +109,7 @@ MEASURES = {
 }
 
 
-def measure(policy: str, proven: Proven) -> dict[str, float]:
+def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
     """Run a policy and measure: the names of `MEASURES`, and ``kept`` (no theorem applies: nan).
 
     The referee accepts the schedule task by task, the bound is proved again, or an error is raised.

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.guarantees.judge import judgements
-from optsched.guarantees.proven import Proven, refereed
+from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.io.traces.recipes.hadar import AWS, CLUSTER, LAB
 from optsched.parameters import parameters_of
 from optsched.policies.hadar import AIMS, Hadar
@@ -147,7 +147,7 @@ MIX_MEASURES = {
 }
 
 
-def measure(policy: str, proven: Proven) -> dict[str, float]:
+def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
     """Run a policy and measure: the names of `MEASURES`, and ``kept``; nan where not every job finished.
 
     The referee accepts the schedule, the bound is proved again, or an error is raised.
@@ -170,7 +170,7 @@ def measure(policy: str, proven: Proven) -> dict[str, float]:
     }
 
 
-def measure_mix(policy: str, proven: Proven) -> dict[str, float]:
+def measure_mix(policy: str, proven: OptimumBounds) -> dict[str, float]:
     """The same for `MIX_MEASURES` on a mix."""
     run = _run(policy, proven)
     if run.unfinished:
@@ -191,11 +191,11 @@ TYPED_GANGS = Measurement(MEASURES, measure, "mean_jct")
 MIXES = Measurement(MIX_MEASURES, measure_mix, "total_time")
 
 
-def _run(policy: str, proven: Proven) -> Run:
+def _run(policy: str, proven: OptimumBounds) -> Run:
     return refereed(proven.instance, specify(policy))
 
 
-def _kept(policy: str, run: Run, proven: Proven) -> float:
+def _kept(policy: str, run: Run, proven: OptimumBounds) -> float:
     return kept(judgements(specify(policy), run, proven))
 
 
@@ -203,12 +203,12 @@ def _total_time(run: Run) -> float:
     return float(run.schedule.end.max()) - float(run.instance.arrival.min())
 
 
-def _least_total_time(proven: Proven, schedule_class: str) -> float:
+def _least_total_time(proven: OptimumBounds, schedule_class: str) -> float:
     # the makespan counts from 0
     return float(proven.lower("makespan", schedule_class) or 0) - float(proven.instance.arrival.min())
 
 
-def _less_arrivals(proven: Proven, run: Run) -> float:
+def _less_arrivals(proven: OptimumBounds, run: Run) -> float:
     lower = proven.lower("total_completion_time", run.schedule_class)
     return float(lower or 0) - float(run.instance.arrival.sum())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.guarantees.judge import Judgement, judgements
-from optsched.guarantees.proven import Proven, refereed
+from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.predictors.quality import quality
 from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats
@@ -45,7 +45,7 @@ class Measurement:
     """
 
     measures: Mapping[str, Measure]
-    take: Callable[[str, Proven], dict[str, float]]
+    take: Callable[[str, OptimumBounds], dict[str, float]]
     compared: str
 
 
@@ -81,7 +81,7 @@ MEASURES = {
 KEPT, OPEN, VIOLATED = 1.0, 0.0, -1.0
 
 
-def measure(policy: str, proven: Proven) -> dict[str, float]:
+def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
     """Run a policy and measure: the names of `MEASURES` and ``kept``; nan where a number is not defined.
 
     ``proven`` holds the instance and its certified bound. The referee accepts the schedule, or an error is raised.
@@ -108,7 +108,7 @@ def kept(judged: Iterable[Judgement]) -> float:
     return min(({True: KEPT, None: OPEN, False: VIOLATED}[each.holds] for each in judged), default=math.nan)
 
 
-def certified_mean(proven: Proven, schedule_class: str | None = None) -> float:
+def certified_mean(proven: OptimumBounds, schedule_class: str | None = None) -> float:
     """The certified lower bound on the mean JCT; nan where none is known."""
     lower = proven.lower("total_flow_time", schedule_class)
     return math.nan if lower is None else float(lower) / proven.instance.n

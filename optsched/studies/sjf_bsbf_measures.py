@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.errors import SimulationError
-from optsched.guarantees.proven import Proven, refereed
+from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
@@ -47,7 +47,7 @@ MEASURES = {
 }
 
 
-def measure(policy: str, proven: Proven) -> dict[str, float]:
+def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
     """Run a policy and measure: the names of `MEASURES`, and ``kept`` (no theorem applies: nan).
 
     The referee accepts the schedule, the bound is proved again, or an error is raised.
@@ -87,7 +87,7 @@ SMALL_MEASURES = {
 }
 
 
-def measure_small(policy: str, proven: Proven) -> dict[str, float]:
+def measure_small(policy: str, proven: OptimumBounds) -> dict[str, float]:
     """The same for `SMALL_MEASURES` on an instance that is small enough for an exact search.
 
     The optimum is that of schedules that start jobs at arrivals and completions: on one GPU no other start times are known

@@ -13,7 +13,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from optsched.errors import InputError, check_legal
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.registry import Registry
 from optsched.studies.estimate import CONFIDENCE
 from optsched.studies.experiment import Experiment, Numbers, RunOutcome, Workload
@@ -139,7 +139,7 @@ def _size(workload: Workload) -> int:
 def run_task(task: Task) -> list[tuple[tuple[Workload, int, str], dict[str, float]]]:
     """The numbers of one workload and seed: one instance, one certified bound, every policy."""
     workload, seed, policies, measurement = task
-    proven = Proven(workload.make(seed))
+    proven = OptimumBounds(workload.make(seed))
     return [((workload, seed, policy), measurement.take(policy, proven)) for policy in policies]
 
 

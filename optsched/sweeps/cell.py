@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from optsched.errors import OptschedError
-from optsched.guarantees.proven import Proven, refereed
+from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.specification import specify
 from optsched.problem.objectives import objective_of
 from optsched.sweeps.grid import Cell
@@ -29,9 +29,9 @@ class CellResult:
 
 
 @lru_cache(maxsize=2)
-def _proven(key: str) -> Proven:
+def _proven(key: str) -> OptimumBounds:
     # the policies of an instance follow each other: its bounds are proved once a process
-    return Proven(Cell.of_key(key).instance())
+    return OptimumBounds(Cell.of_key(key).instance())
 
 
 def run_cell(key: str) -> CellResult:

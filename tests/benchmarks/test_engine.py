@@ -123,8 +123,8 @@ def test_events_per_cpu_second_where_many_jobs_run(benchmark: Any, nodes: int, p
     instance, chosen = trace(100_000, nodes), specify(policy)
     state = benchmark.pedantic(engine, (instance, chosen), rounds=1, warmup_rounds=1)
     alone = cpu_seconds(lambda: engine(instance, chosen))
-    benchmark.extra_info["events_per_second"] = int(state.world[0].events) / alone
-    assert state.world[0].finished == instance.n
+    benchmark.extra_info["events_per_second"] = int(state.engine[0].events) / alone
+    assert state.engine[0].finished == instance.n
 
 
 @pytest.mark.bench
@@ -154,12 +154,12 @@ def test_events_per_cpu_second(benchmark: Any, jobs: int, policy: str, placement
     assert heap_loop(arrival, duration, heap) == 2 * jobs
     floor = cpu_seconds(lambda: heap_loop(arrival, duration, heap)) / (2 * jobs)
     state = benchmark.pedantic(engine, (instance, chosen), rounds=1, warmup_rounds=1)
-    events = int(state.world[0].events)
+    events = int(state.engine[0].events)
     alone = cpu_seconds(lambda: engine(instance, chosen))
     whole = cpu_seconds(lambda: run_policy(instance, chosen.policy, chosen.placement))
     benchmark.extra_info["events_per_second"] = events / alone
     benchmark.extra_info["with_names"] = events / whole
     benchmark.extra_info["heap_events_per_second"] = 1 / floor
     benchmark.extra_info["ratio"] = alone / events / floor
-    assert state.world[0].finished == jobs
+    assert state.engine[0].finished == jobs
     assert events >= 2 * jobs

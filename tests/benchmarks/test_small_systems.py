@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from optsched.policies.gavel_allocations.centre import factorised, solved
+from optsched.policies.gavel_allocations.analytic_centre import factorised, solved
 
 SYSTEMS = 50_000
 

@@ -18,7 +18,7 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from bounds.shared_cases import Placed, Site
+from bounds.shared_cases import Placed, RunContext
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 
@@ -79,7 +79,7 @@ def counted_mixes(instance: Instance, *, copies: bool = False) -> Floats:
 
 def sharing_mixes(instance: Instance) -> Floats:
     """Of jobs that may be two on a GPU and slow each other down."""
-    site, work = Site(instance), instance.work.tolist()
+    site, work = RunContext(instance), instance.work.tolist()
 
     def rest(j: int, running: dict[int, Placed]) -> Iterator[tuple[float, ...]]:
         if j == instance.n:

@@ -91,7 +91,7 @@ def _rich_job(rng: np.random.Generator, name: str, groups: list[NodeGroup], kind
 
 
 @dataclass
-class Site:
+class RunContext:
     """Who can be where, from the model's definition: one number for every GPU, the physics of every job."""
 
     instance: Instance
@@ -169,7 +169,7 @@ def best_at_events(instance: Instance, objective: str) -> float:
 
     Depth first; a branch ends where what is done and what is left alone are no better.
     """
-    site, n = Site(instance), instance.n
+    site, n = RunContext(instance), instance.n
     release = instance.arrival.tolist()
     alone = (instance.work * np.array(site.pace)).tolist()
     best = math.inf
@@ -218,7 +218,7 @@ def best_at_events(instance: Instance, objective: str) -> float:
 
 def random_completions(instance: Instance, rng: np.random.Generator, *, preempt: bool) -> list[Fraction]:
     """Completion times of a schedule that chance makes, in fractions; with ``preempt`` jobs may also stop and move."""
-    site, now = Site(instance), Fraction(0)
+    site, now = RunContext(instance), Fraction(0)
     release = [Fraction(r) for r in instance.arrival.tolist()]
     left = [Fraction(work) for work in instance.work.tolist()]
     done: dict[int, Fraction] = {}

@@ -22,7 +22,7 @@ from optsched.bounds.shared_machine import UNIT, charged_by_load, shared_menus
 from optsched.bounds.shared_pairs import PairRows, SharedPairs
 from optsched.bounds.verifier import busy_pieces
 from optsched.errors import InputError
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -373,7 +373,7 @@ def bounds_of(instance: Instance) -> list[Certificate]:
 def test_a_run_stands_beside_a_bound_of_its_class() -> None:
     instance = on_cluster(4, Interference(1.5, ("a",), ((1.2,),)), jobs=15, kinds="a")
     alone, shared = simulate(instance, "srtf"), simulate(instance, "sjf-ffs")
-    proven = Proven(instance, [alone, shared])
+    proven = OptimumBounds(instance, [alone, shared])
     for objective in (FLOW, "makespan", "total_weighted_completion_time"):
         for run, named in ((alone, "gang"), (shared, "gpu-sharing")):
             beside = proven.beside(run, objective)
@@ -391,11 +391,11 @@ def test_a_stated_optimum_is_held_against_the_bound_of_its_class() -> None:
     jobs = [Job("a", 0.0, 1, 4.0), Job("b", 0.0, 1, 4.0)]
     stated = {"objective": "makespan", "class": "gpu-sharing", "value": 4, "proved_by": ["by hand"]}
     instance = Instance(jobs, "1x1", optimum=stated, interference=Interference(1.0))
-    Proven(instance).stated_optimum_stands("makespan")
+    OptimumBounds(instance).stated_optimum_stands("makespan")
     assert bound(instance, "makespan", "gang").value == 8
     false = instance.replace(optimum={**stated, "value": 3})
     with pytest.raises(InputError, match="refuted"):
-        Proven(false).stated_optimum_stands("makespan")
+        OptimumBounds(false).stated_optimum_stands("makespan")
 
 
 @pytest.mark.study

@@ -38,7 +38,7 @@ RATES: dict[tuple[str, str, int], tuple[float, float]] = {
     ("plain", "K80", 2): (1.5, 1.0),
     ("plain", "T4", 1): (2.0, 2.0),
 }
-WORLD = World(NODES, RATES)
+ENGINE = World(NODES, RATES)
 LINKS = {"nic_bandwidth": 1e9, "intra_bandwidth": 1e11}
 CLUSTER = Cluster(tuple(NodeGroup(gpus=count, gpu=kind, gpu_memory=memory, **LINKS) for kind, count, memory in NODES))
 ALL_GPUS = [[n, i] for n, (_, count, _) in enumerate(NODES) for i in range(count)]
@@ -90,7 +90,7 @@ class Case:
                 begin = now  # perhaps beside another
             start = begin + grid * int(rng.integers(0, 3))
             end = start + grid * int(rng.integers(1, 40))
-            pace = WORLD.pace(model, gpus, self.schedule_class == "elastic")
+            pace = ENGINE.pace(model, gpus, self.schedule_class == "elastic")
             assert pace is not None
             units = float((Fraction(end) - Fraction(start)) / pace)
             need += Fraction(units)
@@ -116,7 +116,7 @@ def _gang(rng: np.random.Generator, model: Model, memory: float, elastic: bool) 
     while True:
         width = int(rng.integers(1, 4)) if elastic and model.kind == "scaling" else model.gang
         chosen = [ALL_GPUS[k] for k in rng.choice(len(ALL_GPUS), width, replace=False)]
-        if all(NODES[n][2] >= memory for n, _ in chosen) and WORLD.pace(model, chosen, elastic) is not None:
+        if all(NODES[n][2] >= memory for n, _ in chosen) and ENGINE.pace(model, chosen, elastic) is not None:
             return [list(gpu) for gpu in chosen]
 
 
@@ -141,7 +141,7 @@ def _fill_shared(jobs: list[Document], models: list[Model], segments: list[Docum
         both = sum((_seconds_together(o, row) for o in segments if o is not row), Fraction(0))
         seconds = Fraction(row["end"]) - Fraction(row["start"]) - both + both / XI
         j = int(row["job"][1:])
-        pace = WORLD.pace(models[j], row["gpus"], False)
+        pace = ENGINE.pace(models[j], row["gpus"], False)
         assert pace is not None
         row["work"] = float(seconds / pace)
         jobs[j]["need"] = float(Fraction(jobs[j]["need"]) + Fraction(row["work"]))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from check.exact_referee import verdict
-from check.forged_schedules import WORLD, cases
+from check.forged_schedules import ENGINE, cases
 from optsched.check.referee import check_file
 from optsched.errors import InputError
 
@@ -29,10 +29,10 @@ def judge(seed: int, count: int, forgeries: int, folder: Path) -> Counter[str]:
     """How the referee judges forgeries of each true kind; it must hold what is legal and refuse what is not."""
     path, tally = folder / "schedule.json", Counter[str]()
     for case, documents in cases(seed, count, forgeries):
-        assert verdict(WORLD, case.jobs, case.models, case.document) != "illegal"
+        assert verdict(ENGINE, case.jobs, case.models, case.document) != "illegal"
         assert not refused(path, case.document, case.instance), case.document
         for document in documents:
-            true, said = verdict(WORLD, case.jobs, case.models, document), refused(path, document, case.instance)
+            true, said = verdict(ENGINE, case.jobs, case.models, document), refused(path, document, case.instance)
             tally[true] += 1
             tally[f"{true} refused"] += said
             assert true == "close" or said == (true == "illegal"), json.dumps(document)

@@ -18,7 +18,7 @@ from optsched.check.referee import schedule_value
 from optsched.guarantees import a_srpt
 from optsched.guarantees.a_srpt import A_SRPT, factors, virtual_srpt
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -144,7 +144,7 @@ def test_the_theorem_and_its_per_job_inequality(
         assert schedule_value(instance, run.schedule, "total_completion_time") <= Fraction(ratio) * best * (
             1 + Fraction(1, 10**9)
         )
-        assert judge(A_SRPT, parameters, run, Proven(instance, [run])).holds is not False
+        assert judge(A_SRPT, parameters, run, OptimumBounds(instance, [run])).holds is not False
 
 
 def test_a_job_that_starts_too_late_is_named() -> None:
@@ -216,7 +216,7 @@ def test_the_policy_keeps_it_and_its_virtual_machine_is_the_one_here(name: str, 
     chosen = specify(f"a-srpt{parameters}")
     assert A_SRPT.applies(chosen.policy, chosen.placement, instance)
     run = simulate(instance, chosen)
-    assert judge(A_SRPT, chosen.policy, run, Proven(instance, [run])).holds is True
+    assert judge(A_SRPT, chosen.policy, run, OptimumBounds(instance, [run])).holds is True
     assert run.predicted is not None
     length = instance.gpus * run.predicted / instance.cluster.gpus
     beta = 0.5 if "beta" in parameters else 1.0

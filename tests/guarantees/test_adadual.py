@@ -16,7 +16,7 @@ from optsched.errors import InputError
 from optsched.guarantees.adadual import ADADUAL, SRSF, blocked, equal_pair, just_after, long_one_first
 from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven, refereed, verified_bound
+from optsched.guarantees.optimum_bounds import OptimumBounds, refereed, verified_bound
 from optsched.guarantees.suites import suite
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -114,7 +114,7 @@ def test_it_is_kept_whenever_it_applies(eta: Fraction) -> None:
             theorem = SRSF if spec.startswith("srsf") else ADADUAL
             assert theorem.applies(chosen.policy, chosen.placement, instance)
             run = refereed(instance, chosen)
-            proven = Proven(instance, [run])
+            proven = OptimumBounds(instance, [run])
             found = judge(theorem, chosen.policy, run, proven)
             assert found.findings == ()
             assert found.holds is True
@@ -130,8 +130,8 @@ def test_a_smaller_factor_is_violated() -> None:
         run = refereed(instance, chosen)
         exact = Fraction(theorem.ratio(chosen.policy, run))
         less = dataclasses.replace(theorem, ratio=lambda policy, run, exact=exact: exact * Fraction(999_999, 10**6))
-        assert judge(theorem, chosen.policy, run, Proven(instance, [run])).holds is True
-        assert judge(less, chosen.policy, run, Proven(instance, [run])).holds is False
+        assert judge(theorem, chosen.policy, run, OptimumBounds(instance, [run])).holds is True
+        assert judge(less, chosen.policy, run, OptimumBounds(instance, [run])).holds is False
 
 
 def pair(**changes: Any) -> Instance:
@@ -248,7 +248,7 @@ def test_what_is_not_legal(call: Callable[[], Any], told: str) -> None:
 def test_the_class_of_jobs_with_tasks_is_sharing() -> None:
     instance = pair(release=[0, 0.5])
     run = refereed(instance, specify("srsf:k=2"))
-    proven = Proven(instance, [run])
+    proven = OptimumBounds(instance, [run])
     certificate = proven.certificate("total_completion_time")
     assert certificate is not None
     assert (
@@ -263,7 +263,7 @@ def test_the_class_of_jobs_with_tasks_is_sharing() -> None:
     assert proven.upper("total_completion_time", "gang") is None  # what shares proves nothing of what does not
     stated = {"objective": "total_completion_time", "class": "task-sharing", "value": 1, "proved_by": ["nobody"]}
     with pytest.raises(InputError, match="refuted"):
-        Proven(instance.replace(optimum=stated), [run]).stated_optimum_stands("total_flow_time")
+        OptimumBounds(instance.replace(optimum=stated), [run]).stated_optimum_stands("total_flow_time")
 
 
 def test_the_suite_of_transfers() -> None:

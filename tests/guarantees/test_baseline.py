@@ -14,7 +14,7 @@ from optsched.errors import InputError
 from optsched.guarantees import baseline
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, RatioTable, measure, ratios
 from optsched.guarantees.judge import violated
-from optsched.guarantees.proven import BoundShown
+from optsched.guarantees.optimum_bounds import BoundShown
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import POLICIES
 from optsched.policies.specification import serves, specify

@@ -11,7 +11,7 @@ from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.objectives import OBJECTIVES
@@ -55,7 +55,7 @@ def test_its_tight_family_reaches_the_ratio_exactly(name: str, k: int) -> None:
     assert instance.optimum is not None
     value, optimum = schedule_value(instance, run.schedule, theorem.objective), Fraction(instance.optimum["value"])
     assert value == ratio * optimum
-    proven = Proven(instance, [run])
+    proven = OptimumBounds(instance, [run])
     assert proven.lower(theorem.objective) == optimum  # the certificate proves what the family says
     assert judge(theorem, chosen.policy, run, proven).holds is True
 

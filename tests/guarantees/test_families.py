@@ -13,7 +13,7 @@ from optsched.errors import InputError
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.family import FAMILIES, family_instance, family_member
 from optsched.guarantees.optimum import exact_optimum, is_proved
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.suites import suite
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import serves, specify
@@ -56,7 +56,7 @@ def test_its_formula_is_what_the_policy_loses(name: str, size: int) -> None:
         assert (optimum[0] == member.ratio * value) if gain else (value == member.ratio * optimum[0])
     if member.reference is not None:
         assert optimum is None
-        lower = Proven(instance, [run]).lower(family.objective)
+        lower = OptimumBounds(instance, [run]).lower(family.objective)
         assert lower is None or lower <= member.reference
     if family.theorem:
         theorem, chosen = GUARANTEES.get(family.theorem), specify(family.policy)

@@ -16,7 +16,7 @@ from simulation.instances import MIXED, random_instance
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.hadar import HADAR_COMMIT, DualSolution, best_payoffs, factor
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
@@ -43,7 +43,7 @@ def test_no_schedule_that_is_known_beats_the_guarantee_or_its_dual_value(spec: s
         chosen, run = played(instance, spec)
         assert HADAR_COMMIT.applies(chosen.policy, chosen.placement, instance)
         runs = [run, *(simulate(instance, other) for other in OTHERS)]
-        judged = judge(HADAR_COMMIT, chosen.policy, run, Proven(instance, runs))
+        judged = judge(HADAR_COMMIT, chosen.policy, run, OptimumBounds(instance, runs))
         assert judged.findings == ()
         assert judged.holds is not False
         solution = DualSolution(chosen.policy, run)
@@ -110,7 +110,7 @@ def test_many_small_jobs_make_the_factor_of_the_theorem_small() -> None:
     instance = Instance(made, "1x256")
     chosen, run = played(instance, "hadar-commit:round=10,high=1.0,low=0.001")
     assert factor(chosen.policy, run) < 10
-    proven = Proven(instance, [run])
+    proven = OptimumBounds(instance, [run])
     judged = judge(HADAR_COMMIT, chosen.policy, run, proven)
     assert judged.holds is True
     assert DualSolution(chosen.policy, run).initial > 0
@@ -152,7 +152,7 @@ def test_it_is_kept_on_late_clocks(length: float) -> None:
     ]
     for instance in made:
         chosen, run = played(instance, spec)
-        judged = judge(HADAR_COMMIT, chosen.policy, run, Proven(instance, [run]))
+        judged = judge(HADAR_COMMIT, chosen.policy, run, OptimumBounds(instance, [run]))
         assert judged.findings == ()
         assert judged.holds is not False
 

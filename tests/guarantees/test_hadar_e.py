@@ -16,7 +16,7 @@ from simulation.forked_instances import gang_instance, table_instance
 from optsched.check.referee import schedule_value
 from optsched.guarantees.hadar_e import HADAR_E, most_copies, node_rounds, utilisation_audit
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
@@ -54,7 +54,7 @@ def test_total_time_on_identical_nodes(lengths: list[int], nodes: int, gpus: int
     assert value <= length * math.ceil(Fraction(slots, nodes)) * (1 + Fraction(1, 10**12))
     ratio = HADAR_E.ratio(chosen.policy, run)
     assert ratio * Fraction(sum(lengths), nodes) == length * math.ceil(Fraction(slots, nodes))
-    assert judge(HADAR_E, chosen.policy, run, Proven(instance, [run])).holds is True
+    assert judge(HADAR_E, chosen.policy, run, OptimumBounds(instance, [run])).holds is True
     assert utilisation_audit(run).audited == len(run.rounds)
 
 

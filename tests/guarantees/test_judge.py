@@ -13,7 +13,7 @@ from optsched.guarantees.guarantee import GuaranteeError
 from optsched.guarantees.judge import Judgement, chosen, judge, judgements, require_kept
 from optsched.guarantees.list_scheduling import GRAHAM, LPT, blocked_long_job, three_last
 from optsched.guarantees.optimum import proved_here
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.srpt import SRPT
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -57,9 +57,9 @@ def test_a_better_run_of_another_policy_refutes_it() -> None:
     instance = blocked_long_job(3).replace(optimum=None)
     theorem = false_theorem(ratio=lambda policy, run: Fraction(3, 2))
     policy, run = specify("list").policy, simulate(instance, "list")
-    assert judge(theorem, policy, run, Proven(instance, [run])).holds is None
+    assert judge(theorem, policy, run, OptimumBounds(instance, [run])).holds is None
     better = simulate(instance, "list:by=longest")
-    assert judge(theorem, policy, run, Proven(instance, [run, better])).holds is False
+    assert judge(theorem, policy, run, OptimumBounds(instance, [run, better])).holds is False
 
 
 def test_an_optimum_with_preemption_is_none_without() -> None:
@@ -68,9 +68,9 @@ def test_an_optimum_with_preemption_is_none_without() -> None:
     instance = three_units(**{"class": "gang", "value": 1.5})
     run = simulate(instance, "list:by=longest")
     policy = specify("list:by=longest").policy
-    assert judge(LPT, policy, run, Proven(instance, [run])).holds is None
+    assert judge(LPT, policy, run, OptimumBounds(instance, [run])).holds is None
     everywhere = dataclasses.replace(LPT, schedule_class="gang")
-    assert judge(everywhere, policy, run, Proven(instance, [run])).holds is False
+    assert judge(everywhere, policy, run, OptimumBounds(instance, [run])).holds is False
 
 
 def test_a_job_that_is_late_for_the_proof_is_named() -> None:
@@ -83,7 +83,7 @@ def test_a_job_that_is_late_for_the_proof_is_named() -> None:
     late.start[row] += 10
     late.end[row] += 10
     wrong = dataclasses.replace(run, schedule=late)
-    judgement = judge(GRAHAM, None, wrong, Proven(instance.replace(optimum=None), [wrong]))
+    judgement = judge(GRAHAM, None, wrong, OptimumBounds(instance.replace(optimum=None), [wrong]))
     assert judgement.holds is False
     assert any(
         f"job '{instance.n - 1}' completes at 15 s after the first arrival, 10 s after 5" in finding
@@ -94,7 +94,7 @@ def test_a_job_that_is_late_for_the_proof_is_named() -> None:
 def test_whole_numbers_are_judged_exactly_and_others_up_to_rounding() -> None:
     instance = blocked_long_job(3)
     run = simulate(instance, "list")
-    proven = Proven(instance, [run])
+    proven = OptimumBounds(instance, [run])
     just_below = Fraction(5, 3) - Fraction(1, 10**12)
     assert judge(false_theorem(ratio=lambda p, r: just_below), None, run, proven).holds is False
     assert judge(false_theorem(ratio=lambda p, r: float(just_below)), None, run, proven).holds is True
@@ -105,7 +105,7 @@ def test_a_theorem_must_give_a_finite_ratio() -> None:
     instance = blocked_long_job(2)
     run = simulate(instance, "list")
     with pytest.raises(ValueError, match="false"):
-        judge(false_theorem(ratio=lambda p, r: float("inf")), None, run, Proven(instance, [run]))
+        judge(false_theorem(ratio=lambda p, r: float("inf")), None, run, OptimumBounds(instance, [run]))
 
 
 def test_broken_assumptions_and_policies_without_theorem_give_none() -> None:
@@ -152,7 +152,7 @@ def test_of_several_theorems_the_one_of_the_objective_and_then_the_strongest_is_
     instance = three_last(3)
     spec = specify("list:by=longest")
     run = simulate(instance, spec)
-    judged = judgements(spec, run, Proven(instance, [run]))
+    judged = judgements(spec, run, OptimumBounds(instance, [run]))
     assert [j.id for j in judged] == ["graham-list", "lpt"]
     shown = chosen(judged, "makespan")
     assert shown is not None
@@ -173,7 +173,7 @@ def test_a_job_that_never_finishes_breaks_any_guarantee() -> None:
     gpus = {name: getattr(run.schedule, name)[pairs] for name in ("gpu_node", "gpu_index")}
     offset = run.schedule.gpu_offset[: keep.sum() + 1]
     unfinished = dataclasses.replace(run, schedule=dataclasses.replace(run.schedule, gpu_offset=offset, **cut, **gpus))
-    judgement = judge(GRAHAM, None, unfinished, Proven(instance, [unfinished]))
+    judgement = judge(GRAHAM, None, unfinished, OptimumBounds(instance, [unfinished]))
     assert (judgement.holds, judgement.value) == (False, None)
     assert "job 'c' never finishes" in judgement.complaint
 
@@ -185,7 +185,7 @@ def test_bounds_on_flow_and_completion_time_serve_each_other_exactly() -> None:
         ("total_completion_time", "total_flow_time"),
         ("total_weighted_flow_time", "total_weighted_completion_time"),
     ):
-        proven = Proven(instance)
+        proven = OptimumBounds(instance)
         certificate = proven.certificate(first)
         assert certificate is not None
         released = Fraction(0.1) + Fraction(0.7)
@@ -193,7 +193,7 @@ def test_bounds_on_flow_and_completion_time_serve_each_other_exactly() -> None:
         assert proven.lower(second) == expected
         assert proven.lower(first) == certificate.value
     run = simulate(instance, "srtf")
-    proven = Proven(instance, [run])
+    proven = OptimumBounds(instance, [run])
     assert proven.upper("total_flow_time", "gang") == schedule_value(instance, run.schedule, "total_flow_time")
     assert proven.upper("total_flow_time", "gang-nonpreemptive") in (None, proven.upper("total_flow_time", "gang"))
     assert SRPT.schedule_class == "gang"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optsched.guarantees.judge import judgements
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
@@ -43,7 +43,7 @@ def verdicts(instance: Instance, spec: str, folder: Path | None) -> list[tuple[s
         assert issubclass(kind, SharedRun) or made.schedule_class.startswith("gang")
         made = kind(kept, made.policy, made.knowledge, made.preemptive, made.events, made.preemptions, made.seconds)
         instance = read
-    return [(each.id, each.ratio, each.holds) for each in judgements(chosen, made, Proven(instance, [made]))]
+    return [(each.id, each.ratio, each.holds) for each in judgements(chosen, made, OptimumBounds(instance, [made]))]
 
 
 def assert_kept(seeds: range, clock: float, folder: Path | None) -> int:

@@ -12,7 +12,7 @@ import pytest
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees.optimum import is_proved, proved_here
-from optsched.guarantees.proven import KNOWN, Proven
+from optsched.guarantees.optimum_bounds import KNOWN, OptimumBounds
 from optsched.io.sources import load, shipped
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -57,7 +57,7 @@ def test_a_stated_value_is_no_bound_and_no_optimum(tmp_path: Path, clock: float)
         assert line.bound is not None
         assert line.bound.kind != KNOWN
         assert f"states an optimum of {value:.12g}" in report.note
-        proven = Proven(load(tmp_path / "i.json"))
+        proven = OptimumBounds(load(tmp_path / "i.json"))
         assert proven.upper("total_completion_time", "gang-nonpreemptive") is None
     assert report_of(instance, tmp_path / "i.json").note == ""
 
@@ -73,7 +73,7 @@ def test_what_the_index_proves_is_known_by_the_digest(tmp_path: Path) -> None:
         assert not is_proved(later(instance, 1.0))
         instance.replace(name="other").save(tmp_path / "other.json")
         assert is_proved(load(tmp_path / "other.json"))
-        assert Proven(instance).upper(each.objective, "gang-nonpreemptive") == instance.optimum["value"]
+        assert OptimumBounds(instance).upper(each.objective, "gang-nonpreemptive") == instance.optimum["value"]
 
 
 def test_what_this_process_proved_is_known() -> None:
@@ -98,10 +98,10 @@ def test_a_certificate_and_a_schedule_beside_the_file_prove_an_optimum(tmp_path:
     assert line.bound is not None
     assert (line.bound.exact, line.bound.ratio_to) == (True, "optimum")
     assert line.bound.value == pytest.approx(float(schedule_value(instance, best.schedule, "total_completion_time")))
-    assert Proven(load(path)).upper("total_completion_time", "gang") == schedule_value(
+    assert OptimumBounds(load(path)).upper("total_completion_time", "gang") == schedule_value(
         instance, best.schedule, "total_completion_time"
     )
-    assert Proven(load(path)).upper("total_completion_time", "gang-nonpreemptive") is None
+    assert OptimumBounds(load(path)).upper("total_completion_time", "gang-nonpreemptive") is None
 
 
 def test_proofs_beside_the_file_that_do_not_hold_are_named_and_not_used(tmp_path: Path) -> None:
@@ -116,4 +116,4 @@ def test_proofs_beside_the_file_that_do_not_hold_are_named_and_not_used(tmp_path
     assert [line.bound.exact for line in report.lines if line.bound] == [False]
     assert "i.schedule.json" in report.note
     assert "i.certificate.json" in report.note
-    assert Proven(load(path)).upper("total_completion_time", "gang") is None
+    assert OptimumBounds(load(path)).upper("total_completion_time", "gang") is None

@@ -10,7 +10,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, ratios
-from optsched.guarantees.proven import BoundShown
+from optsched.guarantees.optimum_bounds import BoundShown
 from optsched.guarantees.suites import drawn
 from optsched.io.sources import load
 from optsched.io.traces.generate import generate

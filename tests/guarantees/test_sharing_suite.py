@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from optsched.guarantees.evaluate import ratios
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.suites import SHARING, small_sharing, suite
 from optsched.solvers.sharing_orders import best_shared_order
 
@@ -37,7 +37,7 @@ def test_what_they_state(member: str) -> None:
     kept = best_shared_order(instance).value
     assert value <= kept * (1 + 1e-7)
     assert ("sharing-orders" in instance.optimum["proved_by"]) == (value >= kept * (1 - 1e-7))
-    floor = Proven(instance).lower("total_completion_time", "gpu-sharing")
+    floor = OptimumBounds(instance).lower("total_completion_time", "gpu-sharing")
     assert floor is not None
     assert float(floor) <= value * (1 + 1e-7)
 

@@ -18,7 +18,7 @@ from optsched.errors import InputError
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.family import FAMILIES, family_member
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
@@ -50,7 +50,9 @@ def kept(name: str, text: str, instance: Instance, best: Fraction, *, proved: bo
     value = float(schedule_value(run.relative.instance, run.relative.schedule, theorem.objective))
     assert value <= float(theorem.ratio(chosen.policy, run)) * float(best) * (1 + 1e-12)
     assert theorem.audit(chosen.policy, run) == []
-    assert judge(theorem, chosen.policy, run, Proven(instance, [run])).holds in ((True,) if proved else (True, None))
+    assert judge(theorem, chosen.policy, run, OptimumBounds(instance, [run])).holds in (
+        (True,) if proved else (True, None)
+    )
 
 
 def first_at_zero(rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -88,10 +90,10 @@ def test_srpt_holds_up_to_rounding_with_real_times(rows: list[tuple[float, float
     instance = Instance([Job(f"{j}", arrival=r, duration=p) for j, (r, p) in enumerate(rows)], "1x1")
     theorem, run = GUARANTEES.get("srpt-one-machine"), simulate(instance, "srtf")
     others = [simulate(instance, text) for text in ("srtf-gpu", "sjf")]
-    judgement = judge(theorem, specify("srtf").policy, run, Proven(instance, [run, *others]))
+    judgement = judge(theorem, specify("srtf").policy, run, OptimumBounds(instance, [run, *others]))
     assert judgement.holds is True
     assert judgement.bound is not None
-    assert Fraction(judgement.bound) <= Proven(instance).lower(theorem.objective)  # type: ignore[operator]
+    assert Fraction(judgement.bound) <= OptimumBounds(instance).lower(theorem.objective)  # type: ignore[operator]
 
 
 @settings(max_examples=15)
@@ -260,7 +262,7 @@ def test_on_machines_it_holds_against_certified_bounds(name: str, text: str) -> 
         theorem, chosen = GUARANTEES.get(name), specify(text)
         run = simulate(instance, chosen)
         assert theorem.audit(chosen.policy, run) == []
-        verdict = judge(theorem, chosen.policy, run, Proven(instance, [run])).holds
+        verdict = judge(theorem, chosen.policy, run, OptimumBounds(instance, [run])).holds
         assert verdict is not False
         open_ones += verdict is None
     assert open_ones <= 10

@@ -9,7 +9,7 @@ import pytest
 
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.judge import Judgement, judgements
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.contention import Contention
@@ -90,7 +90,7 @@ def judged(instance: Instance, texts: list[str]) -> dict[tuple[str, str], Judgem
     """What is said of each run, beside the others."""
     chosen = [specify(text) for text in texts]
     runs = [simulate(instance, each) for each in chosen]
-    proven = Proven(instance, runs)
+    proven = OptimumBounds(instance, runs)
     found = [judgements(each, run, proven) for each, run in zip(chosen, runs, strict=True)]
     return {(each.id, text): each for text, some in zip(texts, found, strict=True) for each in some}
 

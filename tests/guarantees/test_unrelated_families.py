@@ -17,7 +17,7 @@ from optsched.guarantees.dual_fitting import DUAL_FITTING
 from optsched.guarantees.family import family_member
 from optsched.guarantees.judge import judge
 from optsched.guarantees.lenstra_shmoys_tardos import torn_job
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import simulate
@@ -47,7 +47,7 @@ def test_who_is_bound_beside_the_short_jobs_waits_for_all_of_them(k: int) -> Non
     assert member.reference is not None
     lost = schedule_value(instance, run.schedule, "total_weighted_flow_time") / member.reference
     assert lost == Fraction((k + 2) * (k * k + k + 1), 2 * (k + 1) ** 2)
-    judged = judge(DUAL_FITTING, chosen.policy, run, Proven(instance, [run]))
+    judged = judge(DUAL_FITTING, chosen.policy, run, OptimumBounds(instance, [run]))
     assert judged.holds is True
     assert judged.ratio >= lost  # the dual solution of the run is below what some schedule reaches
 

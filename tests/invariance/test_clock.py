@@ -14,7 +14,7 @@ from optsched.bounds import BOUNDS, Certificate, NoBoundError, bound
 from optsched.bounds.certificate import classes_of
 from optsched.check.referee import check_schedule
 from optsched.guarantees.judge import judgements
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -42,8 +42,8 @@ def instance_of(name: str, shift: float, seed: int = 0) -> Instance:
 
 
 @cache
-def proven_of(name: str, shift: float, seed: int = 0) -> Proven:
-    return Proven(instance_of(name, shift, seed))
+def proven_of(name: str, shift: float, seed: int = 0) -> OptimumBounds:
+    return OptimumBounds(instance_of(name, shift, seed))
 
 
 def verdicts(spec: str, made: Run, name: str, shift: float, seed: int) -> list[Any]:

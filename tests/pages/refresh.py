@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from optsched.guarantees.told import page
+from optsched.guarantees.describe import page
 from pages.page import ROOT, Page, name_of, page_files
 from pages.picture import DRAWN, difference, draw
 from pages.player import WIDTH, play, same, tidy

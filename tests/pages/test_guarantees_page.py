@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from optsched.guarantees import GUARANTEES
+from optsched.guarantees.describe import page
 from optsched.guarantees.family import FAMILIES
-from optsched.guarantees.told import page
 from pages.refresh import THEOREMS
 
 

@@ -19,7 +19,7 @@ from brute_force import optimum
 from optsched.check.referee import check_schedule
 from optsched.guarantees.a_srpt import A_SRPT, factors
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -310,7 +310,7 @@ def test_the_theorem_is_about_completion_times_and_false_for_flow_times() -> Non
     ratio = A_SRPT.ratio(policy, run)
     assert ratio == pytest.approx(3)
     completion = run.schedule.completion
-    judged = judge(A_SRPT, policy, run, Proven(instance, [run]))
+    judged = judge(A_SRPT, policy, run, OptimumBounds(instance, [run]))
     assert judged.holds is True
     assert judged.objective == "total_completion_time"
     assert judged.value == pytest.approx(completion.sum())

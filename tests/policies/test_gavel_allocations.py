@@ -14,7 +14,7 @@ from optsched.errors import InputError, OptschedError
 from optsched.models import gavel_finish_time, gavel_makespan, gavel_max_min, gavel_max_sum, gavel_proportional
 from optsched.models.gavel_allocation import ActiveJobs, AllocationProblem, isolated_share, level_rates
 from optsched.policies.gavel_allocations import ALLOCATIONS, Setting
-from optsched.policies.gavel_allocations.centre import centred
+from optsched.policies.gavel_allocations.analytic_centre import centred
 from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.policies.gavel_allocations.min_total_duration import bisected
 from optsched.policies.gavel_allocations.share_program import ShareProgram

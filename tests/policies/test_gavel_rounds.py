@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.policies.gavel_rounds import RoundBook, RoundDevices, priority
+from optsched.policies.gavel_rounds import RoundDevices, ServiceAccount, priority
 
 
-def book(share: list[list[float]], length: float = 100.0) -> RoundBook:
-    made = RoundBook(len(share), len(share[0]), length)
+def book(share: list[list[float]], length: float = 100.0) -> ServiceAccount:
+    made = ServiceAccount(len(share), len(share[0]), length)
     for j in range(len(share)):
         made.arrive(j)
     made.reset(np.arange(len(share)), np.array(share), 0.0)
     return made
 
 
-def priorities(made: RoundBook) -> np.ndarray:
+def priorities(made: ServiceAccount) -> np.ndarray:
     """Of every job on every type."""
     jobs, types = made.share.shape
     return np.array(

@@ -11,7 +11,7 @@ from simulation.elastic_instances import elastic_instance
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.goodput_allocation import best_counts, place
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -134,7 +134,7 @@ def test_runs_are_legal_complete_and_above_the_bound(seed: int) -> None:
     assert run.unfinished == []
     assert run.schedule_class == "elastic"
     assert check_schedule(instance, run.schedule, elastic=True) == []
-    proven = Proven(instance, [run])
+    proven = OptimumBounds(instance, [run])
     for objective in ("total_flow_time", "total_weighted_completion_time", "makespan", "total_weighted_tardiness"):
         shown = proven.beside(proven.runs[0], objective)
         assert shown is not None

@@ -123,8 +123,8 @@ def test_a_window_finds_the_best_of_all_ways_to_take_or_skip_its_jobs() -> None:
 
 
 def market_of(b: Bidders, pools: GpuPools) -> tuple[float, float]:
-    market = Auction(5.0, safe=False, whole_cost=False)._market(b, pools)
-    return float(market.low[0]), float(market.log_range[0])
+    price_range = Auction(5.0, safe=False, whole_cost=False)._market(b, pools)
+    return float(price_range.low[0]), float(price_range.log_range[0])
 
 
 def worth(b: Bidders, j: int) -> float:

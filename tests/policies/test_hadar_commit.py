@@ -15,7 +15,7 @@ from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_commit import HadarCommit
-from optsched.policies.hadar_ledger import Ledger, Request
+from optsched.policies.hadar_reservations import Request, Reservations
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
@@ -34,33 +34,36 @@ def gangs(request: Request, speed: float, price: np.ndarray, room: np.ndarray) -
     return best
 
 
-def best_by_enumeration(ledger: Ledger, request: Request, first: int, horizon: int) -> float:
+def best_by_enumeration(reservations: Reservations, request: Request, first: int, horizon: int) -> float:
     """The largest payoff over every plan of S_j within ``horizon`` rounds: every speed and every set of k rounds."""
-    assert ledger.price_of is not None
-    seconds, best = ledger.length - request.restart, 0.0
-    sold = np.vstack([ledger.sold, np.zeros((first + horizon, ledger.capacity.size), dtype=np.int64)])
-    prices = ledger.price_of(sold)
+    assert reservations.price_of is not None
+    seconds, best = reservations.length - request.restart, 0.0
+    sold = np.vstack([reservations.sold, np.zeros((first + horizon, reservations.capacity.size), dtype=np.int64)])
+    prices = reservations.price_of(sold)
     for x in {float(v) for v in (*request.alone, *request.shared) if v > 0}:
         k = max(1, math.ceil(request.work / (x * seconds) - 1e-9))
         rest = request.restart + request.work / x - (k - 1) * seconds
-        room = [ledger.capacity if ledger.safe else ledger.capacity - sold[first + i] for i in range(horizon)]
+        room = [
+            reservations.capacity if reservations.safe else reservations.capacity - sold[first + i]
+            for i in range(horizon)
+        ]
         cost = [gangs(request, x, prices[first + i], room[i]) for i in range(horizon)]
         for rounds in itertools.combinations(range(horizon), k):
-            age = request.age + rounds[-1] * ledger.length + rest
+            age = request.age + rounds[-1] * reservations.length + rest
             worth = request.scale * max(0.0, 1 - age / request.span) if request.span > 0 else request.scale / age
             best = max(best, worth - sum(cost[i] for i in rounds))
     return best
 
 
-def random_ledger(rng: np.random.Generator, *, safe: bool) -> Ledger:
+def random_ledger(rng: np.random.Generator, *, safe: bool) -> Reservations:
     capacity = rng.integers(1, 4, int(rng.integers(1, 4))).astype(np.int64)
-    ledger = Ledger(capacity, float(rng.choice([1.0, 4.0])), safe=safe)
+    reservations = Reservations(capacity, float(rng.choice([1.0, 4.0])), safe=safe)
     widest = np.array([int(rng.integers(1, c + 1)) for c in capacity])
     low = float(rng.choice([0.001, 0.05, 0.3]))
-    ledger.price_of = PriceFunction(low, low * float(np.exp(rng.random() * 6)), capacity, widest, safe)
-    ledger.used = int(rng.integers(0, 6))
-    ledger.sold[: ledger.used] = rng.integers(0, capacity + 1, (ledger.used, capacity.size))
-    return ledger
+    reservations.price_of = PriceFunction(low, low * float(np.exp(rng.random() * 6)), capacity, widest, safe)
+    reservations.used = int(rng.integers(0, 6))
+    reservations.sold[: reservations.used] = rng.integers(0, capacity + 1, (reservations.used, capacity.size))
+    return reservations
 
 
 def random_request(rng: np.random.Generator, resources: int) -> Request:
@@ -78,62 +81,62 @@ def test_the_best_plan_is_the_best_of_all_plans(safe: bool) -> None:
     rng = np.random.default_rng([31, safe])
     found = 0
     for _ in range(250):
-        ledger = random_ledger(rng, safe=safe)
-        request, first = random_request(rng, ledger.capacity.size), int(rng.integers(0, 4))
+        reservations = random_ledger(rng, safe=safe)
+        request, first = random_request(rng, reservations.capacity.size), int(rng.integers(0, 4))
         speeds = request.speeds
-        seconds = ledger.length - request.restart
+        seconds = reservations.length - request.restart
         longest = max((math.ceil(request.work / (x * seconds) - 1e-9) for x in speeds), default=1)
         if longest > 8 or not speeds:
             continue
-        horizon = max(0, ledger.used - first) + longest + 1  # and one more: nothing is gained behind
-        expected = best_by_enumeration(ledger, request, first, min(horizon, 11)) if horizon <= 11 else None
+        horizon = max(0, reservations.used - first) + longest + 1  # and one more: nothing is gained behind
+        expected = best_by_enumeration(reservations, request, first, min(horizon, 11)) if horizon <= 11 else None
         if expected is None:
             continue
-        plan = ledger.best(request, first)
+        plan = reservations.best(request, first)
         assert (plan.payoff if plan else 0.0) == pytest.approx(expected, rel=1e-9, abs=1e-12)
         if plan is not None:
             found += 1
-            check_plan(ledger, request, plan, first)
+            check_plan(reservations, request, plan, first)
     assert found > 60
 
 
-def check_plan(ledger: Ledger, request: Request, plan: Any, first: int) -> None:
+def check_plan(reservations: Reservations, request: Request, plan: Any, first: int) -> None:
     """It is what it says: rounds from ``first`` on, whole gangs of its speed, enough work, and its price."""
-    assert ledger.price_of is not None
+    assert reservations.price_of is not None
     assert plan.rounds[0] >= first
     assert (np.diff(plan.rounds) > 0).all()
     assert (plan.take.sum(axis=1) == request.gang).all()
-    assert (plan.take <= ledger.capacity).all()
-    done = plan.speed * (ledger.length - request.restart) * plan.rounds.size
+    assert (plan.take <= reservations.capacity).all()
+    done = plan.speed * (reservations.length - request.restart) * plan.rounds.size
     assert done >= request.work * (1 - 1e-8)
     cost = 0.0
     for number, take in zip(plan.rounds.tolist(), plan.take, strict=True):
         used = np.flatnonzero(take)
         rate = request.alone[used[0]] if used.size == 1 else request.shared[used].min()
         assert rate >= plan.speed
-        sold = ledger.sold[number] if number < ledger.used else np.zeros_like(ledger.capacity)
-        cost += float(ledger.price_of(sold) @ take)
+        sold = reservations.sold[number] if number < reservations.used else np.zeros_like(reservations.capacity)
+        cost += float(reservations.price_of(sold) @ take)
     assert plan.payoff == pytest.approx(plan.utility - cost, rel=1e-9, abs=1e-12)
     assert plan.utility == pytest.approx(request.worth(plan.age))
-    begins = request.age + ledger.length * (plan.rounds[-1] - first)
-    assert begins < plan.age <= begins + ledger.length * (1 + 1e-8)
+    begins = request.age + reservations.length * (plan.rounds[-1] - first)
+    assert begins < plan.age <= begins + reservations.length * (1 + 1e-8)
 
 
 def test_raising_the_constants_raises_every_price_and_is_accounted_for() -> None:
     capacity = np.array([6, 4])
-    ledger = Ledger(capacity, 1.0, safe=True)
-    ledger.raise_to(0.01, 2.0, 1)
-    ledger.sold[:3] = [[1, 0], [3, 2], [0, 4]]
-    ledger.used = 3
-    before = ledger.prices
-    ledger.raise_to(5.0, 3.0, 2)  # a low that comes later changes nothing
-    after = ledger.prices
-    assert ledger.price_of is not None
-    assert (ledger.price_of.low, ledger.price_of.high) == (0.01, 3.0)
+    reservations = Reservations(capacity, 1.0, safe=True)
+    reservations.raise_to(0.01, 2.0, 1)
+    reservations.sold[:3] = [[1, 0], [3, 2], [0, 4]]
+    reservations.used = 3
+    before = reservations.prices
+    reservations.raise_to(5.0, 3.0, 2)  # a low that comes later changes nothing
+    after = reservations.prices
+    assert reservations.price_of is not None
+    assert (reservations.price_of.low, reservations.price_of.high) == (0.01, 3.0)
     assert (after >= before).all()
-    assert ledger.jumps == pytest.approx(float(((after - before) * capacity).sum()))
-    ledger.raise_to(0.01, 1.0, 1)
-    assert np.array_equal(ledger.prices, after)
+    assert reservations.jumps == pytest.approx(float(((after - before) * capacity).sum()))
+    reservations.raise_to(0.01, 1.0, 1)
+    assert np.array_equal(reservations.prices, after)
 
 
 # -- the policy -----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from optsched.guarantees.dual_fitting import (
     waiting_weight,
 )
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.speed import faster
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.policies.simulate import simulate
@@ -149,7 +149,7 @@ def test_the_bound_is_no_more_than_the_optimum(rows: list[tuple[int, int, int]],
     assert bound is not None
     assert 0 < bound <= preemptive_optimum(instance, OBJECTIVE)
     assert bound * DUAL_FITTING.ratio(spec.policy, run) == schedule_value(instance, run.schedule, OBJECTIVE)
-    assert judge(DUAL_FITTING, spec.policy, run, Proven(instance, [run])).holds is True
+    assert judge(DUAL_FITTING, spec.policy, run, OptimumBounds(instance, [run])).holds is True
 
 
 def example() -> tuple[UnrelatedMachines, FlowDual]:

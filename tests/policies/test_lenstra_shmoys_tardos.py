@@ -14,7 +14,7 @@ from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
 from optsched.guarantees.judge import judge
 from optsched.guarantees.lenstra_shmoys_tardos import LENSTRA_SHMOYS_TARDOS, least_makespan
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -50,7 +50,7 @@ def test_it_is_within_twice_what_its_prices_prove_and_these_are_no_more_than_the
     assert bound <= shortest(table) <= value * (1 + Fraction(1, 10**9))
     assert value <= 2 * bound * (1 + Fraction(1, 10**9))
     assert LENSTRA_SHMOYS_TARDOS.audit(spec.policy, run) == []
-    assert judge(LENSTRA_SHMOYS_TARDOS, spec.policy, run, Proven(instance, [run])).holds is True
+    assert judge(LENSTRA_SHMOYS_TARDOS, spec.policy, run, OptimumBounds(instance, [run])).holds is True
 
 
 @settings(max_examples=20)

@@ -17,7 +17,7 @@ from optsched.contract.instances import random_instance
 from optsched.errors import RowErrors
 from optsched.guarantees.assumptions import no_restart_cost
 from optsched.guarantees.judge import judgements
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.parameters import parameters_of
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
@@ -169,7 +169,7 @@ def test_hadar_commit_sets_the_jobs_own_aside_and_keeps_its_dual() -> None:
     assert planned.sum() > 4
     assert not planned[3::4].any()
     assert not np.isfinite(np.asarray(run.notes["hadar_first"])[3::4]).any()
-    judged = judgements(specify("hadar-commit:round=8,restart=2"), run, Proven(instance, [run]))
+    judged = judgements(specify("hadar-commit:round=8,restart=2"), run, OptimumBounds(instance, [run]))
     assert judged
     assert all(judgement.holds is not False for judgement in judged)
 

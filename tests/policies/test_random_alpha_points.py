@@ -23,7 +23,7 @@ from optsched.guarantees.alpha_points import (
     program_of,
 )
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -98,7 +98,7 @@ def test_every_run_is_within_what_it_drew(jobs: list[tuple[int, int, int]], seed
     assert ((alpha > 0) & (alpha <= (COMMON if common else APART))).all()
     assert len(set(alpha.tolist())) == (1 if common else instance.n)
     assert RANDOM_ALPHA_POINTS.audit(spec.policy, run) == []
-    assert judge(RANDOM_ALPHA_POINTS, spec.policy, run, Proven(instance, [run])).holds is True
+    assert judge(RANDOM_ALPHA_POINTS, spec.policy, run, OptimumBounds(instance, [run])).holds is True
 
 
 @settings(max_examples=15)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees.judge import judge
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.restricted_greedy import RESTRICTED_GREEDY, factor, tournament
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -69,7 +69,7 @@ def test_against_a_plain_greedy_and_every_assignment(instance: Instance) -> None
     assert check_schedule(instance, run.schedule) == []
     assert value <= Fraction(factor(instance.cluster.gpus)) * shortest(seconds)
     assert RESTRICTED_GREEDY.applies(spec.policy, spec.placement, instance)
-    assert judge(RESTRICTED_GREEDY, spec.policy, run, Proven(instance, [run])).holds is not False
+    assert judge(RESTRICTED_GREEDY, spec.policy, run, OptimumBounds(instance, [run])).holds is not False
 
 
 def test_gangs_start_together_and_nobody_overtakes_on_his_gpus() -> None:

@@ -11,17 +11,17 @@ from optsched.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle
 from optsched.policies.sharing_wait import select
 from optsched.simulation.policy import Order
 from optsched.simulation.records import CANDIDATE
-from optsched.simulation.state import FREE, NUMBER, Neighbours, Sharing, Site, State, new_state
+from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, Sharing, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates
 
 
-def with_room(nodes: int) -> tuple[State, Site, Neighbours]:
+def with_room(nodes: int) -> tuple[State, RunContext, Neighbours]:
     """A cluster of nodes of eight GPUs before the only job starts."""
     instance = Instance([Job("a", gpus=5, duration=1)], f"{nodes}x8", interference=1.0)
     order, placement = Order(np.zeros(1)), PLACEMENTS.get("count")()
     state, site = new_state(instance, order, placement, sharing=Sharing(sharing_rates(instance)))
-    assert site.company is not None
-    return state, site, site.company.neighbours
+    assert site.colocation is not None
+    return state, site, site.colocation.neighbours
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 9, 60, 1500])
@@ -50,7 +50,7 @@ def test_gpus_are_taken_where_fewest_jobs_run(nodes: int) -> None:
         beside.gpus["jobs"] = np.where(idle, 0, 2)
         beside.nodes["jobs"] = rng.integers(0, 9, nodes)
         state.pools[FREE] = idle.reshape(nodes, 8).sum(axis=1)
-        state.world["free"] = idle.sum()
+        state.engine["free"] = idle.sum()
         every = sorted(np.flatnonzero(idle).tolist(), key=lambda g: (int(beside.nodes["jobs"][g // 8]), g))
         for only, chosen in ((WHOLE_CLUSTER, every), (nodes // 2, [g for g in every if g // 8 == nodes // 2])):
             found = take_idle(state, site, beside, 0, 0.0, only)

@@ -70,7 +70,7 @@ def test_no_more_than_the_last_hundred_arrivals_are_looked_at(seconds: float, ex
     instance = Instance([Job(f"j{k}", arrival=k, duration=1) for k in range(150)], "1x1", interference=1.0)
     order, placement = Order(np.zeros(150)), PLACEMENTS.get("count")()
     state, _ = new_state(instance, order, placement, sharing=Sharing(sharing_rates(instance)))
-    state.world["next"], state.world["now"] = 150, 149.5
+    state.engine["next"], state.engine["now"] = 150, 149.5
     assert to_come(state, 149, seconds) == pytest.approx(expected)
 
 

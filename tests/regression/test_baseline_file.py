@@ -13,7 +13,7 @@ import pytest
 from optsched.errors import InputError
 from optsched.guarantees import baseline
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios
-from optsched.guarantees.proven import BoundShown
+from optsched.guarantees.optimum_bounds import BoundShown
 from optsched.regression.baseline_file import FORMAT, compared, entry, read, update
 
 BOUND = BoundShown(100.0, "known-optimum", "gang-nonpreemptive", True)

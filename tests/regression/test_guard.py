@@ -15,14 +15,14 @@ from optsched.errors import InputError
 from optsched.guarantees.evaluate import ratios
 from optsched.problem.instance import Instance, Job
 from optsched.regression import baseline_file
-from optsched.regression.contestant import contestant
-from optsched.regression.guard import GuardedRatio, Habits, guarded
+from optsched.regression.guard import GuardedRatio, GuardSettings, guarded
+from optsched.regression.guarded_subject import guarded_subject
 
 
 @pytest.fixture
-def habits(tmp_path: Path) -> Habits:
+def settings(tmp_path: Path) -> GuardSettings:
     (tmp_path / "test_a.py").touch()
-    return Habits("test_a.py::test_b", tmp_path, tmp_path / "baseline.json", tmp_path / "failed")
+    return GuardSettings("test_a.py::test_b", tmp_path, tmp_path / "baseline.json", tmp_path / "failed")
 
 
 def one_by_one(instance: Instance) -> dict[str, float]:
@@ -39,16 +39,16 @@ def failure(guard: GuardedRatio, question: str, *arguments: Any) -> list[str]:
     return str(caught.value).splitlines()
 
 
-def test_ratios_are_those_of_the_command(habits: Habits) -> None:
-    guard = guarded(contestant("sjf"), "rigid-small", habits=habits)
+def test_ratios_are_those_of_the_command(settings: GuardSettings) -> None:
+    guard = guarded(guarded_subject("sjf"), "rigid-small", settings=settings)
     (row,) = ratios("rigid-small", "sjf").policies
     assert guard.ratios == row
     assert guard.worst == row.worst
     assert guard.at_most(Fraction(2)) is guard
 
 
-def test_a_limit_holds_exactly_where_the_theorem_is_tight(habits: Habits) -> None:
-    guard = guarded(contestant("list"), "blocked-long-job:m=3", habits=habits)
+def test_a_limit_holds_exactly_where_the_theorem_is_tight(settings: GuardSettings) -> None:
+    guard = guarded(guarded_subject("list"), "blocked-long-job:m=3", settings=settings)
     guard.at_most(Fraction(5, 3)).keeps_guarantee()
     lines = failure(guard, "at_most", Fraction(5, 3) - Fraction(1, 10**6))
     assert "is 1.66666667 (makespan 5, 3 is a certified bound, " in lines[0]
@@ -59,17 +59,17 @@ def test_a_limit_holds_exactly_where_the_theorem_is_tight(habits: Habits) -> Non
     assert lines[3].startswith("or: optsched ratio ")
 
 
-def test_a_ratio_to_a_bound_says_so(habits: Habits) -> None:
+def test_a_ratio_to_a_bound_says_so(settings: GuardSettings) -> None:
     jobs = [Job(str(k), arrival=k % 3, gpus=1 + k % 3, duration=3 + k % 4) for k in range(9)]
-    guard = guarded(contestant(one_by_one), [Instance(jobs, "1x4", name="mine")], "total_flow_time", habits)
+    guard = guarded(guarded_subject(one_by_one), [Instance(jobs, "1x4", name="mine")], "total_flow_time", settings)
     lines = failure(guard, "at_most", 1.5)
     assert "the optimum may be larger" in lines[0]
     assert len(lines) == 3  # a function has no command
 
 
-def test_without_a_ratio_no_limit_is_kept(habits: Habits) -> None:
+def test_without_a_ratio_no_limit_is_kept(settings: GuardSettings) -> None:
     late = Instance([Job("a", duration=5, due=9), Job("b", duration=1, due=1)], "1x1", name="late")
-    guard = guarded(contestant("fifo"), [late], "total_weighted_tardiness", habits)
+    guard = guarded(guarded_subject("fifo"), [late], "total_weighted_tardiness", settings)
     assert guard.measured[0].row.ratio is None
     assert "no ratio: the bound on late is 0, nothing to divide by" in failure(guard, "at_most", 9)[0]
 
@@ -78,28 +78,28 @@ def test_without_a_ratio_no_limit_is_kept(habits: Habits) -> None:
 
         return Schedule.from_segments(instance, [Segment(0, ((0, 0),), 0, 5, 5)])
 
-    lazy = guarded(contestant(forgets), [late], "makespan", habits)
+    lazy = guarded(guarded_subject(forgets), [late], "makespan", settings)
     assert "no ratio: on late job 'b' never finishes" in failure(lazy, "at_most", 9)[0]
 
 
-def test_a_theorem_is_held_against_anybody_by_name(habits: Habits) -> None:
-    mine = guarded(contestant(one_by_one), "blocked-long-job:m=3", habits=habits)
+def test_a_theorem_is_held_against_anybody_by_name(settings: GuardSettings) -> None:
+    mine = guarded(guarded_subject(one_by_one), "blocked-long-job:m=3", settings=settings)
     assert failure(mine, "keeps_guarantee")[0].startswith("one_by_one on blocked-long-job:m=3: no theorem is about it")
     lines = failure(mine, "keeps_guarantee", "graham-list")
     assert "breaks the guarantee 'graham-list'" in lines[0]
     assert len(lines) == 3
-    listed = guarded(contestant("fifo"), "blocked-long-job:m=3", habits=habits)
+    listed = guarded(guarded_subject("fifo"), "blocked-long-job:m=3", settings=settings)
     listed.keeps_guarantee("graham-list").keeps_guarantee("lpt", like="list:by=longest")
     assert listed.record["guarantee"] == "lpt: 1 open"  # 5 is more than 11/9 times 3, a schedule that preempts
-    elsewhere = guarded(contestant("fifo"), "rigid-small", habits=habits)
+    elsewhere = guarded(guarded_subject("fifo"), "rigid-small", settings=settings)
     assert "the theorem graham-list applies to no instance" in failure(elsewhere, "keeps_guarantee", "graham-list")[0]
     with pytest.raises(InputError, match="the theorem is not about it"):
         listed.keeps_guarantee("lpt", like="srtf")
 
 
-def test_a_theorem_that_is_violated_is_found_without_its_name(habits: Habits) -> None:
+def test_a_theorem_that_is_violated_is_found_without_its_name(settings: GuardSettings) -> None:
     with filed(false_theorem()):
-        guard = guarded(contestant("list"), "blocked-long-job:m=3", habits=habits)
+        guard = guarded(guarded_subject("list"), "blocked-long-job:m=3", settings=settings)
         assert "list breaks the guarantee 'false'" in failure(guard, "keeps_guarantee")[0]
 
 
@@ -109,48 +109,54 @@ def write(path: Path, document: dict[str, Any], changed: dict[str, Any]) -> None
     path.write_text(json.dumps(document))
 
 
-def test_the_baseline_is_that_of_the_test(habits: Habits) -> None:
-    guard = guarded(contestant("sjf"), "rigid-small", habits=dataclasses.replace(habits, update="all"))
+def test_the_baseline_is_that_of_the_test(settings: GuardSettings) -> None:
+    guard = guarded(guarded_subject("sjf"), "rigid-small", settings=dataclasses.replace(settings, update="all"))
     (entry,) = guard.no_worse_than_baseline().record["entry"].items()
-    kept = {habits.test: dict([entry])}
-    assert baseline_file.update(habits.baseline, kept, habits.root) == 1
-    assert baseline_file.update(habits.baseline, kept, habits.root) == 0
+    kept = {settings.test: dict([entry])}
+    assert baseline_file.update(settings.baseline, kept, settings.root) == 1
+    assert baseline_file.update(settings.baseline, kept, settings.root) == 0
     assert (
-        guarded(contestant("sjf"), "rigid-small", habits=habits).no_worse_than_baseline().record["before"] == 1.11538462
+        guarded(guarded_subject("sjf"), "rigid-small", settings=settings).no_worse_than_baseline().record["before"]
+        == 1.11538462
     )
-    other = guarded(contestant("sjf"), "rigid-small", habits=dataclasses.replace(habits, test="test_a.py::test_c"))
+    other = guarded(
+        guarded_subject("sjf"), "rigid-small", settings=dataclasses.replace(settings, test="test_a.py::test_c")
+    )
     assert "no entry of this test" in failure(other, "no_worse_than_baseline")[0]
 
-    document = json.loads(habits.baseline.read_text())
-    then = document["tests"][habits.test][entry[0]]
+    document = json.loads(settings.baseline.read_text())
+    then = document["tests"][settings.test][entry[0]]
     then["instances"]["rigid-06-1"] = 1.1
-    write(habits.baseline, document, then)
-    worse = guarded(contestant("sjf"), "rigid-small", habits=habits)
+    write(settings.baseline, document, then)
+    worse = guarded(guarded_subject("sjf"), "rigid-small", settings=settings)
     said = failure(worse, "no_worse_than_baseline")[0]
     assert "the worst ratio rose from 1.1000 to 1.1154, on the instance rigid-06-1" in said
-    alone = dataclasses.replace(habits, only="rigid-06-1")
-    assert "rose from" in failure(guarded(contestant("sjf"), "rigid-small", habits=alone), "no_worse_than_baseline")[0]
-    fine = dataclasses.replace(habits, only="rigid-08-1")
-    assert "entry" not in guarded(contestant("sjf"), "rigid-small", habits=fine).no_worse_than_baseline().record
+    alone = dataclasses.replace(settings, only="rigid-06-1")
+    assert (
+        "rose from"
+        in failure(guarded(guarded_subject("sjf"), "rigid-small", settings=alone), "no_worse_than_baseline")[0]
+    )
+    fine = dataclasses.replace(settings, only="rigid-08-1")
+    assert "entry" not in guarded(guarded_subject("sjf"), "rigid-small", settings=fine).no_worse_than_baseline().record
     del then["instances"]["rigid-08-1"]
-    write(habits.baseline, document, then)
+    write(settings.baseline, document, then)
     assert "the baseline has other instances (rigid-08-1)" in failure(worse, "no_worse_than_baseline")[0]
 
 
-def test_whoever_fails_says_on_which_instance(habits: Habits) -> None:
+def test_whoever_fails_says_on_which_instance(settings: GuardSettings) -> None:
     def stumbles(instance: Instance) -> Any:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError) as caught:
-        guarded(contestant(stumbles), "rigid-small", habits=habits)
+        guarded(guarded_subject(stumbles), "rigid-small", settings=settings)
     (note,) = caught.value.__notes__
     assert "stumbles failed on an instance of rigid-small" in note
     assert "--ratio-instance=rigid-06-1" in note
-    assert len(list(habits.folder.iterdir())) == 1
+    assert len(list(settings.folder.iterdir())) == 1
 
 
-def test_nobody_passes_on_instances_that_are_not_for_him(habits: Habits) -> None:
+def test_nobody_passes_on_instances_that_are_not_for_him(settings: GuardSettings) -> None:
     with pytest.raises(InputError, match="no instance of rigid-small is for it"):
-        guarded(contestant("sjf-bsbf"), "rigid-small", habits=habits)
+        guarded(guarded_subject("sjf-bsbf"), "rigid-small", settings=settings)
     with pytest.raises(InputError, match="no instance of transfers-small is for it"):
-        guarded(contestant(one_by_one), "transfers-small", habits=habits)
+        guarded(guarded_subject(one_by_one), "transfers-small", settings=settings)

@@ -23,7 +23,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment
 from optsched.regression import outside
-from optsched.regression.contestant import contestant
+from optsched.regression.guarded_subject import guarded_subject
 from optsched.regression.outside import Command, read_schedule
 
 JOBS = [Job("a", arrival=1, gpus=2, duration=3), Job("b", arrival=1, duration=2), Job("c", arrival=2, duration=2)]
@@ -57,7 +57,7 @@ def test_starts_segments_files_and_schedules_are_the_same(tmp_path: Path) -> Non
         (on_files, True),
     ]
     for scheduler, files in schedulers:
-        run = contestant(scheduler, files=files).run(TWO)
+        run = guarded_subject(scheduler, files=files).run(TWO)
         assert run.schedule.completion.tolist() == [7, 3, 4]
         assert (run.value(), run.schedule_class) == (14, "gang-nonpreemptive")
 
@@ -67,7 +67,7 @@ def test_a_schedule_that_stops_jobs_is_compared_with_those_that_may() -> None:
         parts = [(1, ((0, 0),), 1, 2), (1, ((0, 0),), 3, 4), (2, ((0, 1),), 2, 4), (0, ((0, 0), (0, 1)), 4, 7)]
         return Schedule.from_segments(instance, [Segment(j, gpus, s, e, e - s) for j, gpus, s, e in parts])
 
-    assert contestant(stops).run(TWO).schedule_class == "gang"
+    assert guarded_subject(stops).run(TWO).schedule_class == "gang"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_schedule_that_stops_jobs_is_compared_with_those_that_may() -> None:
 )
 def test_what_is_no_schedule_is_refused(made: Any, error: type[Exception], what: str) -> None:
     with pytest.raises(error, match=what):
-        contestant(lambda instance: made).run(TWO)
+        guarded_subject(lambda instance: made).run(TWO)
 
 
 @pytest.mark.parametrize("document", [[], {"jobs": []}, {"segments": [{"job": "z", "gpus": [], "start": 0, "end": 1}]}])
@@ -105,7 +105,7 @@ def test_text_and_truth_values_in_a_file_are_no_times(wrong: dict[str, Any], tmp
 def test_a_command_writes_or_prints(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(f"import sys\nopen(sys.argv[1])\nprint({json.dumps({'starts': BEST})!r})\n")
-    mine = contestant([sys.executable, "-S", script, "{instance}"])
+    mine = guarded_subject([sys.executable, "-S", script, "{instance}"])
     assert mine.run(TWO).value() == 14
     assert mine.repeated(Path("x.json"), "makespan").endswith("mine.py x.json > x-schedule.json")
 
@@ -121,26 +121,33 @@ def test_a_command_writes_or_prints(tmp_path: Path) -> None:
 def test_a_command_that_fails_says_why(code: str, error: type[Exception], what: str) -> None:
     seconds = 0.2 if "sleep" in code else 60
     with pytest.raises(error, match=what):
-        contestant([sys.executable, "-S", "-c", code, "{instance}"], timeout=seconds).run(TWO)
+        guarded_subject([sys.executable, "-S", "-c", code, "{instance}"], timeout=seconds).run(TWO)
 
 
 def test_who_is_no_scheduler_is_one_line() -> None:
     for wrong in (3, fifo, None, ["python", "mine.py"], ["no-such-program", "{instance}"]):
         with pytest.raises(InputError) as caught:
-            contestant(wrong).run(TWO)
+            guarded_subject(wrong).run(TWO)
         assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="only policies have one"):
-        contestant(lambda instance: BEST, placement="count")
+        guarded_subject(lambda instance: BEST, placement="count")
     assert Command(("a b", "{instance}")).repeated(Path("x.json")) == "'a b' x.json > x-schedule.json"
 
 
 def test_a_policy_is_what_it_is_everywhere() -> None:
-    for mine in (contestant("sjf"), contestant(fifo(), name="first"), contestant("fifo", placement="first-fit")):
+    for mine in (
+        guarded_subject("sjf"),
+        guarded_subject(fifo(), name="first"),
+        guarded_subject("fifo", placement="first-fit"),
+    ):
         assert mine.run(TWO).schedule.completion.size == 3
         assert mine.text in ("sjf", "first", "fifo+first-fit")
-    assert contestant("sjf").run(TWO).value() == simulate(TWO, "sjf").value()
-    assert contestant("sjf").repeated(Path("x.json"), "makespan") == "optsched ratio x.json -p sjf --objective makespan"
-    assert contestant(fifo()).repeated(Path("x.json"), "makespan") == ""
+    assert guarded_subject("sjf").run(TWO).value() == simulate(TWO, "sjf").value()
+    assert (
+        guarded_subject("sjf").repeated(Path("x.json"), "makespan")
+        == "optsched ratio x.json -p sjf --objective makespan"
+    )
+    assert guarded_subject(fifo()).repeated(Path("x.json"), "makespan") == ""
 
 
 # --- answers that cost more than they should ----------------------------------------------------------------------------
@@ -174,7 +181,7 @@ def test_an_answer_is_a_file_of_limited_size(put: Callable[[Path], None], what: 
             Timer(2, os.close, holder).start()
 
     with pytest.raises(InputError, match=what) as caught:
-        contestant(answers, files=True).run(TWO)
+        guarded_subject(answers, files=True).run(TWO)
     assert "\n" not in str(caught.value)
 
 
@@ -183,7 +190,7 @@ def test_what_a_command_prints_is_limited(monkeypatch: pytest.MonkeyPatch) -> No
     for stream in ("stdout", "stderr"):
         endless = f"import sys\nwhile True: sys.{stream}.write('x' * 100_000)"
         with pytest.raises(SimulationError, match="printed more than 1000000 bytes"):
-            contestant([sys.executable, "-S", "-c", endless, "{instance}"]).run(TWO)
+            guarded_subject([sys.executable, "-S", "-c", endless, "{instance}"]).run(TWO)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no groups of processes")
@@ -196,7 +203,7 @@ def test_what_a_command_started_is_not_waited_for(tmp_path: Path) -> None:
         f"while not os.path.exists({str(mark)!r}) or not open({str(mark)!r}).read(): time.sleep(0.01)\n"
         f"print({json.dumps({'starts': BEST})!r})\n"
     )
-    assert contestant([sys.executable, "-S", script, "{instance}"], timeout=60).run(TWO).value() == 14
+    assert guarded_subject([sys.executable, "-S", script, "{instance}"], timeout=60).run(TWO).value() == 14
     assert any(gone(int(mark.read_text())) for _ in range(200))  # before, its open pipe was waited for
 
 
@@ -229,7 +236,7 @@ def judged_or_refused(seed: int, path: Path) -> str:
             replace_somewhere(document, rng)
         path.write_text(json.dumps(document))
     try:
-        return f"{contestant(lambda instance: path).run(TWO).value():g}"
+        return f"{guarded_subject(lambda instance: path).run(TWO).value():g}"
     except (InputError, SimulationError) as error:
         return "refused" if "\n" not in str(error) else f"many lines: {seed}"
 

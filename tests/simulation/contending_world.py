@@ -108,14 +108,16 @@ class World:
         if name in made.profiles:
             network = Network.of(made.cluster)
             pace = iteration_time(made.profiles[name], network, who.nodes)
-            still = iteration_time(made.profiles[name], replace(network, cross=network.cross * math.inf), who.nodes)
+            compute_time = iteration_time(
+                made.profiles[name], replace(network, cross=network.cross * math.inf), who.nodes
+            )
         else:
             scaling, gang = made.scalings[name], int(made.gpus[j])
             (sub,) = (each for each in made.sub_batches(j) if each.steps == who.steps)
             pace = iteration_seconds(scaling, sub.size, sub.steps, gang, spans)
-            still = sub.steps * (scaling.compute + scaling.per_sample * sub.size)
+            compute_time = sub.steps * (scaling.compute + scaling.per_sample * sub.size)
         assert made.contention is not None
-        return pace, max(0.0, pace - still - made.contention.latency) / pace if spans else 0.0
+        return pace, max(0.0, pace - compute_time - made.contention.latency) / pace if spans else 0.0
 
     def seconds(self, present: Sequence[Present]) -> list[float]:
         """Seconds of a unit of everybody's work."""
@@ -169,9 +171,9 @@ class ElasticWorld(World):
         splits = scaling.sub_batches(made.table["batch_size"][j], replicas)
         sub = next((each for each in splits if each.memory <= made.gpu_memory[j]), splits[0])
         pace = iteration_seconds(scaling, sub.size, sub.steps, replicas, spans)
-        still = sub.steps * (scaling.compute + scaling.per_sample * sub.size)
+        compute_time = sub.steps * (scaling.compute + scaling.per_sample * sub.size)
         assert made.contention is not None
-        return pace, max(0.0, pace - still - made.contention.latency) / pace if spans else 0.0
+        return pace, max(0.0, pace - compute_time - made.contention.latency) / pace if spans else 0.0
 
 
 def worth(instance: Instance, schedule: Schedule, of_worlds: type[World] = World) -> tuple[list[float], list[float]]:

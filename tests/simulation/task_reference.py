@@ -357,7 +357,7 @@ def reference_run(
 
     ``gpu_key``, ``link_key``: the keys, by default the remaining service (remaining compute summed over the workers);
     ``queue``: who is placed first, by default the least (t_f + t_b) I n. ``exact``: Fractions of the floats of the instance.
-    ``world``: a class with a defect, for tests that want it found.
+    ``engine``: a class with a defect, for tests that want it found.
     """
     run = (world or World)(instance, placement, rule, exact, comm_cost)
     run.gpu_key = run.gpu_key if gpu_key is None else gpu_key

@@ -14,7 +14,7 @@ from optsched.policies.specification import specify
 from optsched.simulation import entry_points, executions, kernel
 from optsched.simulation.policy import Order
 from optsched.simulation.records import RUNNING, WAITING
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, Site, State, new_state
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, new_state
 from optsched.speeds import speed_tables
 from simulation.instances import MIXED, random_instance
 
@@ -25,7 +25,7 @@ CASES = [
 ]
 
 
-def copied(state: State, site: Site) -> tuple[State, Site]:
+def copied(state: State, site: RunContext) -> tuple[State, RunContext]:
     tables = type(site.tables)(*(np.array(a) for a in site.tables))
     copy = site._replace(eligible=site.eligible.copy(), random=site.random.copy(), tables=tables)
     return State(*(field.copy() for field in state)), copy
@@ -54,14 +54,14 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
         with without_interpreting():
             points.apply_events(t)
         kernel.apply_events.py_func(usual, at, t)
-        assert direct.world[0].now == t
+        assert direct.engine[0].now == t
         for j in np.flatnonzero(direct.jobs["status"] == RUNNING).tolist():
             if rng.random() < 0.4 and len(seen) < 60:
                 points.stop(j)
                 executions.stop.py_func(usual, at, j)
                 seen.add(("stop", j, t))
         for j in np.flatnonzero(direct.jobs["status"] == WAITING).tolist():
-            if direct.jobs[j].gpus > direct.world[0].free:
+            if direct.jobs[j].gpus > direct.engine[0].free:
                 continue
             entries = points.place(rule.place, j)
             eligible = at.eligible[usual.jobs[j].kind]

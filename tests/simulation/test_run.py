@@ -80,8 +80,8 @@ def test_an_untouched_state_passes() -> None:
         (lambda s: s.segments["work"].__setitem__(0, 2.5), "job 'a': 0.5 units of work were lost or invented"),
         (lambda s: s.jobs["left"].__setitem__(1, 1.0), "job 'b': 1 units of work were lost or invented"),
         (lambda s: s.pools.__setitem__((FREE, 0), 1), "GPUs are still held"),
-        (lambda s: s.world["free"].__setitem__(0, 3), "GPUs are still held"),
-        (lambda s: s.world["active"].__setitem__(0, 1), "GPUs are still held"),
+        (lambda s: s.engine["free"].__setitem__(0, 3), "GPUs are still held"),
+        (lambda s: s.engine["active"].__setitem__(0, 1), "GPUs are still held"),
     ],
 )
 def test_lost_work_and_lost_gpus_are_noticed(tamper: Callable[[State], None], what: str) -> None:
@@ -105,7 +105,7 @@ def test_a_grown_log_keeps_what_it_held() -> None:
     for old, new in ((state.segments, larger.segments), (state.parts, larger.parts)):
         assert new.size == 2 * old.size
         assert np.array_equal(new[: old.size], old)
-    assert larger.world is state.world
+    assert larger.engine is state.engine
 
 
 def test_a_run_takes_250_bytes_a_job_beside_its_instance() -> None:

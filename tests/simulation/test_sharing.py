@@ -251,13 +251,13 @@ class Ruled:
 
 
 def while_counts_are_right(state: Any, site: Any, job: int) -> int:
-    gpus = site.company.neighbours.gpus
+    gpus = site.colocation.neighbours.gpus
     for r in range(state.jobs.size):
         alone = 0
         for g in range(gpus.size):
             if gpus[g].jobs == 1 and (gpus[g].one == r or gpus[g].other == r):
                 alone += 1
-        if state.jobs[r].alone != alone or state.world[0].alone != np.sum(gpus["jobs"] == 1):
+        if state.jobs[r].alone != alone or state.engine[0].alone != np.sum(gpus["jobs"] == 1):
             return -1  # nobody starts any more
     return int(best_sharing(state, site, job))
 

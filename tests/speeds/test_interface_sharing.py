@@ -85,8 +85,8 @@ def test_shares_of_every_speed_model() -> None:
     assert shares.step == 1.5
     # a GPU's part of the interface is 2/3 B/s: the ring moves 3 bytes over it, and the second stage 2 (and 2 inside)
     apart = 1.5 + (2.0 / 20 + 2.0 * 1.5) + 3.0 * 1.5
-    still = 1.5 + 2.0 / 20
-    assert shares.share(0, [0, 1, 0], apart, 1) == pytest.approx((apart - still - 0.25) / apart)
+    compute_time = 1.5 + 2.0 / 20
+    assert shares.share(0, [0, 1, 0], apart, 1) == pytest.approx((apart - compute_time - 0.25) / apart)
     # 8 samples a GPU in 2 sub-steps of 4: C = 1.5; T = 1.5 + (1.5^2 + 2^2)^(1/2)
     pace = 1.5 + math.hypot(1.5, 2.0)
     assert shares.share(1, [0, 0, 1], pace, 2) == pytest.approx((pace - 3.0 - 0.25) / pace)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from optsched.bounds import bound
 from optsched.cli.study import reproduction_view
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.studies.ada_srsf import MEASURES, PLACEMENTS, RULES, measure
@@ -80,7 +80,7 @@ def test_the_default_size_covers_what_was_promised() -> None:
 
 def test_measures_of_a_run_are_those_of_its_schedule() -> None:
     instance = generate("ada-srsf", 2, jobs=40, cluster="4x4", scale=2)
-    found = measure("srsf:k=2+lwf:kappa=2", Proven(instance))
+    found = measure("srsf:k=2+lwf:kappa=2", OptimumBounds(instance))
     run: Any = simulate(instance, "srsf:k=2+lwf:kappa=2")
     jct = run.schedule.completion - instance.arrival
     assert found["mean_jct"] == pytest.approx(jct.mean())

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from optsched.cli.study import reproduction_view
 from optsched.errors import InputError
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.models.hadar_e_forking import fork_jobs
 from optsched.policies.simulate import simulate
@@ -101,7 +101,7 @@ def test_tables_name_what_rows_are_compared_by_and_what_belongs_to_the_workload_
 def test_measures_of_a_run_read_segment_by_segment() -> None:
     instance = generate("hadar-60", 2, jobs=15, cluster="1x4:V100+1x4:P100", classes="even", hours=0.2)
     for policy in ("hadar", "fifo"):
-        found = measure(policy, Proven(instance))
+        found = measure(policy, OptimumBounds(instance))
         schedule = simulate(instance, policy).schedule
         segments = list(schedule.segments())
         first = {job: min(s.start for s in segments if s.job == job) for job in range(instance.n)}
@@ -123,13 +123,13 @@ def test_the_limit_of_forking_is_the_ratio_of_the_makespan_programs() -> None:
         instance = generate("hadar-mix", seed, jobs=jobs)
         rates = type_speeds(instance).together[:, instance.cluster.node_type]
         fork, alone = (float(makespan_interval(fork_jobs(instance.work, rates, fork=f)).lower) for f in (True, False))
-        found = measure_mix("hadar-e:copies=2", Proven(instance))
+        found = measure_mix("hadar-e:copies=2", OptimumBounds(instance))
         assert found["most"] == pytest.approx(alone / fork, rel=1e-6)
         assert found["total_time"] / found["fork_ratio"] == pytest.approx(fork, rel=1e-6)
 
 
 def test_a_run_that_does_not_finish_has_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    proven = Proven(generate("hadar-mix", 1, jobs=1))
+    proven = OptimumBounds(generate("hadar-mix", 1, jobs=1))
     monkeypatch.setattr("optsched.studies.hadar.refereed", lambda *_: SimpleNamespace(unfinished=["1"]))
     for take, names in ((measure, MEASURES), (measure_mix, MIX_MEASURES)):
         found = take("fifo", proven)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optsched.bounds import bound
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -20,7 +20,7 @@ from optsched.studies.measures import MEASURES, measure
 def test_a_recurring_workload_read_segment_by_segment() -> None:
     instance = generate("recurring", 3, jobs=40, cluster="2x4", load=1.0, nic_bandwidth=1.25e9)
     policy = "a-srpt:predictor=noisy/error=2"
-    found = measure(policy, Proven(instance))
+    found = measure(policy, OptimumBounds(instance))
     assert set(found) == {*MEASURES, "kept"}
     run = simulate(instance, policy)
     gangs: dict[int, set[int]] = {job: set() for job in range(instance.n)}
@@ -46,7 +46,7 @@ def test_communication_and_slowdown_of_one_job_by_hand() -> None:
     profile = Profile.of_stages([Stage(2, 1.0, 2.0, parameters=4.0)])
     cluster = Cluster((NodeGroup(1, 2, nic_bandwidth=2.0),))
     instance = Instance([Job("a", gpus=2, iterations=10, profile="p")], cluster, profiles={"p": profile})
-    found = measure("a-srpt:tau=0", Proven(instance))
+    found = measure("a-srpt:tau=0", OptimumBounds(instance))
     assert found["communication"] == pytest.approx(2 / 5)
     assert found["slowdown"] == pytest.approx(1)
     assert found["consolidated"] == 0
@@ -55,7 +55,7 @@ def test_communication_and_slowdown_of_one_job_by_hand() -> None:
 
 def test_what_is_not_defined_is_nan() -> None:
     instance = generate("machines", 1, jobs=6)
-    found = measure("fifo", Proven(instance))
+    found = measure("fifo", OptimumBounds(instance))
     missing = {name for name, value in found.items() if math.isnan(value)}
     assert missing >= {"slowdown", "consolidated", "communication", "lam_o", "error_p99"}
     assert not missing & {"ratio", "mean_jct", "utilization"}

@@ -14,7 +14,7 @@ from rich.console import Console
 from optsched.bounds import bound
 from optsched.cli.study import reproduction_view
 from optsched.errors import SimulationError
-from optsched.guarantees.proven import Proven
+from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -134,7 +134,7 @@ def test_the_default_size_covers_what_was_promised() -> None:
 @pytest.mark.parametrize("policy", ["sjf-bsbf", "sjf-ffs:accumulate=true", "srtf:restart=30+consolidated"])
 def test_measures_of_a_run_are_those_of_its_schedule(policy: str) -> None:
     instance = generate("sharing-cluster", 3, jobs=24, nodes=4, xi=1.2)
-    found = measure(policy, Proven(instance))
+    found = measure(policy, OptimumBounds(instance))
     run = simulate(instance, policy)
     jct = run.schedule.completion - instance.arrival
     assert found["mean_jct"] == pytest.approx(jct.mean())
@@ -180,7 +180,7 @@ def _more_steps(schedule: Any) -> float:
 def test_ratios_to_the_optimum_are_those_of_the_search() -> None:
     for seed in range(1, 6):
         instance = generate("sharing-small", seed, jobs=3, gpus=2, xi=1.4)
-        proven, best = Proven(instance), sharing_optimum(instance, exact=True)
+        proven, best = OptimumBounds(instance), sharing_optimum(instance, exact=True)
         found = measure_small("sjf-ffs", proven)
         value = (simulate(instance, "sjf-ffs").schedule.completion - instance.arrival).sum()
         assert found["ratio"] == pytest.approx(value / float(best.flow_time))
@@ -196,7 +196,7 @@ def test_an_incomplete_search_is_no_optimum(monkeypatch: pytest.MonkeyPatch) -> 
     assert not cut.complete
     monkeypatch.setattr("optsched.studies.sjf_bsbf_measures.sharing_optimum", lambda _: cut)
     with pytest.raises(SimulationError, match="not complete"):
-        measure_small("sjf-ffs", Proven(instance))
+        measure_small("sjf-ffs", OptimumBounds(instance))
 
 
 def told(**values: list[float]) -> RunOutcome:

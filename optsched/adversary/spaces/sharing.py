@@ -12,7 +12,7 @@ from optsched.check.referee import check_schedule, schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
-from optsched.guarantees.proven import refereed
+from optsched.guarantees.optimum_bounds import refereed
 from optsched.guarantees.sjf_bsbf import two_sharers
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import simulate

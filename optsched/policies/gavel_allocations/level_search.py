@@ -18,7 +18,7 @@ import numpy as np
 
 from optsched.errors import OptschedError
 from optsched.models.gavel_allocation import ActiveJobs
-from optsched.policies.gavel_allocations.centre import centred
+from optsched.policies.gavel_allocations.analytic_centre import centred
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.problem.arrays import Floats
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from optsched.models.gavel_allocation import ActiveJobs, level_rates
 from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, JobClasses, Setting
-from optsched.policies.gavel_allocations.centre import centred
+from optsched.policies.gavel_allocations.analytic_centre import centred
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.problem.arrays import Floats, Ints
 

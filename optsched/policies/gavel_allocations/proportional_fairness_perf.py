@@ -6,7 +6,7 @@ import numpy as np
 
 from optsched.models.gavel_allocation import ActiveJobs
 from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, JobClasses, Setting
-from optsched.policies.gavel_allocations.centre import proportional
+from optsched.policies.gavel_allocations.analytic_centre import proportional
 from optsched.problem.arrays import Floats
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.models.gavel_allocation import ActiveJobs, rates_by_deadline
 from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, JobClasses, Setting
-from optsched.policies.gavel_allocations.centre import centred
+from optsched.policies.gavel_allocations.analytic_centre import centred
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.problem.arrays import Floats
 from optsched.simulation.policy import Knowledge

@@ -28,7 +28,7 @@ class MissingSpeeds(JobSpeeds):
             "GPU types (--cluster 8x8:V100); or durations",
         )
 
-    paces = solo = pace = paces_on = rates_by_type = still = compiled = compiled_still = _refuse
+    paces = solo = pace = paces_on = rates_by_type = compute_time = compiled = compiled_compute_time = _refuse
 
 
 @SPEED_MODELS.register("missing")

@@ -60,7 +60,7 @@ class StageSpeeds(JobSpeeds):
 
     @cached_property
     def _still(self) -> Network:
-        return self._network.still
+        return self._network.compute_time
 
     @cached_property
     def _profile(self) -> list[str]:
@@ -97,7 +97,7 @@ class StageSpeeds(JobSpeeds):
         rates = may * (1.0 / self._of_jobs(alpha_min))[:, None]
         return rates, rates
 
-    def still(self, job: int, nodes: Nodes, steps: int) -> float:
+    def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
         return iteration_time(self.used[self._profile[job]], self._still, nodes)
 
     def compiled(self) -> tuple[StagePaces]:
@@ -105,7 +105,7 @@ class StageSpeeds(JobSpeeds):
         row = np.array([position[name] for name in self.names], dtype=np.int64)
         return (StagePaces(row, list(self.used.values())),)
 
-    def compiled_still(self, job: int) -> list[float]:
+    def compiled_compute_time(self, job: int) -> list[float]:
         return [np.nan]
 
 

@@ -274,7 +274,7 @@ class ScalingSpeeds(JobSpeeds):
         spread = [min(far or near) for near, far in self._reach]
         return may / self._of_place(together)[:, None], may / self._of_place(spread)[:, None]
 
-    def still(self, job: int, nodes: Nodes, steps: int) -> float:
+    def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
         chosen = next((each for each in self.sub_batches(job) if each.steps == steps), None)
         return math.inf if chosen is None else self._computing(job, chosen)
 
@@ -298,7 +298,7 @@ class ScalingSpeeds(JobSpeeds):
         position = {kind: k for k, kind in enumerate(kinds)}
         return self._of_place([position.get(self._kinds[alike], -1) for alike, _ in self._places[0]], np.int64)
 
-    def compiled_still(self, job: int) -> list[float]:
+    def compiled_compute_time(self, job: int) -> list[float]:
         return [self._computing(job, each) for each in self.sub_batches(job)]
 
 

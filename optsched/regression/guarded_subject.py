@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from optsched.errors import InputError
 from optsched.guarantees.judge import Judgement, judgements
-from optsched.guarantees.proven import Proven, accepted, refereed
+from optsched.guarantees.optimum_bounds import OptimumBounds, accepted, refereed
 from optsched.policies.specification import Specification, is_policy, serves, specify
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
@@ -21,7 +21,7 @@ from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import Run, SharedRun
 
 
-class Contestant(Protocol):
+class GuardedSubject(Protocol):
     """Whoever makes a schedule of an instance."""
 
     @property
@@ -34,7 +34,7 @@ class Contestant(Protocol):
     def run(self, instance: Instance) -> Run:
         """A run that the referee accepts; `SimulationError` otherwise, and whatever the scheduler raises."""
 
-    def judged(self, run: Run, proven: Proven) -> tuple[Judgement, ...]:
+    def judged(self, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
         """What the theorems say that are about it."""
 
     def repeated(self, instance: Path, objective: str) -> str:
@@ -61,7 +61,7 @@ class PolicyContestant:
         """Simulated."""
         return refereed(instance, self.specification)
 
-    def judged(self, run: Run, proven: Proven) -> tuple[Judgement, ...]:
+    def judged(self, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
         """Every theorem that applies."""
         return judgements(self.specification, run, proven)
 
@@ -86,7 +86,7 @@ class OutsideContestant:
         """What its schedule is worth, once the referee accepts it."""
         return accepted(_run_of(self.scheduler.schedule(instance), self.text))
 
-    def judged(self, run: Run, proven: Proven) -> tuple[Judgement, ...]:
+    def judged(self, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
         """No theorem is about a scheduler that nobody here knows."""
         return ()
 
@@ -95,9 +95,9 @@ class OutsideContestant:
         return self.scheduler.repeated(instance)
 
 
-def contestant(
+def guarded_subject(
     scheduler: Any, *, placement: str | None = None, name: str = "", files: bool = False, timeout: float = 60.0
-) -> Contestant:
+) -> GuardedSubject:
     """Who ``scheduler`` is.
 
     Parameters
@@ -138,7 +138,7 @@ def _run_of(schedule: Schedule, name: str) -> Run:
 class Replay:
     """Of the runs of one contestant in one test."""
 
-    contestant: Contestant
+    guarded_subject: GuardedSubject
     objective: str | None
     test: str
     folder: Path
@@ -149,12 +149,12 @@ class Replay:
         The same failure gives the same file; several processes may write it at once.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        stem = re.sub(r"[^A-Za-z0-9._=-]+", "-", f"{self.contestant.text}-{Path(name).stem}").strip("-")
+        stem = re.sub(r"[^A-Za-z0-9._=-]+", "-", f"{self.guarded_subject.text}-{Path(name).stem}").strip("-")
         path = self.folder / f"{stem[:80]}-{instance.digest[:8]}.json"
         instance.save(path)
         lines = [f"instance {name}, {instance.n} jobs on {instance.cluster.gpus} GPUs, written to {path}"]
         if self.test:
             lines.append(f"replay: pytest {shlex.quote(self.test)} --ratio-instance={shlex.quote(name)}")
         goal = self.objective or instance.objective or "total_flow_time"
-        again = self.contestant.repeated(path, goal)
+        again = self.guarded_subject.repeated(path, goal)
         return lines + ([f"or: {again}"] if again else [])

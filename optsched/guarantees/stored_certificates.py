@@ -20,7 +20,7 @@ CERTIFICATE, SCHEDULES = ".certificate.json", (".schedule.json", ".schedule.parq
 
 
 @dataclass(frozen=True)
-class Evidence:
+class StoredCertificates:
     """What holds: certificates, and schedules with the class that they belong to. ``refused``: why others do not."""
 
     certificates: tuple[Certificate, ...] = ()
@@ -36,10 +36,10 @@ class Evidence:
         ]
 
 
-def evidence_of(instance: Instance) -> Evidence:
+def stored_certificates_of(instance: Instance) -> StoredCertificates:
     """The proofs beside the file that ``instance`` was read from; none where it was not read from one."""
     if instance.file is None:
-        return Evidence()
+        return StoredCertificates()
     certificates, schedules, refused = list[Certificate](), list[tuple[str, Schedule]](), list[str]()
     for path in _beside(Path(instance.file)):
         try:
@@ -52,7 +52,7 @@ def evidence_of(instance: Instance) -> Evidence:
                 schedules.append((_class_of(path, instance), Schedule.load(path, instance)))
         except InputError as error:
             refused.append(str(error))
-    return Evidence(tuple(certificates), tuple(schedules), tuple(refused))
+    return StoredCertificates(tuple(certificates), tuple(schedules), tuple(refused))
 
 
 def _beside(file: Path) -> list[Path]:

@@ -175,7 +175,7 @@ class Plan:
     payoff: float
 
 
-class Ledger:
+class Reservations:
     """H resources in rounds 0, 1, 2, ...: ``sold`` i64[rounds looked at, H]. Prices as in `PriceFunction`.
 
     ``length`` seconds a round. ``jumps``: what raising the constants has added to the

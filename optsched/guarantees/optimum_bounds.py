@@ -1,4 +1,4 @@
-"""`Proven`: what is known for certain about the optimum of an instance, and what stands beside a run."""
+"""`OptimumBounds`: what is known for certain about the optimum of an instance, and what stands beside a run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from optsched.bounds import Certificate, NoBoundError, bound
 from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError, SimulationError
-from optsched.guarantees.evidence import Evidence, evidence_of
 from optsched.guarantees.optimum import exact_optimum, is_proved, shift, stated_optimum
+from optsched.guarantees.stored_certificates import StoredCertificates, stored_certificates_of
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance
@@ -68,7 +68,7 @@ class BoundShown:
         return {"value": self.value, "kind": self.kind, "class": self.schedule_class, "exact": self.exact}
 
 
-class Proven:
+class OptimumBounds:
     """Lower bounds (certificates, proved again) and upper bounds (accepted runs, schedules) on the optimum.
 
     Certificates are made when they are first asked for and kept; ``runs`` are those that the referee accepted. Proofs beside
@@ -77,7 +77,7 @@ class Proven:
     compared counted from the first arrival (`relative`); values that are handed out are on the clock of the instance.
     """
 
-    def __init__(self, instance: Instance, runs: Iterable[Run] = (), *, believed: Proven | None = None) -> None:
+    def __init__(self, instance: Instance, runs: Iterable[Run] = (), *, believed: OptimumBounds | None = None) -> None:
         self.instance = instance
         self.runs = tuple(runs)
         self._logged = self if believed is None else believed  # on the log's clock: what files and the index are about
@@ -85,9 +85,9 @@ class Proven:
         self._reached: dict[tuple[str, str], bool] = {}
 
     @cached_property
-    def evidence(self) -> Evidence:
+    def stored(self) -> StoredCertificates:
         """The proofs beside the instance file."""
-        return evidence_of(self.instance) if self._logged is self else self._logged.evidence
+        return stored_certificates_of(self.instance) if self._logged is self else self._logged.stored
 
     @cached_property
     def _is_proved(self) -> bool:
@@ -99,18 +99,18 @@ class Proven:
 
     def note(self, objective: str) -> str:
         """What to say of an optimum that is only stated, and of proofs that do not hold; empty where there is nothing."""
-        stated, lines = stated_optimum(self.instance, objective), list(self.evidence.refused)
+        stated, lines = stated_optimum(self.instance, objective), list(self.stored.refused)
         if stated is not None and not self._is_proved:
             what = f"the file states an optimum of {stated[0]:.12g} (class {stated[1]}), not proved here"
             lines.append(f"{what}: `optsched solve` proves one")
         return "; ".join(lines)
 
     @cached_property
-    def relative(self) -> Proven:
+    def relative(self) -> OptimumBounds:
         """The same of `Instance.relative` and its runs; itself where the epoch is 0."""
         if self.instance.epoch == 0:
             return self
-        return Proven(self.instance.relative, [run.relative for run in self.runs], believed=self._logged)
+        return OptimumBounds(self.instance.relative, [run.relative for run in self.runs], believed=self._logged)
 
     def _clock_part(self, objective: str) -> Fraction:
         return get_objective(objective).clock_part(self.instance)
@@ -132,7 +132,7 @@ class Proven:
         return self._certificates[key]
 
     def _certificates_beside(self, objective: str, schedule_class: str) -> list[Certificate]:
-        every = self.evidence.certificates
+        every = self.stored.certificates
         mine = [each for each in every if (each.objective, each.schedule_class) == (objective, schedule_class)]
         if self._logged is self:
             return mine
@@ -142,7 +142,7 @@ class Proven:
 
     def _values_beside(self, objective: str, classes: tuple[str, ...]) -> list[Fraction]:
         part = self._logged._clock_part(objective) if self._logged is not self else 0
-        return [value - part for value in self.evidence.values(objective, classes)]
+        return [value - part for value in self.stored.values(objective, classes)]
 
     def lower(self, objective: str, schedule_class: str | None = None) -> Fraction | None:
         """A verified lower bound on the optimum (of a gain: an upper one), exact.
