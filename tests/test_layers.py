@@ -1,4 +1,4 @@
-"""The rooms of the package and their floors: a module imports from its own floor or from below, and there are no circles."""
+"""Layers of packages: a module imports from its own layer or from below, and there are no circles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import networkx as nx
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent / "optsched"
-# From the bottom up. A room is a package or, at the root, a module; one of a package's packages may be a room of its own.
-FLOORS = [
+# From the bottom up: packages, modules at the root, and packages within packages that stand on a layer of their own.
+LAYERS = [
     {"errors", "registry", "parameters", "compiled", "heap", "rounding", "progress", "deadline"},
     {"problem", "online"},
     {"speeds"},
@@ -23,7 +23,7 @@ FLOORS = [
     {"sweeps", "studies"},
     {"cli", "pytest_plugin", "__init__", "__main__"},
 ]
-FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+LAYER = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 AT_THE_ROOT = 10  # modules, fewer than
 
 
@@ -31,17 +31,17 @@ def files() -> list[Path]:
     return [path for path in ROOT.rglob("*.py") if "__pycache__" not in path.parts]
 
 
-def room_of(parts: list[str]) -> str:
+def package_of(parts: list[str]) -> str:
     """Of a dotted name below the package; a name that the package itself gives is of ``__init__``."""
     for depth in (2, 1):
-        if ".".join(parts[:depth]) in FLOOR:
+        if ".".join(parts[:depth]) in LAYER:
             return ".".join(parts[:depth])
     return "__init__"
 
 
-def room(path: Path) -> str:
+def package(path: Path) -> str:
     parts = list(path.relative_to(ROOT).with_suffix("").parts)
-    return room_of(parts) if len(parts) > 1 else parts[0]
+    return package_of(parts) if len(parts) > 1 else parts[0]
 
 
 def imported(path: Path) -> list[list[str]]:
@@ -61,22 +61,22 @@ def imported(path: Path) -> list[list[str]]:
     return found
 
 
-def test_every_module_has_a_room() -> None:
-    assert {room(path) for path in files()} <= set(FLOOR)
+def test_every_module_has_a_package() -> None:
+    assert {package(path) for path in files()} <= set(LAYER)
 
 
 def test_few_modules_stand_at_the_root() -> None:
     assert len(list(ROOT.glob("*.py"))) < AT_THE_ROOT
 
 
-@pytest.mark.parametrize("level", range(len(FLOORS) - 1))
+@pytest.mark.parametrize("level", range(len(LAYERS) - 1))
 def test_nothing_imports_upward(level: int) -> None:
     wrong = [
         f"{path.relative_to(ROOT)} imports {'.'.join(parts)}"
         for path in files()
-        if FLOOR[room(path)] == level
+        if LAYER[package(path)] == level
         for parts in imported(path)
-        if FLOOR[room_of(parts)] > level and parts != ["__version__"]
+        if LAYER[package_of(parts)] > level and parts != ["__version__"]
     ]
     assert wrong == []
 
@@ -85,7 +85,7 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
     """Of any length."""
     house = nx.DiGraph()
     for path in files():
-        house.add_edges_from((room(path), room_of(parts)) for parts in imported(path) if parts != ["__version__"])
+        house.add_edges_from((package(path), package_of(parts)) for parts in imported(path) if parts != ["__version__"])
     house.remove_edges_from(list(nx.selfloop_edges(house)))
     assert list(nx.simple_cycles(house)) == []
 

@@ -215,7 +215,7 @@ def _jobs(instance: Instance, order: Order, *, copies: bool) -> Any:
         "key": shortened_keys(key) if _fading(order) else key,
         "nth": np.argsort(instance.arrival, kind="stable"),
         "restart": np.full(instance.n, -1.0) if copies else np.nan_to_num(instance.restart, nan=-1.0),
-        **dict.fromkeys(("execution", "stood", "place", "rises"), np.broadcast_to(np.int32(-1), instance.n)),
+        **dict.fromkeys(("execution", "stop_record", "place", "rises"), np.broadcast_to(np.int32(-1), instance.n)),
     }
     if order.slope is not None:  # given per second alone
         fields["slope"] = np.asarray(order.slope) * seconds_alone(instance) / instance.work
