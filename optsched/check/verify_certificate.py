@@ -26,7 +26,7 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import partial
+from functools import cmp_to_key, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -240,7 +240,11 @@ def busy_times(case: Case, on: Machine, u: list[int], exponent: int) -> tuple[Fr
     where nothing interrupts it, and less by a gap where something does.
     """
     used = [j for j, x in enumerate(u) if x]
-    order = sorted(used, key=lambda j: (Fraction(on.work[j], u[j]), on.release[j]))
+
+    def denser(i: int, j: int) -> int:
+        return on.work[i] * u[j] - on.work[j] * u[i] or on.release[i] - on.release[j]
+
+    order = sorted(used, key=cmp_to_key(denser))
     rank = {j: place for place, j in enumerate(order)}
     pieces = served([(on.release[j], on.work[j]) for j in used], [rank[j] for j in used])
     doubled, gaps = Fraction(0), list[tuple[int, int, int]]()
