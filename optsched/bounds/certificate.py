@@ -1,7 +1,8 @@
 """`Certificate`: a lower bound on the optimum, with the data that proves it again from the instance alone.
 
-Every kind of proof registers its verifier (`register_kind`) in the module that tells its theorem. Verifiers are written
-in plain Python integers and fractions and share nothing with the compiled code that finds the bounds.
+A certificate is proved again by the verifier that stands alone (`optsched.check.verify_on_clusters`), in Python integers and
+fractions; it shares nothing with what finds the bounds. Every kind of proof is registered (`register_kind`) in the module
+that tells its theorem, with `optsched.bounds.proof.prove` or, where that does not know it, a verifier of its own.
 
 Seconds of jobs at the speed of a profile or a table are the float64 product of work and pace that engine and referee use,
 too; bounds take that number as exact.
@@ -101,6 +102,13 @@ class Certificate:
         value = self.value + get_objective(self.objective).clock_part(instance)
         return replace(self, instance=instance.digest, value=value, epoch=instance.epoch)
 
+    def _off_clock(self, instance: Instance) -> tuple[Certificate, Instance]:
+        """(This as one of ``instance.relative``, and that), where its times count from the epoch; else both as they are."""
+        if self.epoch == 0:
+            return self, instance
+        local, moved = instance.relative, get_objective(self.objective).clock_part(instance)
+        return replace(self, instance=local.digest, value=self.value - moved, epoch=0.0), local
+
     @property
     def exact(self) -> str:
         """The bound as ``"p/q"``."""
@@ -142,13 +150,9 @@ class Certificate:
             raise CertificateError("kind", f"{self.schedule_class!r} is no class of schedules of this instance")
         if not isinstance(self.value, Fraction):
             raise CertificateError("value", f"the value must be a fraction, not {self.value!r}")
-        if self.epoch == 0:
-            kind.verifier(self, instance)
-            return
-        if self.epoch != instance.epoch:
+        if self.epoch not in (0, instance.epoch):
             raise CertificateError("instance", f"its times count from {self.epoch!r} s, not from {instance.epoch!r} s")
-        local, moved = instance.relative, get_objective(self.objective).clock_part(instance)
-        kind.verifier(replace(self, instance=local.digest, value=self.value - moved, epoch=0.0), local)
+        kind.verifier(*self._off_clock(instance))
 
     def _kinds_that_serve(self) -> str:
         kinds = [
@@ -279,14 +283,6 @@ def parse_ratio(text: Any, name: str) -> Fraction:
             pass
     shown = repr(text) if len(repr(text)) <= 80 else repr(text)[:80] + "..."
     raise CertificateError("value", f"{name} must be a fraction written 'p/q', not {shown}")
-
-
-def data_integer(certificate: Certificate, name: str, least: int, most: int, rule: str = "value") -> int:
-    """The integer ``data[name]``; `CertificateError` with the rule when it is none in ``least..most``."""
-    value = certificate.data.get(name)
-    if type(value) is not int or not least <= value <= most:
-        raise CertificateError(rule, f"data.{name} must be an integer in {least}..{most}, not {str(value)[:80]}")
-    return value
 
 
 def require_same(certificate: Certificate, value: Fraction, data: dict[str, Any]) -> None:

@@ -20,16 +20,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import Certificate, CertificateError, Proof
+from optsched.bounds.certificate import Proof
 from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import FAIR
-from optsched.bounds.verifier import Twin
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance
-from optsched.speeds.equal_share import equal_share_times
 
 MOST_RATIOS = 60  # tried one after the other: every set of jobs proves something
 
@@ -82,22 +80,5 @@ def _exactly(instance: Instance, machine: FastMachine, grid: GridJobs, chosen: I
     return min((end + more) / Fraction(float(fair[j])) for j, more in zip(chosen.tolist(), after, strict=True))
 
 
-def verify(twin: Twin, certificate: Certificate) -> Proof:
-    """The bound of the jobs that are named, in fractions, with flow times of an equal share found on another way."""
-    machine, instance = twin.machine(certificate, twin.times()), twin.instance
-    named = certificate.data.get("jobs")
-    if not isinstance(named, list) or not all(isinstance(x, str) and x in instance.index for x in named):
-        raise CertificateError("value", "data.jobs must be ids of jobs")
-    some = sorted({instance.index[x] for x in named})
-    if any(machine.work[j] <= 0 for j in some):
-        raise CertificateError("value", "data.jobs must be jobs with work on the machine")
-    data = {**machine.data(), "jobs": [instance.ids[j] for j in some]}
-    if not some:
-        return Fraction(0), data
-    end = (min(machine.release[j] for j in some) + sum(machine.work[j] for j in some)) * machine.tick
-    fair, tail = equal_share_times(instance), machine.tail or [Fraction(0)] * instance.n
-    return min((end + tail[j] - Fraction(float(instance.arrival[j]))) / fair[j] for j in some), data
-
-
 STATEMENT = "jobs in each other's way on one machine, against their flow times on an equal share"
-theorem(Theorem("fair-share", (FAIR,), STATEMENT, build, verify))
+theorem(Theorem("fair-share", (FAIR,), STATEMENT, build))

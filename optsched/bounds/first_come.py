@@ -15,19 +15,16 @@ grid r_j - tail is rounded **up**, which only lowers the bound.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import Certificate, Proof
+from optsched.bounds.certificate import Proof
 from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.grid import GridJobs, due_ticks
 from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
-from optsched.bounds.srpt_due_dates import due_dates, due_tick
+from optsched.bounds.srpt_due_dates import due_dates
 from optsched.bounds.sum_costs import LARGEST_FLOW
-from optsched.bounds.verifier import Twin
 from optsched.problem.arrays import Floats
 
 
@@ -57,37 +54,5 @@ def _value(grid: GridJobs, due: Floats) -> Fraction:
     return grid.tick * int(np.max(done - counted, initial=0))
 
 
-def verify(twin: Twin, certificate: Certificate) -> Proof:
-    """The rule again, with a heap of Python integers."""
-    times = twin.times()
-    machine = twin.machine(certificate, times)
-    jobs = ((machine.release[j], machine.work[j], due_tick(times, machine, j)) for j in range(len(machine.work)))
-    return most_late(job for job in jobs if job[1] > 0) * machine.tick, machine.data()
-
-
-def most_late(jobs: Iterable[tuple[int, int, int]]) -> int:
-    """How late one of the jobs (release, work, due) ends at most where the earliest due date is served first; at least 0."""
-    waiting: list[tuple[int, int]] = []  # (due, work left)
-    now = worst = 0
-    for release, work, due in sorted(jobs):
-        worst = max(worst, _serve(waiting, now, release))
-        now = release
-        heapq.heappush(waiting, (due, work))
-    return max(worst, _serve(waiting, now, None))
-
-
-def _serve(waiting: list[tuple[int, int]], now: int, until: int | None) -> int:
-    worst = 0
-    while waiting:
-        due, left = waiting[0]
-        if until is not None and now + left > until:
-            heapq.heapreplace(waiting, (due, left - (until - now)))
-            break
-        heapq.heappop(waiting)
-        now += left
-        worst = max(worst, now - due)
-    return worst
-
-
 STATEMENT = "work of jobs that come in some seconds, less these, on one machine"
-theorem(Theorem("first-come", (LARGEST_FLOW,), STATEMENT, build, verify))
+theorem(Theorem("first-come", (LARGEST_FLOW,), STATEMENT, build))

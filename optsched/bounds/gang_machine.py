@@ -33,13 +33,13 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds.certificate import GANG_CLASSES, SHARED_CLASSES
-from optsched.bounds.gang_verifier import FILL_LIMIT, GangTwin
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
 from optsched.bounds.sum_costs import FAIR, LARGEST_FLOW, MAKESPAN, SUMS, UTILITY
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
+FILL_LIMIT = 1 << 16  # GPUs; above it the capacity is not tightened
 _TRIED, _TRIED_WHEN_MANY, _MANY = 6, 2, 10_000
 
 
@@ -145,7 +145,6 @@ relaxation(
         name="gang",
         classes=GANG_CLASSES,
         find=gangs,
-        twin=GangTwin,
         text="gangs",
         names={
             "srpt": "srpt",
@@ -164,7 +163,6 @@ relaxation(
         name="rigid",  # a partner on its GPUs only slows a job down
         classes=SHARED_CLASSES,
         find=gangs,
-        twin=GangTwin,
         text="gangs, also where they share GPUs",
         names={
             "alone": {

@@ -1,4 +1,4 @@
-"""Lower bounds from prices on time: a dual solution of a time-indexed LP, checked in exact arithmetic.
+"""Lower bounds from prices on time: a dual solution of a time-indexed LP, its value in exact arithmetic.
 
 **Statement.** Let rows k = 1..K have widths ``u_kj >= 0`` and capacity ``U_k``: no set of gangs that fits on the G GPUs
 together has more than U_k of row k. Cut time into cells of ``unit`` seconds from ``origin`` on (at or before the first
@@ -46,15 +46,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.bounds.certificate import (
-    Certificate,
-    CertificateError,
-    parse_ratio,
-    register_kind,
-    rounded_down,
-    shown,
-)
+from optsched.bounds.certificate import Certificate, register_kind
 from optsched.bounds.cheapest_cells import cheapest_cells
+from optsched.bounds.proof import prove
 from optsched.bounds.regular import ExactCost, exact_cost
 from optsched.errors import InputError
 from optsched.problem.arrays import Ints
@@ -68,11 +62,6 @@ __all__ = ["KIND", "PriceRow", "Prices", "integers", "knapsack_capacity", "price
 
 KIND = "lp-dual"
 SAFE = 1 << 61  # of intermediate results in int64
-STEPS = 60_000_000  # of a proof, in cells of 64-bit integers: about two seconds
-WIDE_STEPS, HEAP_STEPS = 20, 60  # what a cell costs in Python integers, and what one in a heap does
-MOST_ROWS = 1000
-LONGEST_SUM = 4096  # bits of the common denominator of the jobs' values
-WIDEST = 1 << 512  # of one number of a document: what a grid of doubles can need, many times over
 
 
 @dataclass(frozen=True)
@@ -269,64 +258,10 @@ def _document(instance: Instance, prices: Prices, minima: Sequence[Fraction], ro
     return data
 
 
-def _prices_of(certificate: Certificate, instance: Instance) -> Prices:
-    """The dual solution that a document states; `CertificateError` when it is not one."""
-    data = certificate.data
-    origin, unit = parse_ratio(data.get("origin"), "origin"), parse_ratio(data.get("unit"), "unit")
-    if instance.n and origin > Fraction(float(instance.arrival.min())):
-        raise CertificateError("dual-feasibility", "the prices must begin at or before the first arrival")
-    denominator = data.get("denominator")
-    if unit <= 0 or type(denominator) is not int or denominator < 1:
-        raise CertificateError("dual-feasibility", "unit and denominator must be positive")
-    if max(denominator.bit_length(), *(bits(part) for part in (origin, unit))) > LONGEST_SUM:
-        raise CertificateError("dual-feasibility", f"origin, unit and denominator must have at most {LONGEST_SUM} bits")
-    rows = []
-    stated_rows = _list(data.get("rows"), "rows")
-    if len(stated_rows) > MOST_ROWS:
-        raise CertificateError("dual-feasibility", f"{len(stated_rows)} rows of prices, more than {MOST_ROWS}")
-    for k, row in enumerate(stated_rows):
-        if not isinstance(row, dict):
-            raise CertificateError("dual-feasibility", f"row {k} is not an object")
-        stated = row.get("width")
-        width = instance.gpus if stated == "gpus" else _integers(stated, f"width of row {k}", instance.n)
-        rows.append(PriceRow(width, _integers(row.get("price"), f"price of row {k}", None)))
-    prices = Prices(str(data.get("formulation")), origin, unit, denominator, tuple(rows))
-    if _steps(certificate.schedule_class, instance, prices) > STEPS:
-        raise CertificateError("dual-feasibility", f"too many prices to check: more than {STEPS} steps of a proof")
-    return prices
-
-
-def _steps(schedule_class: str, instance: Instance, prices: Prices) -> int:
-    """Steps of a proof: every priced cell for every job and row; a knapsack for every row of widths of its own."""
-    wide = any(row.width.dtype == object or row.price.dtype == object for row in prices.rows) or _wide(prices)
-    a_cell = WIDE_STEPS if wide else 1
-    cells = prices.cells * (HEAP_STEPS if schedule_class == "gang" else a_cell)
-    cells += sum(row.price.size for row in prices.rows) * a_cell
-    knapsacks = sum(not np.array_equal(row.width, instance.gpus) for row in prices.rows)
-    return int(max(instance.n, 1) * (cells + knapsacks * instance.cluster.gpus * a_cell))
-
-
 def _wide(prices: Prices) -> bool:
     """May a sum of prices leave 64 bits?"""
     largest = sum(int(row.width.max(initial=0)) * int(row.price.max(initial=0)) for row in prices.rows)
     return largest * (prices.cells + 1) >= SAFE
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise CertificateError("dual-feasibility", f"{name} must be a list")
-    return value
-
-
-def _integers(value: Any, name: str, length: int | None) -> Integers:
-    items = _list(value, name)
-    if length is not None and len(items) != length:
-        raise CertificateError("dual-feasibility", f"{name}: {len(items)} numbers for {length} jobs")
-    for i, item in enumerate(items):
-        if type(item) is not int or not 0 <= item < WIDEST:
-            wrong = repr(item) if not isinstance(item, int) or abs(item) < WIDEST else "too large"
-            raise CertificateError("dual-feasibility", f"{name}: entry {i} is {wrong[:80]}, not an integer >= 0")
-    return integers(items)
 
 
 def integers(items: Sequence[int]) -> Integers:
@@ -335,41 +270,4 @@ def integers(items: Sequence[int]) -> Integers:
     return np.array(items, dtype=kind)
 
 
-@register_kind(KIND)
-def verify_prices(certificate: Certificate, instance: Instance) -> None:
-    """Every job's minimum over all its columns is computed anew and must not be below what the certificate says."""
-    prices = _prices_of(certificate, instance)
-    stated = [parse_ratio(m, "jobs") for m in _list(certificate.data.get("jobs"), "jobs")]
-    if len(stated) != instance.n:
-        raise CertificateError("dual-feasibility", f"{len(stated)} job values for {instance.n} jobs")
-    common = 1
-    for each in stated:
-        common = lcm(common, each.denominator)
-        if common.bit_length() > LONGEST_SUM:
-            raise CertificateError("value", f"the jobs' values have no common denominator of {LONGEST_SUM} bits")
-    try:
-        minima = list(_minima(instance, certificate.objective, certificate.schedule_class, prices))
-    except InputError as error:
-        raise CertificateError("kind", str(error)) from None
-    for j, (claimed, least) in enumerate(zip(stated, minima, strict=True)):
-        if claimed > least:
-            raise CertificateError(
-                "dual-feasibility",
-                f"job {instance.ids[j]!r} can be run for {_short(least)} (cost and prices), less than {_short(claimed)}",
-            )
-    value = _total(instance, prices, stated)
-    if certificate.data.get("rounded") is True:
-        if certificate.schedule_class != "gang-nonpreemptive" or not _integral(instance, certificate.objective):
-            raise CertificateError("value", "only integer values of non-preemptive schedules may be rounded up")
-        value = Fraction(-((-value.numerator) // value.denominator))
-    if certificate.value > value:
-        raise CertificateError("value", f"the prices prove {shown(value)}, not {shown(certificate.value)}")
-
-
-def bits(value: Fraction) -> int:
-    """Bits of the longer of numerator and denominator."""
-    return max(value.numerator.bit_length(), value.denominator.bit_length())
-
-
-def _short(value: Fraction) -> str:
-    return f"{rounded_down(value):g}"
+register_kind(KIND)(prove)

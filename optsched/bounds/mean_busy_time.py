@@ -36,31 +36,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
-from optsched.bounds.certificate import Certificate, CertificateError, Proof
+from optsched.bounds.busy_time_sum import least_busy_time_sum
+from optsched.bounds.certificate import Proof
 from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.grid import GridJobs, fraction_bits
 from optsched.bounds.multiplier_search import best_shares, mean_busy_times
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SUMS, SumCosts
-from optsched.bounds.verifier import Machine, Times, Twin, busy_pieces, floor_to_grid, power_of_two, stated_exponent
 from optsched.bounds.wide_integers import sum_words, total
-from optsched.bounds.word_verifier import in_words_or_integers, word_busy_times, word_machine_of, word_times
 from optsched.problem.arrays import Floats, Ints
 
 WEIGHT_BITS = 52  # multipliers stay exact as floats, and their products with ticks fit in 128 bits
 SHARE_BITS = 16  # multipliers are multiples of w_j / 65536 where the weights leave room
 TOO_MANY = 200_000  # jobs, for a search
-
-
-# --- finding -------------------------------------------------------------------------------------------------------------
 
 
 def build_mean(relaxed: Relaxed, objective: str) -> Proof | None:
@@ -183,126 +177,7 @@ def gain_with(
     return value + exact_dot(u, reach) / 2 - exact_dot(u, costs.counted), bits
 
 
-# --- verifying -----------------------------------------------------------------------------------------------------------
-
-
-def verify_mean(twin: Twin, certificate: Certificate) -> Proof:
-    """Run preemptive WSPT again, with mean busy times as integrals over the pieces served.
-
-    In Python integers or, of very many jobs, in machine words.
-    """
-    return in_words_or_integers(_in_words, partial(_in_integers, split=False), twin, certificate)
-
-
-def verify_split(twin: Twin, certificate: Certificate) -> Proof:
-    """The same with the multipliers stated, after checking 0 <= u_ij and u_j <= w_j."""
-    return _in_integers(twin, certificate, split=True)
-
-
-def _in_words(twin: Twin, certificate: Certificate) -> Proof:
-    times = word_times(twin, certificate.objective)
-    machine = word_machine_of(certificate, twin.instance, times)
-    exponent = stated_exponent(certificate, "multiplier_exponent")
-    value, bits = word_busy_times(times, machine, exponent)
-    data = {**machine.plain.data(), **times.data(), "multiplier_exponent": exponent, "held_up_bits": bits}
-    return value, data
-
-
-def _in_integers(twin: Twin, certificate: Certificate, *, split: bool) -> Proof:
-    times = twin.times()
-    machines = [(part, twin.machine(part, times)) for part in _parts(twin, certificate)]
-    exponent = stated_exponent(certificate, "multiplier_exponent")
-    unstated = not twin.several and (not split or (twin.old and "multipliers" not in certificate.data))
-    value, proofs, spent = times.cost_alone(), [], [0] * twin.instance.n
-    for part, machine in machines:
-        multiplier = _weights(times, machine, exponent) if unstated else _stated(part, twin, machine)
-        more, bits = _proved(times, machine, multiplier, exponent)
-        value += more
-        proofs.append({**machine.data(), "held_up_bits": bits, **({} if unstated else {"multipliers": multiplier})})
-        spent = [before + u for before, u in zip(spent, multiplier, strict=True)]
-    _check_spent(spent, times, exponent, twin)
-    data = {**times.data(), "multiplier_exponent": exponent}
-    return value, {**data, "resources": proofs} if twin.several else {**data, **proofs[0]}
-
-
-def _parts(twin: Twin, certificate: Certificate) -> list[Certificate]:
-    # one certificate a machine
-    if not twin.several:
-        return [certificate]
-    parts = certificate.data.get("resources")
-    if not isinstance(parts, list) or not 1 <= len(parts) <= 2 or any(not isinstance(part, dict) for part in parts):
-        raise CertificateError("value", "data.resources must be a list of one or two objects")
-    if len({str(part.get("resource")) for part in parts}) < len(parts):
-        raise CertificateError("dual-feasibility", "data.resources names a resource twice: it serves a job once only")
-    return [replace(certificate, data=part) for part in parts]
-
-
-def _weights(times: Times, machine: Machine, exponent: int) -> list[int]:
-    return [
-        floor_to_grid(w, times.per_weight, exponent) if work > 0 and moment is not None else 0
-        for w, work, moment in zip(times.weight, machine.work, times.counted, strict=True)
-    ]
-
-
-def _stated(part: Certificate, twin: Twin, machine: Machine) -> list[int]:
-    """``data["multipliers"]``, u_j 2**exponent; a `CertificateError` unless u_j >= 0, 0 without work."""
-    multipliers, n = part.data.get("multipliers"), twin.instance.n
-    if not isinstance(multipliers, list) or len(multipliers) != n or any(type(u) is not int for u in multipliers):
-        raise CertificateError("value", f"data.multipliers must be a list of {n} integers")
-    for j, u in enumerate(multipliers):
-        if u < 0 or (u > 0 and machine.work[j] == 0):
-            raise CertificateError(
-                "dual-feasibility", f"data.multipliers[{j}]: {u} < 0, or job {twin.instance.ids[j]!r} has no work there"
-            )
-    return multipliers
-
-
-def _check_spent(spent: list[int], times: Times, exponent: int, twin: Twin) -> None:
-    up, down = max(exponent, 0), max(-exponent, 0)
-    for j, u in enumerate(spent):
-        weight = 0 if times.counted[j] is None else times.weight[j]
-        if (u << down) * times.per_weight > weight << up:
-            name, legal = twin.instance.ids[j], weight / times.per_weight
-            raise CertificateError(
-                "dual-feasibility",
-                f"data.multipliers[{j}]: {u} x 2^({-exponent}), job {name!r}, is more than its weight together, {legal}",
-            )
-
-
-def _proved(times: Times, machine: Machine, multiplier: list[int], exponent: int) -> tuple[Fraction, int | None]:
-    """The verifier's `gain_with`."""
-    used = [j for j, u in enumerate(multiplier) if u > 0]
-    doubled, bits = proved_busy_times([(machine.release[j], machine.work[j], multiplier[j]) for j in used])
-    value = doubled * machine.tick / 2
-    units = 0  # halves of a unit of time, times the scale of the multipliers
-    for j in used:
-        reach = times.duration[j] if machine.reach is None else 0
-        units += multiplier[j] * (reach - 2 * (times.counted[j] or 0) - 2 * times.alone(j))
-    value += Fraction(units, 2 * times.per_second)
-    if machine.reach is not None:
-        value += sum((multiplier[j] * machine.reach[j] for j in used), Fraction(0)) / 2
-    return value / power_of_two(exponent), bits
-
-
-def proved_busy_times(jobs: list[tuple[int, int, int]]) -> tuple[Fraction, int | None]:
-    """For jobs (release, work > 0, multiplier > 0): (twice the least ``sum u_j M_j`` in ticks, bits kept)."""
-    pieces = busy_pieces(jobs)
-    # twice the mean busy time is moment / work; it equals 2 C - work exactly where nothing interrupts the job
-    early = [
-        (u, work * (2 * done - work) - moment, work) for (_, work, u), (done, moment) in zip(jobs, pieces, strict=True)
-    ]
-    doubled = Fraction(sum(u * (2 * done - work) for (_, work, u), (done, _) in zip(jobs, pieces, strict=True)))
-    interrupted = [(u, gap, work) for u, gap, work in early if gap > 0]
-    bits = None if len(interrupted) <= EXACT else HELD_UP_BITS
-    if bits is None:
-        doubled -= sum((Fraction(u * gap, work) for u, gap, work in interrupted), Fraction(0))
-    else:
-        rounded = sum(u * -((-gap << bits) // (2 * work)) for u, gap, work in interrupted)
-        doubled -= Fraction(2 * rounded, 1 << bits)
-    return doubled, bits
-
-
 LEAST = "least mean busy times on one machine"
-theorem(Theorem("mean-busy-time", (*COMPLETION, *FLOW), LEAST, build_mean, verify_mean))
+theorem(Theorem("mean-busy-time", (*COMPLETION, *FLOW), LEAST, build_mean))
 MIXED = "mean busy times on one machine, mixed job by job with seconds alone"
-theorem(Theorem("busy-time", SUMS, MIXED, build_split, verify_split))
+theorem(Theorem("busy-time", SUMS, MIXED, build_split))

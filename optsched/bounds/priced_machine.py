@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 
 from optsched.bounds.certificate import ELASTIC_CLASSES, EXCLUSIVE_CLASSES
-from optsched.bounds.menu_verifier import MenuTwin
 from optsched.bounds.menus import FORKING, Menus, elastic_menus, forking_menus, gang_menus
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
 from optsched.problem.arrays import Floats, Ints
@@ -210,19 +209,17 @@ relaxation(
         name="typed",
         classes=EXCLUSIVE_CLASSES,
         find=typed,
-        twin=MenuTwin,
         text="gangs or copies of them, GPU types at prices",
         names={"mean-busy-time": {}, "volume": {}, "alone": {}},
         menus=True,
     )
 )
-relaxation(Relaxation("forking", (FORKING,), typed, MenuTwin, "copies on all GPUs at once", only=("alone",)))
+relaxation(Relaxation("forking", (FORKING,), typed, "copies on all GPUs at once", only=("alone",)))
 relaxation(
     Relaxation(
         name="elastic",
         classes=ELASTIC_CLASSES,
         find=elastic,
-        twin=MenuTwin,
         text="jobs on any number of GPUs, types at prices",
         names={"mean-busy-time": {}},
         menus=True,

@@ -39,23 +39,13 @@ from optsched.bounds.certificate import (
     EXCLUSIVE_CLASSES,
     GPU_SHARING_CLASSES,
     Certificate,
-    CertificateError,
     register_kind,
-    require_same,
 )
 from optsched.bounds.menus import ELASTIC, FORKING, Menus, elastic_menus, forking_menus, gang_menus
 from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
-from optsched.bounds.priced_time_verifier import (
-    LeastCost,
-    Proof,
-    menus_of,
-    require_little_work,
-    stated_cells,
-    stated_minima,
-)
+from optsched.bounds.proof import prove
 from optsched.bounds.shared_machine import shared_menus
 from optsched.bounds.sum_costs import SUMS, SumCosts, sum_costs
-from optsched.bounds.verifier import power_of_two, times_of
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
@@ -128,7 +118,7 @@ class _Stated:
         minima, minimum_bits = _integers(least, MINIMUM_BITS - moments.size.bit_length())
         capacity = self.menus.capacity.astype(object)
         paid = int((np.diff(moments.astype(object))[:, None] * prices.astype(object) * capacity).sum())
-        value = sum(minima.tolist()) / power_of_two(minimum_bits) - paid / power_of_two(moment_bits + price_bits)
+        value = sum(minima.tolist()) / Fraction(2) ** minimum_bits - paid / Fraction(2) ** (moment_bits + price_bits)
         data = {"moments": moments.tolist(), "moment_exponent": moment_bits}
         data |= {"prices": {gpu: prices[:, t].tolist() for t, gpu in enumerate(self.menus.types)}}
         return value, data | {
@@ -149,24 +139,4 @@ def _floats(values: Any, exponent: int) -> Floats:
     return found
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=CLASSES)
-def verify(certificate: Certificate, instance: Instance) -> None:
-    """Find the menus again, and hold what every job says against all its possible ends, in fractions."""
-    twin, menus = menus_of(certificate, instance)
-    times = times_of(instance, certificate.objective)
-    release = [Fraction(r, times.per_second) for r in times.release]
-    cells = stated_cells(certificate, twin.speeds.types, min(release, default=Fraction(0)))
-    require_little_work(cells, menus)
-    minima = stated_minima(certificate, instance.n)
-    proof = Proof(cells, adds=certificate.schedule_class == FORKING)
-    for j, least in enumerate(minima):
-        counted = times.counted[j]
-        weight = Fraction(0 if counted is None else times.weight[j], times.per_weight)
-        minimum = LeastCost(release[j], twin.speeds.work[j], weight, Fraction(counted or 0, times.per_second), least)
-        if not proof.holds(minimum, menus[j]):
-            raise CertificateError(
-                "dual-feasibility", f"data.minima[{j}]: job {instance.ids[j]!r} costs less than it says"
-            )
-    names = ("moments", "moment_exponent", "prices", "price_exponent", "minima", "minimum_exponent")
-    stated = {name: certificate.data[name] for name in names}
-    require_same(certificate, sum(minima, Fraction(0)) - cells.paid_at_most(twin.speeds.capacity), stated | twin.stated)
+register_kind(KIND, objectives=OBJECTIVES, classes=CLASSES)(prove)

@@ -6,9 +6,10 @@ search parameter (a threshold, prices of GPU types, charges) offer one machine a
 objective for such jobs and machines. Whoever adds a relaxation gets every theorem for it, whoever adds a theorem gets it for
 every relaxation; each is one file, which ends with `relaxation` or `theorem`.
 
-Each has a verifier twin. That of a relaxation (`Twin`) builds the machine again from the instance and the data of a
-certificate, in Python integers and fractions; that of a theorem evaluates it there, on a way of its own. Nothing is shared
-between finders and verifiers but the numbers of the physics.
+The verifier that stands alone (`optsched.check.verify_on_clusters`) knows all that come with optsched. A new one brings what
+that calls: a relaxation ``machine(case, data)``, which builds the machine again from the instance and the data of a
+certificate, a theorem ``verify(case, data)``, which evaluates it there, both in Python integers and fractions
+(`optsched.check.verify_certificate.Case` and `Machine`).
 
 The bound of theorem T for relaxation R is called ``R-T`` unless `Relaxation.names` has another name for it.
 """
@@ -22,10 +23,13 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from optsched.bounds.best_bound import Build, lower_bound
-from optsched.bounds.certificate import Certificate, Proof, register_kind, require_same
+from optsched.bounds.certificate import Certificate, Proof, Verifier, register_kind
 from optsched.bounds.grid import GridJobs, on_grid
-from optsched.bounds.sum_costs import SumCosts, costs_with
-from optsched.bounds.verifier import Twin
+from optsched.bounds.proof import prove
+from optsched.bounds.sum_costs import FAIR, SumCosts, costs_with
+from optsched.check.verify_case import Data, Machine
+from optsched.check.verify_fair_share import fair_alone
+from optsched.check.verify_on_clusters import THEOREMS
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 
@@ -97,33 +101,34 @@ Names = Mapping[str, Iterable[str]]  # kind to the objectives that it serves
 class Relaxation:
     """A relaxation of classes of schedules, under its name.
 
-    ``find`` may return None where it says nothing. ``text`` ends the statements of its bounds. ``names`` has other names for
-    theorems than ``name-theorem``: by objective, or one for all. ``only``: the theorems that it has (None: all). ``menus``:
-    are its `Relaxed` those of `optsched.bounds.priced_machine`?
+    ``find`` may return None where it says nothing; ``machine`` builds the machine again (None: the verifier does).
+    ``text`` ends the statements of its bounds. ``names`` has other names for theorems than ``name-theorem``: by objective,
+    or one for all. ``only``: the theorems that it has (None: all). ``menus``: are its `Relaxed` those of
+    `optsched.bounds.priced_machine`?
     """
 
     name: str
     classes: tuple[str, ...]
     find: Callable[[Instance, str], Relaxed | None]
-    twin: Callable[[Certificate, Instance], Twin]
     text: str
     names: Mapping[str, str | Names] = field(default_factory=dict)
     only: tuple[str, ...] | None = None
     menus: bool = False
+    machine: Callable[[Any, Data], Machine] | None = None
 
 
 @dataclass(frozen=True)
 class Theorem:
     """A theorem for all relaxations (``menus``: those with menus alone), under its name.
 
-    ``build`` finds (value, data), None where it has nothing to say; ``verify`` proves them again.
+    ``build`` finds (value, data), None where it has nothing to say; ``verify`` (None: the verifier has it) proves them.
     """
 
     name: str
     objectives: tuple[str, ...]
     statement: str
     build: Callable[[Any, str], Proof | None]
-    verify: Callable[[Any, Certificate], Proof]
+    verify: Callable[[Any, Data], Proof] | None = None
     menus: bool = False
 
 
@@ -172,8 +177,13 @@ def _found(find: Callable[[Instance, str], Relaxed | None], instance: Instance, 
     return find(instance, schedule_class)
 
 
-def _verifier(ground: Relaxation, proposition: Theorem) -> Callable[[Certificate, Instance], None]:
+def _verifier(ground: Relaxation, proposition: Theorem) -> Verifier:
+    if ground.machine is None and proposition.verify is None:
+        return prove
+
     def verify(certificate: Certificate, instance: Instance) -> None:
-        require_same(certificate, *proposition.verify(ground.twin(certificate, instance), certificate))
+        fair = (proposition.name, certificate.objective) == ("alone", FAIR)
+        theorem = proposition.verify or (fair_alone if fair else THEOREMS.get(proposition.name))
+        prove(certificate, instance, theorem, ground.machine)
 
     return verify

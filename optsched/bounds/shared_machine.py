@@ -60,7 +60,6 @@ from optsched.bounds.menus import Menus, Option, gang_menus
 from optsched.bounds.priced_machine import Priced, TypePrices, best_prices, machine_at
 from optsched.bounds.relaxation import Machines, Relaxation, Value, relaxation
 from optsched.bounds.shared_pairs import FEW, SharedPairs, shared_pairs
-from optsched.bounds.shared_verifier import SharedTwin
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
@@ -264,7 +263,6 @@ relaxation(
         name="shared",
         classes=GPU_SHARING_CLASSES,
         find=sharing,
-        twin=SharedTwin,
         text="gangs that share GPUs at their best charges",
         names={"mean-busy-time": {}, "volume": {}, "alone": {}},
         menus=True,

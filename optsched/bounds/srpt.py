@@ -22,16 +22,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import Certificate, Proof, ratio_text
+from optsched.bounds.certificate import Proof, ratio_text
 from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts
-from optsched.bounds.verifier import Machine, Times, Twin, srpt
-from optsched.bounds.weight_levels import levels_of, reduced, stated_levels, steps
+from optsched.bounds.weight_levels import levels_of, reduced, steps
 from optsched.bounds.wide_integers import sum_words, total
-from optsched.bounds.word_verifier import in_words_or_integers, word_machine_of, word_srpt, word_times
 from optsched.problem.arrays import Floats
 
 
@@ -77,37 +75,4 @@ def rough_value(costs: SumCosts, machine: FastMachine, levels: list[float]) -> f
     return value
 
 
-def verify(twin: Twin, certificate: Certificate) -> Proof:
-    """Run SRPT again with a heap, in Python integers or, of very many jobs, in machine words."""
-    return in_words_or_integers(_in_words, _in_integers, twin, certificate)
-
-
-def _in_words(twin: Twin, certificate: Certificate) -> Proof:
-    times = word_times(twin, certificate.objective)
-    machine = word_machine_of(certificate, twin.instance, times)
-    levels = stated_levels(certificate)
-    data = {**machine.plain.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
-    return word_srpt(times, machine, levels), data
-
-
-def _in_integers(twin: Twin, certificate: Certificate) -> Proof:
-    times = twin.times()
-    machine = twin.machine(certificate, times)
-    levels = stated_levels(certificate)
-    data = {**machine.data(), **times.data(), "levels": [ratio_text(level) for level in levels]}
-    return proved(times, machine, levels), data
-
-
-def proved(times: Times, machine: Machine, levels: list[Fraction]) -> Fraction:
-    """The verifier's `layered`: start from r_j + e_j for all; what SRPT and tails add is counted level by level."""
-    value = times.cost_alone()
-    for level, below in zip(levels, [Fraction(0), *levels], strict=False):
-        jobs = [j for j in times.with_weight(level) if machine.work[j] > 0]
-        waited = sum(srpt((machine.release[j], machine.work[j]) for j in jobs)) * machine.tick
-        waited += 0 if machine.tail is None else sum((machine.tail[j] for j in jobs), Fraction(0))
-        never = sum(times.release[j] + times.duration[j] for j in jobs)
-        value += (level - below) * (waited - Fraction(never, times.per_second))
-    return value
-
-
-theorem(Theorem("srpt", (*COMPLETION, *FLOW), "SRPT on one machine", build, verify))
+theorem(Theorem("srpt", (*COMPLETION, *FLOW), "SRPT on one machine", build))

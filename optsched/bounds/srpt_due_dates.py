@@ -21,13 +21,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import Certificate, Proof, ratio_text, rounded_down
+from optsched.bounds.certificate import Proof, ratio_text
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.grid import GridJobs, due_ticks
 from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import TARDINESS, SumCosts, two_sum
-from optsched.bounds.verifier import Machine, Times, Twin, srpt
-from optsched.bounds.weight_levels import levels_of, reduced, stated_levels, steps
+from optsched.bounds.weight_levels import levels_of, reduced, steps
 from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.arrays import Floats
 
@@ -68,30 +67,4 @@ def _value(costs: SumCosts, grid: GridJobs, due: Floats, levels: list[float]) ->
     return value
 
 
-def verify(twin: Twin, certificate: Certificate) -> Proof:
-    """Start from max(0, r_j + e_j - d_j) for all; count what the matching adds, level by level."""
-    times = twin.times()
-    machine = twin.machine(certificate, times)
-    levels = stated_levels(certificate)
-    value = times.cost_alone()
-    for level, below in zip(levels, [Fraction(0), *levels], strict=False):
-        jobs = [j for j in times.with_weight(level) if machine.work[j] > 0]
-        done = srpt((machine.release[j], machine.work[j]) for j in jobs)
-        dues = sorted(due_tick(times, machine, j) for j in jobs)
-        late = sum(max(0, end - due) for end, due in zip(done, dues, strict=True))
-        never = sum(times.alone(j) for j in jobs)
-        value += (level - below) * (late * machine.tick - Fraction(never, times.per_second))
-    return value, {**machine.data(), "levels": [ratio_text(level) for level in levels]}
-
-
-def due_tick(times: Times, machine: Machine, j: int) -> int:
-    """The due date of a job in ticks, rounded up to the grid; less its tail, rounded up to a float64."""
-    due = Fraction(times.counted[j] or 0, times.per_second)
-    if machine.tail is not None:
-        due = Fraction(-rounded_down(machine.tail[j] - due))
-    return math.ceil(due * machine.scale) * machine.capacity
-
-
-theorem(
-    Theorem("due-dates", TARDINESS, "SRPT completions against the due dates in order on one machine", build, verify)
-)
+theorem(Theorem("due-dates", TARDINESS, "SRPT completions against the due dates in order on one machine", build))

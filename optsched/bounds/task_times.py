@@ -47,7 +47,6 @@ import numpy as np
 from optsched.bounds.certificate import TASK_SHARING_CLASSES, rounded_down
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
 from optsched.bounds.sum_costs import SUMS
-from optsched.bounds.task_verifier import TaskTwin
 from optsched.errors import InputError
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.contention import Contention
@@ -186,7 +185,6 @@ relaxation(
         name="task",
         classes=TASK_SHARING_CLASSES,
         find=partial(tasks, (GPUS,)),
-        twin=TaskTwin,
         text="tasks on all GPUs",
         # tasks and transfers share one mixture; what is left of them from a moment on is `task_volume`
         names={"mean-busy-time": {"task-busy-time": SUMS}, "alone": "task-path", "busy-time": {}, "volume": {}},
@@ -197,7 +195,6 @@ relaxation(
         name="link",
         classes=TASK_SHARING_CLASSES,
         find=partial(tasks, (LINKS,)),
-        twin=TaskTwin,
         text="transfers on all network interfaces, of gangs that must span nodes",
         names={"mean-busy-time": {"link-busy-time": SUMS}, "alone": {}, "busy-time": {}, "volume": {}},
     )
@@ -207,7 +204,6 @@ relaxation(
         name="split-task",
         classes=TASK_SHARING_CLASSES,
         find=partial(tasks, (GPUS, LINKS)),
-        twin=TaskTwin,
         text="tasks on all GPUs, and transfers on all network interfaces",
         only=("busy-time",),
     )

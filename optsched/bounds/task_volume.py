@@ -23,16 +23,13 @@ from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import (
     TASK_SHARING_CLASSES,
     Certificate,
-    CertificateError,
-    parse_ratio,
     ratio_text,
     register_kind,
-    require_same,
 )
 from optsched.bounds.exact_dot import exact_dot
+from optsched.bounds.proof import prove
 from optsched.bounds.sum_costs import MAKESPAN
 from optsched.bounds.task_times import Resource, task_times
-from optsched.bounds.task_verifier import needs_of, stated_resource
 from optsched.problem.instance import Instance
 
 KIND = "task-volume"
@@ -76,16 +73,4 @@ def _best(resource: Resource) -> tuple[Fraction, dict[str, Any]]:
     return start + volume + end, data
 
 
-@register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)
-def verify(certificate: Certificate, instance: Instance) -> None:
-    """Read the needs again; whichever jobs are named by release and tail, they prove their own value."""
-    needs = needs_of(instance)
-    resource = stated_resource(certificate)
-    least = [parse_ratio(certificate.data.get(name), f"data.{name}") for name in ("release", "tail")]
-    chosen = [x for x in needs.jobs[resource] if not x.none and x.release >= least[0] and x.tail >= least[1]]
-    if not chosen:
-        raise CertificateError("value", "data.release and data.tail leave no job")
-    volume = sum((need.work for need in chosen), Fraction(0)) / needs.capacity[resource]
-    start, end = min(need.release for need in chosen), min(need.tail for need in chosen)
-    data = {"resource": resource, "release": ratio_text(start), "tail": ratio_text(end)}
-    require_same(certificate, start + volume + end, data)
+register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)(prove)

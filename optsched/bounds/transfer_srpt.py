@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from optsched.bounds.certificate import CertificateError, rounded_down, shown
-from optsched.bounds.verifier import srpt
+from optsched.check.verify_certificate import srpt_ends
 from optsched.problem.transfers import TransferProblem
 
 __all__ = ["TransferBound", "makespan_bound", "srpt_per_link"]
@@ -60,7 +60,7 @@ class TransferBound:
             if link not in problem.links[j]:
                 raise CertificateError("dual-feasibility", f"transfer {j} does not use link {link}")
             jobs[link].append((release[j], length[j]))
-        proved = Fraction(sum(sum(srpt(group)) for group in jobs.values()), unit)
+        proved = Fraction(sum(sum(srpt_ends(group)) for group in jobs.values()), unit)
         if proved != self.value:
             raise CertificateError("value", f"claimed {shown(self.value)}, the groups prove {shown(proved)}")
 

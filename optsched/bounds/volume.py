@@ -11,17 +11,14 @@ from t on is done after t. Rounding down on the grid (`optsched.bounds.grid`) on
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import accumulate
 
 import numpy as np
 
-from optsched.bounds.certificate import Certificate, Proof
+from optsched.bounds.certificate import Proof
 from optsched.bounds.fast_machine import by_release
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.relaxation import Relaxed, Theorem, theorem
-from optsched.bounds.sum_costs import COMPLETION, MAKESPAN
-from optsched.bounds.verifier import Twin
-from optsched.bounds.word_verifier import in_words_or_integers, word_latest_end, word_machine_of, word_times
+from optsched.bounds.sum_costs import MAKESPAN
 
 
 def build(relaxed: Relaxed, objective: str) -> Proof | None:
@@ -47,21 +44,4 @@ def latest_end(jobs: GridJobs) -> int:
     return int(np.max(release + np.cumsum(work[::-1])[::-1]))
 
 
-def verify(twin: Twin, certificate: Certificate) -> Proof:
-    """The busy periods of the machine, run forwards instead of summed backwards: their end is the same maximum."""
-    return in_words_or_integers(_in_words, _in_integers, twin, certificate)
-
-
-def _in_words(twin: Twin, certificate: Certificate) -> Proof:
-    machine = word_machine_of(certificate, twin.instance, word_times(twin, COMPLETION[0]))
-    return word_latest_end(machine), machine.plain.data()
-
-
-def _in_integers(twin: Twin, certificate: Certificate) -> Proof:
-    machine = twin.machine(certificate, twin.times())
-    jobs = sorted(zip(machine.release, machine.work, strict=True))
-    *_, end = accumulate(jobs, lambda now, job: max(now, job[0]) + job[1], initial=0)
-    return Fraction(end) * machine.tick, machine.data()
-
-
-theorem(Theorem("volume", (MAKESPAN,), "a release date plus the work still to come on one machine", build, verify))
+theorem(Theorem("volume", (MAKESPAN,), "a release date plus the work still to come on one machine", build))

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from optsched.bounds.certificate import Certificate, CertificateError, parse_ratio
 from optsched.problem.arrays import Floats
 
 MAX_LEVELS = 4  # a run of the fast machine each
@@ -42,14 +41,3 @@ def reduced(weight: Floats, levels: list[float]) -> Floats:
 def steps(levels: list[float]) -> list[tuple[float, Fraction]]:
     """(level, its height above the one before) for every level."""
     return [(high, Fraction(high) - Fraction(low)) for low, high in pairwise([0.0, *levels])]
-
-
-def stated_levels(certificate: Certificate) -> list[Fraction]:
-    """``data["levels"]``; a `CertificateError` unless they ascend from above 0 (else they are no multipliers)."""
-    texts = certificate.data.get("levels")
-    if not isinstance(texts, list) or len(texts) > MAX_LEVELS:
-        raise CertificateError("value", f"data.levels must be a list of at most {MAX_LEVELS} fractions")
-    levels = [parse_ratio(text, "data.levels") for text in texts]
-    if any(low >= high for low, high in pairwise([Fraction(0), *levels])):
-        raise CertificateError("dual-feasibility", "data.levels must ascend from above 0")
-    return levels

@@ -1,17 +1,15 @@
 """The verifiers' side for very many jobs: the same numbers in machine words, exactly, or nothing.
 
-A third way beside the compiled bounds and the verifiers in Python integers (`optsched.bounds.verifier`, which it replaces
-where everything fits): numpy on whole columns (`word_arithmetic`), and two compiled loops of one heap each (`word_runs`).
-Nothing is shared with `fast_machine`, `grid`, `exact_dot` and `wide_integers` but the heap, which verifiers in Python
-integers do without. The machine counts ticks below 2**61, with all work added to the latest release; where a column does not
-fit, `Overflow` is raised, and the caller takes Python integers.
+Four kinds of bounds on gangs, a second way beside the verifier that stands alone (`optsched.check.verify_certificate`),
+which it replaces where everything fits and is held against by tests: numpy on whole columns (`word_arithmetic`), and two
+compiled loops of one heap each (`word_runs`). The machine counts ticks below 2**61, with all work added to the latest
+release; where a column does not fit, `Overflow` is raised, and the caller takes Python integers.
 
 O(n log n): up to nine times what numpy takes to sort the releases (`tests/benchmarks/test_srpt_bound.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, cmp_to_key
@@ -19,10 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS
-from optsched.bounds.certificate import Certificate, Proof, ratio_text
-from optsched.bounds.gang_verifier import stated_widths
-from optsched.bounds.verifier import Machine, Twin, stated_exponent
+from optsched.bounds.certificate import Proof
 from optsched.bounds.word_arithmetic import (
     Overflow,
     difference,
@@ -34,21 +29,36 @@ from optsched.bounds.word_arithmetic import (
     wide_product,
 )
 from optsched.bounds.word_runs import priority_run, srpt_sum, stable_order
+from optsched.check.verify_case import DUAL, EXACT, EXPONENT, KEPT_BITS, Data, fill, the, written
+from optsched.check.verify_certificate import multiplier_exponent, stated_levels
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
 FEW = 20_000  # jobs: up to so many Python integers are fast enough
 TICKS = 1 << 61
-Prover = Callable[[Twin, Certificate], Proof]
+KINDS = ("release-plus-duration", "srpt", "mean-busy-time", "volume")
 
 
-def in_words_or_integers(words: Prover, integers: Prover, twin: Twin, certificate: Certificate) -> Proof:
-    """What ``words`` proves of gangs, or ``integers`` where that overflows and of others: the same."""
-    try:
-        return words(twin, certificate)
-    except Overflow:
-        return integers(twin, certificate)
+def word_proof(kind: str, objective: str, data: Data, instance: Instance) -> Proof:
+    """(value, data) that one of `KINDS` proves of an instance whose time counts from its first arrival.
+
+    `Overflow` where words do not do it; `Refused` where the data are illegal.
+    """
+    if kind == "volume":
+        machine = word_machine(data, instance, word_times(instance, "total_completion_time"))
+        return word_latest_end(machine), machine.stated
+    times = word_times(instance, objective)
+    if kind == "release-plus-duration":
+        return times.alone, times.stated
+    machine = word_machine(data, instance, times)
+    stated = {**machine.stated, **times.stated}
+    if kind == "srpt":
+        levels = stated_levels(data)
+        return word_srpt(times, machine, levels), {**stated, "levels": [written(level) for level in levels]}
+    exponent = multiplier_exponent(data)
+    value, bits = word_busy_times(times, machine, exponent)
+    return value, {**stated, "multiplier_exponent": exponent, "held_up_bits": bits}
 
 
 # --- times and the machine -----------------------------------------------------------------------------------------------
@@ -56,16 +66,17 @@ def in_words_or_integers(words: Prover, integers: Prover, twin: Twin, certificat
 
 @dataclass(frozen=True)
 class WordTimes:
-    """`verifier.Times` of completion and flow times as float64 columns: these are the exact numbers."""
+    """Completion and flow times as float64 columns: these are the exact numbers."""
 
     release: Floats
     duration: Floats
     weight: Floats
     flow: bool
 
-    def data(self) -> dict[str, Any]:
+    @property
+    def stated(self) -> dict[str, Any]:
         """The flow constant ``sum w_j r_j`` of a flow-time objective, as certificates state it."""
-        return {"flow_constant": ratio_text(self.weighted_release)} if self.flow else {}
+        return {"flow_constant": written(self.weighted_release)} if self.flow else {}
 
     @cached_property
     def weighted_release(self) -> Fraction:
@@ -83,11 +94,9 @@ class WordTimes:
         return self.weighted_duration + (0 if self.flow else self.weighted_release)
 
 
-def word_times(twin: Twin, objective: str) -> WordTimes:
-    """The columns of an objective; `Overflow` for few jobs, other relaxations and objectives, and times before 0."""
-    instance = twin.instance
-    few = instance.n <= FEW or objective.endswith("tardiness")
-    if few or not twin.words or float(instance.arrival.min()) < 0:
+def word_times(instance: Instance, objective: str) -> WordTimes:
+    """The columns of an objective; `Overflow` for other objectives, and times before 0."""
+    if objective.endswith("tardiness") or float(instance.arrival.min(initial=0.0)) < 0:
         raise Overflow
     weight = instance.weight if "weighted" in objective else np.ones(instance.n)
     return WordTimes(instance.arrival, seconds_alone(instance), weight, "flow" in objective)
@@ -95,21 +104,23 @@ def word_times(twin: Twin, objective: str) -> WordTimes:
 
 @dataclass(frozen=True)
 class WordMachine:
-    """`verifier.Machine` with ``release`` and ``work`` as i64[n], and what it is without jobs."""
+    """``release`` and ``work`` in ticks, i64[n]; the seconds of a ``tick``; what certificates state."""
 
-    plain: Machine
     release: Ints
     work: Ints
+    tick: Fraction
+    stated: dict[str, Any]
 
 
-def word_machine_of(certificate: Certificate, instance: Instance, times: WordTimes) -> WordMachine:
-    """`gang_verifier.GangTwin.machine` in words; `Overflow` where ticks do not fit."""
-    counts = np.bincount(instance.gpus)
-    gangs = {g: int(counts[g]) for g in np.flatnonzero(counts).tolist()}
-    threshold, capacity, effective = stated_widths(certificate, gangs, instance.cluster.gpus)
-    widths = np.array([effective.get(g, 0) for g in range(counts.size)], dtype=np.int64)
-    width = widths[instance.gpus]
-    exponent = stated_exponent(certificate)
+def word_machine(data: Data, instance: Instance, times: WordTimes) -> WordMachine:
+    """The machine that a threshold and a grid exponent give; `Overflow` where ticks do not fit."""
+    total = instance.cluster.gpus
+    threshold = the(int, data, "threshold", DUAL, least=1, most=(total + 1) // 2)
+    exponent = the(int, data, "grid_exponent", least=-EXPONENT, most=EXPONENT)
+    gangs = instance.gpus
+    middle = (gangs >= threshold) & (gangs <= total - threshold)
+    capacity = fill(gangs[middle].tolist(), total) if middle.any() else 1
+    width = np.where(gangs > total - threshold, capacity, np.where(middle, gangs, 0))
     release, duration = floors(times.release, exponent), floors(times.duration, exponent)
     most = max(capacity, int(width.max()))
     if (int(release.max()) + int(duration.max())) * most >= TICKS:
@@ -117,7 +128,9 @@ def word_machine_of(certificate: Certificate, instance: Instance, times: WordTim
     work = width * duration
     if int(release.max()) * capacity + ((int((work >> 30).sum()) + work.size) << 30) >= TICKS:
         raise Overflow
-    return WordMachine(Machine(capacity, exponent, [], [], {"threshold": threshold}), release * capacity, work)
+    tick = 1 / (Fraction(2) ** exponent * capacity)
+    grid = {"threshold": threshold, "capacity": capacity, "grid_exponent": exponent, "tick": written(tick)}
+    return WordMachine(release * capacity, work, tick, grid)
 
 
 def floors(values: Floats, exponent: int) -> Ints:
@@ -133,14 +146,14 @@ def floors(values: Floats, exponent: int) -> Ints:
 
 
 def word_srpt(times: WordTimes, machine: WordMachine, levels: list[Fraction]) -> Fraction:
-    """`optsched.bounds.srpt.proved`: start from r_j + p_j for all; what SRPT adds is counted level by level."""
+    """Start from r_j + p_j for all; what SRPT adds is counted level by level."""
     value, order = times.alone, stable_order(machine.release)
     for level, below in zip(levels, [Fraction(0), *levels], strict=False):
         chosen = (times.weight >= _exactly(level)) & (machine.work > 0)
         used = order if chosen.all() else order[chosen[order]]
         never = float_sum(times.release[chosen]) + float_sum(times.duration[chosen])
         done = srpt_sum(machine.release[used], machine.work[used])
-        value += (level - below) * (done * machine.plain.tick - never)
+        value += (level - below) * (done * machine.tick - never)
     return value
 
 
@@ -160,11 +173,11 @@ def word_latest_end(machine: WordMachine) -> Fraction:
     before = np.cumsum(machine.work[order])
     # at the end of job i in order: all work so far, and the largest idle time before one of the jobs
     idle = machine.release[order] - (before - machine.work[order])
-    return (int(before[-1]) + max(0, int(idle.max()))) * machine.plain.tick
+    return (int(before[-1]) + max(0, int(idle.max()))) * machine.tick
 
 
 def word_busy_times(times: WordTimes, machine: WordMachine, exponent: int) -> tuple[Fraction, int | None]:
-    """`optsched.bounds.mean_busy_time.proved` with the multipliers floor(w_j 2**exponent) of jobs with work."""
+    """(Value, bits kept) with the multipliers floor(w_j 2**exponent) of jobs with work."""
     multiplier = np.where(machine.work > 0, floors(times.weight, exponent), 0)
     if int(multiplier.max()) >= 1 << 53:
         raise Overflow
@@ -175,7 +188,7 @@ def word_busy_times(times: WordTimes, machine: WordMachine, exponent: int) -> tu
         units = scale * (times.weighted_duration + 2 * times.weighted_release)
     else:
         units = float_dot(u, times.duration) + 2 * float_dot(u, times.release)
-    return times.alone + (doubled * machine.plain.tick - units) / (2 * scale), bits
+    return times.alone + (doubled * machine.tick - units) / (2 * scale), bits
 
 
 def _busy_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fraction, int | None]:
@@ -192,8 +205,8 @@ def _busy_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fraction, in
         rows = zip(multiplier.tolist(), joined(gap).tolist(), work.tolist(), strict=True)
         return doubled - sum((Fraction(u * g, w) for u, g, w in rows), Fraction(0)), None
     whole, part = divided_up(gap, work)
-    rounded = (tick_dot(multiplier, whole) << HELD_UP_BITS - 1) + tick_dot(multiplier, part)
-    return doubled - Fraction(2 * rounded, 1 << HELD_UP_BITS), HELD_UP_BITS
+    rounded = (tick_dot(multiplier, whole) << KEPT_BITS - 1) + tick_dot(multiplier, part)
+    return doubled - Fraction(2 * rounded, 1 << KEPT_BITS), KEPT_BITS
 
 
 def _densest_first(work: Ints, multiplier: Ints) -> Ints:

@@ -16,11 +16,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from optsched.check.verify_certificate import Data, need, the
+    from optsched.check.verify_case import Data, need, the
 else:  # copied
-    from verify_certificate import Data, need, the
+    from verify_case import Data, need, the
 
-BITS, FAIR = 60, "max_fair_slowdown"
+BITS = 60  # of the shortest job
 
 
 def equal_share(release: list[Fraction], length: list[Fraction], gangs: list[int], total: int) -> list[float]:
@@ -63,29 +63,28 @@ def level(count: dict[int, int], total: int) -> Fraction:
 
 
 def share_of(case: Any) -> list[Fraction]:
-    """d_j of every job of a case."""
-    need(case.schedule_class.startswith(("gang", "gpu-")), "not of gangs: use optsched verify", 2)
-    return list(map(Fraction, equal_share(case.release, case.length, case.gpus, case.total)))
+    """d_j of every job of a case, in seconds; jobs hold their gangs there, whatever else their class allows."""
+    if case.fair is None:
+        release, length = [Fraction(r, case.unit) for r in case.release], list(map(Fraction, case.gang_seconds))
+        case.fair = list(map(Fraction, equal_share(release, length, case.gpus, case.total)))
+    return list(case.fair)
 
 
 def fair_alone(case: Any, data: Data) -> tuple[Fraction, Data]:
     """The one job that is named."""
     columns = zip(case.ids, case.length, share_of(case), strict=True)
-    named = [p / d for name, p, d in columns if name == data.get("job")]
-    need(named or not case.ids, "there is no such job")
+    named = [Fraction(p, case.unit) / d for name, p, d in columns if name == data.get("job")]
+    need(named or (not case.ids and data.get("job") is None), "data.job must be the id of a job")
     return max(named, default=Fraction(0)), {"job": data.get("job")}
 
 
 def fair_share(case: Any, data: Data) -> tuple[Fraction, Data]:
-    """The jobs that are named, on a machine."""
-    release, work, _, second, stated = case.machine(data)
-    named = the(list, data, "jobs")
+    """The jobs that are named, on a machine: the last of them ends when all their work is done, and its tail."""
+    on, named = case.machine(data), the(list, data, "jobs")
     some = [j for j, name in enumerate(case.ids) if name in set(map(str, named))]
-    legal = named == [case.ids[j] for j in some] and all(work[j] > 0 for j in some)
-    need(legal, "jobs must be named in their order, each with work on the machine")
-    end, share = (min((release[j] for j in some), default=0) + sum(work[j] for j in some)) / second, share_of(case)
-    return min(((end - case.release[j]) / share[j] for j in some), default=Fraction(0)), {**stated, "jobs": named}
-
-
-LONE: Data = {"fair-alone": fair_alone}
-TOGETHER: Data = {"fair-share": fair_share, **LONE}
+    legal = named == [case.ids[j] for j in some] and all(on.work[j] > 0 for j in some)
+    need(legal, "data.jobs must be ids of jobs in their order, each with work on the machine")
+    end = (min((on.release[j] for j in some), default=0) + sum(on.work[j] for j in some)) / on.second
+    share, tail = share_of(case), on.tail or [Fraction(0)] * len(case.ids)
+    ratios = ((end + tail[j] - Fraction(case.release[j], case.unit)) / share[j] for j in some)
+    return min(ratios, default=Fraction(0)), {**on.stated, "jobs": named}

@@ -13,123 +13,199 @@ jobs on a GPU, each slowed down by the other (verify_sharing.py); task-sharing: 
 seconds costs n a times their price, the least that suits; U: what all GPUs cost a second. shared: of n only a part, its
 charge, such that c_a / xi_ab + c_b / xi_ba <= 1 for any two classes of jobs that fit on a GPU together. task, link: compute
 on all GPUs, or bytes on all network interfaces. **makespan**: a moment plus the work that is left then, at prices of GPUs
-and of jobs' own time, over all that these pay.
-**Not known here**: measured steps of scalings, prices over time, total_utility; `optsched verify` judges these.
+and of jobs' own time, over all that these pay. **priced-time**: prices of GPUs over time (verify_time_prices.py).
+**Not known here**: measured steps of scalings, and models of speeds that somebody added to optsched. `optsched verify` runs
+this program, too, and tells it how fast such jobs are (`Told`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from optsched.check import verify_certificate, verify_tasks
-    from optsched.check.verify_certificate import EXPONENT, GANGS, MOST_STEPS, Case, Data, need, ratio, read, the
-    from optsched.check.verify_fair_share import FAIR, LONE, TOGETHER, fair_share
+    from optsched.check import verify_case as reading
+    from optsched.check import verify_certificate as plain
+    from optsched.check import verify_tasks
+    from optsched.check.verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
+    from optsched.check.verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
+    from optsched.check.verify_fair_share import fair_alone, fair_share
+    from optsched.check.verify_menus import Menu, PricesByType, Speed, Told, by_id, makespan
     from optsched.check.verify_scalings import ScalingProfile, with_memory
-    from optsched.check.verify_sharing import Partners, whole
+    from optsched.check.verify_sharing import Charges, Needs, Partners, whole
     from optsched.check.verify_stage_graphs import graph_of, least_iteration
-    from optsched.check.verify_tasks import TASKS, below, served_by, written
+    from optsched.check.verify_time_prices import LARGEST_PRICE, Rates, priced_time, useful
 else:  # copied
-    import verify_certificate
+    import verify_case as reading
+    import verify_certificate as plain
     import verify_tasks
-    from verify_certificate import EXPONENT, GANGS, MOST_STEPS, Case, Data, need, ratio, read, the
-    from verify_fair_share import FAIR, LONE, TOGETHER, fair_share
+    from verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
+    from verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
+    from verify_fair_share import fair_alone, fair_share
+    from verify_menus import Menu, PricesByType, Speed, Told, by_id, makespan
     from verify_scalings import ScalingProfile, with_memory
-    from verify_sharing import Partners, whole
+    from verify_sharing import Charges, Needs, Partners, whole
     from verify_stage_graphs import graph_of, least_iteration
-    from verify_tasks import TASKS, below, served_by, written
+    from verify_time_prices import LARGEST_PRICE, Rates, priced_time, useful
 
-LARGEST_PRICE, MOST_GPUS = (1 << 64) - 1, 4096  # the latter of elastic jobs
+MOST_GPUS = 4096  # of elastic jobs
 ROW = {"gpu", "gpus", "together", "spread", "measured"}
-Menu = list[tuple[str, Fraction, Fraction]]  # GPU type, seconds a unit of work, GPUs paid for
-
-
-def epoch_of(arrivals: list[float], due: list[float]) -> float:
-    """The moment from which optsched counts: the first arrival, or one before it, where that costs no digit of a time."""
-    first = min(arrivals, default=0.0)
-    span = max([first, *arrivals, *due]) - min([first, *due])
-    grid = 2.0 ** math.ceil(math.log2(span)) if span else 1.0
-    for moment in (first, math.floor(first / grid) * grid):
-        if all(Fraction(x - moment) == Fraction(x) - Fraction(moment) for x in (*arrivals, *due)):
-            return moment
-    return 0.0
 
 
 class OnCluster(Case):
-    """A case with speeds by GPU type or placement, partners on GPUs, copies or tasks. `suits`: the node groups of a job."""
+    """A case with speeds by GPU type or placement, partners on GPUs, copies or tasks.
 
+    `suits`, `runs`: the node groups that suit a job, and on which it has a speed; `menu`: what a unit of its work may cost;
+    `work`: what it has to do; `gang_seconds`: how long its gang takes at best, in floats; `fair`: on an equal share.
+    """
+
+    fair: list[Fraction] | None = None
     parts = Case.parts | {"throughputs", "profiles", "scalings", "tasks", "interference", "contention"}
 
-    def __init__(self, document: Data, names: list[str], epoch: Fraction) -> None:
-        given, spent, jobs, nodes = document.get("scalings") or {}, [0], list[Data](), document["cluster"]["nodes"]
-        self.scalings = {name: ScalingProfile(each, spent) for name, each in given.items()}
-        for job in document["jobs"] if self.scalings else ():
-            scaling = self.scalings.get(job.get("profile")) if job.get("duration") is None else None
-            need(scaling is None or the(int, job, "batch_size", 2, None, 1), "no batch")
-            jobs.append(job if scaling is None else with_memory({"gpus": 1, **job}, scaling, nodes))
-        super().__init__({**document, "jobs": jobs or document["jobs"]}, names, epoch)
-        legal = epoch in (0, epoch_of(self.column["arrival"], [x for x in self.column["due"] if x == x]))
-        need(legal, "its times count from another moment")
+    def __init__(
+        self, document: Data, claimed: str, schedule_class: str, epoch: Fraction, told: Told | None = None
+    ) -> None:
+        self.told, self.vouched = told, told is not None
+        super().__init__(document, claimed, schedule_class, epoch)
 
-    def seconds(self) -> list[Fraction]:
+    def read_instance(self, document: Data, epoch: Fraction) -> None:
+        """With the memory that jobs at scaling profiles need."""
+        self.epoch, spent, jobs = epoch, [0], document["jobs"]
+        given: Data = document.get("scalings") or {}
+        self.scalings = {name: ScalingProfile(each, spent, self.few) for name, each in given.items()}
+        if self.scalings:
+            nodes, jobs = document["cluster"]["nodes"], list[Data]()
+            for job in document["jobs"]:
+                scaling = self.scalings.get(job.get("profile")) if job.get("duration") is None else None
+                need(scaling is None or the(int, job, "batch_size", UNJUDGED, None, 1), "no batch", UNJUDGED)
+                jobs.append(job if scaling is None else with_memory({"gpus": 1, **job}, scaling, nodes))
+        super().read_instance({**document, "jobs": jobs}, epoch)
+        due = [x for x in self.column["due"] if x == x]
+        need(
+            epoch in (0, reading.epoch_of(self.column["arrival"], due)),
+            "its times count from another moment",
+            reading.INSTANCE,
+        )
+        need(len(set(self.ids)) == len(self.ids), "jobs of the same name", UNJUDGED)
+        self.few(len(self.nodes) * len(jobs), reading.MOST_STEPS, "jobs times groups of nodes")
+
+    def seconds(self) -> list[float]:
         """The least of the class; the digest learns of tables, graphs, tasks, interference and contention."""
         self.count, self.largest, self.types = dict[str, int](), dict[str, int](), dict[str, str]()
         for node in self.nodes:  # a type is called what its first group calls it
             name = self.types.setdefault(node["gpu"].casefold(), node["gpu"])
             self.count[name] = self.count.get(name, 0) + node["gpus"] * node["count"]
             self.largest[name] = max(self.largest.get(name, 0), node["gpus"])
-        legal = len(set(self.ids)) == len(self.ids) and len(self.nodes) * len(self.jobs) <= MOST_STEPS
-        need(legal, "jobs of the same name, or too many jobs and groups of nodes", 2)
         self.memory = [0.0 if x != x else x for x in self.column["gpu_memory"]]
-        self.suits = [self.groups_for(job.get("gpu_types"), x) for job, x in zip(self.jobs, self.memory, strict=True)]
+        suits: dict[Any, list[int]] = {}
+        self.suits = [
+            self.groups_for(job.get("gpu_types"), x, suits) for job, x in zip(self.jobs, self.memory, strict=True)
+        ]
         self.by_profile: list[Any] = [None if job.get("duration") is not None else job["profile"] for job in self.jobs]
         self.used = sorted({name for name in self.by_profile if name is not None})
+        counts = zip(self.by_profile, self.column["duration"], self.column["iterations"], strict=True)
+        self.amount = [seconds if name is None else count for name, seconds, count in counts]
+        self.work = list(map(Fraction, self.amount))
         tasks, contention = (self.document.get(name) or {} for name in ("tasks", "contention"))
         link = verify_tasks.link_of(contention or {"seconds_per_byte": 1.0})
-        need(not tasks or set(self.by_profile) <= set(tasks), "some jobs have tasks, others have none", 2)
-        need((self.schedule_class == "task-sharing") == bool(tasks), "there is no such class of these jobs")
+        need(
+            not tasks or set(self.by_profile) <= set(tasks),
+            "some jobs have tasks, others have none: use optsched verify",
+            UNJUDGED,
+        )
+        need(
+            (self.schedule_class == "task-sharing") == bool(tasks), "there is no such class of these jobs", reading.KIND
+        )
         if tasks:
-            self.needs = verify_tasks.TaskNeeds(self, tasks, self.by_profile, self.suits, link)
-            self.digest.update(self.needs.text.encode())
-            self.learn(link if contention else None)
+            self.needs = verify_tasks.TaskNeeds(self, tasks, link)
+            if self.jobs:
+                self.digest.update(self.needs.text.encode())
+                self.learn(link if contention else None)
+            self.gang_seconds = self.needs.gang_seconds
             return self.needs.length
+        self.read_speeds(link if contention else None)
+        if self.told is not None and any(self.told.speed(j, elastic=False) for j in range(len(self.jobs))):
+            self.digest = None  # what is told decides it, too
+        need(
+            self.digest is None or self.claimed == self.digest.hexdigest(),
+            "it is of another instance",
+            reading.INSTANCE,
+        )
+        return self.read_menus()
+
+    def read_speeds(self, link: Data | None) -> None:
+        """Tables, graphs and scaling profiles, and who slows down whom."""
         self.read_table(self.document.get("throughputs") or {})
         self.read_graphs(self.document.get("profiles") or {})
         self.scaled = [None if name is None else self.scalings.get(name) for name in self.by_profile]
-        legal = self.schedule_class != "elastic" or (any(self.scaled) and self.total <= MOST_GPUS)
-        need(legal, "no elastic jobs, or very many GPUs", 2)
         if any(self.scaled):
             self.learn([[name, self.scalings[name].document] for name in self.used if name in self.scalings])
             self.learn([job.get("batch_size") for job in self.jobs])
         partners = self.document.get("interference")
-        need(partners or self.schedule_class != "gpu-sharing", "no two jobs of this instance share a GPU")
+        need(partners or self.schedule_class != "gpu-sharing", "no two jobs of this instance share a GPU", reading.KIND)
         if partners:
-            self.partners = Partners(self.jobs, partners)
+            self.partners = Partners(self.jobs, partners, self.few)
             self.learn(self.partners.stated)
-        if (self.graphs or any(self.scaled)) and contention:
+        if (self.graphs or any(self.scaled)) and link is not None:
             self.digest.update(b"contention")
             self.learn(link)
-        need(self.claimed == self.digest.hexdigest(), "the certificate is of another instance")  # before the work
-        self.name_of, self.runs = [self.types[node["gpu"].casefold()] for node in self.nodes], list[list[int]]()
-        found = [self.options_of(j) for j in range(len(self.jobs))]
-        self.options = [menu for menu, _ in found]
-        columns = zip(self.by_profile, self.column["duration"], self.column["iterations"], strict=True)
-        self.works = [Fraction(seconds if name is None else count) for name, seconds, count in columns]
-        return [least for _, least in found]
+
+    def read_menus(self) -> list[float]:
+        """How fast jobs are, what a unit of their work may cost, and how long it takes at least in their class."""
+        found, known, menus = list[tuple[Speed, Menu]](), dict[Any, tuple[Speed, Menu]](), dict[Any, Menu]()
+        for j, job in enumerate(self.jobs):
+            alike = self.by_profile[j], self.gpus[j], self.memory[j], job.get("batch_size"), tuple(self.suits[j])
+            speed = self.told and self.told.speed(j, elastic=self.schedule_class == "elastic")
+            if speed:
+                found.append((speed, self.menu_of(speed, self.gpus[j])))
+            else:
+                if alike not in known:
+                    speed = self.speed_of(j)
+                    known[alike] = speed, self.menu_of(speed, self.gpus[j])
+                found.append(known[alike])
+            need(found[-1][0].pace, f"job {reading.shown(self.ids[j])} has no speed that is known here", UNJUDGED)
+        self.menu = [menus.setdefault(menu, menu) for _, menu in found]  # jobs that are alike have the same
+        elastic = any(speed.rates is not None for speed, _ in found)
+        need(elastic or self.schedule_class != "elastic", "there are no elastic jobs", reading.KIND)
+        if elastic and self.schedule_class == "elastic":
+            self.few(self.total, MOST_GPUS, "GPUs of elastic jobs")
+        names = [self.types[node["gpu"].casefold()] for node in self.nodes]
+        self.runs = [
+            [g for g in groups if names[g] in speed.pace] for groups, (speed, _) in zip(self.suits, found, strict=True)
+        ]
+        self.elastic = [speed.rates is not None for speed, _ in found]
+        self.gang_seconds = [amount * speed.least for amount, (speed, _) in zip(self.amount, found, strict=True)]
+        lengths, fastest = list[float](), dict[int, Fraction]()
+        for j, menu in enumerate(self.menu):
+            if self.schedule_class != "forking" and not (self.schedule_class == "elastic" and self.elastic[j]):
+                lengths.append(self.gang_seconds[j])
+                continue
+            if id(menu) not in fastest:
+                fastest[id(menu)] = self.fastest(menu)
+            lengths.append(below(self.work[j] / fastest[id(menu)]))
+        return lengths
+
+    def fastest(self, menu: Menu) -> Fraction:
+        """The most units of work a second."""
+        speeds = [1 / seconds for _, seconds, _ in menu]
+        return sum(speeds, Fraction(0)) if self.schedule_class == "forking" else max(speeds)
 
     def learn(self, part: Any) -> None:
         """Put a part of the instance into the digest."""
         self.digest.update(json.dumps(part).encode())
 
-    def groups_for(self, types: list[str] | None, memory: float) -> list[int]:
+    def groups_for(self, types: list[str] | None, memory: float, known: dict[Any, list[int]]) -> list[int]:
         """The node groups whose type and memory suit a job."""
-        may = None if types is None else {name.casefold() for name in types}
-        groups = ((g, node["gpu"].casefold(), node.get("gpu_memory", math.inf)) for g, node in enumerate(self.nodes))
-        return [g for g, name, room in groups if (may is None or name in may) and memory <= room]
+        key = None if types is None else tuple(types), memory
+        if key not in known:
+            may = None if types is None else {name.casefold() for name in types}
+            groups = (
+                (g, node["gpu"].casefold(), node.get("gpu_memory", math.inf)) for g, node in enumerate(self.nodes)
+            )
+            known[key] = [g for g, name, room in groups if (may is None or name in may) and memory <= room]
+        return known[key]
 
     # --- speeds ------------------------------------------------------------------------------------------------------
 
@@ -138,24 +214,25 @@ class OnCluster(Case):
         self.table: dict[Any, tuple[float, float]] = {}
         for name in given.keys() & {job.get("profile") for job in self.jobs}:
             for row in given[name]:
-                key, near = (name, row["gpu"].casefold(), the(int, row, "gpus", 2)), the(float, row, "together", 2)
-                need(key not in self.table and row.keys() <= ROW, "the table of rates is invalid", 2)
-                self.table[key] = near, the(float, row, "spread", 2, near)
+                key = name, row["gpu"].casefold(), the(int, row, "gpus", UNJUDGED)
+                near = the(float, row, "together", UNJUDGED)
+                need(key not in self.table and row.keys() <= ROW, "the table of rates is invalid", UNJUDGED)
+                self.table[key] = near, the(float, row, "spread", UNJUDGED, near)
         if {name for name, _, _ in self.table} & set(self.used):
             self.learn(sorted([*key, *rates] for key, rates in self.table.items()))
 
     def read_graphs(self, given: Data) -> None:
         """The least seconds of an iteration by profile, of those that are graphs of stages."""
-        graphs = {name: graph_of(given[name]) for name in self.used if name in given}
+        graphs = {name: graph_of(given[name], self.few) for name in self.used if name in given}
         gangs = {name: sum(stage["replicas"] for stage in graph["stages"]) for name, graph in graphs.items()}
         legal = all(gangs.get(name, gang) == gang for name, gang in zip(self.by_profile, self.gpus, strict=True))
-        need(legal, "a gang is not one GPU a replica", 2)
+        need(legal, "a gang is not one GPU a replica", UNJUDGED)
         self.graphs = {name: least_iteration(graph, self.nodes) for name, graph in graphs.items()}
         if graphs:
             self.learn([[name, graph] for name, graph in graphs.items()])
 
-    def options_of(self, j: int) -> tuple[Menu, Fraction]:
-        """(what the job may do on every type that suits it, the seconds that it takes at least)."""
+    def speed_of(self, j: int) -> Speed:
+        """What its profile says of a job, or that it has a duration."""
         name, gang, pace = self.by_profile[j], self.gpus[j], dict[str, float]()
         several, flat = sum(node["count"] for node in self.nodes) > 1, max(self.largest.values()) == 1
         scaling, batch = self.scaled[j], self.jobs[j].get("batch_size")
@@ -176,124 +253,170 @@ class OnCluster(Case):
             if min(rates) > 0:  # in nodes of one GPU nobody knows who sits beside whom
                 near, far = flat or gang <= self.largest[kind], gang > 1 and several and not flat
                 pace[kind] = 1.0 / max(rates[0] * near, rates[1] * far)
-        self.runs.append([g for g in self.suits[j] if self.name_of[g] in pace])
-        need(pace, f"job {ascii(self.ids[j])[:80]} has no speed that is known here: use optsched verify", 2)
-        work = self.column["duration" if name is None else "iterations"][j]
-        exact = [(kind, Fraction(seconds)) for kind, seconds in pace.items()]
+        least = min(times) if times else self.graphs.get(name, min(pace.values(), default=0.0))
+        if scaling is None:
+            return Speed(pace, least)
+        if self.schedule_class != "elastic":
+            return Speed(pace, least, [])
+        nodes = tuple(gpus for gpus, count in sizes for _ in range(count))
+        return Speed(pace, least, list(scaling.rates(batch, gang, self.memory[j], nodes).items()))
+
+    def menu_of(self, speed: Speed, gang: int) -> Menu:
+        """What jobs of a speed may do on every type that suits them."""
+        exact = [(kind, Fraction(seconds)) for kind, seconds in speed.pace.items()]
         if self.schedule_class == "forking":  # a copy takes a part of all GPUs of its type, and copies add up
-            menu = [(t, a * gang / self.count[t], Fraction(self.count[t])) for t, a in exact]
-            return menu, below(Fraction(work) / sum(1 / a for _, a, _ in menu))
-        if self.schedule_class == "elastic" and scaling is not None:
-            nodes = tuple(gpus for gpus, count in sizes for _ in range(count))
-            rates_of = [(r, Fraction(x)) for r, x in scaling.rates(batch, gang, self.memory[j], nodes).items() if x > 0]
-            menu = [(t, 1 / rate, Fraction(r)) for t in pace for r, rate in rates_of]
-            return menu, below(Fraction(work) / max(rate for _, rate in rates_of))
-        least = work * (min(times) if times else self.graphs.get(name, min(pace.values())))
-        return [(t, a, Fraction(gang)) for t, a in exact], Fraction(least)
+            return tuple((t, a * gang / self.count[t], Fraction(self.count[t])) for t, a in exact)
+        if self.schedule_class == "elastic" and speed.rates is not None:
+            rates = [(Fraction(r), 1 / Fraction(rate)) for r, rate in speed.rates if rate > 0]
+            return tuple((t, a, r) for t in speed.pace for r, a in rates)
+        return tuple((t, a, Fraction(gang)) for t, a in exact)
+
+    def works(self) -> list[float]:
+        """Seconds or iterations."""
+        return self.amount
 
     # --- machines ----------------------------------------------------------------------------------------------------
 
-    def machine(self, data: Data) -> tuple[list[int], list[int], Fraction, Fraction, Data]:
+    def machine(self, data: Data) -> Machine:
         """By prices of GPU types, by a resource that tasks take, or by a threshold."""
-        priced = self.kind.startswith(("typed-", "shared-", "elastic-"))
-        if not priced and self.schedule_class != "task-sharing":
+        if self.schedule_class == "task-sharing":
+            return self.needs.machine(data)
+        if not self.kind.startswith(("typed-", "shared-", "elastic-")):
             return super().machine(data)
-        scale = Fraction(2) ** the(int, data, "grid_exponent", least=-EXPONENT, most=EXPONENT)
-        if priced:
-            capacity, stated = self.prices(data)
-            release, work = self.release, [math.floor(w * self.unit(j) * scale) for j, w in enumerate(self.works)]
-        else:
-            name = the(str, data, "resource")
-            need(name in self.needs.of, "there is no such resource")
-            needs, capacity, stated = self.needs.of[name], self.needs.capacity[name], {"resource": name}
-            release, work = [x.release for x in needs], [x.width * math.floor(x.seconds * scale) for x in needs]
-            self.length, self.tail = [x.reach for x in needs], [x.tail for x in needs]
-        second = scale * capacity
-        stated |= {"grid_exponent": data["grid_exponent"], "capacity": capacity, "tick": written(1 / second)}
-        return [capacity * math.floor(r * scale) for r in release], work, Fraction(capacity), second, stated
+        exponent = the(int, data, "grid_exponent", least=-EXPONENT, most=EXPONENT)
+        release, scale = floors(self.release, self.unit, exponent), Fraction(2) ** exponent
+        if self.schedule_class == "elastic" and "threshold" in data:
+            work = [math.floor(Fraction(seconds) * scale) for seconds in self.gpu_seconds()]
+            return reading.machine(release, work, self.total, exponent, {"threshold": 1})
+        prices = self.prices(data)
+        need(prices.capacity > 0, "data.prices are all 0", DUAL)
+        unit = {id(menu): prices.cost(menu) * scale for menu in by_id(prices.menus)}
+        work = [math.floor(w * unit[id(menu)]) for w, menu in zip(self.work, prices.menus, strict=True)]
+        return reading.machine(release, work, prices.capacity, exponent, prices.stated)
 
-    def prices(self, data: Data) -> tuple[int, Data]:
-        """(what all GPUs cost a second, what files state) at the prices of the data and, of shared GPUs, its charges."""
-        need("threshold" not in data, "elastic jobs without prices, as files were once: use optsched verify", 2)
-        self.price, stated = the(dict, data, "prices"), {"prices": data["prices"]}
-        legal = self.price.keys() == self.count.keys() and whole(self.price.values(), LARGEST_PRICE)
-        need(legal, "the prices must be integers >= 0, one for every GPU type")
-        if self.kind.startswith("shared-"):
-            stated |= self.charge(data)
-        return sum(self.price[name] * count for name, count in self.count.items()), stated
-
-    def charge(self, data: Data) -> Data:
-        """Let gangs pay charges: of a GPU that two jobs share no more than it costs."""
-        columns = zip(self.scaled, self.jobs, self.gpus, self.memory, strict=True)
-        needs = [
-            {(Fraction(x), Fraction(1))} if each is None else each.stretches(job["batch_size"], gang, x)
-            for each, job, gang, x in columns
+    def gpu_seconds(self) -> list[float]:
+        """Elastic jobs had no prices once: the fewest GPU-seconds of their work, rounded down to floats."""
+        columns = zip(self.elastic, self.work, self.menu, self.gang_seconds, self.gpus, strict=True)
+        return [
+            below(w * min(a * n for _, a, n in menu) if elastic else Fraction(seconds) * gang)
+            for elastic, w, menu, seconds, gang in columns
         ]
-        rooms = [node.get("gpu_memory", math.inf) for node in self.nodes]
-        parts, stated = self.partners.charges(data, needs, self.runs, list(zip(self.name_of, rooms, strict=True)))
-        need(stated["charges"].keys() == self.count.keys(), "there must be charges for every GPU type")
-        self.options = [[(t, a, n * part[t]) for t, a, n in m] for m, part in zip(self.options, parts, strict=True)]
-        return stated
 
-    def unit(self, j: int, own: int = 0) -> Fraction:
-        """The least that a unit of work costs, with a price of the job's own time."""
-        costs: list[Fraction] = [a * (own + n * self.price[t]) for t, a, n in self.options[j]]
-        return min(costs)
+    def prices(self, data: Data) -> PricesByType:
+        """The prices of the data and, of shared GPUs, its charges."""
+        price, menus, stated = the(dict, data, "prices", DUAL), self.menu, {"prices": data["prices"]}
+        legal = price.keys() == self.count.keys() and whole(price.values(), LARGEST_PRICE)
+        need(legal, "data.prices must be integers >= 0, below 2^64, one for every GPU type", DUAL)
+        if self.kind.startswith("shared-"):
+            charges, known = self.charges(data), dict[Any, Menu]()
+            stated |= charges.stated
+            rows = [
+                tuple((t, a, n * part[t]) for t, a, n in m) for m, part in zip(self.menu, charges.part, strict=True)
+            ]
+            menus = [known.setdefault(menu, menu) for menu in rows]
+        return PricesByType(price, sum(price[name] * count for name, count in self.count.items()), menus, stated)
 
+    def charges(self, data: Data) -> Charges:
+        """What gangs pay of GPUs that they may share: of a GPU that two jobs share no more than it costs."""
+        columns, needs = zip(self.scaled, self.jobs, self.gpus, self.memory, strict=True), list[Needs]()
+        for j, (scaling, job, gang, memory) in enumerate(columns):
+            if self.told is not None and self.told.speed(j, elastic=False):
+                needs.append(self.told.needs(j))
+            else:
+                plainly = {(Fraction(memory), Fraction(1))}
+                needs.append(plainly if scaling is None else scaling.stretches(job["batch_size"], gang, memory))
+        groups = [(self.types[node["gpu"].casefold()], node.get("gpu_memory", math.inf)) for node in self.nodes]
+        return self.partners.charges(data, needs, self.runs, groups)
 
-# --- theorems ----------------------------------------------------------------------------------------------------------
-
-
-def makespan(case: OnCluster, data: Data) -> tuple[Fraction, Data]:
-    """A moment plus the work that is left then, whatever was done before, GPUs and jobs' own time at prices."""
-    moment, own = ratio(data.get("moment"), "moment"), the(dict, data, "own_prices")
-    (total, stated), forking = case.prices(data), case.schedule_class == "forking"
-    legal = own.keys() <= set(case.ids) and whole(own.values(), LARGEST_PRICE) and all(own.values())
-    need(legal and not (own and forking), "own prices must be integers > 0 of jobs that are not copied")
-    total += sum(own.values())
-    need(total > 0, "all prices are 0")
-    worth, some = Fraction(0), not case.ids
-    for j, (release, work) in enumerate(zip(case.release, case.works, strict=True)):
-        speeds = [1 / a for _, a, _ in case.options[j]]
-        left = work - max(moment - release, Fraction(0)) * (sum(speeds) if forking else max(speeds))
-        worth += max(left, Fraction(0)) * case.unit(j, own.get(case.ids[j], 0))
-        some = some or left > 0
-    need(some, "all work may be done by that moment")
-    return moment + worth / total if case.ids else Fraction(0), {"moment": written(moment), "own_prices": own, **stated}
-
-
-alone, busy, srpt = verify_certificate.alone, verify_certificate.busy, verify_certificate.srpt
-
-
-def priced(name: str) -> Data:
-    """The theorems for machines by prices."""
-    flow, late = {f"{name}-srpt": srpt}, {f"{name}-due-dates": srpt}
-    end, wait = {f"{name}-makespan": makespan}, {f"{name}-first-come": verify_certificate.volume}
-    return served_by(end, wait, flow, late, {f"{name}-busy-time": busy}, {f"{name}-fair-share": fair_share})
+    def rates(self, data: Data) -> tuple[list[Rates], Data]:
+        """(the options of every job by units of work a second, what files state) for prices over time."""
+        if self.schedule_class != "gpu-sharing":
+            known = {id(menu): useful(tuple((t, 1 / a, n) for t, a, n in menu)) for menu in by_id(self.menu)}
+            return [known[id(menu)] for menu in self.menu], {}
+        charges, found = self.charges(data), list[Rates]()
+        for menu, part, beside in zip(self.menu, charges.part, charges.beside, strict=True):
+            # in full for its full speed, or its charge beside a partner
+            slow = [(t, beside[t] / a, n * part[t] * beside[t]) for t, a, n in menu if beside[t] > 0]
+            found.append((*slow, *((t, 1 / a, n) for t, a, n in menu if beside[t] < 1)))
+        return found, charges.stated
 
 
-def either(one: Data, other: Data) -> Data:
-    """The theorems of both."""
-    return {name: {**one[name], **other[name]} for name in one}
+# --- theorems -------------------------------------------------------------------------------------------------------------
 
 
-RIGID = served_by({"critical-job": alone}, {"critical-job": alone}, {}, {}, {"release-plus-duration": alone}, LONE)
-KINDS = dict.fromkeys(("gang", "gang-nonpreemptive"), either({**GANGS, FAIR: TOGETHER}, priced("typed")))
-KINDS["forking"] = either(served_by(*[{"forking-alone": alone}] * 5), priced("typed"))
-KINDS |= {"gpu-sharing": either(RIGID, priced("shared")), "task-sharing": TASKS}
-KINDS["elastic"] = either(served_by(*[{"elastic-alone": alone}] * 5), priced("elastic"))
-KINDS["elastic"]["makespan"]["elastic-volume"] = verify_certificate.volume
+Served = dict[str, dict[str, Theorem]]  # theorems by objective and kind
+SUMS = [name for name in GANGS if name.startswith("total") and name != "total_utility"]
+LATE, GAIN, FAIR = "total_weighted_tardiness", "total_utility", "max_fair_slowdown"
+
+
+def served(every: Data, flow: Data, late: Data, end: Data, wait: Data, fair: Data, gain: Data) -> Served:
+    """Theorems of all sums, of completion and flow times, tardiness, makespan, largest flow, fair slowdown and utility."""
+    found = {name: {**every, **(late if name == LATE else flow)} for name in SUMS}
+    return {**found, "makespan": end, "max_flow_time": wait, FAIR: fair, GAIN: gain}
+
+
+def alone_as(name: str) -> Served:
+    """That nobody waits, of every objective."""
+    return served({name: alone}, {}, {}, {name: alone}, {name: alone}, {name: fair_alone}, {name: alone})
+
+
+def on_machine(name: str, sides: Data) -> Served:
+    """The theorems for one machine."""
+    flow, late, wait = {f"{name}-srpt": srpt}, {f"{name}-due-dates": srpt}, {f"{name}-first-come": first_come}
+    return served(sides, flow, late, {}, wait, {f"{name}-fair-share": fair_share}, {})
+
+
+def priced(name: str) -> Served:
+    """Those for machines by prices, and for prices over time."""
+    some = on_machine(name, {f"{name}-busy-time": busy, "priced-time": priced_time})
+    return either(some, {"makespan": {f"{name}-makespan": makespan}})
+
+
+def either(*some: Served) -> Served:
+    """The theorems of all."""
+    return {
+        objective: {k: v for each in some for k, v in each.get(objective, {}).items()} for objective in (*GANGS, FAIR)
+    }
+
+
+FAIRLY: Served = {FAIR: {"fair-share": fair_share, "fair-alone": fair_alone}}
+ENDS = {"critical-job": alone}
+RIGID = served(
+    {"release-plus-duration": alone}, {}, {}, ENDS, ENDS, {"fair-alone": fair_alone}, {"utility-alone": alone}
+)
+SIDES = dict.fromkeys(("task-busy-time", "link-busy-time", "split-task-busy-time"), verify_tasks.side_by_side)
+KINDS: dict[str, Served] = dict.fromkeys(("gang", "gang-nonpreemptive"), either(GANGS, FAIRLY, priced("typed")))
+KINDS["forking"] = either(alone_as("forking-alone"), priced("typed"))
+KINDS["gpu-sharing"] = either(RIGID, priced("shared"))
+KINDS["elastic"] = either(alone_as("elastic-alone"), priced("elastic"), {"makespan": {"elastic-volume": volume}})
+KINDS["task-sharing"] = either(
+    alone_as("task-path"),
+    on_machine("task", SIDES),
+    on_machine("link", {}),
+    {"makespan": {"task-volume": verify_tasks.volume_from}},
+)
+THEOREMS: dict[str, Theorem] = {  # by the names that optsched.bounds has for them
+    "alone": alone,
+    "volume": volume,
+    "first-come": first_come,
+    "fair-share": fair_share,
+    "makespan": makespan,
+    "srpt": srpt,
+    "due-dates": srpt,
+    "mean-busy-time": busy,
+    "busy-time": busy,
+}
 
 
 def verify(certificate: Data, instance: Data) -> str:
-    """What is proved, in one line; ends the program when it does not follow."""
+    """What is proved, in one line; `Refused` where it does not follow."""
     try:
-        return verify_certificate.verify(certificate, instance, OnCluster, KINDS)
+        return plain.verify(certificate, instance, OnCluster, KINDS)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        need(False, f"a part of the files is not what it must be ({ascii(str(error))[:80]})", 2)
-    raise AssertionError
+        raise reading.Refused(
+            f"a part of the files is not what it must be ({ascii(str(error))[:80]})", UNJUDGED
+        ) from None
 
 
 if __name__ == "__main__":
-    need(len(sys.argv) == 3, "usage: python verify_on_clusters.py CERTIFICATE INSTANCE (two JSON files)", 2)
-    print("holds:", verify(read(sys.argv[1], "optsched-certificate/1"), read(sys.argv[2], "optsched-instance/1")))
+    reading.main("verify_on_clusters.py", verify)

@@ -8,7 +8,8 @@ of b samples on r GPUs gives each of them B = ceil(b / r), in s sub-steps of m s
 N seconds of communication, other ones over several nodes than on one. A sub-batch of m samples needs `memory` +
 `memory_per_sample` m bytes on each GPU. A gang works with the largest that its memory allows. An elastic job (class elastic)
 may have r GPUs and any batch of the table `iterations`: I(own) / (I(b) T) of its own iterations a second, I linear between
-rows. (optsched/problem/scaling.py, optsched/speeds/goodput.py.) Measured steps are not known here.
+rows. (optsched/problem/scaling.py, optsched/speeds/goodput.py.) Measured steps are not known here: between what was measured
+optsched interpolates on a triangulation that only it makes.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from optsched.check.verify_certificate import Data, need, the
+    from optsched.check.verify_case import UNJUDGED, Data, Few, need, the
 else:  # copied
-    from verify_certificate import Data, need, the
+    from verify_case import UNJUDGED, Data, Few, need, the
 
 SECONDS = ("within", "within_growth", "across", "across_growth")
 MOST_SAMPLES, MOST_ROWS = 10**6, 1000  # of a GPU's part of a batch; of a table of iterations
@@ -33,24 +34,27 @@ SubBatch = tuple[int, int, float]  # samples, sub-steps, bytes
 class ScalingProfile:
     """A scaling profile; `document`: as optsched writes it."""
 
-    def __init__(self, given: Data, spent: list[int]) -> None:
-        self.spent = spent  # rates so far, of all profiles of an instance
-        need(given.get("measured") is None, "measured steps are not known here: use optsched verify", 2)
-        self.compute, self.per_sample = the(float, given, "compute", 2), the(float, given, "per_sample", 2)
-        self.network = [the(float, given, name, 2, 0.0) for name in SECONDS]
-        self.overlap, self.most_local = the(float, given, "overlap", 2, 1.0, 1), given.get("most_local")
-        self.memory = the(float, given, "memory", 2, 0.0)
-        self.per_sample_memory = the(float, given, "memory_per_sample", 2, 0.0)
+    def __init__(self, given: Data, spent: list[int], few: Few) -> None:
+        self.spent, self.few = spent, few  # rates so far, of all profiles of an instance
+        need(given.get("measured") is None, "measured steps are not known here: use optsched verify", UNJUDGED)
+        self.compute, self.per_sample = (
+            the(float, given, "compute", UNJUDGED),
+            the(float, given, "per_sample", UNJUDGED),
+        )
+        self.network = [the(float, given, name, UNJUDGED, 0.0) for name in SECONDS]
+        self.overlap, self.most_local = the(float, given, "overlap", UNJUDGED, 1.0, 1), given.get("most_local")
+        self.memory = the(float, given, "memory", UNJUDGED, 0.0)
+        self.per_sample_memory = the(float, given, "memory_per_sample", UNJUDGED, 0.0)
         rows: list[tuple[int, float]] = [
-            (the(int, {"b": b}, "b", 2, None, 1), the(float, {"i": i}, "i", 2))
+            (the(int, {"b": b}, "b", UNJUDGED, None, 1), the(float, {"i": i}, "i", UNJUDGED))
             for b, i in given.get("iterations") or ()
         ]
         self.rows, self.known = rows, dict[Any, dict[int, float]]()
         legal = len(rows) <= MOST_ROWS and all(a[0] < b[0] for a, b in pairwise(rows)) and all(i > 0 for _, i in rows)
-        need(legal and self.compute + self.per_sample > 0, "this is no scaling profile", 2)
+        need(legal and self.compute + self.per_sample > 0, "this is no scaling profile", UNJUDGED)
         stated: Data = dict(zip(SECONDS, self.network, strict=True))
         stated |= {"overlap": self.overlap if self.overlap != 1 else 0.0}
-        stated |= {"most_local": the(int, given, "most_local", 2, 0, 1), "memory": self.memory}
+        stated |= {"most_local": the(int, given, "most_local", UNJUDGED, 0, 1), "memory": self.memory}
         stated |= {"memory_per_sample": self.per_sample_memory, "iterations": [list(row) for row in rows]}
         self.document = {"compute": self.compute, "per_sample": self.per_sample}
         self.document |= {name: value for name, value in stated.items() if value}
@@ -64,7 +68,7 @@ class ScalingProfile:
     def _sub_batches(self, batch: int, replicas: int) -> list[SubBatch]:
         # the largest first; then always the largest divisor that is at most half of the one before
         local = -(-batch // replicas)
-        need(0 < local <= MOST_SAMPLES, f"a batch of more than {MOST_SAMPLES} samples a GPU", 2)
+        need(0 < local <= MOST_SAMPLES, f"a batch of more than {MOST_SAMPLES} samples a GPU", UNJUDGED)
         steps = 1 if self.most_local is None else -(-local // self.most_local)
         largest = -(-local // steps)
         small = [m for m in range(1, math.isqrt(largest) + 1) if largest % m == 0]
@@ -120,7 +124,7 @@ class ScalingProfile:
         if own is not None:
             worth |= {b: own / count for b, count in self.rows if b != batch}
         self.spent[0] += sum(nodes) * len(worth)
-        need(self.spent[0] <= MOST_RATES, f"more than {MOST_RATES} rates of elastic jobs: use optsched verify", 2)
+        self.few(self.spent[0], MOST_RATES, "rates of elastic jobs")
         for r in range(1, sum(nodes) + 1):
             spans = [False] * (nodes[0] >= r) + [True] * (r > 1 and len(nodes) > 1)
             for b, value in worth.items():

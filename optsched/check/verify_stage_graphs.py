@@ -11,31 +11,37 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or __package__:
-    from optsched.check.verify_certificate import Data, need, the
+    from optsched.check.verify_case import UNJUDGED, Data, Few, need, the
 else:  # copied
-    from verify_certificate import Data, need, the
+    from verify_case import UNJUDGED, Data, Few, need, the
 
 MOST_STAGES = 300  # and edges
 CUT = 1 - 1e-13  # the same terms, added in another order, must not be below a time with a cut
 
 
-def graph_of(given: Data) -> Data:
+def graph_of(given: Data, few: Few) -> Data:
     """A profile as optsched writes it."""
     stages = []
     for row in given["stages"]:
         stage: Data = {"name": row["name"]} if row.get("name") else {}
-        stage["replicas"] = the(int, row, "replicas", 2, None, 1)
-        stage |= {name: the(float, row, name, 2) for name in ("forward", "backward")}
-        sizes = {name: the(float, row, name, 2, 0.0) for name in ("parameters", "activations")}
+        stage["replicas"] = the(int, row, "replicas", UNJUDGED, None, 1)
+        stage |= {name: the(float, row, name, UNJUDGED) for name in ("forward", "backward")}
+        sizes = {name: the(float, row, name, UNJUDGED, 0.0) for name in ("parameters", "activations")}
         stages.append(stage | {name: size for name, size in sizes.items() if size})
     sent = [stage.get("activations", 0.0) for stage in stages]
     chain = [[s, s + 1, sent[s]] for s in range(len(stages) - 1)]
     edges = given.get("edges") or ([] if given.get("edges") == [] else chain)
-    edges = [[s, u, the(float, {"bytes": size[0] if size else sent[s]}, "bytes", 2)] for s, u, *size in edges]
-    legal = len(stages) + len(edges) <= MOST_STAGES and all(0 <= x < len(stages) for e in edges for x in e[:2])
-    need(legal, f"no graph of stages, or of more than {MOST_STAGES}", 2)
-    few = {} if given.get("micro_batches") is None else {"micro_batches": the(int, given, "micro_batches", 2, None, 1)}
-    return {"stages": stages, **({} if edges == chain else {"edges": edges}), **few}
+    edges = [[s, u, the(float, {"bytes": size[0] if size else sent[s]}, "bytes", UNJUDGED)] for s, u, *size in edges]
+    few(len(stages) + len(edges), MOST_STAGES, "stages and edges")
+    need(
+        all(0 <= x < len(stages) for edge in edges for x in edge[:2]), "an edge of a stage that is not there", UNJUDGED
+    )
+    split = (
+        {}
+        if given.get("micro_batches") is None
+        else {"micro_batches": the(int, given, "micro_batches", UNJUDGED, None, 1)}
+    )
+    return {"stages": stages, **({} if edges == chain else {"edges": edges}), **split}
 
 
 def least_iteration(graph: Data, nodes: list[Data]) -> float:
@@ -47,7 +53,7 @@ def least_iteration(graph: Data, nodes: list[Data]) -> float:
         for s, u, _ in edges:
             depth[u] = max(depth[u], depth[s] + 1)
             reached |= {s, u} if {s, u} & reached else set()
-    need(max(depth) <= count, "the stages form a cycle", 2)
+    need(max(depth) <= count, "the stages form a cycle", UNJUDGED)
     fill = 1.0 + (max(depth) - 1) / graph["micro_batches"] if "micro_batches" in graph else 1.0
     inside, across = bandwidths(nodes)
 
@@ -81,7 +87,7 @@ def bandwidths(nodes: list[Data]) -> tuple[float, float]:
         near = node.get("intra_bandwidth", share)
         far = near if share is None else share
         legal = (share is not None or not several) and (near is None or near >= far)
-        need(legal and ("intra_bandwidth" in node or node["gpus"] == 1), "bandwidths are missing, or invalid", 2)
+        need(legal and ("intra_bandwidth" in node or node["gpus"] == 1), "bandwidths are missing, or invalid", UNJUDGED)
         inner.append(float(near or math.inf))
         outer += [float(far or math.inf)] * min(node["count"], 2)
         shared += [inner[-1]] if node["gpus"] > 1 else []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
 
+from optsched.check.verify_certificate import served
 from optsched.problem.instance import Cluster, Instance, Job
 
 SUMS = (
@@ -99,3 +100,9 @@ def srpt_in_fractions(jobs: Iterable[tuple[Fraction, Fraction]]) -> list[Fractio
             done.append(now)
             waiting.pop(0)
     return done
+
+
+def busy_pieces(jobs: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """The verifier's machine that serves the densest job: (end, twice the work x mean busy time) of (release, work, u)."""
+    order = sorted(range(len(jobs)), key=lambda j: (Fraction(jobs[j][1], jobs[j][2]), jobs[j][0]))
+    return served([job[:2] for job in jobs], [order.index(j) for j in range(len(jobs))])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bounds.cases import OBJECTIVES, instance_of, instances, many, section_4_4
 from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, Certificate, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
-from optsched.bounds.verifier import srpt
+from optsched.check.verify_certificate import srpt_ends
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
@@ -186,7 +186,7 @@ def test_margins_of_the_reference_sheet(count: int) -> None:
         release, gpus, duration = instance.arrival.tolist(), instance.gpus.tolist(), instance.duration.tolist()
         total = instance.cluster.gpus
         jobs = [(int(total * r), int(g * d)) for r, g, d in zip(release, gpus, duration, strict=True)]
-        lb1 = Fraction(sum(srpt(jobs)), total)
+        lb1 = Fraction(sum(srpt_ends(jobs)), total)
         lb2 = Fraction(int(sum(release) + sum(duration)))
         lb3 = _lb3(jobs, total) + Fraction(int(sum(duration)), 2)
         best_of_three.append(float(value / max(lb1, lb2, lb3)))

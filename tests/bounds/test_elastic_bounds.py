@@ -15,8 +15,9 @@ from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError,
 from optsched.bounds.certificate import rounded_down
 from optsched.bounds.grid import on_grid
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
-from optsched.bounds.menu_verifier import MenuTwin
 from optsched.bounds.priced_machine import elastic
+from optsched.bounds.proof import ToldSpeeds
+from optsched.check.verify_on_clusters import OnCluster
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
@@ -150,12 +151,14 @@ def test_two_roads_to_the_numbers(measured: bool) -> None:
     for seed in range(2):
         instance = elastic_instance(seed, jobs=12, measured=measured)
         relaxed = elastic(instance, "elastic")
-        certificate = BOUNDS.get("elastic-alone").build(instance, "total_flow_time", "elastic")
-        twin = MenuTwin(certificate, instance)
-        alone, ones = list(twin.seconds), [1] * len(instance.cluster.gpu_types)
+        told = ToldSpeeds(instance)
+        case = OnCluster(told.document(), instance.digest, "elastic", Fraction(0), told)
+        case.ask("elastic-srpt", "total_flow_time")
+        prices = case.prices({"prices": dict.fromkeys(case.count, 1)})
+        alone = [float(Fraction(p, case.unit)) for p in case.length]
         assert relaxed.alone.tolist() == alone
         unit = [min(a * g for _, a, g in relaxed.menus.options[k]) for k in relaxed.menus.kind.tolist()]
-        assert unit == [twin.unit_cost(j, ones) for j in range(instance.n)]
+        assert unit == [prices.cost(menu) for menu in prices.menus]
         volume = [Fraction(w) * u for w, u in zip(instance.work.tolist(), unit, strict=True)]
         for j in range(instance.n):
             rates = Goodputs(instance).table(j).max(axis=1)

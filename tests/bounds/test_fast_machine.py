@@ -8,11 +8,12 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bounds.cases import busy_pieces
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
 from optsched.bounds.densities import densest_first
 from optsched.bounds.fast_machine import srpt_completions
-from optsched.bounds.verifier import busy_pieces, srpt
 from optsched.bounds.wide_integers import sum_words, total
+from optsched.check.verify_certificate import srpt_ends
 
 small = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=7)
 large = st.lists(
@@ -57,7 +58,7 @@ def tick_by_tick_busy_times(jobs: list[tuple[int, int, int]]) -> list[Fraction]:
 def test_srpt_tick_by_tick(jobs: list[tuple[int, int, int]]) -> None:
     release, work, _ = columns(jobs)
     assert srpt_completions(release, work).tolist() == tick_by_tick_srpt(jobs)
-    assert srpt((r, p) for r, p, _ in jobs) == tick_by_tick_srpt(jobs)
+    assert srpt_ends((r, p) for r, p, _ in jobs) == tick_by_tick_srpt(jobs)
 
 
 @given(small)
@@ -73,7 +74,7 @@ def test_mean_busy_times_tick_by_tick(jobs: list[tuple[int, int, int]]) -> None:
 @given(large)
 def test_words_of_61_bits_do_not_overflow(jobs: list[tuple[int, int, int]]) -> None:
     release, work, multiplier = columns(jobs)
-    done = srpt((r, p) for r, p, _ in jobs)
+    done = srpt_ends((r, p) for r, p, _ in jobs)
     assert srpt_completions(release, work).tolist() == done
     assert total(sum_words(srpt_completions(release, work))) == sum(done)
     expected = sum(Fraction(u * moment, 2 * p) for (_, p, u), (_, moment) in zip(jobs, busy_pieces(jobs), strict=True))

@@ -15,7 +15,7 @@ from bounds.cases import instance_of, instances, many
 from optsched.bounds import BOUNDS
 from optsched.bounds.best_bound import bound
 from optsched.bounds.certificate import Certificate, CertificateError
-from optsched.bounds.first_come import most_late
+from optsched.check.verify_certificate import served
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.solvers.solve import solve
@@ -41,7 +41,8 @@ jobs_with_due_dates = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5), s
 def test_the_rule_attains_the_best_set_of_jobs(jobs: list[tuple[int, int, int]]) -> None:
     sets = (some for size in range(1, len(jobs) + 1) for some in combinations(jobs, size))
     best = max((min(r for r, _, _ in s) + sum(p for _, p, _ in s) - max(d for *_, d in s) for s in sets), default=0)
-    assert most_late(jobs) == max(best, 0)
+    ends = served([job[:2] for job in jobs], [due for *_, due in jobs])
+    assert max([0, *(end - due for (end, _), (*_, due) in zip(ends, jobs, strict=True))]) == max(best, 0)
 
 
 def test_work_of_a_burst_counts_less_the_seconds_in_which_it_comes() -> None:

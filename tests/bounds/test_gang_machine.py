@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optsched.bounds.gang_machine import FILL_LIMIT, gang_machine, machines_to_try
-from optsched.bounds.gang_verifier import fill
+from optsched.check.verify_case import fill
 
 gangs = st.integers(1, 12).flatmap(
     lambda total: st.tuples(st.just(total), st.lists(st.integers(1, total), min_size=1, max_size=6))
@@ -50,7 +49,7 @@ def test_the_capacity_is_filled_by_some_set(case: tuple[int, list[int]]) -> None
 def test_two_roads_to_the_largest_fill(case: tuple[int, list[int]]) -> None:
     total, gpus = case
     brute = max(sum(gpus[j] for j in chosen) for chosen in fitting(gpus, total))
-    assert fill(Counter(gpus), total) == brute
+    assert fill(gpus, total) == brute
     if all(g < total for g in gpus):
         assert gang_machine(np.array(gpus), total, 1).capacity == brute
 

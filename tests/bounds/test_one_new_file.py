@@ -17,7 +17,8 @@ from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Proof, register_kind, require_same
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Theorem, Value, relaxation, theorem
 from optsched.bounds.sum_costs import MAKESPAN
-from optsched.bounds.verifier import Machine, Times, Twin, floor_to_grid, stated_exponent
+from optsched.check.verify_case import Case, Data, Machine, floors, the
+from optsched.check.verify_case import machine as on_grid
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
@@ -54,9 +55,9 @@ def build_busy(relaxed: Relaxed, objective: str) -> Proof | None:
     return max(proofs, key=lambda proof: proof[0], default=None)
 
 
-def verify_busy(twin: Twin, certificate: Certificate) -> Proof:
-    machine = twin.machine(certificate, twin.times())
-    return sum(machine.work) * machine.tick, machine.data()
+def verify_busy(case: Case, data: Data) -> Proof:
+    on = case.machine(data)
+    return sum(on.work) / on.second, on.stated
 
 
 def test_a_new_theorem_serves_every_relaxation() -> None:
@@ -86,16 +87,12 @@ class Widest(Relaxed):
         yield (FastMachine(self.instance.arrival, self.alone, full, 1, lambda: {"toy": True}, self.alone),)
 
 
-class WidestTwin(Twin):
+def one_by_one(case: Case, data: Data) -> Machine:
     """The same in integers."""
-
-    def machine(self, certificate: Certificate, times: Times) -> Machine:
-        exponent, total = stated_exponent(certificate), self.instance.cluster.gpus
-        release, seconds = (
-            [floor_to_grid(x, times.per_second, exponent) for x in each] for each in (times.release, times.duration)
-        )
-        work = [s if gang == total else 0 for s, gang in zip(seconds, self.instance.gpus.tolist(), strict=True)]
-        return Machine(1, exponent, release, work, {"toy": True})
+    exponent = the(int, data, "grid_exponent", least=-100, most=100)
+    seconds = floors(case.length, case.unit, exponent)
+    work = [s if gang == case.total else 0 for s, gang in zip(seconds, case.gpus, strict=True)]
+    return on_grid(floors(case.release, case.unit, exponent), work, 1, exponent, {"toy": True})
 
 
 def widest(instance: Instance, schedule_class: str) -> Widest:
@@ -103,7 +100,7 @@ def widest(instance: Instance, schedule_class: str) -> Widest:
 
 
 def test_a_new_relaxation_has_every_theorem() -> None:
-    relaxation(Relaxation("widest", ("gang",), widest, WidestTwin, "gangs of all GPUs"))
+    relaxation(Relaxation("widest", ("gang",), widest, "gangs of all GPUs", machine=one_by_one))
     names = {"srpt", "due-dates", "mean-busy-time", "busy-time", "first-come", "fair-share", "volume", "alone"}
     assert {name for name in BOUNDS.names() if name.startswith("widest-")} == {f"widest-{name}" for name in names}
     dated = INSTANCE.replace(jobs=INSTANCE.table.with_columns(due=INSTANCE.arrival + 1.0))

@@ -25,8 +25,8 @@ from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
 from optsched.bounds.menus import Menus
 from optsched.bounds.priced_time_search import PricedTime, responses
-from optsched.bounds.priced_time_verifier import LeastCost, Menu, PricedCells, Proof
 from optsched.bounds.sum_costs import SumCosts
+from optsched.check.verify_time_prices import LeastCost, Minima, PricedCells, Rates
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -126,12 +126,12 @@ def test_never_above_elastic_runs() -> None:
 # --- what a job says is exactly so ---------------------------------------------------------------------------------------
 
 
-def least_by_linear_programs(cells: PricedCells, job: LeastCost, menu: Menu, adds: bool, ends: list[float]) -> float:
+def least_by_linear_programs(cells: PricedCells, job: LeastCost, menu: Rates, adds: bool, ends: list[float]) -> float:
     """The least cost and payment over these ends: an LP for each, seconds of options in cells."""
     best = np.inf
     for end in ends:
         moments = [*map(float, cells.moments), np.inf]
-        free = [0.0] * len(cells.prices[0])
+        free = dict.fromkeys(cells.prices[0], 0.0)
         columns, room, pay, rate = [], [], [], []
         for k, row in enumerate([*cells.prices, free]):
             seconds = min(moments[k + 1], end) - max(moments[k], float(job.release))
@@ -151,7 +151,7 @@ def least_by_linear_programs(cells: PricedCells, job: LeastCost, menu: Menu, add
         held[columns, np.arange(len(columns))] = 1.0
         found = linprog(pay, A_ub=held, b_ub=room, A_eq=[rate], b_eq=[float(job.work)])
         if found.success:
-            best = min(best, found.fun + float(job.weight) * max(end - float(job.counted), 0.0))
+            best = min(best, found.fun + float(job.weight) * max(end - float(job.kink), 0.0))
     return float(best)
 
 
@@ -174,12 +174,14 @@ def test_three_ways_to_the_least_cost_of_a_job(seed: int, adds: bool) -> None:
     exactly = [tuple((t, 1 / Fraction(rate), Fraction(gpus)) for t, rate, gpus in options)]
     menus = Menus(("a", "b"), ones, ones[:1], kinds, work * one, release * one, exactly, adds)
     least = float(responses(costs, menus, PricedTime(moments, prices))[0][0])
-    exact = PricedCells([Fraction(m) for m in moments], [[Fraction(p) for p in row] for row in prices])
+    exact = PricedCells(
+        [Fraction(m) for m in moments], [dict(zip("ab", map(Fraction, row), strict=True)) for row in prices]
+    )
     job = LeastCost(*map(Fraction, (release, work, weight, counted, least)))
-    menu = tuple((t, Fraction(rate), Fraction(charge)) for t, rate, charge in options)
+    menu = tuple(("ab"[t], Fraction(rate), Fraction(charge)) for t, rate, charge in options)
     slightly = Fraction(1, 10**9)
-    assert Proof(exact, adds).holds(replace(job, least=job.least - slightly), menu)
-    assert not Proof(exact, adds).holds(replace(job, least=job.least + slightly), menu)
+    assert Minima(exact, adds).hold(job._replace(least=job.least - slightly), menu)
+    assert not Minima(exact, adds).hold(job._replace(least=job.least + slightly), menu)
     ends = np.arange(0, 40, 1 / 8)
     brute = least_by_linear_programs(exact, job, menu, adds, [*ends[::4], *(ends[::8] + 0.3)])
     assert least <= brute + 1e-7

@@ -12,7 +12,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bounds.cases import OBJECTIVES, srpt_in_fractions
+from bounds.cases import OBJECTIVES, busy_pieces, srpt_in_fractions
 from bounds.shared_cases import NAMES, best_at_events, random_completions, rich, section_5_4
 from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
@@ -20,7 +20,6 @@ from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError,
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
 from optsched.bounds.shared_machine import UNIT, charged_by_load, shared_menus
 from optsched.bounds.shared_pairs import PairRows, SharedPairs
-from optsched.bounds.verifier import busy_pieces
 from optsched.errors import InputError
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate

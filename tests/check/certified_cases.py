@@ -25,7 +25,7 @@ from optsched.bounds import BOUNDS, Certificate
 from optsched.bounds.certificate import classes_of
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
 from optsched.check.verify_on_clusters import KINDS
-from optsched.errors import RowErrors
+from optsched.errors import InputError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
@@ -182,7 +182,10 @@ def certificates(
                 if local.due[np.isfinite(local.due)].min(initial=0.0) >= 0:
                     yield price_certificate(local, objective, schedule_class, random_prices(rng, local))
                 continue
-            certificate = BOUNDS.get(kind).build(local, objective, schedule_class)
+            try:
+                certificate = BOUNDS.get(kind).build(local, objective, schedule_class)
+            except InputError:  # no equal share of jobs that take no time
+                continue
             if certificate is not None:
                 yield certificate
 

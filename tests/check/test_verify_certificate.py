@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,32 +27,25 @@ from check.certified_cases import Optima, random_prices, rigid
 from check.verdicts import exit_code, holds_for_optsched
 from optsched.bounds import BOUNDS, Certificate
 from optsched.bounds.lp_dual import Prices, price_certificate
+from optsched.check import verify_case
 from optsched.check import verify_certificate as alone
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
 
 FILE = Path(alone.__file__)
-KINDS = sorted({kind for kinds in alone.KINDS["gang"].values() for kind in kinds} - {"lp-dual"})
+KINDS = sorted({kind for kinds in alone.KINDS["gang"].values() for kind in kinds} - {"lp-dual", "utility-alone"})
 CLASSES = ("gang", "gang-nonpreemptive")
 
 
 code = partial(exit_code, alone)
 
 
-# --- one file that stands alone -------------------------------------------------------------------------------------------
-
-
-def test_it_is_one_file_of_the_standard_library() -> None:
-    text = FILE.read_text()
-    assert len(text.splitlines()) < 300
-    for node in ast.walk(ast.parse(text)):
-        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-        assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+# --- files that stand alone ------------------------------------------------------------------------------------------------
 
 
 def test_it_runs_where_there_is_no_optsched(tmp_path: Path) -> None:
-    (tmp_path / "verify_certificate.py").write_text(FILE.read_text())
+    for name in ("verify_certificate.py", "verify_case.py"):
+        shutil.copy(FILE.with_name(name), tmp_path)
     instance = instance_of(ROWS, 8)
     instance.save(tmp_path / "i.json")
     doc = certified("srpt", instance)
@@ -60,7 +53,7 @@ def test_it_runs_where_there_is_no_optsched(tmp_path: Path) -> None:
     def run(*arguments: str) -> tuple[int, str]:
         command = [
             sys.executable,
-            "-I",
+            "-E",
             "-S",
             "verify_certificate.py",
             *arguments,
@@ -325,21 +318,23 @@ def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Call
     "text",
     ["", "{", "[1, 2]", "3", "null", "\x00\x01", "[" * 100_000, '{"format": 1, "format": 2}', "9" * 5000, "\\ud800"],
 )
-def test_no_json_object_is_refused_in_one_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_json_object_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(text)
-    with pytest.raises(SystemExit, match="2"):
-        alone.read(str(tmp_path / "c.json"), "optsched-certificate/1")
-    assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(verify_case.Refused) as refused:
+        verify_case.read(str(tmp_path / "c.json"), "optsched-certificate/1")
+    assert refused.value.rule == verify_case.UNJUDGED
+    assert "\n" not in str(refused.value)
 
 
 def test_files_that_are_too_long(tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_text('{"format": "optsched-certificate/1"}' + " " * alone.MOST_BYTES)
-    with pytest.raises(SystemExit, match="2"):
-        alone.read(str(tmp_path / "c.json"), "optsched-certificate/1")
+    (tmp_path / "c.json").write_text('{"format": "optsched-certificate/1"}' + " " * verify_case.MOST_BYTES)
+    with pytest.raises(verify_case.Refused, match="at most"):
+        verify_case.read(str(tmp_path / "c.json"), "optsched-certificate/1")
 
 
-@pytest.mark.parametrize("kind", ["priced-time", "typed-srpt", "shared-srpt", "elastic-volume", "utility-alone"])
-def test_kinds_that_are_not_known_here_are_left_to_optsched(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("kind", ["priced-time", "typed-srpt", "shared-srpt", "elastic-volume"])
+def test_kinds_that_are_not_known_here_are_left_to_optsched(kind: str) -> None:
     instance = instance_of(ROWS, 8)
-    assert code({**certified("srpt", instance), "kind": kind}, instance) == 2
-    assert "use optsched verify" in capsys.readouterr().err
+    with pytest.raises(verify_case.Refused, match="use optsched verify") as refused:
+        alone.verify({**certified("srpt", instance), "kind": kind}, instance.to_json())
+    assert refused.value.rule == verify_case.UNJUDGED

@@ -9,6 +9,7 @@ from typing import Any
 from bounds.tampering import Document
 
 from optsched.bounds import Certificate
+from optsched.check.verify_case import UNJUDGED, Refused
 from optsched.errors import OptschedError
 from optsched.problem.instance import Instance
 
@@ -24,8 +25,8 @@ def exit_code(alone: ModuleType, doc: Document, instance: Instance | Document) -
         return 2
     try:
         alone.verify(written(doc), written(instance.to_json() if isinstance(instance, Instance) else instance))
-    except SystemExit as end:
-        return int(str(end.code))
+    except Refused as refused:
+        return 2 if refused.rule == UNJUDGED else 1
     return 0
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from optsched.bounds import BOUNDS
+from optsched.check.verify_case import Refused
 from optsched.check.verify_certificate import verify as verify_alone
 from optsched.contract.instances import random_instance
 from optsched.errors import RowErrors
@@ -205,7 +206,7 @@ def test_bounds_of_such_files_are_verified_without_optsched(tmp_path: Path) -> N
     document = json.loads((tmp_path / "i.json").read_text())
     verify_alone(certificate.to_json(), document)
     document["jobs"][0]["restart"] = 2
-    with pytest.raises(SystemExit):
+    with pytest.raises(Refused):
         verify_alone(certificate.to_json(), document)
 
 

@@ -13,6 +13,7 @@ import pytest
 from optsched.bounds.certificate import Certificate
 from optsched.bounds.menus import elastic_menus
 from optsched.check.referee import check_file
+from optsched.check.verify_case import Refused
 from optsched.check.verify_on_clusters import verify
 from optsched.errors import InputError
 from optsched.plot.files import plot_file
@@ -90,10 +91,13 @@ def test_rates_of_all_profiles_are_counted_before_the_work(monkeypatch: pytest.M
         elastic_menus(instance)
 
 
-def test_the_verifier_compares_digests_first_and_counts_all_profiles(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verifier_compares_digests_first_and_counts_all_profiles() -> None:
     instance = elastic(60)
     names = {"kind": "elastic-alone", "objective": "makespan", "class": "elastic"}
-    for digest, code, what in (("0" * 64, 1, "another instance"), (instance.digest, 2, "more than 100000 rates")):
-        with pytest.raises(SystemExit) as caught:
+    for digest, rule, what in (
+        ("0" * 64, "instance", "another instance"),
+        (instance.digest, "unjudged", "more than 100000"),
+    ):
+        with pytest.raises(Refused) as caught:
             verify({"instance": digest, **names, "value": "1/1", "data": {}}, document(instance))
-        assert (caught.value.code, what in capsys.readouterr().err) == (code, True)
+        assert (caught.value.rule, what in str(caught.value)) == (rule, True)

@@ -14,6 +14,7 @@ import optsched as osd
 from optsched.bounds.certificate import classes_of
 from optsched.check import verify_on_clusters
 from optsched.check.referee import check_schedule
+from optsched.check.verify_case import UNJUDGED, Refused
 from optsched.cli import main
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
@@ -104,9 +105,10 @@ def test_the_verifier_without_optsched_does_not_judge_them() -> None:
     mixed, _ = both(1)
     proof = osd.bound(mixed, "total_flow_time", "gang")
     documents = [json.loads(json.dumps(each.to_json())) for each in (proof, mixed)]
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(Refused) as refused:
         verify_on_clusters.verify(*documents)
-    assert end.value.code == 2
+    assert refused.value.rule == UNJUDGED
+    proof.verify(mixed)  # told how fast they are
 
 
 def test_a_command_takes_jobs_with_tasks_as_whole_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,132 @@
+"""`prove`: hand a certificate to the verifier that stands alone (`optsched.check.verify_on_clusters`), in this process.
+
+It gets the documents that files would hold. What it cannot read there it is told: how fast jobs are whose speed comes from a
+model that it does not know, or from measured steps of a scaling profile. Kinds of somebody's own relaxation or theorem come
+with the function that the verifier calls in their place (`optsched.bounds.relaxation`).
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+from optsched.bounds import word_verifier
+from optsched.bounds.certificate import RULES, Certificate, CertificateError, require_same
+from optsched.bounds.word_arithmetic import Overflow
+from optsched.check import verify_case as reading
+from optsched.check import verify_certificate as plain
+from optsched.check import verify_on_clusters as clusters
+from optsched.check.verify_menus import Speed
+from optsched.problem.instance import Instance
+from optsched.speeds.duration import paces
+from optsched.speeds.goodput import Goodputs
+from optsched.speeds.gpu_sharing import sharing_rates
+from optsched.speeds.type_speeds import type_speeds
+
+READ = ("duration", "throughputs", "profiles")  # models of speeds that the verifier knows, beside scalings and tasks
+
+
+class ToldSpeeds:
+    """What the verifier is told of an instance (`optsched.check.verify_on_clusters.Told`)."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.models = [model.name for model in instance.models if model.name not in (*READ, "scalings", "tasks")]
+        self.models += [] if instance.at_task_level else ["tasks"]
+        self.measured = {name for name, each in instance.scalings.items() if each.measured is not None}
+        profiles = instance.table["profile"].to_list() if self.measured else []
+        self.jobs = {j for name in self.models for j in instance.jobs_at(name).tolist()}
+        self.jobs |= {
+            j for j in instance.jobs_at("scalings").tolist() if self.measured and profiles[j] in self.measured
+        }
+
+    def document(self) -> dict[str, Any]:
+        """The instance as a file has it, without the parts that are told."""
+        document = {name: part for name, part in self.instance.to_json().items() if name not in self.models}
+        if self.measured:
+            document["scalings"] = {k: part for k, part in document["scalings"].items() if k not in self.measured}
+        for j in self.jobs:
+            document["jobs"][j]["gpu_memory"] = float(self.instance.gpu_memory[j])  # a model may know more of it
+        return document
+
+    @cached_property
+    def _types(self) -> tuple[tuple[str, ...], list[list[float]], list[float]]:
+        known = type_speeds(self.instance)
+        together, spread = known.reachable
+        best = [
+            [max(pair) for pair in zip(*rates, strict=True)]
+            for rates in zip(together.tolist(), spread.tolist(), strict=True)
+        ]
+        return known.types, best, paces(self.instance)[0].tolist()
+
+    @cached_property
+    def _goodputs(self) -> Goodputs:
+        goodputs = Goodputs(self.instance)
+        goodputs.require_few()
+        return goodputs
+
+    def speed(self, job: int, *, elastic: bool) -> Speed | None:
+        """Float rates become float seconds, which are taken as exact."""
+        if job not in self.jobs:
+            return None
+        types, best, least = self._types
+        pace = {name: 1.0 / rate for name, rate in zip(types, best[job], strict=True) if rate > 0}
+        goodput = self._goodputs.of(job) if elastic else None
+        if goodput is None:
+            return Speed(pace, least[job], [] if self.instance.speeds_of(job).elastic else None)
+        sizes = self.instance.cluster.node_gpus[self.instance.eligible(job)].tolist()
+        places = tuple(sorted(sizes, reverse=True))
+        return Speed(pace, least[job], [(r, goodput.limit(r, places)) for r in range(1, sum(places) + 1)])
+
+    @cached_property
+    def _sharing(self) -> Any:
+        return sharing_rates(self.instance)
+
+    def needs(self, job: int) -> set[tuple[Fraction, Fraction]]:
+        """Of every sub-batch, the least of one node and several."""
+        rates = self._sharing
+        some = range(int(rates.options[job]))
+        return {(Fraction(float(rates.memory[job, o])), Fraction(float(rates.stretch[job, o].min()))) for o in some}
+
+
+@lru_cache(maxsize=4)  # the next certificate is of the same instance, as a rule
+def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> clusters.OnCluster:
+    told = ToldSpeeds(instance)
+    return clusters.OnCluster(told.document(), instance.digest, schedule_class, epoch, told)
+
+
+def proved_in_words(certificate: Certificate, instance: Instance) -> bool:
+    """Is it proved in machine words? False: they do not do it."""
+    if certificate.kind not in word_verifier.KINDS:
+        return False
+    try:
+        proof = word_verifier.word_proof(certificate.kind, certificate.objective, certificate.data, instance)
+    except Overflow:
+        return False
+    require_same(certificate, *proof)
+    return True
+
+
+def prove(certificate: Certificate, instance: Instance, theorem: Any = None, machine: Any = None) -> None:
+    """Prove the certificate again from the instance; `CertificateError` where it does not follow.
+
+    ``theorem``, ``machine``: functions of a `Case` and the data that take the place of those that the verifier has.
+    """
+    served = {certificate.objective: {certificate.kind: theorem}}
+    kinds = clusters.KINDS if theorem is None else {certificate.schedule_class: served}
+
+    def case(_: str, schedule_class: str, epoch: Fraction) -> clusters.OnCluster:
+        known = _case(instance, schedule_class, epoch)
+        if machine is not None:
+            known = copy(known)
+            known.machine = partial(machine, known)  # type: ignore[method-assign]
+        return known
+
+    try:
+        if theorem is None and instance.n > word_verifier.FEW and proved_in_words(certificate, instance):
+            return
+        plain.proved(certificate.to_json(), case, kinds)
+    except reading.Refused as refused:
+        raise CertificateError(refused.rule if refused.rule in RULES else "value", str(refused)) from None

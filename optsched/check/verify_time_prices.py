@@ -1,0 +1,186 @@
+"""Prices of GPUs over time, by type, for verifiers without optsched: what every job costs and pays at least.
+
+Beside verify_on_clusters.py. Time is cut into cells; a second of a GPU of type t costs omega_kt in cell k, nothing after the
+last. A job that does its work by options (rate, GPUs of a type that it pays for), and ends at C, costs w max(C - c, 0) and
+pays for the cheapest work that [r, C] has for it: in a moment it does more and more work a second along the lower hull of
+cost over rate or, where copies add up, takes option after option. **Theorem** priced-time: the sum of what jobs cost and pay
+at least, less what all GPUs are worth (optsched/bounds/priced_time.py). The data state these minima.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING or __package__:
+    from optsched.check.verify_case import DUAL, EXPONENT, Data, need, the
+    from optsched.check.verify_sharing import whole
+else:  # copied
+    from verify_case import DUAL, EXPONENT, Data, need, the
+    from verify_sharing import whole
+
+MOST_CELLS = 4096
+MOST_WORK = 3_000_000  # cells times options of all jobs: a minute or two; what the search makes has a sixth
+LARGEST, LARGEST_PRICE = 1 << 2048, (1 << 64) - 1  # of a moment or a minimum; of a price
+Rates = tuple[tuple[str, Fraction, Fraction], ...]  # GPU type, units of work a second, GPUs paid for
+Steps = list[tuple[Fraction, Fraction]]  # price of a unit of work, units a second
+
+
+class PricedCells(NamedTuple):
+    """``moments`` C + 1, rising; ``prices[k]``: cost of a second of a GPU of every type, up to ``moments[k + 1]``."""
+
+    moments: list[Fraction]
+    prices: list[dict[str, Fraction]]
+
+    def worth(self, count: dict[str, int]) -> Fraction:
+        """What all GPUs together are worth."""
+        spans = zip(pairwise(self.moments), self.prices, strict=True)
+        return sum(((b - a) * sum(row[t] * n for t, n in count.items()) for (a, b), row in spans), Fraction(0))
+
+
+class LeastCost(NamedTuple):
+    """A job that has ``work`` to do from ``release`` on, costs ``weight`` a second after ``kink``, and says ``least``."""
+
+    release: Fraction
+    work: Fraction
+    weight: Fraction
+    kink: Fraction
+    least: Fraction
+
+    def cost(self, end: Fraction) -> Fraction:
+        """Its part of the objective."""
+        return self.weight * max(Fraction(0), end - self.kink)
+
+
+def priced_time(case: Any, data: Data) -> tuple[Fraction, Data]:
+    """Every job's minimum is held against all moments at which it may end."""
+    rates, charged = case.rates(data)
+    cells = stated_cells(data, case.count)
+    first = min((Fraction(r, case.unit) for r in case.release), default=Fraction(0))
+    need(cells.moments[0] <= first, "data.moments must begin at the first arrival, or before")
+    need(
+        len(cells.prices) * sum(map(len, rates)) <= MOST_WORK,
+        f"more than {MOST_WORK} cells and options: too many to try",
+    )
+    minima, unit = the(list, data, "minima"), Fraction(2) ** -exponent(data, "minimum_exponent")
+    legal = len(minima) == len(rates) and all(type(x) is int and abs(x) < LARGEST for x in minima)
+    need(legal, "data.minima must be integers, one for every job")
+    proof = Minima(cells, adds=case.schedule_class == "forking")
+    for j, (w, c, work) in enumerate(zip(case.weight, case.moment, case.work, strict=True)):
+        release, weight = Fraction(case.release[j], case.unit), Fraction(w, case.shares)
+        job = LeastCost(release, work, weight, Fraction(c, case.unit), unit * minima[j])
+        need(proof.hold(job, rates[j]), f"data.minima[{j}]: the job costs and pays less than it says", DUAL)
+    names = ("moments", "moment_exponent", "prices", "price_exponent", "minima", "minimum_exponent")
+    return unit * sum(minima) - cells.worth(case.count), {**{name: data[name] for name in names}, **charged}
+
+
+def exponent(data: Data, name: str) -> int:
+    """Integers are over two to the power of this."""
+    return int(the(int, data, name, least=-EXPONENT, most=EXPONENT))
+
+
+def stated_cells(data: Data, count: dict[str, int]) -> PricedCells:
+    """The cells that the data state: moments that rise, and prices >= 0 of every GPU type."""
+    moments, named = the(list, data, "moments"), the(dict, data, "prices", DUAL)
+    legal = all(type(x) is int and abs(x) < LARGEST for x in moments) and 1 < len(moments) <= MOST_CELLS + 1
+    need(
+        legal and all(a < b for a, b in pairwise(moments)),
+        f"data.moments must be integers that rise, 2 to {MOST_CELLS + 1}",
+    )
+    legal = named.keys() == count.keys() and all(type(row) is list for row in named.values())
+    legal = legal and all(len(row) == len(moments) - 1 and whole(row, LARGEST_PRICE) for row in named.values())
+    need(legal, "data.prices must be integers >= 0, below 2^64, one for every cell and GPU type", DUAL)
+    unit, price = (Fraction(2) ** -exponent(data, name) for name in ("moment_exponent", "price_exponent"))
+    rows = [{t: price * row[k] for t, row in named.items()} for k in range(len(moments) - 1)]
+    return PricedCells([unit * moment for moment in moments], rows)
+
+
+class Minima:
+    """What the cells cost jobs by their options; ``adds``: options are taken all at once."""
+
+    def __init__(self, cells: PricedCells, adds: bool) -> None:
+        self.cells, self.adds = cells, adds
+        self.known: dict[Rates, dict[int, Steps]] = {}
+
+    def hold(self, job: LeastCost, rates: Rates) -> bool:
+        """Is what the job says true, wherever it ends?
+
+        The job takes the cheapest work of the moments up to its end; a later end exchanges the dearest for cheaper. Cost
+        and payment are linear between the ends at which a piece of work is used up, so they are looked at there alone.
+        """
+        done: list[list[Fraction]] = []  # [price of a unit, units], rising
+        missing, paid, now = job.work, Fraction(0), job.release
+        known = self.known.setdefault(rates, {})  # steps by cell
+        for k in range(max(bisect_right(self.cells.moments, now) - 1, 0), len(self.cells.moments)):
+            end = None if k + 1 == len(self.cells.moments) else self.cells.moments[k + 1]
+            if k not in known:
+                known[k] = self.steps(rates, k)
+            steps = known[k]
+            mine = [[price, Fraction(0)] for price, _ in steps]  # of this cell
+            while end is None or now < end:
+                dearest = None if missing > 0 else max([*done[-1:], *(each for each in mine if each[1])], default=None)
+                if missing == 0 and dearest is None:
+                    break
+                cheaper = [i for i, (price, _) in enumerate(mine) if dearest is None or price < dearest[0]]
+                speed = sum((steps[i][1] for i in cheaper), Fraction(0))
+                if speed == 0:
+                    break
+                seconds = (missing if dearest is None else dearest[1]) / speed
+                seconds = min(
+                    [seconds, *(limit - now for limit in (end, job.kink) if limit is not None and now < limit)]
+                )
+                if dearest is None:
+                    missing -= speed * seconds
+                else:
+                    paid -= dearest[0] * speed * seconds
+                    dearest[1] -= speed * seconds
+                for i in cheaper:
+                    units = steps[i][1] * seconds
+                    paid += mine[i][0] * units
+                    mine[i][1] += units
+                if done and done[-1][1] == 0:
+                    done.pop()
+                now += seconds
+                if missing == 0 and job.cost(now) + paid < job.least:
+                    return False
+            if end is None or job.cost(end) >= job.least:
+                return True
+            for piece in mine:
+                if piece[1]:
+                    insort(done, piece)
+            now = max(now, end)
+        raise AssertionError("the last cell has no end")
+
+    def steps(self, rates: Rates, k: int) -> Steps:
+        """The cheapest way to more and more work a second in cell k, rising in price."""
+        row = self.cells.prices[k] if k < len(self.cells.prices) else {}
+        points = [(rate, row.get(t, Fraction(0)) * gpus) for t, rate, gpus in rates]
+        return sorted((cost / rate, rate) for rate, cost in points) if self.adds else lower_hull(points)
+
+
+def lower_hull(points: list[tuple[Fraction, Fraction]]) -> Steps:
+    """(slope, width) of the pieces of the largest convex function below points (rate, cost) and (0, 0)."""
+    hull = [(Fraction(0), Fraction(0))]
+    for rate, cost in sorted(points, key=lambda point: (point[0], -point[1])):
+        while len(hull) > 1 and (hull[-1][0] == rate or not turns_up(hull[-2], hull[-1], (rate, cost))):
+            hull.pop()
+        hull.append((rate, cost))
+    return [((d - c) / (b - a), b - a) for (a, c), (b, d) in pairwise(hull)]
+
+
+def turns_up(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], c: tuple[Fraction, Fraction]) -> bool:
+    """Is the way from a by b to c convex?"""
+    return (c[1] - a[1]) * (b[0] - a[0]) > (b[1] - a[1]) * (c[0] - a[0])
+
+
+def useful(options: Rates) -> Rates:
+    """On GPUs that cost the same only those on the hull are ever the cheapest: those of every type."""
+    found = list[tuple[str, Fraction, Fraction]]()
+    for name in dict.fromkeys(t for t, _, _ in options):
+        rate, gpus = Fraction(0), Fraction(0)
+        for slope, more in lower_hull([(x, n) for t, x, n in options if t == name]):
+            rate, gpus = rate + more, gpus + slope * more
+            found.append((name, rate, gpus))
+    return tuple(found)
