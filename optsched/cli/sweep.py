@@ -40,7 +40,9 @@ def sweep(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a grid of instances x policies x parameters x seeds; it resumes by itself.
+    """Run a grid of instances, policies and seeds; resume it.
+
+    It goes on by itself from wherever it was stopped.
 
     optsched sweep grid.toml -o grid.parquet
     """

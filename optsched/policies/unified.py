@@ -67,7 +67,7 @@ class Unified:
     restart: float = 30.0
     resize: bool = True
     share: bool = True
-    uses: tuple[str, ...] = field(default=("widths",), repr=False)
+    uses: tuple[str, ...] = field(default=("widths",), init=False, repr=False)
 
     name: ClassVar[str] = "unified"
     knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
@@ -92,7 +92,11 @@ class Unified:
     def form(self, instance: Instance) -> Unified:
         """What it is on an instance: one that shares GPUs where nobody is resized and the cost is known; else this one."""
         shares = self.share and instance.interference is not None and not (self.resize and instance.elastic)
-        return replace(self, resize=False, uses=("sharing",)) if shares else self
+        if not shares:
+            return self
+        sharing = replace(self, resize=False)
+        sharing.uses = ("sharing",)
+        return sharing
 
     def decide(self, view: View) -> Iterator[list[Decision]]:
         """The deal of this instant; who is given other GPUs gives his own back first."""

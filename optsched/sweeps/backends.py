@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
@@ -54,7 +52,10 @@ def _loky(work: Work, keys: Sequence[str], address: str | None, workers: int | N
 
 
 def _dask(work: Work, keys: Sequence[str], address: str | None, workers: int | None) -> Iterator[CellResult]:
-    distributed = _module("distributed", "dask")
+    try:
+        import distributed
+    except ImportError:
+        raise _not_installed("dask") from None
     with distributed.Client(address, **({} if address else {"n_workers": workers, "threads_per_worker": 1})) as client:
         futures = client.map(work, keys, pure=False)
         for _, result in distributed.as_completed(futures, with_results=True):
@@ -62,7 +63,10 @@ def _dask(work: Work, keys: Sequence[str], address: str | None, workers: int | N
 
 
 def _ray(work: Work, keys: Sequence[str], address: str | None, workers: int | None) -> Iterator[CellResult]:
-    ray = _module("ray", "ray")
+    try:
+        import ray
+    except ImportError:
+        raise _not_installed("ray") from None
     limits = {} if address else {"num_cpus": workers}
     ray.init(address=address, log_to_driver=False, ignore_reinit_error=True, **limits)
     try:
@@ -75,11 +79,8 @@ def _ray(work: Work, keys: Sequence[str], address: str | None, workers: int | No
         ray.shutdown()
 
 
-def _module(name: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise NotInstalledError(f"the backend {extra} needs {name}: pip install 'optsched[{extra}]'") from None
+def _not_installed(extra: str) -> NotInstalledError:
+    return NotInstalledError(f"the backend {extra} is not installed: pip install 'optsched[{extra}]'")
 
 
 BACKENDS = {"loky": _loky, "dask": _dask, "ray": _ray}

@@ -222,7 +222,7 @@ def test_reproduce_stops_with_its_processes() -> None:
 
 def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:
     for loop in (improve_order, sequence_paths.ascend, sequence_paths.simple_ascend, sequence_paths.cheapest_paths):
-        assert loop.targetoptions["nogil"], loop
+        assert loop.dispatcher().targetoptions["nogil"], loop
 
 
 def test_work_gives_its_result_or_its_error_and_ctrl_c_leaves_it_behind() -> None:

@@ -48,7 +48,7 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
     used = imported_distributions()
     assert names(PROJECT["dependencies"]) - used == set()
     optional = {name for extra in EXTRAS.values() for name in names(extra)}
-    halves = {"pydantic_core", "llvmlite"}  # of pydantic and of numba
+    halves = {"pydantic_core"}  # of pydantic
     assert used - names(PROJECT["dependencies"]) - optional == halves
 
 
