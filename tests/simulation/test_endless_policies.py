@@ -35,7 +35,7 @@ def two_jobs(gap: float = 50.0) -> osd.Instance:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "PATIENCE", 1000)
+    monkeypatch.setattr(decisions, "LIVELOCK_LIMIT", 1000)
 
 
 @pytest.mark.parametrize(
