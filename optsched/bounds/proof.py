@@ -25,6 +25,7 @@ from optsched.speeds.goodput import Goodputs
 from optsched.speeds.gpu_sharing import sharing_rates
 from optsched.speeds.type_speeds import type_speeds
 
+MOST_STEPS = 60_000_000  # of prices: some seconds; methods of this program find more than strangers may send
 READ = ("duration", "throughputs", "profiles")  # models of speeds that the verifier knows, beside scalings and tasks
 
 
@@ -94,7 +95,9 @@ class ToldSpeeds:
 @lru_cache(maxsize=4)  # the next certificate is of the same instance, as a rule
 def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> clusters.OnCluster:
     told = ToldSpeeds(instance)
-    return clusters.OnCluster(told.document(), instance.digest, schedule_class, epoch, told)
+    case = clusters.OnCluster(told.document(), instance.digest, schedule_class, epoch, told)
+    case.most_steps = MOST_STEPS
+    return case
 
 
 def proved_in_words(certificate: Certificate, instance: Instance) -> bool:

@@ -168,6 +168,7 @@ class Case:
 
     parts = frozenset({"format", "name", "objective", "cluster", "jobs", "recipe", "optimum"})
     vouched = False
+    most_steps = MOST_STEPS
 
     def __init__(self, document: Data, claimed: str, schedule_class: str, epoch: Fraction) -> None:
         self.document, self.claimed, self.schedule_class = document, claimed, schedule_class

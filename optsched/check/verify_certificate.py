@@ -40,7 +40,6 @@ if TYPE_CHECKING or __package__:
         KIND,
         MOST_LEVELS,
         MOST_ROWS,
-        MOST_STEPS,
         UNJUDGED,
         WIDEST,
         Case,
@@ -66,7 +65,6 @@ else:  # copied
         KIND,
         MOST_LEVELS,
         MOST_ROWS,
-        MOST_STEPS,
         UNJUDGED,
         WIDEST,
         Case,
@@ -290,7 +288,7 @@ def prices(case: Case, data: Data) -> tuple[Fraction, Data]:
     steps = cells * (len(rows) + 2) + sum(own for *_, own in rows) * case.total
     longest = max((max([*width, *price], default=0).bit_length() for width, price, _ in rows), default=0)
     steps *= 1 + longest // 64
-    need(steps * (len(case.ids) + 1) <= MOST_STEPS, f"more than {MOST_STEPS} steps of prices", UNJUDGED)
+    need(steps * (len(case.ids) + 1) <= case.most_steps, f"more than {case.most_steps} steps of prices", UNJUDGED)
     for width, price, own in rows:
         value -= Fraction((widest(width, case.gpus, case.total) if own else case.total) * sum(price), size)
     for j, (claim, w, c) in enumerate(zip(claims, case.weight, case.moment, strict=True)):

@@ -15,8 +15,10 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optsched.bounds import proof
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.lp_dual import PriceRow, Prices, knapsack_capacity, price_certificate
+from optsched.check.verify_case import Case
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
@@ -257,3 +259,19 @@ def test_the_makespan_has_no_prices() -> None:
     instance, prices = two_jobs()
     with pytest.raises(InputError, match="makespan"):
         price_certificate(instance, "makespan", "gang", prices)
+
+
+def test_what_this_program_finds_may_be_larger_than_what_strangers_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance([Job("a", duration=2), Job("b", duration=3)], "1x1")
+    row = PriceRow(instance.gpus, np.array([1, 1, 0], dtype=np.int64))
+    found = price_certificate(
+        instance, "total_completion_time", "gang", Prices("any", Fraction(0), Fraction(1), 1, (row,))
+    )
+    monkeypatch.setattr(Case, "most_steps", 1)
+    proof._case.cache_clear()
+    found.verify(instance)
+    monkeypatch.setattr(proof, "MOST_STEPS", 1)
+    proof._case.cache_clear()
+    with pytest.raises(CertificateError, match="more than 1 steps"):
+        found.verify(instance)
+    proof._case.cache_clear()
