@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent / "optsched"
 # From the bottom up: packages, modules at the root, and packages within packages that stand on a layer of their own.
 LAYERS = [
-    {"errors", "registry", "parameters", "compiled", "heap", "rounding", "progress", "deadline"},
+    {"errors", "registry", "parameters", "compiled", "rounding", "progress", "deadline"},
     {"problem", "online"},
     {"speeds"},
     {"bounds", "check"},

@@ -32,7 +32,10 @@ jobs to the left), so its value is an integer and the bound may be rounded up. N
 **Rows.** The plain row is ``u_j = g_j, U = G``. Any other widths are allowed: U_k is recomputed here as the largest total
 width of gangs that fit together (a knapsack).
 
-Reference: 4.1 of the A-SRPT sheet (dual of the time-indexed LP); Dyer and Wolsey, Discrete Appl. Math. 26 (1990).
+Found by solvers alone (`optsched.solvers.lp_bound`, `optsched.solvers.methods.sequence_branching`); verified by
+`optsched.check.verify_certificate`.
+
+Reference: the dual of the time-indexed LP; Dyer and Wolsey, Discrete Appl. Math. 26 (1990).
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Hadar:
     early when nothing runs, as Gavel's do: else the cluster would idle while short jobs wait.
 
     ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
-    (`hadar_round`, by the rule of `exponential_prices`) between the least and the greatest value of a device among
-    the active jobs.
+    (`optsched.policies.hadar_round._reprice`) between the least and the greatest value of a device among the active
+    jobs (`hadar_auction.Auction._market`).
 
     The defaults are those with a good mean JCT: value per GPU and round of the whole remaining schedule is Smith's rule, so
     that short jobs go first; ``slowdown`` keeps models with many iterations a second from going before all others, as

@@ -1,4 +1,4 @@
-"""What Hadar has sold of the GPUs of future rounds, at which prices, and the best plan of a job at them.
+"""What `hadar-commit` has sold of the GPUs of future rounds, at which prices, and the best plan of a job at them.
 
 **The best plan of a job over future rounds at given prices**, exactly, compiled.
 

@@ -45,7 +45,10 @@ class RoundJobs(NamedTuple):
 
 
 class PriceRange(NamedTuple):
-    """Q = P pools or H machines: price = min(high, low exp(range * min(1, sold / scale))), all f64[Q]."""
+    """Q = P pools or H machines: price = low exp(log_range * min(1, sold / scale)), f64[Q].
+
+    ``rule``: three flags of the auction.
+    """
 
     low: Floats
     log_range: Floats
@@ -111,8 +114,8 @@ def claim(jobs: RoundJobs, waits: Bools, d: FreeDevices) -> None:
 
 
 @njit(**NESTED)
-def _reprice(d: FreeDevices, bounds: PriceRange, q: int) -> None:
-    d.price[q] = bounds.low[q] * math.exp(bounds.log_range[q] * min(1.0, d.sold[q] / bounds.scale[q]))
+def _reprice(d: FreeDevices, price_range: PriceRange, q: int) -> None:
+    d.price[q] = price_range.low[q] * math.exp(price_range.log_range[q] * min(1.0, d.sold[q] / price_range.scale[q]))
 
 
 @njit(**NESTED)
@@ -130,25 +133,25 @@ def _sort(d: FreeDevices) -> None:
 
 
 @njit(**KERNEL)
-def open_round(d: FreeDevices, bounds: PriceRange) -> None:
+def open_round(d: FreeDevices, price_range: PriceRange) -> None:
     """Prices and sums of the free devices in ``d.free``; nothing is sold."""
     for q in range(d.price.size):
         d.sold[q] = 0
         d.by_price[q] = q
-        _reprice(d, bounds, q)
+        _reprice(d, price_range, q)
     _sort(d)
     for p in range(d.stock.size):
         _summarise(d, p)
 
 
 @njit(**NESTED)
-def _sell(d: FreeDevices, bounds: PriceRange, take: Ints, sign: int) -> None:
+def _sell(d: FreeDevices, price_range: PriceRange, take: Ints, sign: int) -> None:
     for h in range(take.size):
         if take[h] > 0:
-            q = h if bounds.rule[LEVEL] == BY_MACHINE else d.pool[h]
+            q = h if price_range.rule[LEVEL] == BY_MACHINE else d.pool[h]
             d.free[h] -= sign * take[h]
             d.sold[q] += sign * take[h]
-            _reprice(d, bounds, q)
+            _reprice(d, price_range, q)
             d.stock[d.pool[h]] = UNKNOWN
     for p in range(d.stock.size):
         if d.stock[p] == UNKNOWN:
@@ -199,12 +202,12 @@ def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> 
 
 @njit(**NESTED)
 def _best(
-    jobs: RoundJobs, j: int, d: FreeDevices, bounds: PriceRange, room: Room, take: Ints, places: bool
+    jobs: RoundJobs, j: int, d: FreeDevices, price_range: PriceRange, room: Room, take: Ints, places: bool
 ) -> tuple[float, float, bool]:
     """(payoff, rate, does it keep what it holds) of the best allocation of job j; ``places``: its machines in ``take``."""
     gang, terms = jobs.gang[j], jobs.terms[j]
-    charged, whole = bounds.rule[CHARGED], bounds.rule[WHOLE] == 1
-    by_machine = bounds.rule[LEVEL] == BY_MACHINE
+    charged, whole = price_range.rule[CHARGED], price_range.rule[WHOLE] == 1
+    by_machine = price_range.rule[LEVEL] == BY_MACHINE
     free, largest = (d.free, d.free) if by_machine else (d.stock, d.largest)
     found, trial = (take, room.machines[0]) if by_machine else (room.pools[0], room.pools[1])
     value, rate, several = find_allocation(
@@ -234,14 +237,16 @@ def _best(
 
 
 @njit(**KERNEL)
-def value_all(jobs: RoundJobs, d: FreeDevices, bounds: PriceRange, room: Room, payoff: Floats, density: Floats) -> None:
+def value_all(
+    jobs: RoundJobs, d: FreeDevices, price_range: PriceRange, room: Room, payoff: Floats, density: Floats
+) -> None:
     """Payoff of every job alone at the prices of ``d``, f64[m], and payoff per device and round charged; -inf: no place."""
     for j in range(jobs.gang.size):
-        value, rate, _ = _best(jobs, j, d, bounds, room, room.machines[1], np.bool_(False))
+        value, rate, _ = _best(jobs, j, d, price_range, room, room.machines[1], np.bool_(False))
         payoff[j] = density[j] = -np.inf
         if rate != NONE:
             payoff[j], density[j] = value, value / jobs.gang[j]
-            if bounds.rule[CHARGED] == ALL_ROUNDS:
+            if price_range.rule[CHARGED] == ALL_ROUNDS:
                 density[j] /= max(1.0, np.ceil(jobs.terms[j, LEFT] / rate / jobs.terms[j, LENGTH] - SLACK))
 
 
@@ -270,7 +275,7 @@ def serve(
     hope: Floats,
     width: int,
     d: FreeDevices,
-    bounds: PriceRange,
+    price_range: PriceRange,
     room: Room,
     taken: Taken,
 ) -> float:
@@ -293,33 +298,33 @@ def serve(
             _unclaim(jobs, order[i], d)
         at = end
         if window == 1:
-            total += _alone(jobs, room.choice[2, 0], hope, d, bounds, room, taken)
+            total += _alone(jobs, room.choice[2, 0], hope, d, price_range, room, taken)
             continue
-        total += _window(jobs, window, hope, d, bounds, room)
+        total += _window(jobs, window, hope, d, price_range, room)
         for i in range(window):
             if room.choice[1, i] == 1 or room.choice[1, i] == 2:
-                _sell(d, bounds, room.best[i], np.int64(1))
+                _sell(d, price_range, room.best[i], np.int64(1))
                 _record(room.choice[2, i], room.choice[1, i] == 2, room.best[i], taken)
     return total
 
 
 @njit(**NESTED)
 def _alone(
-    jobs: RoundJobs, j: int, hope: Floats, d: FreeDevices, bounds: PriceRange, room: Room, taken: Taken
+    jobs: RoundJobs, j: int, hope: Floats, d: FreeDevices, price_range: PriceRange, room: Room, taken: Taken
 ) -> float:
     # What `_window` finds for one job, without taking it, giving it back and taking it again.
     if hope[j] <= 0.0:
         return 0.0
-    value, rate, kept = _best(jobs, j, d, bounds, room, room.window[0], np.bool_(True))
+    value, rate, kept = _best(jobs, j, d, price_range, room, room.window[0], np.bool_(True))
     if rate == NONE or value <= 0.0:
         return 0.0
-    _sell(d, bounds, room.window[0], np.int64(1))
+    _sell(d, price_range, room.window[0], np.int64(1))
     _record(j, kept, room.window[0], taken)
     return value
 
 
 @njit(**NESTED)
-def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, bounds: PriceRange, room: Room) -> float:
+def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, price_range: PriceRange, room: Room) -> float:
     """The best way to take or skip the jobs ``choice[2, :width]`` one after the other: ``choice[1]``, ``best``."""
     state, best = room.choice[0], 0.0
     room.choice[1, :width] = 0
@@ -336,7 +341,7 @@ def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, bounds: P
             depth -= 1
             continue
         if state[depth] == 1 or state[depth] == 2:  # back from taking it
-            _sell(d, bounds, room.window[depth], np.int64(-1))
+            _sell(d, price_range, room.window[depth], np.int64(-1))
             state[depth] = 3
         elif state[depth] == 0:
             could = room.total[depth]
@@ -345,10 +350,12 @@ def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, bounds: P
             if could <= best:
                 depth -= 1
                 continue
-            value, rate, kept = _best(jobs, room.choice[2, depth], d, bounds, room, room.window[depth], np.bool_(True))
+            value, rate, kept = _best(
+                jobs, room.choice[2, depth], d, price_range, room, room.window[depth], np.bool_(True)
+            )
             if rate != NONE and value > 0.0:
                 state[depth] = 2 if kept else 1
-                _sell(d, bounds, room.window[depth], np.int64(1))
+                _sell(d, price_range, room.window[depth], np.int64(1))
                 room.total[depth + 1] = room.total[depth] + value
                 depth += 1
                 state[depth] = 0

@@ -148,7 +148,7 @@ class NamedModel(SpeedModel, Generic[V]):
         super().__init__(dict(given or {}))
         for name, value in self.given.items():
             if not isinstance(value, self.value):
-                legal = f"optsched.{self.value.__name__}(...)"
+                legal = f"{self.value.__module__}.{self.value.__name__}(...)"
                 raise InputError("invalid", field=f"{self.name}.{name}", value=value, legal=legal)
 
     @property

@@ -222,7 +222,7 @@ def nodes_lost(run: ForkedRun) -> int:
 class RunLog(NamedTuple):
     """What is needed of a state whose run has ended: the rest, half of it or more, need not be kept while GPUs are named."""
 
-    engine: Any  # WORLD[1]
+    engine: Any  # ENGINE[1]
     left: Floats  # f64[n] units of work of every job
     pools: Ints
     segments: Any  # SEGMENT[]

@@ -45,7 +45,7 @@ POOL, COUNT, NUMBER = range(3)  # rows of State.out
 class State(NamedTuple):
     """What a run changes: n jobs, P pools of GPUs, R executions at once at most, W parts that a gang may have."""
 
-    engine: Any  # WORLD[1]
+    engine: Any  # ENGINE[1]
     jobs: Any  # JOB[n]
     executions: Any  # EXECUTION[2 R]: those that run, and behind them those that stopped at this instant
     parts: Any  # PART[]: R W of those that run, then those of the log, grown between calls
@@ -146,7 +146,7 @@ def new_state(
     if Use.WIDTHS in uses:
         width = max(width, size.size)
     at_once = total if Use.COPIES in uses else min(n, total if sharing is None else 2 * total)
-    jobs, engine = _jobs(instance, order, copies=Use.COPIES in uses), _world(instance, order)
+    jobs, engine = _jobs(instance, order, copies=Use.COPIES in uses), _engine_record(instance, order)
     w = engine[0]
     w.listed = sharing is not None and sharing.listed
     if Use.COPIES in uses:
@@ -231,7 +231,7 @@ def _fading(order: Order) -> bool:
     return order.slope is not None and bool(np.any(order.slope))
 
 
-def _world(instance: Instance, order: Order) -> Any:
+def _engine_record(instance: Instance, order: Order) -> Any:
     engine = np.zeros(1, dtype=ENGINE)
     w = engine[0]
     w.tick, w.last = np.inf, -np.inf

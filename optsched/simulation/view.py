@@ -42,7 +42,7 @@ class EngineView:
     ) -> None:
         state = engine.state
         self._engine, self._jobs, self._executions = engine, state.jobs, state.executions
-        self._world, self._status = state.engine[0], state.jobs["status"]
+        self._engine_record, self._status = state.engine[0], state.jobs["status"]
         self._now, self._free = state.engine["now"], state.engine["free"]
         self._placement = placement
         self._instance = instance
@@ -62,17 +62,17 @@ class EngineView:
 
     def asked(self) -> None:
         """The policy has been asked: what ended until now is no news."""
-        self._heard = int(self._world.segments)
+        self._heard = int(self._engine_record.segments)
 
     @property
     def ended(self) -> list[Ended]:
         s = self._engine.state
-        new = s.segments[self._heard : self._world.segments]
+        new = s.segments[self._heard : self._engine_record.segments]
         if not new.size:
             return []
-        seconds = np.maximum(new["end"] - new["start"] - self._world.first_start, 0.0).tolist()
+        seconds = np.maximum(new["end"] - new["start"] - self._engine_record.first_start, 0.0).tolist()
         begin = int(new["first"][0])
-        parts = s.parts[begin : self._world.logged].tolist()
+        parts = s.parts[begin : self._engine_record.logged].tolist()
         ends = (new["first"] + new["entries"] - begin).tolist()
         rows = zip(
             new["job"].tolist(), (new["first"] - begin).tolist(), ends, new["work"].tolist(), seconds, strict=True
@@ -150,7 +150,7 @@ class EngineView:
         return self._on(x)
 
     def _on(self, x: int) -> tuple[tuple[int, int], ...]:
-        s, at = self._engine.state, x * int(self._world.width)
+        s, at = self._engine.state, x * int(self._engine_record.width)
         return tuple(s.parts[at : at + s.executions["entries"][x]].tolist())
 
     def _copies(self, job: int) -> Iterator[int]:

@@ -55,7 +55,7 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class TraceRead:
-    """What a reader found: ``table`` has the columns of `optsched.problem.instance.Job`; ``recipe`` says how it was
+    """What a reader found: ``table`` has the columns of `optsched.problem.job.Job`; ``recipe`` says how it was
     derived."""
 
     table: pl.DataFrame

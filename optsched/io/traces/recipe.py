@@ -117,7 +117,7 @@ def gangs(default: str, meaning: str = "law of the numbers of GPUs") -> Paramete
 
 @dataclass(frozen=True)
 class Draw:
-    """What a recipe drew: a job table (columns of `optsched.problem.instance.Job`), a cluster, an objective or None.
+    """What a recipe drew: a job table (columns of `optsched.problem.job.Job`), a cluster, an objective or None.
 
     ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap);
     ``profiles``, ``throughputs``, ``tasks`` and ``scalings`` are the speeds that the jobs name, ``contention`` what messages
