@@ -37,11 +37,11 @@ class ASrpt:
     (`optsched.policies.overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
     ``overtake`` and ``tau`` were tuned (docs/theorems.md); smaller ones promise more.
 
-    **Delay rule.** A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j (alpha_now -
-    alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a node waits
-    for whole nodes, unless its speed is the same everywhere. Predictions that have passed are doubled
-    (`optsched.policies.expected_place`). The head waits so for at most ``tau p_j`` seconds, each counted by the share of
-    the G - g_max + 1 GPUs that are idle.
+    **Delay rule.** A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j
+    (alpha_now - alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a
+    node waits for whole nodes, unless its speed is the same everywhere. Predictions that have passed are doubled
+    (`optsched.policies.expected_place`). The head waits so for at most ``tau p_j`` seconds, each counted by the share of the
+    G - g_max + 1 GPUs that are idle.
 
     **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
 
