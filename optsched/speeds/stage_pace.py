@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.compiled import njit
-from optsched.compiled.heap import NESTED
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.speeds.speed_records import SpeedTables
 
 
@@ -72,7 +72,7 @@ def _ring(t: SpeedTables, p: int, s: int) -> float:
     return float(stage.ring / (slowest if crosses else t.places[one].intra))
 
 
-@njit(**NESTED)
+@njit(**KERNEL)  # methods in Python ask, too
 def profile_pace(t: SpeedTables, p: int, node: Any, count: Any) -> float:
     """alpha of profile ``p`` on entries (``node``, ``count``) that hold its replicas in order. Seconds an iteration.
 
