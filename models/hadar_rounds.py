@@ -13,7 +13,7 @@ Reference: 2.1-2.3 of the Hadar sheet. Gavel is the restriction to one type a jo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -226,17 +226,6 @@ class RoundProblem:
                 legal = f"at most {most_schedules:,}: fewer jobs, rounds or devices, or most_rounds"
                 raise InputError("too many schedules to enumerate", row=j, field="schedules", legal=legal)
         return Packing(tuple(np.tile(self.devices.ravel(), self.rounds).tolist()), tuple(schedules))
-
-
-def stay_utility(
-    value: Callable[[int, float], float], arrival: Sequence[int] | Ints, rounds: int, seconds: float
-) -> Floats:
-    """``utility`` f64[n, T] of jobs that arrive with a round: ``value(j, stay)``, stay = f_j - a_j in seconds."""
-    table = np.zeros((len(arrival), rounds))
-    for j, first in enumerate(arrival):
-        for t in range(first, rounds):
-            table[j, t] = value(j, (t + 1 - first) * seconds)
-    return table
 
 
 def round_problem(instance: Instance, seconds: float, rounds: int) -> RoundProblem:

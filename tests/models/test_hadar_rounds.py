@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from round_brute_force import best_utility, every_schedule, tiny_problems
 
 from optsched.errors import InputError
-from optsched.models.hadar_rounds import RoundProblem, round_problem, stay_utility
+from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.solvers.packing import packing_optimum
 
@@ -114,11 +114,6 @@ def test_rounding_does_not_cost_a_round() -> None:
     for speed, work in ((0.1, 0.3), (0.7, 2.1)):
         problem = plain(work=[work], speed=[[speed]], seconds=1.0, utility=[[1.0, 1.0, 1.0, 1.0]])
         assert min(one.finish or 0 for one in problem.packing().flat) == 3
-
-
-def test_utility_of_a_stay() -> None:
-    table = stay_utility(lambda j, stay: (j + 1) * 720 / stay, [0, 1], 3, 360.0)
-    assert table.tolist() == [[2, 1, pytest.approx(2 / 3)], [0, 4, 2]]
 
 
 def test_many_schedules_are_refused() -> None:
