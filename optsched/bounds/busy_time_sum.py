@@ -68,7 +68,7 @@ def densest_first(multiplier: Ints, work: Ints) -> Ints:
     return np.array(sorted(order.tolist(), key=lambda j: (Fraction(w[j], u[j]), j)), dtype=np.int64)
 
 
-@njit(cache=True, forceinline=True)
+@njit(forceinline=True)
 def _denser(a: int, b: int, multiplier: Ints, work: Ints) -> bool:
     left_high, left_low = wide_product(np.uint64(multiplier[a]), np.uint64(work[b]))
     right_high, right_low = wide_product(np.uint64(multiplier[b]), np.uint64(work[a]))
@@ -77,7 +77,7 @@ def _denser(a: int, b: int, multiplier: Ints, work: Ints) -> bool:
     return bool(left_low > right_low) or (left_low == right_low and a < b)
 
 
-@njit(cache=True)
+@njit
 def _ordered(order: Ints, multiplier: Ints, work: Ints) -> bool:
     for i in range(1, order.size):
         if _denser(order[i], order[i - 1], multiplier, work):
@@ -85,7 +85,7 @@ def _ordered(order: Ints, multiplier: Ints, work: Ints) -> bool:
     return True
 
 
-@njit(cache=True)
+@njit
 def _sum_products(a: Ints, b: Ints) -> Words:
     limbs = np.zeros(LIMBS, dtype=np.uint64)
     for i in range(a.size):
@@ -94,7 +94,7 @@ def _sum_products(a: Ints, b: Ints) -> Words:
     return limbs
 
 
-@njit(cache=True)
+@njit
 def _held_up(multiplier: Ints, work: Ints, high: Words, low: Words) -> tuple[Words, Words]:
     # sum of multiplier * (held-up work / work), rounded up job by job: whole ticks, and parts of 2**-HELD_UP_BITS
     whole = np.zeros(LIMBS, dtype=np.uint64)
