@@ -33,17 +33,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyomo.environ as pyo
 
 from optsched.errors import InputError
 from optsched.models.fast_building import collector_paused
 from optsched.models.hadar_rounds import ENOUGH, RoundProblem
 from optsched.models.program import add_program, rounds_of
-from optsched.problem.arrays import Ints
-from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule, node_first
-from optsched.speeds.type_speeds import type_speeds
 
 NAME = "hadar-offline"
 
@@ -124,54 +119,6 @@ def _enough(model: pyo.ConcreteModel, problem: RoundProblem, j: int, rounds: lis
     part = [min(1.0, problem.iterations(j, mode) / needed) for mode in problem.modes[j]]
     done = sum(p * model.mode[j, m, t] for m, p in enumerate(part) for t in rounds)
     return done >= sum(model.finish[j, t] for t in rounds)
-
-
-def chosen_allocation(model: pyo.ConcreteModel, problem: RoundProblem) -> Ints:
-    """Devices held in a solved model, i64[n, T, H, R]. Raises `InputError` when the values are no integers."""
-    held = np.zeros((problem.n, problem.rounds, problem.machines, problem.types), dtype=np.int64)
-    for (j, h, r, t), variable in model.w.items():
-        value = variable.value or 0.0
-        held[j, t, h, r] = round(value)
-        if abs(value - held[j, t, h, r]) > 1e-5:
-            raise InputError("the values are no integer solution", field=variable.name, value=value, legal="integers")
-    return held
-
-
-def round_schedule(instance: Instance, seconds: float, held: Ints) -> Schedule:
-    """The schedule of an allocation i64[n, T, nodes, types] of the problem `round_problem(instance, seconds, T)`.
-
-    Rounds with the same GPUs in a row are one segment; a job that is done leaves before its round ends.
-    """
-    speeds, origin = type_speeds(instance), float(instance.arrival.min())
-    rows: list[tuple[int, float, float, float, dict[int, int]]] = []
-    for j in range(instance.n):
-        left = float(instance.work[j])
-        for t in range(held.shape[1]):
-            on = held[j, t].sum(axis=1)
-            counts = {int(node): int(on[node]) for node in np.flatnonzero(on)}
-            if not counts or left <= 0:
-                continue
-            start, rate = origin + t * seconds, speeds.rate(j, counts)
-            last = left <= rate * seconds / ENOUGH  # what rounding leaves over is done, too
-            end, done = (start + left / rate, left) if last else (origin + (t + 1) * seconds, rate * seconds)
-            left = 0.0 if last else left - done
-            if rows and rows[-1][0] == j and rows[-1][2] == start and rows[-1][4] == counts:
-                _, start, _, before, _ = rows.pop()
-                done += before
-            rows.append((j, start, end, done, counts))
-    gangs = [counts for _, _, _, _, counts in rows]
-    return Schedule.from_counts(
-        instance,
-        np.array([row[0] for row in rows], dtype=np.int64),
-        np.array([row[1] for row in rows], dtype=np.float64),
-        np.array([row[2] for row in rows], dtype=np.float64),
-        np.array([row[3] for row in rows], dtype=np.float64),
-        np.cumsum([0, *(len(counts) for counts in gangs)], dtype=np.int64),
-        np.array([node for counts in gangs for node in counts], dtype=np.int64),
-        np.array([count for counts in gangs for count in counts.values()], dtype=np.int64),
-        node_first(instance),
-        NAME,
-    )
 
 
 add_program(

@@ -7,13 +7,13 @@ by which its work is done; its utility falls with that round. Jobs may be left o
 
 Work: L W_j X a round; a total within 1e-9 (relative) of E_j N_j is enough, so that 30 rounds of 0.1 are 3.
 
-Reference: 2.1-2.3 of the Hadar sheet. Gavel is the restriction to one type a job and round (``single_type``).
+Reference: 2.1-2.3 of the Hadar sheet.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -161,15 +161,13 @@ class RoundProblem:
         """Iterations of job j in a round in that mode: L W_j X."""
         return self.seconds * int(self.tasks[j]) * mode.task
 
-    def allocations(self, j: int, *, single_type: bool = False) -> list[RoundAllocation]:
-        """All ways to hold W_j devices in a round, exponential in H R; with ``single_type`` only those of one type."""
+    def allocations(self, j: int) -> list[RoundAllocation]:
+        """All ways to hold W_j devices in a round, exponential in H R."""
         cells = [(h, r) for h in range(self.machines) for r in range(self.types) if self.devices[h, r]]
         most = [int(self.devices[cell]) for cell in cells]
         found = []
         for counts in _splits(int(self.tasks[j]), most):
             used = tuple((h, r, count) for (h, r), count in zip(cells, counts, strict=True) if count)
-            if single_type and len({r for _, r, _ in used}) > 1:
-                continue
             alone = self.together is not None and len({h for h, _, _ in used}) == 1
             table = self.together if alone and self.together is not None else self.speed
             task = min(float(table[j, r]) for _, r, _ in used)
@@ -177,15 +175,13 @@ class RoundProblem:
                 found.append(RoundAllocation(used, self.seconds * int(self.tasks[j]) * task))
         return found
 
-    def job_schedules(
-        self, j: int, *, most_rounds: int | None = None, single_type: bool = False
-    ) -> Iterator[JobSchedule]:
+    def job_schedules(self, j: int, *, most_rounds: int | None = None) -> Iterator[JobSchedule]:
         """Every schedule of job j in at most ``most_rounds`` rounds (None: any number) of which no round is superfluous.
 
         A schedule with a superfluous round is dominated: without it, it asks less and completes no later. Hence the
         optimum over these schedules is that over all.
         """
-        options = self.allocations(j, single_type=single_type)
+        options = self.allocations(j)
         needed, first = float(self.work[j]) * ENOUGH, int(self.arrival[j])
         limit = self.rounds if most_rounds is None else most_rounds
 
@@ -210,33 +206,20 @@ class RoundProblem:
         demand = [(self.resource(t, h, r), count) for t, one in taken for h, r, count in one.cells]
         return JobSchedule(float(self.utility[j, last]), tuple(sorted(demand)), last + 1)
 
-    def packing(
-        self, *, most_rounds: int | None = None, single_type: bool = False, most_schedules: int = MOST_SCHEDULES
-    ) -> Packing:
+    def packing(self, *, most_rounds: int | None = None, most_schedules: int = MOST_SCHEDULES) -> Packing:
         """The schedule-indexed packing: every job with its schedules, the resources being (t, h, r).
 
         For small instances. Raises `InputError` above ``most_schedules``, all jobs together.
         """
         schedules, left = [], most_schedules
         for j in range(self.n):
-            found = self.job_schedules(j, most_rounds=most_rounds, single_type=single_type)
+            found = self.job_schedules(j, most_rounds=most_rounds)
             schedules.append(tuple(itertools.islice(found, left + 1)))
             left -= len(schedules[-1])
             if left < 0:
                 legal = f"at most {most_schedules:,}: fewer jobs, rounds or devices, or most_rounds"
                 raise InputError("too many schedules to enumerate", row=j, field="schedules", legal=legal)
         return Packing(tuple(np.tile(self.devices.ravel(), self.rounds).tolist()), tuple(schedules))
-
-
-def stay_utility(
-    value: Callable[[int, float], float], arrival: Sequence[int] | Ints, rounds: int, seconds: float
-) -> Floats:
-    """``utility`` f64[n, T] of jobs that arrive with a round: ``value(j, stay)``, stay = f_j - a_j in seconds."""
-    table = np.zeros((len(arrival), rounds))
-    for j, first in enumerate(arrival):
-        for t in range(first, rounds):
-            table[j, t] = value(j, (t + 1 - first) * seconds)
-    return table
 
 
 def round_problem(instance: Instance, seconds: float, rounds: int) -> RoundProblem:

@@ -18,7 +18,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.densities import densest_first
 from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.wide_integers import LIMBS, Words, add_wide, total, wide_divide, wide_product
 from optsched.compiled import njit
@@ -55,7 +54,38 @@ def least_busy_time_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fr
     return Fraction(total(doubled), 2) - held_up, HELD_UP_BITS
 
 
-@njit(cache=True)
+def densest_first(multiplier: Ints, work: Ints) -> Ints:
+    """Indices i64[n] by ``multiplier / work`` descending, compared as fractions, then by position; both positive.
+
+    Floats order nearly everything; only where neighbours contradict the fractions are these sorted. O(n log n).
+    """
+    if multiplier.size == 0 or int(multiplier.min()) == int(multiplier.max()):
+        return np.argsort(work, kind="stable")
+    order = np.argsort(work / multiplier, kind="stable")
+    if _ordered(order, multiplier, work):
+        return order
+    u, w = multiplier.tolist(), work.tolist()
+    return np.array(sorted(order.tolist(), key=lambda j: (Fraction(w[j], u[j]), j)), dtype=np.int64)
+
+
+@njit(forceinline=True)
+def _denser(a: int, b: int, multiplier: Ints, work: Ints) -> bool:
+    left_high, left_low = wide_product(np.uint64(multiplier[a]), np.uint64(work[b]))
+    right_high, right_low = wide_product(np.uint64(multiplier[b]), np.uint64(work[a]))
+    if left_high != right_high:
+        return bool(left_high > right_high)
+    return bool(left_low > right_low) or (left_low == right_low and a < b)
+
+
+@njit
+def _ordered(order: Ints, multiplier: Ints, work: Ints) -> bool:
+    for i in range(1, order.size):
+        if _denser(order[i], order[i - 1], multiplier, work):
+            return False
+    return True
+
+
+@njit
 def _sum_products(a: Ints, b: Ints) -> Words:
     limbs = np.zeros(LIMBS, dtype=np.uint64)
     for i in range(a.size):
@@ -64,7 +94,7 @@ def _sum_products(a: Ints, b: Ints) -> Words:
     return limbs
 
 
-@njit(cache=True)
+@njit
 def _held_up(multiplier: Ints, work: Ints, high: Words, low: Words) -> tuple[Words, Words]:
     # sum of multiplier * (held-up work / work), rounded up job by job: whole ticks, and parts of 2**-HELD_UP_BITS
     whole = np.zeros(LIMBS, dtype=np.uint64)

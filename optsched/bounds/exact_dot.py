@@ -20,7 +20,7 @@ _IMPLICIT = np.int64(1 << 52)
 _LOWEST = -1074  # exponent of the last bit of the smallest float64
 
 
-@njit(cache=True, forceinline=True)
+@njit(forceinline=True)
 def _split(bits: np.int64) -> tuple[np.uint64, np.int64]:
     # |x| = mantissa * 2**(exponent - 1074), exponent >= 0
     exponent = (bits >> 52) & 0x7FF
@@ -34,7 +34,7 @@ def _split(bits: np.int64) -> tuple[np.uint64, np.int64]:
 _BITS = types.Array(types.int64, 1, "C", readonly=True)
 
 
-@njit(types.uint64[:, :, ::1](_BITS), cache=True)
+@njit(types.uint64[:, :, ::1](_BITS))
 def _sum_by_exponent(bits: npt.NDArray[np.int64]) -> Words:
     # [sign, exponent, half of the mantissa]
     limbs = np.zeros((2, 2048, 2), dtype=np.uint64)
@@ -46,7 +46,7 @@ def _sum_by_exponent(bits: npt.NDArray[np.int64]) -> Words:
     return limbs
 
 
-@njit(types.uint64[:, :, ::1](_BITS, _BITS), cache=True)
+@njit(types.uint64[:, :, ::1](_BITS, _BITS))
 def _dot_by_exponent(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> Words:
     limbs = np.zeros((2, 4096, 4), dtype=np.uint64)
     for x, y in zip(a, b):  # noqa: B905 - numba knows no strict=

@@ -39,7 +39,7 @@ def srpt_completions(release: Ints, work: Ints) -> Ints:
     return done
 
 
-@njit(cache=True)
+@njit
 def _srpt(release: Ints, work: Ints, done: Ints, heap: Ints) -> tuple[int, int, np.int64]:
     # Until who runs at the last release is done: (how many are ``done``, how many wait in ``heap``, when that is).
     # release ascending. `left` is the remaining work of the job in service, -1 for none; the heap holds those waiting.
@@ -72,7 +72,7 @@ def _srpt(release: Ints, work: Ints, done: Ints, heap: Ints) -> tuple[int, int, 
     return finished, waiting, now
 
 
-@njit(cache=True)
+@njit
 def priority_run(release: Ints, work: Ints, rank: Ints) -> tuple[Ints, Words, Words]:
     """The preemptive run that always serves the released job of least ``rank`` (a permutation of 0..n-1).
 
@@ -116,7 +116,7 @@ def priority_run(release: Ints, work: Ints, rank: Ints) -> tuple[Ints, Words, Wo
     return done, high, low
 
 
-@njit(cache=True, forceinline=True)
+@njit(forceinline=True)
 def _resume(job: int, now: int, work: Ints, left: Ints, paused: Ints, high: Words, low: Words) -> None:
     served = work[job] - left[job]
     if served > 0:

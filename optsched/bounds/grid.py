@@ -92,7 +92,7 @@ def grid_exponent(moments: Floats, seconds: Floats, width: Ints, capacity: int) 
     return min(max(fraction_bits(moments.copy(), fits), fraction_bits(seconds.copy(), fits)), fits)
 
 
-@njit(cache=True)
+@njit
 def fraction_bits(values: Floats, enough: int) -> int:
     """The smallest k >= 0 that makes every ``value * 2**k`` an integer, or ``max(enough, 0)`` if none below does."""
     k, scale = 0, 1.0

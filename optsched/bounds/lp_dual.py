@@ -40,6 +40,7 @@ Reference: the dual of the time-indexed LP; Dyer and Wolsey, Discrete Appl. Math
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,7 +51,6 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.bounds.certificate import Certificate, register_kind
-from optsched.bounds.cheapest_cells import cheapest_cells
 from optsched.bounds.proof import prove
 from optsched.bounds.regular import ExactCost, exact_cost
 from optsched.errors import InputError
@@ -183,8 +183,29 @@ def _in_pieces(
     begin, whole_cells = int(release // unit), int(length // unit)
     # What does not fit into the cells from the release on runs in free cells: as if it were over already, that much earlier.
     beyond = max(whole_cells - (rate.size - max(begin, 0)), 0)
-    charged = cheapest_cells(rate, begin, whole_cells - beyond)
+    charged = _cheapest_cells(rate, begin, whole_cells - beyond)
     return charged, release + length - beyond * unit, beyond * unit
+
+
+def _cheapest_cells(rate: Integers, first: int, count: int) -> Integers:
+    """charged[k]: the sum of the ``count`` smallest of rate[first:k], with rate 0 beyond the array's end.
+
+    Entries with fewer than ``count`` cells to choose from hold the sum of all of them; they are never asked for. The
+    array ends where ``count`` free cells are at hand, so beyond it the sum is 0. O(cells log count), Python integers.
+    """
+    cells = max(rate.size, first)
+    charged = np.zeros(cells + count + 1, dtype=rate.dtype)
+    chosen: list[int] = []  # the cheapest so far, negated: the dearest of them is on top
+    total = 0
+    prices = [int(v) for v in rate[first:]] + [0] * (cells - max(rate.size, first) + count)
+    for k, price in enumerate(prices, start=first):
+        if len(chosen) < count:
+            heapq.heappush(chosen, -price)
+            total += price
+        elif count and price < -chosen[0]:
+            total += price + heapq.heappushpop(chosen, -price)
+        charged[k + 1] = total
+    return charged
 
 
 def _least(

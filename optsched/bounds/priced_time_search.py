@@ -90,7 +90,7 @@ def _moments(costs: SumCosts, menus: Menus) -> Floats | None:
 INTERPRETED = 20_000  # cells of all jobs: some tenths of a second as Python
 
 
-@njit(cache=True, interpreted=False)  # hundreds of thousands of steps; and the compiler adds up in another order
+@njit(interpreted=False)  # hundreds of thousands of steps; and the compiler adds up in another order
 def _ascent(moments, price, jobs, options, adds, capacity, move, steps):  # type: ignore[no-untyped-def]
     """(largest value met, the prices there): steps along the slopes, shorter where those before were large (AdaGrad)."""
     best, kept = -np.inf, price
@@ -107,7 +107,7 @@ def _ascent(moments, price, jobs, options, adds, capacity, move, steps):  # type
     return best, kept
 
 
-@njit(cache=True, interpreted=lambda moments, price, jobs, *_: price.size * jobs[0].size <= INTERPRETED)
+@njit(interpreted=lambda moments, price, jobs, *_: price.size * jobs[0].size <= INTERPRETED)
 def _respond(moments, price, jobs, options, adds):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
     releases, weights, counts, works, kind = jobs
@@ -122,7 +122,7 @@ def _respond(moments, price, jobs, options, adds):  # type: ignore[no-untyped-de
     return least, largest, used
 
 
-@njit(cache=True)
+@njit
 def _cheapest(moments, price, job, menu, adds, until, used):  # type: ignore[no-untyped-def]
     """(least cost and payment, largest number met, the end at which it is least); books GPU-seconds if ends ``until`` then.
 
@@ -204,7 +204,7 @@ def _cheapest(moments, price, job, menu, adds, until, used):  # type: ignore[no-
     return best, largest, best_end
 
 
-@njit(cache=True)
+@njit
 def _steps(price, menu, adds, steps, source, target):  # type: ignore[no-untyped-def]
     """How many steps the cheapest way to higher and higher rates has at these prices; each from one option to another."""
     gpu_type, rate, charge = menu

@@ -5,7 +5,7 @@ group have a link in common; preemptive SRPT of each group on a machine that mov
 **Proof**: of k transfers at once on a link each has a largest count of at least k, so together they move at most
 k / (k b + (k - 1) eta) <= 1 / b. A schedule of the group is therefore one of the preemptive machine, for which SRPT is
 optimal. Groups are disjoint. **Tight** without contention: one link, eta = 0 and releases that never make a short
-transfer wait behind a long one. Makespan: no link ends before b times the bytes that it carries.
+transfer wait behind a long one.
 **Choice of the partition**: greedily the link with the largest gain over r_j + b M_j, among transfers not yet taken; this
 is at least the best single link. **Complexity** O(n log n) a link and step, in Python numbers.
 **Reference**: Schrage, Operations Research 16 (1968), 687-690; 4.2 of the AdaDUAL sheet of this project.
@@ -25,7 +25,7 @@ from optsched.bounds.certificate import CertificateError, rounded_down, shown
 from optsched.check.verify_certificate import srpt_ends
 from optsched.problem.transfers import TransferProblem
 
-__all__ = ["TransferBound", "makespan_bound", "srpt_per_link"]
+__all__ = ["TransferBound", "srpt_per_link"]
 
 Number = TypeVar("Number", float, int)
 
@@ -87,18 +87,6 @@ def srpt_per_link(problem: TransferProblem) -> TransferBound:
             fresh.discard(other)
     chosen = tuple(links[0] if link is None else link for link, links in zip(group, problem.links, strict=True))
     return TransferBound(_value(problem, chosen), chosen)
-
-
-def makespan_bound(problem: TransferProblem) -> Fraction:
-    """A lower bound on max C_j: for each link and each r, r + b (bytes of the link's transfers released at r or later)."""
-    release, length, unit = _integers(problem)
-    latest = 0
-    for link in problem.link_numbers:
-        total = 0
-        for j in sorted(problem.users(link), key=lambda j: -release[j]):
-            total += length[j]
-            latest = max(latest, release[j] + total)
-    return Fraction(latest, unit)
 
 
 def _value(problem: TransferProblem, group: tuple[int, ...]) -> Fraction:

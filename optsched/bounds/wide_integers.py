@@ -21,7 +21,7 @@ _TOP = np.uint64(63)
 _ZERO = np.uint64(0)
 
 
-@njit(cache=True, forceinline=True)
+@njit(forceinline=True)
 def wide_product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """(high, low) words of ``a * b``."""
     a1, a0 = a >> _HALF, a & _LOW
@@ -32,7 +32,7 @@ def wide_product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     return high, (middle << _HALF) | (low & _LOW)
 
 
-@njit(cache=True)
+@njit
 def wide_divide(high: np.uint64, low: np.uint64, divisor: np.uint64) -> tuple[np.uint64, np.uint64]:
     """(quotient, remainder) of the 128-bit dividend; needs ``high < divisor < 2**63``."""
     if high == _ZERO:
@@ -48,7 +48,7 @@ def wide_divide(high: np.uint64, low: np.uint64, divisor: np.uint64) -> tuple[np
     return quotient, remainder
 
 
-@njit(cache=True, forceinline=True)
+@njit(forceinline=True)
 def add_wide(limbs: Words, high: np.uint64, low: np.uint64) -> None:
     """Add a 128-bit integer to a sum; carries are left to `total`, at most 2**32 terms."""
     limbs[0] += low & _LOW
@@ -57,7 +57,7 @@ def add_wide(limbs: Words, high: np.uint64, low: np.uint64) -> None:
     limbs[3] += high >> _HALF
 
 
-@njit(cache=True)
+@njit
 def sum_words(values: npt.NDArray[np.int64]) -> Words:
     """Limbs of the sum of nonnegative integers."""
     limbs = np.zeros(LIMBS, dtype=np.uint64)

@@ -91,7 +91,7 @@ def check_schedule(
     """Every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
 
     Jobs with tasks share GPUs and are never preempted: a `TaskSchedule` with its log is judged task by task, and any other
-    schedule of theirs by the necessary conditions of `optsched.check.residency.check_residency`. A `SharedSchedule` is
+    schedule of theirs by the necessary conditions of `optsched.check.residency.judge_residency`. A `SharedSchedule` is
     judged by `optsched.check.sharing`: without copies, whatever is allowed here.
 
     Parameters
@@ -147,7 +147,7 @@ def check_file(
     in which a job may run in several copies at once, and only where ``forking`` allows it. Jobs have other numbers of GPUs
     than their gang only in a file with ``"elastic": true`` (`optsched.check.elastic`). Jobs share GPUs only in a file
     with ``"sharing": true``: it is judged by `optsched.check.sharing`; at the task level by necessary conditions
-    (`optsched.check.residency.check_residency`), and a file of tasks in full. A certificate is proved anew from the instance
+    (`optsched.check.residency.judge_residency`), and a file of tasks in full. A certificate is proved anew from the instance
     alone. A schedule that keeps all these rules and is still better than a proven bound of its class breaks the rule value
     (`optsched.check.below_bound`).
 

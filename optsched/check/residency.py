@@ -11,16 +11,14 @@ import numpy as np
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.feasibility import judge_gangs
-from optsched.check.schedule_document import document_of
 from optsched.check.tolerance import MOST, RELATIVE, number, slack, whole
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule
 
-__all__ = ["check_residency", "judge_residency"]
+__all__ = ["judge_residency"]
 
 
-def check_residency(instance: Instance, schedule: Schedule) -> list[Violation]:
+def judge_residency(context: CheckContext) -> Violations:
     """What can be said of a schedule at the task level without its log: necessary conditions only.
 
     Instance, completeness, arrival, gang, type, memory at every moment, work; under rate, that a residency is long enough
@@ -28,17 +26,7 @@ def check_residency(instance: Instance, schedule: Schedule) -> list[Violation]:
     the compute of the jobs that lie within an interval of time fits into it, for each GPU and each interval between a
     placement and a completion. **It cannot show** that tasks on a GPU can be ordered around barriers and all-reduces, nor
     that the all-reduces fit the network beside each other: a residency that passes may still be impossible. Keep the log.
-
-    Raises
-    ------
-    InputError
-        When the schedule's arrays do not fit together.
     """
-    return judge_residency(CheckContext(instance, document_of(schedule, instance))).violations()
-
-
-def judge_residency(context: CheckContext) -> Violations:
-    """Apply the rules of `check_residency`."""
     found = Violations()
     if not has_tasks(context, found):
         return found

@@ -47,15 +47,12 @@ from optsched.check.feasibility import (
     whole,
 )
 from optsched.check.interfaces import Slow, slow_on_interfaces
-from optsched.check.schedule_document import document_of
 from optsched.check.speed_rules import backwards, within_worth
 from optsched.check.tolerance import overspent
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule
 from optsched.speeds.segment_paces import SubSteps, segment_sub_steps
 
-__all__ = ["check_sharing", "judge_sharing", "judge_whole_batches"]
+__all__ = ["judge_sharing", "judge_whole_batches"]
 
 MOST = 2  # jobs on a GPU
 FOLLOWED = 3  # residents of a GPU that are looked at: one more than may be there, those that stay longest
@@ -63,26 +60,9 @@ FOLLOWED = 3  # residents of a GPU that are looked at: one more than may be ther
 Meeting = tuple[float, float, float]
 
 
-def check_sharing(instance: Instance, schedule: Schedule, *, preemptive: bool = True) -> list[Violation]:
-    """Every rule of this module that a schedule breaks; an empty list when it is feasible.
-
-    ``preemptive``: may a job be stopped and resumed?
-
-    Raises
-    ------
-    InputError
-        When the schedule's arrays do not fit together.
-    """
-    return judge_sharing(CheckContext(instance, document_of(schedule, instance)), preemptive=preemptive).violations()
-
-
 def judge_sharing(context: CheckContext, *, preemptive: bool) -> Violations:
     """Apply the rules of this module, and those of `optsched.check.feasibility` that hold whether or not GPUs are shared."""
     found = Violations()
-    if context.instance.interference is None or context.instance.at_task_level:
-        message = "shares GPUs, and the instance does not say what that costs (expected: an instance with interference)"
-        found.add("instance", np.zeros(1, dtype=np.int64), lambda _: Violation("instance", f"the schedule {message}"))
-        return found
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
         judge_gangs(context, found)
         sub_steps = _sub_steps(context)

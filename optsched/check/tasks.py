@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.residency import Residency, has_tasks, judge_residents
-from optsched.check.task_document import TaskDocument, task_document_of
+from optsched.check.task_document import TaskDocument
 from optsched.check.tolerance import (
     MOST,
     RELATIVE,
@@ -53,23 +53,8 @@ from optsched.check.tolerance import (
 )
 from optsched.check.transferred_bytes import Gangs, transferred_bytes
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.problem.instance import Instance
-from optsched.problem.task_log import TaskSchedule
 
-__all__ = ["check_tasks", "judge_tasks"]
-
-
-def check_tasks(instance: Instance, schedule: TaskSchedule) -> list[Violation]:
-    """Every rule that a schedule with a log breaks, in the order of `optsched.check.feasibility.RULES`; empty when it
-    is feasible.
-
-    Raises
-    ------
-    InputError
-        When it has no log, or its arrays do not fit together.
-    """
-    document = task_document_of(schedule, instance)
-    return judge_tasks(CheckContext(instance, document.gangs), document).violations()
+__all__ = ["judge_tasks"]
 
 
 def judge_tasks(context: CheckContext, document: TaskDocument) -> Violations:

@@ -306,7 +306,6 @@ def njit(*arguments: Any, **options: Any) -> Any:
     if len(arguments) == 1 and inspect.isfunction(arguments[0]) and not options:
         return njit()(arguments[0])
     interpreted = options.pop("interpreted", True)
-    options.pop("cache", None)
     # Only where its signature is declared may it be a value in compiled code. And numba would have a function inlined
     # everywhere because the first that called it is.
     options = {"forceinline": False, "no_cfunc_wrapper": not arguments, **options}

@@ -11,7 +11,6 @@ from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 
-HOMOGENEOUS = ("1x1", "3x1", "1x8", "2x4", "4x2")
 MIXED = Cluster(
     (
         NodeGroup(count=2, gpus=4, gpu="V100", gpu_memory=16),

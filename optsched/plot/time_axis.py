@@ -87,11 +87,11 @@ def moment(text: float | str | None, field: str) -> float | None:
     return float(found[1]) * units.get(found[2], 1.0)
 
 
-def time_axis(ax: Axes, start: float, end: float, *, label: str = "time") -> Unit:
+def time_axis(ax: Axes, start: float, end: float) -> Unit:
     """Make the x axis of ``ax`` show [start, end] seconds in a sensible unit, named in its label."""
     ax.set_xlim(start, end)
     unit = unit_for(end - start)
-    label_time(ax, unit, label)
+    label_time(ax, unit, "time")
     return unit
 
 

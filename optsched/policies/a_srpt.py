@@ -17,12 +17,27 @@ from optsched.policies.expected_place import ExpectedPlaces
 from optsched.policies.overtaking import Overtaking
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading_of
-from optsched.policies.virtual_job import Kind, VirtualJob
 from optsched.policies.virtual_machine import VirtualMachine
 from optsched.problem.arrays import Floats
 from optsched.simulation.policy import Decision, Knowledge, Predictor, Start, View, Wake
 
 VIRTUAL_ALPHA = ("min", "max", "heavy-edge")
+Kind = tuple[int, float, float]  # jobs of one kind are offered the same GPUs at the same pace
+
+
+@dataclass(slots=True)
+class VirtualJob:
+    """A job and its copy on the virtual machine."""
+
+    gpus: int
+    predicted: float  # units of work
+    idle: float  # seconds a unit of work on the GPUs that it would get in an idle cluster
+    kind: Kind
+    length: float  # p_j, virtual seconds
+    eligible: float = math.nan  # B_j
+    patience: float = 0.0  # idle seconds for which it may still wait at the head of the queue
+    limit: float = math.inf  # of the charges of jobs that overtake it
+    started: bool = False
 
 
 @POLICIES.register("a-srpt")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,7 +14,6 @@ from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.fork_plan import ForkPlan
-from optsched.policies.job_tracker import JobTracker
 from optsched.policies.round_clock import RoundClock
 from optsched.policies.throughput_estimates import KINDS, ThroughputEstimates
 from optsched.policies.ties import leading
@@ -34,7 +34,7 @@ class HadarE:
     ones every round; a copy that is alone stays on its node, copies of one job at once begin anew with every round of
     ``round`` seconds (`optsched.policies.fork_plan`). Elsewhere, and with fewer copies than nodes, lp is ``work``: at the
     begin of a round, node by node, the fastest first, the job with the most planned work. ``payoff``: by falling
-    w_j X_jh / left_j. With these two, nodes left idle are filled along augmenting paths, and the job tracker splits a job's
+    w_j X_jh / left_j. With these two, nodes left idle are filled along augmenting paths, and `split` divides a job's
     work X_jh (L - o) a copy, scaled so that all copies of a job that can finish end together. A start costs ``overhead``
     seconds, o, for saving, loading and aggregating (parameters: `optsched.policies.parameter_averaging`). X_jh is what is
     believed (``estimate``: ``true``, ``device``, or ``noisy`` with a relative ``error`` drawn from ``seed``:
@@ -63,9 +63,9 @@ class HadarE:
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     uses: ClassVar[tuple[str, ...]] = ("copies",)
 
-    _tracker: JobTracker = field(init=False, repr=False)
     _estimates: ThroughputEstimates = field(init=False, repr=False)
-    _jobs: int = field(init=False, repr=False)
+    _most: Floats = field(init=False, repr=False)  # copies of each job at once
+    _several: Floats = field(init=False, repr=False)  # rounds in which it had several
     _groups: GroupRates = field(init=False, repr=False)
     _clock: RoundClock = field(init=False, repr=False)
     _members: set[int] = field(init=False, repr=False)  # of the present round
@@ -98,11 +98,6 @@ class HadarE:
         return self.estimate != "device"
 
     @property
-    def tracker(self) -> JobTracker:
-        """Parents, copies and their steps in the last run."""
-        return self._tracker
-
-    @property
     def believed(self) -> Floats:
         """The rates that it believes in now, f64[n, M]."""
         return self._estimates.rates.copy()
@@ -112,8 +107,7 @@ class HadarE:
         self._groups, self._clock = view.groups, RoundClock(self.round)
         self._members, self._ended = set(), []
         self._estimates = ThroughputEstimates(self._groups, self.estimate, self.error, self.seed)
-        self._jobs = int(self._groups.hosts.shape[0])
-        self._tracker = JobTracker(max(self._jobs, 1))
+        self._most, self._several = np.zeros((2, self._groups.hosts.shape[0]))
         best, hosted = self._estimates.rates.max(axis=1, initial=0.0), self._groups.hosts.any(axis=1)
         longest = float((view.left[hosted] / best[hosted]).max(initial=0.0)) / self._groups.node_gpus.size
         require_rounds(self.name, self.round, longest)
@@ -206,7 +200,7 @@ class HadarE:
         fill(round_)
         for k, j in enumerate(jobs.tolist()):
             on = round_.on[k]
-            targets = self._tracker.split(float(left[j]), rates[k, groups.node_group[on]], seconds)
+            targets = split(float(left[j]), rates[k, groups.node_group[on]], seconds)
             for node, target in zip(on, targets.tolist(), strict=True):
                 yield Start(j, on=((node, int(gang[k])),), work=target)
 
@@ -225,17 +219,27 @@ class HadarE:
                 return
 
     def _collect(self, ended: list[Ended]) -> None:
-        # Add up what the copies did, and correct what was believed of their speeds.
-        work: dict[int, list[float]] = {}
+        # Count the copies that did something, and correct what was believed of their speeds.
+        copies: Counter[int] = Counter()
         for each in (each for each in ended if each.work > 0):  # others were stopped before they had loaded anything
-            work.setdefault(each.job, []).append(each.work)
+            copies[each.job] += 1
             if len(each.on) == 1 and each.seconds > 0:
                 group = int(self._groups.node_group[each.on[0][0]])
                 self._estimates.learn(each.job, group, each.work / each.seconds)
-        for j, steps in work.items():
-            self._tracker.aggregate(j, steps)
+        for j, count in copies.items():
+            self._most[j] = max(self._most[j], count)
+            self._several[j] += count > 1
 
     def notes(self) -> dict[str, Floats]:
         """``copies``: most copies of every job at once; ``aggregations``: rounds in which it had several, f64[n]."""
-        found = {"copies": self._tracker.most, "aggregations": self._tracker.aggregations}
-        return {key: np.array([each.get(j, 0) for j in range(self._jobs)], float) for key, each in found.items()}
+        return {"copies": self._most, "aggregations": self._several}
+
+
+def split(left: float, rates: Sequence[float] | Floats, seconds: float) -> Floats:
+    """Targets of copies with these rates for ``seconds`` of work: d_h = X_h s, f64[copies], at most ``left`` in all.
+
+    Where the whole round would do more than is left, all targets shrink by one factor: all copies end together.
+    """
+    targets = np.asarray(rates, dtype=np.float64) * seconds
+    total = float(targets.sum())
+    return targets * (left / total) if total > left else targets

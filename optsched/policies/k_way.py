@@ -15,7 +15,7 @@ from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
 
 
-@njit(cache=True)
+@njit
 def drain(sizes: Any, b: float, eta: float) -> float:
     """Summed completion times of transfers of these ``sizes``, sorted upwards, that all run together on one link."""
     now, total, before = 0.0, 0.0, 0.0
@@ -27,7 +27,7 @@ def drain(sizes: Any, b: float, eta: float) -> float:
     return total
 
 
-@njit(cache=True)
+@njit
 def insert_sorted(sizes: Any, count: int, new: float) -> None:
     """Put ``new`` among the first ``count`` of ``sizes``, sorted upwards, which has room for it."""
     while count > 0 and sizes[count - 1] > new:
@@ -36,7 +36,7 @@ def insert_sorted(sizes: Any, count: int, new: float) -> None:
     sizes[count] = new
 
 
-@njit(cache=True)
+@njit
 def gain_of_waiting(running: Any, new: float, b: float, eta: float) -> float:
     """Summed completions if ``new`` starts beside ``running`` (sorted upwards) now, less those if it waits for the first."""
     k = running.size

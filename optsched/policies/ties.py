@@ -26,7 +26,7 @@ def leading(values: Floats) -> Floats:
     return np.where(np.isfinite(values), rounded, values)
 
 
-@njit(cache=True)
+@njit
 def leading_of(value: float) -> float:
     """`leading` of one finite float, compiled."""
     mantissa, exponent = math.frexp(value)

@@ -27,7 +27,7 @@ SIGNATURE = types.boolean(types.int64, LINKS, types.float64[::1])
 
 def admission(function: Callable[..., bool]) -> Callable[..., bool]:
     """``function`` compiled with the signature of an admission rule (and kept on disk)."""
-    result: Callable[..., bool] = njit(SIGNATURE, cache=True)(function)
+    result: Callable[..., bool] = njit(SIGNATURE)(function)
     return result
 
 

@@ -41,5 +41,5 @@ class SharedRule:
 
 def compiled_shared(function: Callable[..., int]) -> Callable[..., int]:
     """``function`` compiled with the signature of a placement rule of the task level (and kept on disk)."""
-    result: Callable[..., int] = njit(SIGNATURE, cache=True)(function)
+    result: Callable[..., int] = njit(SIGNATURE)(function)
     return result

@@ -260,7 +260,7 @@ def _result(
     state: TaskState, instance: Instance, name: str, knowledge: Knowledge, seconds: float, record: bool
 ) -> TaskRun:
     schedule = _schedule(state, instance, name, record)
-    _check_conservation(state, instance, name)
+    _check_conservation(state, name)
     links = state.links
     return TaskRun(
         schedule,
@@ -305,7 +305,7 @@ def _schedule(state: TaskState, instance: Instance, name: str, record: bool) -> 
     )
 
 
-def _check_conservation(state: TaskState, instance: Instance, name: str) -> None:
+def _check_conservation(state: TaskState, name: str) -> None:
     """Every transfer moved its message, every job did its tasks, every GPU and interface came back."""
     links = state.links
     sent = links.message[links.message > 0]

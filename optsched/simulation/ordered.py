@@ -275,7 +275,6 @@ def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool
 _ORDERED = [
     njit(types.int64(PLACE_TYPE, STATE_TYPE, context, types.int64), **KERNEL)(_run_ordered) for context in CONTEXT_TYPES
 ]
-run_ordered = _ORDERED[0]
 
 
 def ordered_loop(context: RunContext) -> Any:

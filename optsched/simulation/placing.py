@@ -58,5 +58,5 @@ class Placement:
 
 def compiled(function: Callable[..., int]) -> Callable[..., int]:
     """``function`` compiled with the signature of a placement rule (and kept on disk)."""
-    result: Callable[..., int] = njit(SIGNATURE, cache=True)(function)
+    result: Callable[..., int] = njit(SIGNATURE)(function)
     return result

@@ -304,7 +304,7 @@ class JobFacts:
     """
 
     def __init__(self, instance: Instance, *, revealed: bool = False) -> None:
-        self._instance, self.instance_name = instance, instance.name
+        self._instance = instance
         self.n = instance.n
         self.ids, self.arrival, self.gpus = instance.ids, instance.arrival, instance.gpus
         table = instance.table

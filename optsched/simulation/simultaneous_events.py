@@ -25,10 +25,10 @@ def last_of_instant(t: float) -> float:
     return t + t * INSTANT
 
 
-end_of_instant = njit(cache=True, forceinline=True)(last_of_instant)  # the same, for compiled loops
+end_of_instant = njit(forceinline=True)(last_of_instant)  # the same, for compiled loops
 
 
-@njit(cache=True, forceinline=True)
+@njit(forceinline=True)
 def next_tick(t: float, first: float, period: float) -> float:
     """The earliest of first, first + period, ... whose instant is not over before ``t`` >= first."""
     k = np.rint((t - first) / period)
@@ -36,7 +36,7 @@ def next_tick(t: float, first: float, period: float) -> float:
     return tick if end_of_instant(tick) >= t else first + (k + 1.0) * period
 
 
-@njit(cache=True, forceinline=True)
+@njit(forceinline=True)
 def shortened(key: float) -> float:
     """``key`` rounded to `KEY_BITS` significant bits (Veltkamp's splitting): one number for keys that rounding tells apart.
 

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, types
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled.heap import INLINED, KERNEL, NESTED
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -76,7 +76,7 @@ ADMIT_TYPE = types.FunctionType(admission.SIGNATURE)
 STATE_TYPE = _state_type()
 
 
-@njit(forceinline=True, **KERNEL)
+@njit(**INLINED)
 def _mark_undecided(s: Any, g: int) -> None:
     # The GPU may be able to start a task.
     if s.is_undecided[g] == 0 and s.runs[g] < 0:
@@ -85,7 +85,7 @@ def _mark_undecided(s: Any, g: int) -> None:
         s.counters[UNDECIDED] += 1
 
 
-@njit(forceinline=True, **KERNEL)
+@njit(**INLINED)
 def _log(s: Any, job: int, worker: int, start: float, end: float) -> None:
     if s.counters[KEEP_LOG] != 0:
         row = s.counters[LOGGED]
@@ -94,7 +94,7 @@ def _log(s: Any, job: int, worker: int, start: float, end: float) -> None:
         s.counters[LOGGED] += 1
 
 
-@njit(forceinline=True, **KERNEL)
+@njit(**INLINED)
 def _key(rule: Any, s: Any, j: int) -> float:
     return (
         rule[j, 0]
@@ -324,7 +324,7 @@ def _start_tasks(s: Any) -> None:
     s.counters[UNDECIDED] = 0
 
 
-@njit(forceinline=True, **KERNEL)
+@njit(**INLINED)
 def _next_time(s: Any) -> float:
     t = min(s.tree[1], s.links.tree[1])
     if s.counters[NEXT] < s.arrival.size:

@@ -206,16 +206,13 @@ class Session:
         lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
         self._call("changeColsBounds", len(columns), columns.astype(np.int32), lower, upper)
 
-    def add_columns(
-        self, cost: Floats, A: sp.csc_array, *, lower: Floats | None = None, upper: Floats | None = None
-    ) -> Ints:
-        """Append continuous columns (csc block [rows, k]); returns their indices. Bounds default to [0, inf)."""
+    def add_columns(self, cost: Floats, A: sp.csc_array, *, upper: Floats | None = None) -> Ints:
+        """Append continuous columns >= 0 (csc block [rows, k]); returns their indices. ``upper``: inf by default."""
         k, first = len(cost), self.highs.getNumCol()
-        lower = np.zeros(k) if lower is None else lower
         upper = np.full(k, math.inf) if upper is None else upper
         starts, indices = A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32)
         cost = np.asarray(cost, dtype=np.float64) * self._scale
-        self._call("addCols", k, cost, lower, upper, A.nnz, starts, indices, A.data)
+        self._call("addCols", k, cost, np.zeros(k), upper, A.nnz, starts, indices, A.data)
         self._cost = np.concatenate([self._cost, cost])
         return np.arange(first, first + k)
 

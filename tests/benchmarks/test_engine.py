@@ -23,7 +23,7 @@ from optsched.io.traces.generate import generate
 from optsched.policies.specification import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
-from optsched.simulation.ordered import run_ordered
+from optsched.simulation.ordered import ordered_loop
 from optsched.simulation.policy import KnownJobs, Start
 from optsched.simulation.records import FINISHED_RUN, NEEDS_ROOM
 from optsched.simulation.state import State, grown, new_state
@@ -66,8 +66,9 @@ def engine(instance: Instance, chosen: Specification) -> State:
     """The compiled loop and nothing else."""
     policy: Any = chosen.policy
     state, site = new_state(instance, policy.order(KnownJobs(instance, policy.knowledge)), chosen.placement)
-    run_ordered.prepare()
-    while (status := run_ordered(chosen.placement.place, state, site, 10**12)) == NEEDS_ROOM:
+    loop = ordered_loop(site)
+    loop.prepare()
+    while (status := loop(chosen.placement.place, state, site, 10**12)) == NEEDS_ROOM:
         state = grown(state)
     assert status == FINISHED_RUN
     return state

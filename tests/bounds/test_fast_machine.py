@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bounds.cases import busy_pieces
-from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, least_busy_time_sum
-from optsched.bounds.densities import densest_first
+from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, densest_first, least_busy_time_sum
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.wide_integers import sum_words, total
 from optsched.check.verify_certificate import srpt_ends

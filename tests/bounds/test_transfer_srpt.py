@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.bounds.certificate import CertificateError
-from optsched.bounds.transfer_srpt import makespan_bound, srpt_per_link
+from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.io.traces.random_transfers import random_transfers
-from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers.transfer_search import transfer_optimum
@@ -138,20 +137,3 @@ def test_ten_thousand_transfers_on_sixteen_links() -> None:
     bound = srpt_per_link(problem)
     bound.verify(problem)
     assert bound.value > sum(map(Fraction, (problem.release + problem.alone).tolist()))
-
-
-def test_no_link_ends_before_its_bytes() -> None:
-    for seed in range(30):
-        problem = random_transfers(5, seed, 0.2745, links=2)
-        bound = makespan_bound(problem)
-        for link in problem.link_numbers:
-            users = problem.users(link)
-            assert bound >= sum(Fraction(problem.alone[j]) for j in users) * (1 - Fraction(1, 10**12))
-        serial = np.concatenate([[0.0], np.cumsum(problem.alone)[:-1]]) + problem.release.max()
-        for start in (problem.release, serial, transfer_optimum(problem).start):
-            assert bound <= Fraction(max(transfer_completions(problem, list(start)))) * (1 + Fraction(1, 10**12))
-
-
-def test_the_last_released_need_their_time_too() -> None:
-    problem = TransferProblem([0, 10, 11], [1, 2, 3], UNIT)
-    assert makespan_bound(problem) == 15

@@ -18,8 +18,6 @@ from simulation.task_instances import random_task_instance
 from simulation.task_reference import BARRIER, FORWARD, Running, World, as_schedule, reference_run
 
 from optsched.check.referee import check_file, check_schedule, schedule_value
-from optsched.check.residency import check_residency
-from optsched.check.tasks import check_tasks
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
@@ -70,7 +68,7 @@ class Forged:
         return as_schedule(self.instance, self.segments, self.tasks)
 
     def rules(self) -> set[str]:
-        return {violation.rule for violation in check_tasks(self.instance, self.schedule())}
+        return {violation.rule for violation in check_schedule(self.instance, self.schedule())}
 
     def of(self, job: int, worker: int) -> Rows:
         """The tasks of a worker (-1: the all-reduces) by start."""
@@ -105,7 +103,7 @@ def test_what_the_reference_does_is_feasible(seed: int) -> None:
     placement, rule = PLACEMENTS[seed % 4], COMMUNICATION[seed % 5 + (seed > 14)]
     schedule = as_schedule(instance, *reference_run(instance, placement, rule, exact=seed % 2 == 0))
     assert check_schedule(instance, schedule) == []
-    assert check_residency(instance, schedule) == []
+    assert check_schedule(instance, dataclasses.replace(schedule, tasks=None)) == []
     flow = sum(Fraction(end) - Fraction(r) for end, r in zip(ends(schedule), instance.arrival.tolist(), strict=True))
     assert schedule_value(instance, schedule, "total_flow_time") == flow
     assert check_schedule(instance, schedule, objective="total_flow_time", value=flow) == []
@@ -145,18 +143,18 @@ def test_the_unit_of_time_does_not_matter(unit: float) -> None:
     jobs = INSTANCE.table.with_columns(pl.col("arrival") * unit)
     scaled = INSTANCE.replace(jobs=jobs, tasks=tasks, contention=contention)
     segments, rows = reference_run(scaled, GANGS, ("srsf", 2))
-    assert check_tasks(scaled, as_schedule(scaled, segments, rows)) == []
+    assert check_schedule(scaled, as_schedule(scaled, segments, rows)) == []
     slower = [[*row[:3], row[3] + unit * 1e-6 * (row[1] == -1)] for row in rows]
-    assert check_tasks(scaled, as_schedule(scaled, segments, slower)) != []
+    assert check_schedule(scaled, as_schedule(scaled, segments, slower)) != []
 
 
 def test_far_from_time_0_the_clock_is_forgiven_and_no_more() -> None:
     jobs = INSTANCE.table.with_columns(pl.col("arrival") + 1e7)
     late = INSTANCE.replace(jobs=jobs)
     segments, rows = reference_run(late, GANGS, ("srsf", 2))
-    assert check_tasks(late, as_schedule(late, segments, rows)) == []
+    assert check_schedule(late, as_schedule(late, segments, rows)) == []
     shorter = [[*row[:3], row[3] - Fraction(1, 10**6) * (row[1] == -1)] for row in rows]
-    assert {violation.rule for violation in check_tasks(late, as_schedule(late, segments, shorter))} >= {"transfer"}
+    assert {violation.rule for violation in check_schedule(late, as_schedule(late, segments, shorter))} >= {"transfer"}
 
 
 # --- a log that was changed by hand ----------------------------------------------------------------------------------
@@ -420,7 +418,7 @@ ALONE = {  # forgeries that break one rule and no other
 @pytest.mark.parametrize(("tamper", "rule"), FORGERIES, ids=lambda x: getattr(x, "__name__", x))
 def test_every_forgery_breaks_its_rule(forged: Forged, tamper: Callable[[Forged], None], rule: str) -> None:
     tamper(forged)
-    found = check_tasks(forged.instance, forged.schedule())
+    found = check_schedule(forged.instance, forged.schedule())
     rules = {violation.rule for violation in found}
     assert rule in rules
     assert rules == {rule} or tamper not in ALONE
@@ -447,8 +445,6 @@ def test_a_log_with_columns_of_different_lengths(forged: Forged) -> None:
     broken = dataclasses.replace(schedule.tasks, start=schedule.tasks.start[1:])
     with pytest.raises(InputError, match="different lengths"):
         check_schedule(INSTANCE, dataclasses.replace(schedule, tasks=broken))
-    with pytest.raises(InputError, match="without a log"):
-        check_tasks(INSTANCE, dataclasses.replace(schedule, tasks=None))
 
 
 # --- tasks of no length ----------------------------------------------------------------------------------------------
@@ -463,7 +459,7 @@ def test_a_task_of_no_length_waits_for_a_free_gpu_too(moment: float, legal: bool
     )
     rows = [[0, 0, 0, 2], [0, 0, 2, 3], [1, 0, moment, moment], [1, 0, 3, 4]]
     schedule = as_schedule(instance, [(0, [(0, 0)], 0, 3, 1), (1, [(0, 0)], 0, 4, 1)], rows)
-    assert {violation.rule for violation in check_tasks(instance, schedule)} == (set() if legal else {"capacity"})
+    assert {violation.rule for violation in check_schedule(instance, schedule)} == (set() if legal else {"capacity"})
 
 
 @pytest.mark.parametrize(("work", "rules"), [(2, set()), (1.5, {"work"}), (3, {"work"})])
@@ -476,7 +472,7 @@ def test_iterations_that_only_send(work: float, rules: set[str]) -> None:
     )
     segments, rows = reference_run(instance, "first-fit", ("srsf", 2))
     segments = [(*row[:4], work if row[0] == 0 else row[4]) for row in segments]
-    assert {violation.rule for violation in check_tasks(instance, as_schedule(instance, segments, rows))} == rules
+    assert {violation.rule for violation in check_schedule(instance, as_schedule(instance, segments, rows))} == rules
 
 
 # --- engines with a defect -------------------------------------------------------------------------------------------
@@ -571,7 +567,7 @@ def test_an_engine_with_a_defect_is_found_out(world: type[World], rule: Any, bro
     for seed in range(24):
         instance = random_task_instance(seed)
         schedule = as_schedule(instance, *reference_run(instance, "first-fit", rule, world=world))
-        found |= {violation.rule for violation in check_tasks(instance, schedule)}
+        found |= {violation.rule for violation in check_schedule(instance, schedule)}
     assert found == {broken}
 
 
@@ -579,9 +575,9 @@ def test_progress_that_is_counted_twice_where_it_happens() -> None:
     """No contention, and candidates that wait: SRSF(1) is faithful, its double-counting twin is not."""
     honest = as_schedule(INSTANCE, *reference_run(INSTANCE, GANGS, ("srsf", 1)))
     twice = as_schedule(INSTANCE, *reference_run(INSTANCE, GANGS, ("srsf", 1), world=CountsTwice))
-    assert check_tasks(INSTANCE, honest) == []
+    assert check_schedule(INSTANCE, honest) == []
     assert twice.end.sum() < honest.end.sum()
-    assert {violation.rule for violation in check_tasks(INSTANCE, twice)} == {"transfer"}
+    assert {violation.rule for violation in check_schedule(INSTANCE, twice)} == {"transfer"}
 
 
 def test_measured_ratios_are_read_row_by_row() -> None:
@@ -598,9 +594,9 @@ def test_measured_ratios_are_read_row_by_row() -> None:
         assert instance.contention is not None
         assert instance.contention.measured
         honest = as_schedule(instance, *reference_run(instance, "first-fit", ("srsf", 3)))
-        assert check_tasks(instance, honest) == []
+        assert check_schedule(instance, honest) == []
         wrong = as_schedule(instance, *reference_run(instance, "first-fit", ("srsf", 3), world=Transposed))
-        found |= {violation.rule for violation in check_tasks(instance, wrong)}
+        found |= {violation.rule for violation in check_schedule(instance, wrong)}
     assert found == {"transfer"}
 
 
@@ -679,7 +675,7 @@ def rules_of(path: Path) -> set[str]:
 
 def test_a_file_of_tasks_holds(file: Path) -> None:
     assert check_file(file, INSTANCE).holds
-    assert check_tasks(INSTANCE, TaskSchedule.load_tasks(file, INSTANCE)) == []
+    assert check_schedule(INSTANCE, TaskSchedule.load_tasks(file, INSTANCE)) == []
     rewrite(file, lambda head: head.update(objective="makespan", value=1.0))
     assert rules_of(file) == {"value"}
 

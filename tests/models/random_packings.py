@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.models.hadar_packing import JobSchedule, Packing
-from optsched.models.hadar_rounds import RoundProblem, stay_utility
+from optsched.models.hadar_rounds import RoundProblem
 
 SECONDS = 360.0
 
@@ -33,6 +33,7 @@ def round_packing(rng: np.random.Generator, *, jobs: int, most_devices: int) -> 
     speed = rng.uniform(5, 50, (jobs, 1)) * rng.uniform(0.2, 1, (jobs, types))
     work = SECONDS * tasks * speed.max(axis=1) * rng.uniform(0.3, 2.0, jobs)
     arrival = rng.integers(0, rounds, jobs)
+    stay = SECONDS * (np.arange(1, rounds + 1) - arrival[:, None])
     problem = RoundProblem(
         work=work,
         tasks=tasks,
@@ -40,6 +41,6 @@ def round_packing(rng: np.random.Generator, *, jobs: int, most_devices: int) -> 
         arrival=arrival,
         devices=rng.integers(1, most_devices + 1, (machines, types)),
         seconds=SECONDS,
-        utility=stay_utility(lambda j, stay: float(work[j]) / stay, arrival, rounds, SECONDS),
+        utility=np.where(stay > 0, work[:, None] / np.maximum(stay, SECONDS), 0.0),
     )
     return problem.packing(most_rounds=2)

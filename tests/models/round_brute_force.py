@@ -14,7 +14,7 @@ from optsched.models.hadar_rounds import RoundProblem
 Cells = tuple[tuple[int, int, int], ...]  # (machine, type, devices)
 
 
-def ways(problem: RoundProblem, j: int, *, single_type: bool = False) -> list[tuple[Cells, Fraction]]:
+def ways(problem: RoundProblem, j: int) -> list[tuple[Cells, Fraction]]:
     """Every way to give job j its gang in one round, and the iterations done: the slowest type used rules."""
     places = list(itertools.product(range(problem.machines), range(problem.types)))
     found = []
@@ -25,7 +25,7 @@ def ways(problem: RoundProblem, j: int, *, single_type: bool = False) -> list[tu
         one_machine = len({h for h, _, _ in cells}) == 1
         table = problem.together if one_machine and problem.together is not None else problem.speed
         slowest = min(Fraction(float(table[j, r])) for _, r, _ in cells)
-        if slowest > 0 and not (single_type and len({r for _, r, _ in cells}) > 1):
+        if slowest > 0:
             found.append((cells, Fraction(problem.seconds) * int(problem.tasks[j]) * slowest))
     return found
 
@@ -39,9 +39,9 @@ def every_schedule(problem: RoundProblem, j: int) -> Iterator[dict[int, tuple[Ce
             yield used
 
 
-def best_utility(problem: RoundProblem, *, single_type: bool = False) -> Fraction:
+def best_utility(problem: RoundProblem) -> Fraction:
     """The optimum, jobs left out or not, by all joint allocations of all rounds."""
-    options = [ways(problem, j, single_type=single_type) for j in range(problem.n)]
+    options = [ways(problem, j) for j in range(problem.n)]
 
     @cache
     def best(t: int, left: tuple[Fraction, ...]) -> Fraction:

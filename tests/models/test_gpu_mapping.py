@@ -20,7 +20,7 @@ from policies.placements.mapped_jobs import (
 
 from optsched.errors import InputError
 from optsched.models import gpu_mapping
-from optsched.policies.placements.heavy_edge import best_mapping
+from optsched.policies.placements.heavy_edge import map_job
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.network import Network
 
@@ -38,7 +38,7 @@ def test_it_is_the_best_of_all_mappings(part: int) -> None:
         value, nodes = solved(case)
         assert case.legal(nodes)
         assert value == pytest.approx(case.alpha(nodes), rel=1e-6)
-        assert value == pytest.approx(best_mapping(case.profile, case.network, case.free)[1], rel=1e-6)
+        assert value == pytest.approx(map_job(case.profile, case.network, case.free, "exact")[1], rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(8))

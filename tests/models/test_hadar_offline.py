@@ -14,13 +14,16 @@ from round_brute_force import best_utility, tiny_problems
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.models.hadar_offline import build, chosen_allocation, round_schedule
-from optsched.models.hadar_rounds import RoundProblem, round_problem
+from optsched.models.hadar_offline import NAME, build
+from optsched.models.hadar_rounds import ENOUGH, RoundProblem, round_problem
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance, Job
+from optsched.problem.schedule import Schedule, node_first
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.solvers.compile_model import compile
 from optsched.solvers.packing import packing_bound, packing_optimum
 from optsched.solvers.session import Session
+from optsched.speeds.type_speeds import type_speeds
 
 EXACT = 1e-6  # utilities are integers up to 9 in the tiny problems; HiGHS's binaries are 1e-9 off at most
 TABLE = Throughputs(
@@ -48,6 +51,53 @@ def solved(problem: RoundProblem) -> tuple[float, Any]:
     """(optimum, model with the solution on it)."""
     model = build(problem)
     return loaded_optimum(model), model
+
+
+def chosen_allocation(model: Any, problem: RoundProblem) -> Ints:
+    """Devices held in a solved model, i64[n, T, H, R]."""
+    held = np.zeros((problem.n, problem.rounds, problem.machines, problem.types), dtype=np.int64)
+    for (j, h, r, t), variable in model.w.items():
+        value = variable.value or 0.0
+        held[j, t, h, r] = round(value)
+        assert abs(value - held[j, t, h, r]) <= 1e-5
+    return held
+
+
+def round_schedule(instance: Instance, seconds: float, held: Ints) -> Schedule:
+    """The schedule of an allocation i64[n, T, nodes, types] of the problem `round_problem(instance, seconds, T)`.
+
+    Rounds with the same GPUs in a row are one segment; a job that is done leaves before its round ends.
+    """
+    speeds, origin = type_speeds(instance), float(instance.arrival.min())
+    rows: list[tuple[int, float, float, float, dict[int, int]]] = []
+    for j in range(instance.n):
+        left = float(instance.work[j])
+        for t in range(held.shape[1]):
+            on = held[j, t].sum(axis=1)
+            counts = {int(node): int(on[node]) for node in np.flatnonzero(on)}
+            if not counts or left <= 0:
+                continue
+            start, rate = origin + t * seconds, speeds.rate(j, counts)
+            last = left <= rate * seconds / ENOUGH  # what rounding leaves over is done, too
+            end, done = (start + left / rate, left) if last else (origin + (t + 1) * seconds, rate * seconds)
+            left = 0.0 if last else left - done
+            if rows and rows[-1][0] == j and rows[-1][2] == start and rows[-1][4] == counts:
+                _, start, _, before, _ = rows.pop()
+                done += before
+            rows.append((j, start, end, done, counts))
+    gangs = [counts for _, _, _, _, counts in rows]
+    return Schedule.from_counts(
+        instance,
+        np.array([row[0] for row in rows], dtype=np.int64),
+        np.array([row[1] for row in rows], dtype=np.float64),
+        np.array([row[2] for row in rows], dtype=np.float64),
+        np.array([row[3] for row in rows], dtype=np.float64),
+        np.cumsum([0, *(len(counts) for counts in gangs)], dtype=np.int64),
+        np.array([node for counts in gangs for node in counts], dtype=np.int64),
+        np.array([count for counts in gangs for count in counts.values()], dtype=np.int64),
+        node_first(instance),
+        NAME,
+    )
 
 
 def worth(problem: RoundProblem, held: np.ndarray) -> Fraction:
@@ -155,12 +205,3 @@ def test_jobs_with_durations_and_rounds_in_a_row() -> None:
     assert schedule.completion.tolist() == [450, 50 + 3 * 360 + 340, 770]
     assert value == pytest.approx(400 / 720 + 700 / (4 * 360) + 3)
     assert np.count_nonzero(schedule.job == 1) == 1  # two rounds on the same GPUs are one segment
-
-
-def test_fractional_values_are_no_allocation() -> None:
-    problem = round_problem(MIXED, 360.0, 2)
-    model = build(problem, relax=True)
-    for variable in model.w.values():
-        variable.set_value(0.5)
-    with pytest.raises(InputError, match="no integer solution"):
-        chosen_allocation(model, problem)

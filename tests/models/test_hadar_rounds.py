@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from round_brute_force import best_utility, every_schedule, tiny_problems
 
 from optsched.errors import InputError
-from optsched.models.hadar_rounds import RoundProblem, round_problem, stay_utility
+from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.solvers.packing import packing_optimum
 
@@ -62,14 +62,6 @@ def test_the_best_packing_is_the_best_of_everything(problem: RoundProblem) -> No
     assert packing_optimum(problem.packing())[0] == pytest.approx(float(best_utility(problem)), abs=1e-9)
 
 
-@settings(max_examples=30)
-@given(problem=tiny_problems())
-def test_one_type_at_a_time_is_a_restriction(problem: RoundProblem) -> None:
-    single = packing_optimum(problem.packing(single_type=True))[0]
-    assert single == pytest.approx(float(best_utility(problem, single_type=True)), abs=1e-9)
-    assert single <= packing_optimum(problem.packing())[0] + 1e-9
-
-
 @settings(max_examples=examples(40))
 @given(problem=tiny_problems())
 def test_gangs_are_whole(problem: RoundProblem) -> None:
@@ -92,9 +84,8 @@ def test_the_slowest_type_rules() -> None:
     assert packing_optimum(faster.packing())[0] == 5
 
 
-def test_four_tasks_on_two_and_two_devices_run_mixed_only() -> None:
+def test_four_tasks_on_two_and_two_devices() -> None:
     assert len(FOUR_ON_TWO_AND_TWO.packing().flat) == 3  # two of three rounds
-    assert FOUR_ON_TWO_AND_TWO.packing(single_type=True).flat == ()
     assert FOUR_ON_TWO_AND_TWO.packing(most_rounds=1).flat == ()
 
 
@@ -114,11 +105,6 @@ def test_rounding_does_not_cost_a_round() -> None:
     for speed, work in ((0.1, 0.3), (0.7, 2.1)):
         problem = plain(work=[work], speed=[[speed]], seconds=1.0, utility=[[1.0, 1.0, 1.0, 1.0]])
         assert min(one.finish or 0 for one in problem.packing().flat) == 3
-
-
-def test_utility_of_a_stay() -> None:
-    table = stay_utility(lambda j, stay: (j + 1) * 720 / stay, [0, 1], 3, 360.0)
-    assert table.tolist() == [[2, 1, pytest.approx(2 / 3)], [0, 4, 2]]
 
 
 def test_many_schedules_are_refused() -> None:

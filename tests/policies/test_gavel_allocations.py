@@ -202,7 +202,7 @@ def test_a_program_that_lives_through_arrivals_and_completions_stays_that_of_the
         assert total == pytest.approx(optimum(gavel_max_sum.build(model)), rel=NEAR)
         _, level = search.least(jobs, np.zeros(present.size), np.ones(present.size))
         assert level == pytest.approx(1 / optimum(gavel_makespan.build(model)), rel=1e-7)
-    assert search.program.statistics()["slots"] <= 14
+    assert search.program.session.highs.getNumCol() <= 1 + 14 * setting.capacity.size
 
 
 # -- the centre -----------------------------------------------------------------------------------------------------------
@@ -293,11 +293,10 @@ def test_weight_zero_asks_for_nothing() -> None:
     assert allocate("max_min_fairness_perf", both, setting)[:, 0] == pytest.approx([0.5, 0.5], abs=1e-4)
 
 
-def test_the_program_reuses_slots_and_says_what_it_did() -> None:
+def test_the_program_reuses_slots() -> None:
     program = ShareProgram(np.array([4.0]))
     for k in range(20):
         slots = program.open([(k, 0), (k, 1), (k, 2)], np.full((3, 1), 1.0 + k), np.ones(3))
         program.demand(slots, np.zeros(3))
         assert program.solved(slots)[1] == pytest.approx(-(1.0 + k))
-    assert program.statistics()["slots"] == 3
-    assert program.statistics()["solves"] == 20
+        assert set(slots.tolist()) == {0, 1, 2}

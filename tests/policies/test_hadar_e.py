@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,7 @@ from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.hadar import AWS, LAB
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.fork_plan import ForkPlan
-from optsched.policies.hadar_e import HadarE
+from optsched.policies.hadar_e import HadarE, split
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -291,21 +292,30 @@ def test_estimates_of_devices_need_devices_that_are_known() -> None:
     assert forked(Instance([Job("a", duration=400)], "3x2"), "hadar-e:estimate=device").unfinished == []  # one type
 
 
-# -- tracker, metrics, parameters -------------------------------------------------------------------------------------------
+# -- copies, metrics, parameters --------------------------------------------------------------------------------------------
+
+
+@given(st.floats(1, 1e6), st.lists(st.floats(0.1, 100), min_size=1, max_size=8), st.floats(1, 1000))
+def test_targets_fill_the_round_or_do_what_is_left_and_end_together(left: float, rates: list[float], s: float) -> None:
+    targets = split(left, rates, s)
+    exact = [Fraction(x) * Fraction(s) for x in rates]
+    factor = min(Fraction(1), Fraction(left) / sum(exact))
+    assert targets.tolist() == pytest.approx([float(factor * x) for x in exact], rel=1e-12)
+    seconds = targets / np.array(rates)
+    assert seconds.max() <= s * (1 + 1e-12)
+    assert seconds.max() == pytest.approx(seconds.min(), rel=1e-12)  # all copies of a job end together
+    assert targets.sum() <= left * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:copies=2,estimate=noisy"])
-def test_the_tracker_counts_every_step(spec: str) -> None:
+def test_the_notes_count_copies_and_rounds_with_several(spec: str) -> None:
     rate, steps = random_table(2, 4)
     policy = HadarE(copies=2 if "copies" in spec else 0, estimate="noisy" if "noisy" in spec else "true")
     run = run_forked(table_instance(rate, steps), policy)
-    tracker = policy.tracker
-    for j, v in enumerate(steps):
-        assert tracker.total(j) == pytest.approx(v, rel=1e-12)
-        assert sum(tracker.weights[j].values()) == pytest.approx(1)
-        assert tracker.most[j] == run.notes["copies"][j] <= run.copies
-        several = sum(run.schedule.job[list(r.segments)].tolist().count(j) > 1 for r in run.rounds)
-        assert run.notes["aggregations"][j] == several
+    for j in range(len(steps)):
+        at_once = [run.schedule.job[list(r.segments)].tolist().count(j) for r in run.rounds]
+        assert run.notes["copies"][j] == max(at_once) <= run.copies
+        assert run.notes["aggregations"][j] == sum(count > 1 for count in at_once)
 
 
 @pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:copies=2,overhead=40", "hadar-e:overhead=0", "hadar-e:copies=1"])

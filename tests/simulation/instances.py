@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.contract.instances import HOMOGENEOUS, MIXED, WIDTHS, random_instance
+from optsched.contract.instances import MIXED, WIDTHS, random_instance
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import KnownJobs, Order, OrderedPolicy
 from optsched.simulation.run import Run
@@ -16,7 +16,7 @@ from simulation.reference import CountReplay, Place, Replay, Rule, Task, consoli
 
 __all__ = ["HOMOGENEOUS", "MIXED", "WIDTHS", "random_instance"]
 
-
+HOMOGENEOUS = ("1x1", "3x1", "1x8", "2x4", "4x2")
 Exact = Callable[[float], Any]  # the fraction that a float stands for
 
 

@@ -14,7 +14,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
-from optsched.simulation.ordered import run_ordered
+from optsched.simulation.ordered import ordered_loop
 from optsched.simulation.policy import Knowledge, Order
 from optsched.simulation.records import FINISHED_RUN
 from optsched.simulation.run import Run, RunLog, result, run_log, schedule_of
@@ -61,7 +61,7 @@ def finished_state() -> tuple[State, Instance]:
     instance = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2")
     chosen = specify("fifo+first-fit")
     state, site = new_state(instance, Order(key=instance.arrival), chosen.placement)
-    assert run_ordered(chosen.placement.place, state, site, 1000) == FINISHED_RUN
+    assert ordered_loop(site)(chosen.placement.place, state, site, 1000) == FINISHED_RUN
     return state, instance
 
 

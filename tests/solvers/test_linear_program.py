@@ -13,7 +13,6 @@ from scipy.optimize import linprog
 
 from optsched.errors import InfeasibleError, InputError
 from optsched.solvers.compile_model import compile
-from optsched.solvers.compile_pyomo import templatized
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 
@@ -110,33 +109,6 @@ def test_pyomo_duals_have_pyomos_sign() -> None:
     outcome = session.solve()
     program.load(outcome.x, session.duals())
     assert (model.dual[model.need], model.dual[model.cap]) == (3, -2)
-
-
-def test_templates_compile_to_the_same_arrays() -> None:
-    def build() -> pyo.ConcreteModel:
-        m = pyo.ConcreteModel()
-        m.I = pyo.RangeSet(4)
-        m.x = pyo.Var(m.I, m.I, domain=pyo.Binary)
-        m.row = pyo.Constraint(m.I, rule=lambda m, i: sum(m.x[i, j] for j in m.I) == 1)
-        m.column = pyo.Constraint(m.I, rule=lambda m, j: sum(m.x[i, j] for i in m.I) <= 2)
-        m.cost = pyo.Objective(expr=sum(i * j * m.x[i, j] for i in m.I for j in m.I))
-        return m
-
-    plain = compile(build())
-    with templatized():
-        quick = compile(build())
-
-    def entries(program: LinearProgram) -> set[tuple[str, str, float]]:
-        coo = program.A.tocoo()
-        name = program.binding
-        return {
-            (name.row_name(i), name.column_name(j), a)
-            for i, j, a in zip(coo.row.tolist(), coo.col.tolist(), coo.data.tolist(), strict=True)
-        }
-
-    assert entries(plain) == entries(quick)
-    assert plain.nonzeros == quick.nonzeros == 32
-    assert Session(plain).solve().value == Session(quick).solve().value
 
 
 def test_cvxpy_arrays_have_the_problems_own_sign_and_offset() -> None:

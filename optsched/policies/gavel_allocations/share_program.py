@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,8 +49,6 @@ class ShareProgram:
             upper=np.array([span]),
         )
         self.session = Session(program, options=OPTIONS)
-        self.solves = 0
-        self.iterations = 0
         self._slot: dict[Hashable, int] = {}
         self._closed: list[int] = []
         self._gain = np.zeros((0, self.types))
@@ -92,8 +89,6 @@ class ShareProgram:
     def solve(self, slots: Ints) -> tuple[Floats, float, Floats] | None:
         """(X f64[k, T], value, prices f64[k] of the demands), or None when the demands cannot be met."""
         outcome = self.session.solve()
-        self.solves += 1
-        self.iterations += outcome.iterations
         if outcome.status == "infeasible":
             return None
         if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
@@ -164,7 +159,3 @@ class ShareProgram:
             rows = np.tile(np.arange(self.types), changed.size)
             self.session.set_coefficients(rows, self._columns(moved), np.repeat(load[changed], self.types))
             self._load[moved] = load[changed]
-
-    def statistics(self) -> dict[str, Any]:
-        """Slots, solves and simplex iterations so far: deterministic measures of the work done."""
-        return {"slots": len(self._load), "solves": self.solves, "iterations": self.iterations}

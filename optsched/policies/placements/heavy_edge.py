@@ -13,7 +13,6 @@ clusters, INFOCOM 2025 (the idea); the steps are this project's own.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +41,6 @@ from optsched.speeds.speed_tables import tables_of
 from optsched.speeds.stage_graph import iteration_time
 
 SMALL = 32  # replicas of the largest job that `auto` takes trouble over
-ENUMERABLE = 10  # and of the largest that `best_mapping` takes
 ANY = 2**31
 
 # The settings of a variant stand behind the state of its random numbers, u64[1 + 4].
@@ -173,22 +171,7 @@ def map_job(
     >>> nodes.tolist()
     [0, 0, 0, 0]
     """
-    return _mapped(heavy_edge(variant, seed), profile, network, free)
-
-
-def best_mapping(profile: Profile, network: Network, free: Sequence[int] | Ints) -> tuple[Ints, float]:
-    """The fastest mapping of one job of at most 10 replicas, by enumeration; same arguments and results as `map_job`.
-
-    Complexity: `optsched.policies.placements.exact_mapping`. Raises `InputError` for a larger job, and when too few
-    GPUs are free.
-    """
-    if profile.gpus > ENUMERABLE:
-        legal = f"at most {ENUMERABLE}; larger jobs: the model gpu_mapping"
-        raise InputError("too many replicas to enumerate", field="replicas", value=profile.gpus, legal=legal)
-    return _mapped(_rule(dataclasses.replace(VARIANTS["exact"], enumerated=ENUMERABLE)), profile, network, free)
-
-
-def _mapped(rule: Placement, profile: Profile, network: Network, free: Sequence[int] | Ints) -> tuple[Ints, float]:
+    rule = heavy_edge(variant, seed)
     offered = np.array(free, dtype=np.int64)  # a copy: the rule's type is that of an array that may be written
     _require_room(profile, network, offered)
     gang = profile.gpus

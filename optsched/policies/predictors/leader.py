@@ -43,11 +43,6 @@ class Leader:
             each.begin(jobs)
         self._errors, self._said = tuple(deque(maxlen=self.window) for _ in self._asked), {}
 
-    @property
-    def leading(self) -> Shrinkage:
-        """Who is followed now."""
-        return self._asked[self._ahead()]
-
     def _ahead(self) -> int:
         errors = [sum(each) for each in self._errors]  # of as many runs each
         return errors.index(min(errors))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from optsched.policies.placements.heavy_edge import best_mapping, map_job
+from optsched.policies.placements.heavy_edge import map_job
 from policies.placements.mapped_jobs import sheet_cases
 
 JOBS = 600
@@ -22,7 +22,7 @@ def ratios(variant: str) -> npt.NDArray[np.float64]:
     """alpha of ``variant`` over the best alpha, job by job."""
     found = []
     for seed, case in enumerate(islice(sheet_cases(1), JOBS)):
-        _, best = best_mapping(case.profile, case.network, case.free)
+        _, best = map_job(case.profile, case.network, case.free, "exact")
         found.append(map_job(case.profile, case.network, case.free, variant, seed)[1] / best)
     return np.array(found)
 
