@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from optsched.cli.output import print_json, say, show
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from optsched.cli.layout import Sheet
+    from optsched.rounding import Side
+    from optsched.sweeps.cell import CellResult
 
 SUFFIXES = (".parquet", ".csv")
 
@@ -46,24 +50,19 @@ def sweep(
 
     optsched sweep grid.toml -o grid.parquet
     """
-    from optsched.errors import InputError
+    from optsched.problem.files import check_writable
     from optsched.progress import bars
-    from optsched.sweeps.run import estimate
     from optsched.sweeps.run import sweep as run_sweep
 
-    if output is not None and output.suffix.lower() not in SUFFIXES:
-        raise InputError("cannot tell the format from the name", file=output, legal=" or ".join(SUFFIXES))
+    if output is not None:
+        check_writable(output, "a table of a sweep", SUFFIXES)
     shield_processes()
     if dry_run:
-        cost = estimate(file, store)
-        if as_json:
-            print_json({"cells": cost.cells, "left": cost.left, "cpu_seconds": cost.cpu_seconds})
-        else:
-            show(f"{cost.cells:,} cells, {cost.left:,} to be run: some {_duration(cost.cpu_seconds)} of CPU time")
+        _say_cost(file, store, as_json=as_json)
         return
     reached = [0, 0]
 
-    def heard(result: Any, settled: int, every: int) -> None:
+    def heard(result: CellResult, settled: int, every: int) -> None:
         reached[:] = settled, every
         advance(settled, every)
         if result.error is not None:
@@ -76,61 +75,63 @@ def sweep(
         advance = shown.step(f"running the sweep {file.stem}")
         table = run_sweep(file, store, backend=backend, address=address, workers=workers, retry=retry, heard=heard)
     if output is not None:
-        table.write_parquet(output) if output.suffix.lower() == ".parquet" else table.write_csv(output)
+        _write(table, output)
     if as_json:
         print_json({"sweep": file.stem, "cells": table.to_dicts()})
         return
     show(summary(table))
 
 
-def summary(table: pl.DataFrame) -> Any:
+def _say_cost(file: Path, store: Path | None, *, as_json: bool) -> None:
+    from optsched.cli.tables import duration
+    from optsched.sweeps.run import estimate
+
+    cost = estimate(file, store)
+    if as_json:
+        print_json({"cells": cost.cells, "left": cost.left, "cpu_seconds": cost.cpu_seconds})
+    else:
+        show(f"{cost.cells:,} cells, {cost.left:,} to be run: some {duration(cost.cpu_seconds)} of CPU time")
+
+
+def _write(table: pl.DataFrame, output: Path) -> None:
+    from optsched.problem.files import suffix_of, write_atomic
+    from optsched.problem.parquet import write_parquet
+
+    if suffix_of(output) == ".parquet":
+        write_parquet(table, output, {})
+    else:
+        write_atomic(output, table.write_csv())
+
+
+def summary(table: pl.DataFrame) -> Sheet:
     """What people look at: for every instance and policy cells, and of each objective mean value, mean and worst ratio."""
     import polars as pl
-    from rich.table import Table as Sheet
 
-    facts = {"seed", "policy", "state", "error", "failed_on", "cpu_seconds"}
-    at = table.columns.index("seed")
-    axes = [name for name in table.columns[:at] if table[name].n_unique() > 1]
-    objectives = [
-        name.removesuffix("_ratio") for name in table.columns if name.endswith("_ratio") and name not in facts
-    ]
-    numbers = [pl.col("state").eq("done").sum().alias("done"), pl.col("state").eq("failed").sum().alias("failed")]
+    from optsched.cli.layout import Column, Sheet
+    from optsched.cli.tables import number
+
+    axes = [name for name in table.columns[: table.columns.index("seed")] if table[name].n_unique() > 1]
+    objectives = [name.removesuffix("_ratio") for name in table.columns if name.endswith("_ratio")]
+    sums = [pl.col("state").eq("done").sum().alias("cells"), pl.col("state").eq("failed").sum().alias("failed")]
     for name in objectives:
-        numbers += [
-            pl.col(name).mean(),
-            pl.col(f"{name}_ratio").mean(),
-            pl.col(f"{name}_ratio").max().alias(f"{name}_worst"),
-        ]
-    rows = table.group_by(*axes, "policy", maintain_order=True).agg(numbers)
-    sheet = Sheet(box=None, header_style="bold", pad_edge=False)
-    failed = bool(rows["failed"].sum())
-    for name in (*axes, "policy"):
-        sheet.add_column(name.replace("_", " "), overflow="fold")
-    for name in ("cells", *(["failed"] if failed else [])):
-        sheet.add_column(name, justify="right")
-    for name in objectives:
-        words = name.replace("_", " ")
-        for head in (f"mean {words}", "over bound", "worst"):
-            sheet.add_column(head, justify="right")
+        ratio = pl.col(f"{name}_ratio")
+        sums += [pl.col(name).mean(), ratio.mean(), ratio.max().alias(f"{name}_worst")]
+    rows = table.group_by(*axes, "policy", maintain_order=True).agg(sums)
+    if not rows["failed"].sum():
+        rows = rows.drop("failed")
+    heads = {f"{name}{end}": head for name in objectives for end, head in _heads(name).items()}
+    texts = len(axes) + 1
+    sheet = Sheet([Column(heads.get(name, name), right=k >= texts) for k, name in enumerate(rows.columns)])
     for row in rows.iter_rows(named=True):
-        cells = ["" if row[name] is None else f"{row[name]}" for name in (*axes, "policy")]
-        cells += [f"{row['done']}", *([f"{row['failed']}"] if failed else [])]
-        for name in objectives:
-            cells += [
-                _number(row[name], ",.1f"),
-                _number(row[f"{name}_ratio"], ".4f"),
-                _number(row[f"{name}_worst"], ".4f"),
-            ]
-        sheet.add_row(*cells)
+        words = ["" if row[name] is None else str(row[name]) for name in rows.columns[:texts]]
+        # a ratio to a bound is one that the true ratio is at most
+        sides: list[Side] = [
+            "up" if name.endswith(("_ratio", "_worst")) else "nearest" for name in rows.columns[texts:]
+        ]
+        numbers = [number(row[name], 5, side) for name, side in zip(rows.columns[texts:], sides, strict=True)]
+        sheet.add(*words, *numbers)
     return sheet
 
 
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
-
-
-def _duration(seconds: float) -> str:
-    for size, word in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {word}"
-    return f"{seconds:.1f} s"
+def _heads(objective: str) -> dict[str, str]:
+    return {"": f"mean {objective}", "_ratio": "over bound", "_worst": "worst"}

@@ -1,26 +1,33 @@
-"""Who runs the cells: processes of this machine (loky), or a cluster of Dask or Ray that is running already."""
+"""Who runs the cells: processes of this machine (loky), or a cluster of Dask or Ray that is running already.
+
+A cell whose worker dies (out of memory, killed) is run again, and fails when it has cost so many workers that it is to
+blame; it stops no other cell.
+"""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from urllib.parse import urlsplit
 
 from joblib import Parallel, delayed, parallel_config
 
-from optsched.errors import InputError, NotInstalledError, SimulationError
+from optsched.errors import InputError, NotInstalledError
 from optsched.sweeps.cell import CellResult
 
-DEATHS = 3  # of workers in a row, without a cell that was finished between them
+DEATHS = 3  # of workers in a row that a cell may cost
+ANSWER = 10.0  # seconds that a cluster may take to answer
 Work = Callable[[str], CellResult]
 
 
 def results(
     work: Work, keys: Sequence[str], backend: str = "loky", address: str | None = None, workers: int | None = None
 ) -> Iterator[CellResult]:
-    """What becomes of every cell, as soon as it is known. A worker that dies takes no result with it, and no other cell.
+    """What becomes of every cell, as soon as it is known, in any order.
 
-    Raises `InputError` for an unknown backend or an address that loky has no use for; `NotInstalledError`;
-    `SimulationError` when workers keep dying.
+    Raises `InputError` for an unknown backend, an address that loky has no use for or that nobody answers at, and
+    `NotInstalledError`.
     """
     if backend not in BACKENDS:
         raise InputError("unknown", field="backend", value=backend, legal=", ".join(BACKENDS))
@@ -28,27 +35,32 @@ def results(
         raise InputError("invalid", field="workers", value=workers, legal="an integer >= 1")
     if backend == "loky" and address is not None:
         raise InputError("loky runs on this machine", field="address", value=address, legal="none, or a backend")
-    yield from BACKENDS[backend](work, keys, address, workers)
+    if address is not None:
+        _reach(address)
+    if keys:
+        yield from BACKENDS[backend](work, keys, address, workers)
 
 
 def _loky(work: Work, keys: Sequence[str], address: str | None, workers: int | None) -> Iterator[CellResult]:
-    # Every process has one thread, so that they do not fight. One that dies takes the others with it: the rest begins anew.
-    left, deaths = dict.fromkeys(keys), 0
+    # Every process has one thread, so that they do not fight. The first cell runs alone: what all others need is compiled
+    # once. A worker that dies takes the others with it, and nobody knows whose cell it was: the next cell runs alone, and
+    # then the rest again, so that every turn ends a cell, until the one to blame is the next.
+    left, alone, deaths = dict.fromkeys(keys), True, 0
     while left:
+        batch = (next(iter(left)),) if alone else tuple(left)
         try:
             with parallel_config("loky", n_jobs=workers or -1, inner_max_num_threads=1):
-                calls = (delayed(work)(key) for key in tuple(left))
-                for result in Parallel(return_as="generator_unordered", batch_size=1)(calls):
+                for result in Parallel(return_as="generator_unordered", batch_size=1)(map(delayed(work), batch)):
                     del left[result.key]
-                    deaths = 0
                     yield result
-        except BrokenProcessPool as error:
-            deaths += 1
+            alone, deaths = False, 0
+        except BrokenProcessPool:
+            deaths = deaths + 1 if alone else 0
             if deaths == DEATHS:
-                raise SimulationError(
-                    f"{DEATHS} times in a row a worker died (out of memory?) with {len(left)} cells to go, "
-                    f"one of the next ones among them: {next(iter(left))}"
-                ) from error
+                del left[batch[0]]
+                yield _lost(batch[0])
+                deaths = 0
+            alone = True
 
 
 def _dask(work: Work, keys: Sequence[str], address: str | None, workers: int | None) -> Iterator[CellResult]:
@@ -57,9 +69,9 @@ def _dask(work: Work, keys: Sequence[str], address: str | None, workers: int | N
     except ImportError:
         raise _not_installed("dask") from None
     with distributed.Client(address, **({} if address else {"n_workers": workers, "threads_per_worker": 1})) as client:
-        futures = client.map(work, keys, pure=False)
-        for _, result in distributed.as_completed(futures, with_results=True):
-            yield result
+        futures = dict(zip(client.map(work, keys, pure=False), keys, strict=True))
+        for future in distributed.as_completed(futures):
+            yield future.result() if future.status == "finished" else _lost(futures[future])
 
 
 def _ray(work: Work, keys: Sequence[str], address: str | None, workers: int | None) -> Iterator[CellResult]:
@@ -67,20 +79,38 @@ def _ray(work: Work, keys: Sequence[str], address: str | None, workers: int | No
         import ray
     except ImportError:
         raise _not_installed("ray") from None
-    limits = {} if address else {"num_cpus": workers}
-    ray.init(address=address, log_to_driver=False, ignore_reinit_error=True, **limits)
+    ray.init(address=address, log_to_driver=False, **({} if address else {"num_cpus": workers}))
     try:
         remote = ray.remote(max_retries=DEATHS)(work)
-        running = [remote.remote(key) for key in keys]
+        running = {remote.remote(key): key for key in keys}
         while running:
-            done, running = ray.wait(running)
-            yield from ray.get(done)
+            for each in ray.wait(list(running))[0]:
+                key = running.pop(each)
+                try:
+                    yield ray.get(each)
+                except ray.exceptions.RayError:
+                    yield _lost(key)
     finally:
         ray.shutdown()
 
 
+def _lost(key: str) -> CellResult:
+    return CellResult(key, error="its worker died whenever it was run (out of memory?)")
+
+
 def _not_installed(extra: str) -> NotInstalledError:
     return NotInstalledError(f"the backend {extra} is not installed: pip install 'optsched[{extra}]'")
+
+
+def _reach(address: str) -> None:
+    # Ray would try for minutes, and Dask for half of one. Not asked: addresses without a port, as ``auto``.
+    try:
+        where = urlsplit(address if "://" in address else f"//{address}")
+        if where.port is not None:
+            socket.create_connection((where.hostname or "", where.port), timeout=ANSWER).close()
+    except (OSError, ValueError) as error:
+        legal = "that of a running cluster, tcp://HOST:8786 (dask) or HOST:6379 (ray)"
+        raise InputError(f"nobody answers: {error}", field="address", value=address, legal=legal) from None
 
 
 BACKENDS = {"loky": _loky, "dask": _dask, "ray": _ray}

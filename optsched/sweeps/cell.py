@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from optsched.errors import OptschedError
+from optsched.guarantees.evaluate import measured_run
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.specification import specify
 from optsched.problem.objectives import objective_of
@@ -46,11 +48,10 @@ def run_cell(key: str) -> CellResult:
         run = refereed(proven.instance, specify(cell.policy))
         numbers = _flat(run.metrics)
         for name in cell.objectives or (objective_of(proven.instance, None).name,):
-            numbers[name], shown = run.value(name), proven.beside(run, name)
-            if shown is not None:
-                numbers[f"{name}_bound"] = float(shown.value)
-                numbers[f"{name}_ratio"] = shown.ratio(run.value(name))
-        known = {name: float(x) for name, x in numbers.items() if x is not None and x == x}
+            found = measured_run(run, proven, name)
+            bound = None if found.bound is None else found.bound.value
+            numbers |= {name: found.value, f"{name}_bound": bound, f"{name}_ratio": found.ratio}
+        known = {name: float(x) for name, x in numbers.items() if x is not None and math.isfinite(x)}
         return CellResult(key, known, time.process_time() - began)
     except Exception as error:
         said = " ".join(str(error).split())

@@ -111,7 +111,7 @@ def _grid(document: Mapping[str, Any], name: str, file: str | os.PathLike[str] |
     objectives = _list(document.get("objectives", []))
     try:
         for objective in objectives:
-            get_objective(objective)
+            get_objective(str(objective))
         policies = [text for each in _policies(document) for text in [specify(each).text]]
         seeds = _seeds(document.get("seeds", [1]))
     except InputError as error:
@@ -140,13 +140,23 @@ def _list(value: Any) -> list[Any]:
 def _policies(document: Mapping[str, Any]) -> Iterator[str]:
     yield from map(str, _list(document.get("policies", [])))
     for table in _list(document.get("policy", [])):
-        axes = {key: _list(value) for key, value in table.items()}
+        axes = _axes(table)
         if "name" not in axes:
-            raise InputError("no name", field="policy", value=dict(table), legal='name = "POLICY"')
+            raise InputError("no name", field="policy", value=table, legal='tables [[policy]] with name = "POLICY"')
         names, places = axes.pop("name"), axes.pop("placement", [""])
         for name, place, *values in itertools.product(names, places, *axes.values()):
             given = ",".join(f"{key}={_text(value)}" for key, value in zip(axes, values, strict=True))
             yield f"{name}{':' * bool(given)}{given}{'+' * bool(place)}{place}"
+
+
+def _axes(table: Any) -> dict[str, list[Any]]:
+    """What a table says of each parameter; {} of what is no table."""
+    axes = {key: _list(value) for key, value in table.items()} if isinstance(table, Mapping) else {}
+    for key, values in axes.items():
+        for value in values:
+            if not isinstance(value, str | int | float):
+                raise InputError("invalid", field=key, value=value, legal="a text, a number, true or false, or a list")
+    return axes
 
 
 def _text(value: Any) -> str:
@@ -156,7 +166,7 @@ def _text(value: Any) -> str:
 def _seeds(given: Any) -> list[int]:
     if isinstance(given, str) and (found := _RANGE.fullmatch(given.replace(" ", ""))):
         first, last = map(int, found.groups())
-        given = list(range(first, last + 1))
+        given = list(range(first, min(last, first + MOST_CELLS) + 1))  # of more there are too many cells
     seeds = _list(given)
     if not seeds or any(type(seed) is not int or seed < 0 for seed in seeds):
         raise InputError("invalid", field="seeds", value=given, legal='"1-20", or a list of integers >= 0')
@@ -165,14 +175,14 @@ def _seeds(given: Any) -> list[int]:
 
 def _instances(table: Any, seeds: list[int]) -> Iterator[tuple[tuple[tuple[str, Any], ...], int | None]]:
     """(what it is, seed) of every instance of a table, lists of parameters as axes."""
-    kinds = [key for key in ("recipe", "source") if isinstance(table, Mapping) and key in table]
+    axes = _axes(table)
+    kinds = [key for key in ("recipe", "source") if key in axes]
     if len(kinds) != 1:
         raise InputError("invalid", field="instances", value=table, legal="a recipe, or a source")
-    axes = {key: _list(value) for key, value in table.items()}
     for values in itertools.product(*axes.values()):
         where = dict(zip(axes, values, strict=True))
         if kinds == ["recipe"]:
-            RECIPES.get(where["recipe"]).resolve({k: v for k, v in where.items() if k != "recipe"})
+            RECIPES.get(str(where["recipe"])).resolve({k: v for k, v in where.items() if k != "recipe"})
         elif wrong := [key for key in where if key not in ("source", *READ_WITH)]:
             raise InputError("unknown key", field=wrong[0], value=where[wrong[0]], legal=", ".join(READ_WITH))
         for seed in seeds if kinds == ["recipe"] else [None]:

@@ -42,7 +42,7 @@ def sweep(
         of a mapping ``NAME.sqlite`` here.
     backend : ``loky``, processes of this machine; ``dask`` or ``ray``, with the ``address`` of a running cluster, on whose
         workers optsched is installed (without one they begin one here).
-    workers : processes; default: one a processor. Each has one thread.
+    workers : processes with one thread each; default: one a processor; 1: this process itself.
     retry : run cells again that failed.
     heard : called with (result, cells settled, all cells) after each commit.
 
@@ -54,9 +54,8 @@ def sweep(
     Raises
     ------
     InputError
-        A grid that is invalid (before anything runs), a file that is not one of a sweep or that another sweep writes.
-    SimulationError
-        Workers keep dying; what was done is kept.
+        A grid that is invalid (before anything runs), a file that is not one of a sweep or that another sweep writes, a
+        backend that is unknown or not installed, an address that nobody answers at.
 
     >>> import optsched as osd, tempfile
     >>> grid = {"policies": ["fifo", "srtf"], "seeds": [1, 2], "instances": [{"recipe": "rigid", "jobs": 6}]}
@@ -69,13 +68,11 @@ def sweep(
     with Store(_home(source, store, grid)) as kept:
         left = kept.enter(grid, retry=retry)
         settled, every = len(grid.cells) - len(left), len(grid.cells)
-        # the first one alone: what all others need is compiled once, not by every worker
-        for keys in (left[:1], left[1:]):
-            for result in results(run_cell, keys, backend, address, workers) if keys else ():
-                kept.commit(result)
-                settled += 1
-                if heard is not None:
-                    heard(result, settled, every)
+        for result in results(run_cell, left, backend, address, workers):
+            kept.commit(result)
+            settled += 1
+            if heard is not None:
+                heard(result, settled, every)
         return kept.frame(grid.cells)
 
 

@@ -21,7 +21,7 @@ import polars as pl
 
 from optsched import __version__
 from optsched.errors import InputError
-from optsched.problem.files import write_atomic
+from optsched.problem.files import check_writable, write_atomic
 from optsched.sweeps.cell import CellResult
 from optsched.sweeps.grid import Cell, Grid
 
@@ -43,6 +43,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.failed = Path(f"{self.path}.failed")  # instances of the cells that failed
+        check_writable(self.path)
         self._lock = sqlite3.connect(f"{self.path}.lock", isolation_level=None, timeout=0)
         try:
             self._lock.execute("BEGIN EXCLUSIVE")
@@ -71,9 +72,8 @@ class Store:
             facts = {"format": FORMAT, "name": grid.name, "version": __version__}
             self._db.executemany("INSERT OR REPLACE INTO sweep VALUES (?, ?)", facts.items())
             self._db.executemany("INSERT OR IGNORE INTO cell(key) VALUES (?)", [(cell.key,) for cell in grid.cells])
-            if retry:
-                self._db.execute("UPDATE cell SET state = 'open' WHERE state = 'failed'")
-        settled = {key for (key,) in self._db.execute("SELECT key FROM cell WHERE state != 'open'")}
+        states = ("done",) if retry else ("done", "failed")
+        settled = {key for key, state in self._db.execute("SELECT key, state FROM cell") if state in states}
         return [cell.key for cell in grid.cells if cell.key not in settled]
 
     def commit(self, result: CellResult) -> None:

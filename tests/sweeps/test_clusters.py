@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,12 @@ def free_port() -> int:
         each.bind(("127.0.0.1", 0))
         port: int = each.getsockname()[1]
         return port
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
 
 
 def program(name: str) -> str:
@@ -66,6 +73,8 @@ def test_dask_with_a_worker_that_is_killed(tmp_path: Path) -> None:
                 victim.send_signal(signal.SIGKILL)
                 killed.set()
 
+        while not answers(port):
+            time.sleep(0.1)
         table = osd.sweep(GRID, tmp_path / "dask.sqlite", backend="dask", address=address, heard=heard)
     assert killed.is_set()
     assert alike(table, alone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,12 @@ def test_a_cell_that_is_named_twice_is_one() -> None:
         ({"instances": [RIGID, {"recipe": "rigidd"}]}, "instances, table 2"),
         ({"instances": [{"recipe": "rigid", "jobbs": 3}]}, "jobbs"),
         ({"instances": [{"source": "rigid-06-1", "jobs": 3}]}, "jobs"),
+        ({"instances": [{"source": "rigid-06-1", "cluster": {"nodes": 2}}]}, "cluster"),
+        ({"instances": [{"recipe": "rigid", "jobs": datetime.date(2026, 1, 1)}]}, "jobs"),
+        ({"instances": [3]}, "instances, table 1"),
+        ({"policy": ["fifo"]}, "policy"),
+        ({"objectives": [3]}, "3"),
+        ({"seeds": "0-99999999999"}, "too many cells"),
         ({"polices": ["fifo"]}, "polices"),
     ],
 )

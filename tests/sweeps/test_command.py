@@ -1,0 +1,74 @@
+"""The command ``sweep``: its table at 80 columns, the files it writes, what it says of cells that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from optsched.cli import main
+
+GRID = """
+objectives = ["total_flow_time", "makespan"]
+policies = ["fifo", "sjf-bsbf"]
+seeds = "1-2"
+[[instances]]
+recipe = "rigid"
+jobs = [4, 6]
+"""
+
+
+@pytest.fixture
+def sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(os.environ, "COLUMNS", "80")
+    Path("grid.toml").write_text(GRID)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(["sweep", "grid.toml", "--workers", "1", *arguments])
+        return (int(end.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+def test_table_files_and_failures(sweep: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = sweep("-o", "grid.csv")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "failed" in out
+    assert err.count("a cell failed") == 4  # sharing without interference
+    table = pl.read_csv("grid.csv")
+    means = (
+        table.filter(pl.col("policy") == "fifo").group_by("jobs", maintain_order=True).agg(pl.col("makespan").mean())
+    )
+    for jobs, mean in means.iter_rows():
+        (row,) = [
+            line.replace("│", " ").split() for line in out.splitlines() if f"{jobs} " in line and " fifo " in line
+        ][:1]
+        assert row[:4] == [str(jobs), "fifo", "2", "0"]
+        assert f"{mean:g}" in out
+    assert sweep("-o", "grid.parquet")[2] == ""  # nothing is run again
+    assert pl.read_parquet("grid.parquet").select("policy", "makespan").equals(table.select("policy", "makespan"))
+    cells = json.loads(sweep("--json")[1])["cells"]
+    assert [cell["makespan"] for cell in cells] == table["makespan"].to_list()
+
+
+def test_what_it_will_cost(sweep: Callable[..., tuple[int, str, str]]) -> None:
+    assert "8 cells, 6 to be run" in sweep("--dry-run")[1]
+    assert json.loads(sweep("--dry-run", "--json")[1])["left"] == 6
+
+
+def test_a_table_that_cannot_be_written_is_said_before_anything_runs(
+    sweep: Callable[..., tuple[int, str, str]],
+) -> None:
+    for name in ("grid.xlsx", "none/grid.csv"):
+        code, out, err = sweep("-o", name)
+        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert not Path("grid.sqlite").exists()
