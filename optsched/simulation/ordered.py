@@ -23,7 +23,7 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, types
-from optsched.compiled.heap import INNER, KERNEL, NESTED, before, insert, lower, remove
+from optsched.compiled.heap import INNER, KERNEL, before, insert, lower, remove
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
@@ -110,7 +110,7 @@ def _present_key(s: State, j: int) -> float:
     return shortened(job.origin + job.slope * done)
 
 
-@njit(**NESTED)
+@njit(**INNER)
 def _bring_up_to_date(s: State) -> None:
     # All running jobs: where keys grow, any of them may have become the least important.
     w = s.engine[0]
@@ -165,7 +165,7 @@ def _outranks(s: State, j: int, other: int) -> bool:
     return bool(one.key < two.key or (one.key == two.key and j < other))
 
 
-@njit(**NESTED)
+@njit(**INNER)
 def _evict_for(place: Any, s: State, context: RunContext, j: int) -> int:
     # Make room for j; the entries of its placement, 0 when evicting everybody who is less important would not do.
     w, gang = s.engine[0], s.jobs[j].gpus
