@@ -184,27 +184,22 @@ def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, l
     return option if not choosy or _is_soonest(s, context, b, j, option, wait) else -1
 
 
-@njit(**NESTED)
-def _place(s: State, context: RunContext, b: Neighbours, j: int) -> int:
-    # On one node, where that is to be tried first, or on the whole cluster
-    if s.engine[0].free + s.engine[0].alone < s.jobs[j].gpus:
-        return -1
-    last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
-    wait = wait_for_idle(s, context, b, j) if s.numbers[JOINT] != 0.0 else 0.0
-    if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:
-        order_nodes(s, b, s.jobs[j].gpus)
-        for i in range(b.nodes.size):
-            option = _on_nodes(s, context, b, j, b.nodes[i].order, last, wait)
-            if option >= 0:
-                return option
-    return _on_nodes(s, context, b, j, WHOLE_CLUSTER, last, wait)
-
-
 @sharing_rule
 def best_sharing(s: Any, context: Any, j: Any) -> int:
     """See the module; the rule that `optsched.simulation.sharing_rule` describes."""
     b = context.colocation.neighbours
-    option = _place(s, context, b, j)
+    if s.engine[0].free + s.engine[0].alone < s.jobs[j].gpus:
+        return -1
+    last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
+    wait = wait_for_idle(s, context, b, j) if s.numbers[JOINT] != 0.0 else 0.0
+    nodes, option = 0, -1
+    if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:  # one node is to be tried first
+        order_nodes(s, b, s.jobs[j].gpus)
+        nodes = b.nodes.size
+    for i in range(nodes + 1):
+        option = _on_nodes(s, context, b, j, b.nodes[i].order if i < nodes else WHOLE_CLUSTER, last, wait)
+        if option >= 0:
+            break
     if option >= 0 and s.numbers[OUTLOOK] > 0.0 and holds_back(s, b, j, s.numbers[OUTLOOK]):
         return -1
     return option

@@ -12,7 +12,7 @@ from optsched.compiled.heap import NESTED
 from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, State
 
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
-WHOLE_CLUSTER = -1
+WHOLE_CLUSTER = np.int64(-1)
 MANY = 1 << 30  # jobs on a node
 FEW = 8  # nodes out of order
 

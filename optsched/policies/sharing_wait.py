@@ -63,7 +63,7 @@ def _wait_on(s: State, context: RunContext, b: Neighbours, j: int, first: int, e
 def wait_for_idle(s: State, context: RunContext, b: Neighbours, j: int) -> float:
     """Seconds until as many GPUs as ``j`` needs are idle: on one node, where its gang fits one and its speed may differ."""
     if b.sharers[j].spans != 0 or is_timed(context.tables, j):
-        return _wait_on(s, context, b, j, 0, b.gpus.size)
+        return _wait_on(s, context, b, j, np.int64(0), b.gpus.size)
     least = np.inf
     for node in range(b.nodes.size):
         least = min(least, _wait_on(s, context, b, j, b.nodes[node].first, end_of_node(b, node)))
