@@ -98,6 +98,30 @@ def key_above(ax: Axes, reverse: bool = False) -> None:
     )
 
 
+def name_lines(ax: Axes, points: float = 11.0) -> None:
+    """Name every labelled line at its end, right of the axes, ``points`` apart; in a legend where no layout makes way."""
+    figure = ax.get_figure(root=True)
+    named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+    if figure is None or figure.get_layout_engine() is None:
+        for text in ax.legend(fontsize=8.5, frameon=False).get_texts():
+            text.set_parse_math(False)
+        return
+    high = ax.get_window_extent().height * 72 / figure.dpi
+    to_axes = (ax.transData - ax.transAxes).transform
+    wanted = [float(to_axes((1, float(np.asarray(line.get_ydata())[-1])))[1]) * high for line in named]
+    order, last = np.argsort(wanted, kind="stable")[::-1].tolist(), high + points
+    for place, k in enumerate(order):  # downwards, and no lower than leaves the others their place
+        last = min(last - points, max(wanted[k], points * (len(order) - 1 - place)))
+        style: dict[str, Any] = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5}
+        where: dict[str, Any] = {
+            "xy": (1, last / high),
+            "xycoords": "axes fraction",
+            "annotation_clip": False,
+            "parse_math": False,
+        }
+        ax.annotate(str(named[k].get_label()), color=named[k].get_color(), **where, **style)
+
+
 def legal_suffix(path: str | os.PathLike[str]) -> str:
     """The suffix of a picture's name in lower case; `InputError` when it is not that of a picture."""
     suffix = Path(path).suffix.lower()

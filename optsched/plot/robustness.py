@@ -19,15 +19,12 @@ from optsched.errors import InputError, check_legal
 from optsched.guarantees.robustness import FORMAT
 from optsched.plot.canvas import new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
-from optsched.plot.colours import HUES
+from optsched.plot.colours import CURVES, MARKS
 from optsched.plot.files import PLOTS, Plot, number_in
 from optsched.plot.time_axis import number
 from optsched.policies.predictors.quality import quality
 from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
-
-COLOURS = [HUES[name] for name in ("blue", "red", "green", "orange", "pink", "sky", "yellow")]
-MARKS = "os^Dv*P"
 
 
 def robustness(
@@ -63,7 +60,7 @@ def robustness(
     ax = ax if ax is not None else new_axes(new_figure(7.5, 4.2))
     plain(ax, "left", "bottom")
     for k, (policy, errors, worst, mean, factor) in enumerate(curves):
-        colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
+        colour, mark = CURVES[k % len(CURVES)], MARKS[k % len(MARKS)]
         promise = "" if math.isnan(factor) else f" (theorem: {number(factor)})"
         ax.plot(errors, worst, color=colour, marker=mark, markersize=4.5, linewidth=1.4, label=policy + promise)
         ax.plot(errors, mean, color=colour, linestyle="--", linewidth=1.0)
@@ -139,7 +136,7 @@ def prediction_errors(runs: Mapping[str, Run], *, ax: Axes | None = None, title:
     ax = ax if ax is not None else new_axes(new_figure(7.5, 4.0))
     plain(ax, "left", "bottom")
     for k, (name, (factor, label)) in enumerate(factors.items()):
-        ax.ecdf(factor, color=COLOURS[k % len(COLOURS)], linewidth=1.4, label=f"{name}: {label}")
+        ax.ecdf(factor, color=CURVES[k % len(CURVES)], linewidth=1.4, label=f"{name}: {label}")
     most = max(float(factor.max()) for factor, _ in factors.values())
     ax.set_xscale("log")
     ax.set(xlim=(0.98, max(2.0, 1.05 * most)), ylim=(0, 1.02))
