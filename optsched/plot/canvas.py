@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.problem.files import atomic_path
+from optsched.problem.files import atomic_path, write_atomic
 
-SUFFIXES = (".png", ".svg", ".pdf")
+SUFFIXES = (".png", ".svg", ".pdf", ".html")
 DPI = 150
 INK, QUIET, FLOOR = "#222222", "#666666", "#f0f0f0"  # text, secondary text, idle GPUs
 
@@ -130,13 +130,23 @@ def legal_suffix(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+def save(figure: Any, path: str | os.PathLike[str]) -> None:
     """Write a figure to ``.png``, ``.svg`` or ``.pdf``, whole or not at all; the same figure gives the same bytes.
+
+    An interactive picture (`optsched.plot.interactive`) becomes a page ``.html`` that needs nothing else, and no network.
 
     >>> import optsched as osd
     >>> osd.plot.save(osd.plot.gantt(osd.solve("rigid-06-1")).figure, "best.svg")
     """
-    suffix = legal_suffix(path)
+    suffix, still = legal_suffix(path), isinstance(figure, Figure)
+    if still == (suffix == ".html"):
+        raise InputError("not for this picture", file=path, legal=", ".join(SUFFIXES[:3]) if still else ".html")
+    if not still:
+        from bokeh.embed import file_html
+        from bokeh.resources import INLINE
+
+        write_atomic(path, str(file_html(figure, INLINE, title=Path(path).stem)))
+        return
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "optsched"}):
         figure.savefig(temporary, format=suffix[1:], dpi=DPI, metadata=dated.get(suffix))

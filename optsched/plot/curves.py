@@ -33,6 +33,7 @@ LONG = 30.0  # times the shortest (of the middle 98 %) are spread over more than
 SHORT = 100.0  # below such a factor a log axis has ticks within decades, too
 LEAP = 4.0  # a bar so many times longer than the next one is cut
 MOST_VALUES, MOST_TICKS = 16, 9  # more bars carry no number, more places on a log axis are ticks at powers of ten
+NEAR = 0.03  # an excess over 1 below it is drawn on an almost linear scale
 DRAWN = 4000  # steps of a curve; of more, quantiles
 BINS = 48  # of a histogram, about
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -62,6 +63,20 @@ def log_axis(ax: Axes, which: Literal["x", "y"], places: npt.ArrayLike = ()) -> 
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < SHORT * low else (1.0,)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+
+
+def excess_axis(ax: Axes) -> None:
+    """Make the y axis of ratios >= 1 logarithmic in ratio - 1: 1.03 and 1.3 stay apart beside a theorem's 30."""
+    ax.set_yscale("function", functions=(_excess, lambda y: 10.0**y + 1 - NEAR))
+    low, high = ax.get_ylim()
+    ax.set_ylim(1.0 if low <= 1.2 else low, high)
+    ax.yaxis.set_major_locator(FixedLocator([1, 1.03, 1.1, 1.3, *(k * 10.0**d for d in range(7) for k in (2, 4, 10))]))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+
+
+def _excess(ratio: Floats) -> Floats:
+    return np.log10(np.maximum(ratio - 1 + NEAR, 1e-9))
 
 
 # --- distributions ------------------------------------------------------------------------------------------------------

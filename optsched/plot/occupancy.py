@@ -20,6 +20,7 @@ from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import CURVES
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, gantt, too_large
+from optsched.plot.interactive import interactive
 from optsched.plot.node_image import BINS, image_height
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, levels
@@ -223,15 +224,25 @@ def overview(schedule: Drawn, *, start: float | None = None, end: float | None =
     return figure
 
 
-def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+def _read(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Schedule | Timeline:
     if instance is not None:
-        return overview(Timeline.of(Schedule.load(path, instance), path).within(*window))
+        return Schedule.load(path, instance)
     if header.get("sharing") is True and header.get("jobs_per_gpu") != JOBS_PER_GPU:
         raise InputError("jobs share GPUs in it: a chart of gangs cannot show that", file=path, legal=TASKS_INSTEAD)
     timeline = Timeline.read(path, str(header.get("instance")))
     if not timeline.job.size:
         raise InputError("the schedule is empty: nothing can be drawn", file=path, legal="at least one segment")
-    return overview(timeline.within(*window))
+    return timeline
 
 
-PLOTS.register("schedule")(Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw))
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+    return overview(Timeline.of(_read(path, header, instance), path).within(*window))
+
+
+def _page(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Any:
+    return interactive(_read(path, header, instance), start=window[0], end=window[1])
+
+
+PLOTS.register("schedule")(
+    Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw, page=_page)
+)
