@@ -76,10 +76,15 @@ def draw_rectangles(ax: Axes, left: Floats, right: Floats, top: Floats, bottom: 
     ax.add_collection(PolyCollection(corners, **style), autolim=False)
 
 
+def note(ax: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float], x: str = "data", **style: Any) -> None:
+    """A text ``shift`` points from ``at``, whose first number is of the data, or with ``x="axes fraction"`` of the axes."""
+    style = {"fontsize": 8.5, "va": "center", "parse_math": False, "annotation_clip": False, **style}
+    ax.annotate(text, at, shift, (x, "data"), "offset points", **style)
+
+
 def label_left(ax: Axes, text: str, y: float, points: float, **style: Any) -> None:
     """A text so many points left of the axes, at ``y`` of the data."""
-    style |= {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right", "va": "center"}
-    ax.annotate(text, (0, y), xytext=(-points, 0), parse_math=False, **style)
+    note(ax, text, (0, y), (-points, 0), "axes fraction", ha="right", **style)
 
 
 def key_above(ax: Axes, reverse: bool = False) -> None:
@@ -98,13 +103,18 @@ def key_above(ax: Axes, reverse: bool = False) -> None:
     )
 
 
+def legend(ax: Axes, place: Any = "best") -> None:
+    """A key inside the axes. Names are not mathematics."""
+    for text in ax.legend(fontsize=8.5, frameon=False, loc=place).get_texts():
+        text.set_parse_math(False)
+
+
 def name_lines(ax: Axes, points: float = 11.0) -> None:
     """Name every labelled line at its end, right of the axes, ``points`` apart; in a legend where no layout makes way."""
     figure = ax.get_figure(root=True)
     named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
     if figure is None or figure.get_layout_engine() is None:
-        for text in ax.legend(fontsize=8.5, frameon=False).get_texts():
-            text.set_parse_math(False)
+        legend(ax)
         return
     high = ax.get_window_extent().height * 72 / figure.dpi
     to_axes = (ax.transData - ax.transAxes).transform
@@ -112,14 +122,8 @@ def name_lines(ax: Axes, points: float = 11.0) -> None:
     order, last = np.argsort(wanted, kind="stable")[::-1].tolist(), high + points
     for place, k in enumerate(order):  # downwards, and no lower than leaves the others their place
         last = min(last - points, max(wanted[k], points * (len(order) - 1 - place)))
-        style: dict[str, Any] = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5}
-        where: dict[str, Any] = {
-            "xy": (1, last / high),
-            "xycoords": "axes fraction",
-            "annotation_clip": False,
-            "parse_math": False,
-        }
-        ax.annotate(str(named[k].get_label()), color=named[k].get_color(), **where, **style)
+        y = float(ax.transData.inverted().transform(ax.transAxes.transform((1, last / high)))[1])
+        note(ax, str(named[k].get_label()), (1, y), (6, 0), "axes fraction", color=named[k].get_color())
 
 
 def legal_suffix(path: str | os.PathLike[str]) -> str:

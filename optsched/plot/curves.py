@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MultipleLocator, NullLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, key_above, name_lines, new_axes, new_figure, plain
+from optsched.plot.canvas import INK, key_above, legend, name_lines, new_axes, new_figure, note, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import CURVES, MARKS, ink_on
 from optsched.plot.time_axis import in_unit, label_time, number, unit_for
@@ -67,16 +67,16 @@ def log_axis(ax: Axes, which: Literal["x", "y"], places: npt.ArrayLike = ()) -> 
 
 def excess_axis(ax: Axes) -> None:
     """Make the y axis of ratios >= 1 logarithmic in ratio - 1: 1.03 and 1.3 stay apart beside a theorem's 30."""
-    ax.set_yscale("function", functions=(_excess, lambda y: 10.0**y + 1 - NEAR))
+
+    def excess(ratio: Floats) -> Floats:
+        return np.log10(np.maximum(ratio - 1 + NEAR, 1e-9))
+
+    ax.set_yscale("function", functions=(excess, lambda y: 10.0**y + 1 - NEAR))
     low, high = ax.get_ylim()
     ax.set_ylim(1.0 if low <= 1.2 else low, high)
     ax.yaxis.set_major_locator(FixedLocator([1, 1.03, 1.1, 1.3, *(k * 10.0**d for d in range(7) for k in (2, 4, 10))]))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-
-
-def _excess(ratio: Floats) -> Floats:
-    return np.log10(np.maximum(ratio - 1 + NEAR, 1e-9))
 
 
 # --- distributions ------------------------------------------------------------------------------------------------------
@@ -93,10 +93,7 @@ def jct_cdf(runs: Mapping[str, Run | npt.ArrayLike], *, ax: Axes | None = None, 
     runs : at least one; a run, or its seconds f64[n] >= 0 (nan: not finished).
     ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
 
-    Raises
-    ------
-    InputError
-        For no runs, a run in which no job finished, or a time below 0.
+    Raises `InputError` for no runs, a run in which no job finished, and a time below 0.
 
     >>> import optsched as osd
     >>> runs = {policy: osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")}
@@ -131,8 +128,7 @@ def jct_cdf(runs: Mapping[str, Run | npt.ArrayLike], *, ax: Axes | None = None, 
     ax.set_ylim(0, 1.02)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     ax.set_ylabel("share of jobs", fontsize=9)
-    for text in ax.legend(fontsize=8.5, frameon=False, loc="lower right").get_texts():
-        text.set_parse_math(False)
+    legend(ax, "lower right")
     set_title(ax, title or "")
     return figure
 
@@ -171,10 +167,7 @@ def error_histogram(
     signed : which of the two arrays are; default: signed when there is a run, or any value below 1.
     ax : axes to draw on; by default those of a new figure.
 
-    Raises
-    ------
-    InputError
-        For nothing to draw, a value that is not finite, a factor below 1, or a run without predictions.
+    Raises `InputError` for nothing to draw, a value that is not finite, a factor below 1, and a run without predictions.
 
     >>> import optsched as osd
     >>> figure = osd.plot.error_histogram({"good": [1, 1.1, 1.3, 2], "bad": [2, 4, 4, 64]})
@@ -204,8 +197,8 @@ def error_histogram(
         ax.vlines(math.log2(middle), foot, foot + 0.9, colors=INK, linewidths=1.4)
         sides = [-math.log2(within), math.log2(within)][not signed :]
         ax.vlines(sides, foot, foot + 0.9, colors=INK, linestyles=":", linewidths=1.2)
-        said, place = f"median x{middle:.3g}\n95 % within x{within:.3g}", ("axes fraction", "data")
-        ax.annotate(said, (1, foot + 0.45), (6, 0), place, "offset points", fontsize=8.5, va="center", color=INK)
+        said = f"median x{middle:.3g}\n95 % within x{within:.3g}"
+        note(ax, said, (1, foot + 0.45), (6, 0), "axes fraction", color=INK)
     ax.set_ylim(0, len(every))
     ax.set_yticks(np.arange(len(every))[::-1] + 0.4, list(every), fontsize=9, parse_math=False)
     ax.tick_params(axis="y", length=0)
@@ -250,22 +243,17 @@ def points(
     several rows a combination: the mean and its 95 % interval.
     """
     table = rows.to_dicts() if isinstance(rows, pl.DataFrame) else list(rows)
-    check_legal(bool(table), "rows", "none", "at least one row")
-    columns = [*keys, value, *(name for name in (low, high, half) if name is not None)]
+    stated = [name for name in (low, high, half) if name is not None]
     found: dict[tuple[Any, ...], list[Point]] = {}
     for k, row in enumerate(table):
-        for name in columns:
+        for name in (*keys, value, *stated):
             if name not in row:
                 raise InputError("no such column", field=f"rows[{k}]", value=name, legal=", ".join(map(str, row)))
-        if (y := _number(row, value, k)) != y:
-            continue
-        near = _number(row, half, k)
-        ends = _number(row, low, k), _number(row, high, k)
-        found.setdefault(tuple(row[key] for key in keys), []).append(
-            Point(y, *ends) if half is None else Point(y, y - near, y + near)
-        )
+        y, near = _number(row, value, k), _number(row, half, k)
+        ends = (_number(row, low, k), _number(row, high, k)) if half is None else (y - near, y + near)
+        if not math.isnan(y):
+            found.setdefault(tuple(row[key] for key in keys), []).append(Point(y, *ends))
     check_legal(bool(found), value, "null in every row", "a number in at least one row")
-    stated = len(columns) > len(keys) + 1
     for place, several in found.items():
         if stated and len(several) > 1:
             raise InputError(f"{len(several)} rows with an interval at one place", field=", ".join(keys), value=place)
@@ -315,10 +303,8 @@ def bars(
     reference : a horizontal line, such as 1 for what ratios compare with.
     ax : axes to draw on; by default those of a new figure.
 
-    Raises
-    ------
-    InputError
-        For a column that does not exist, a value that is no finite number (null: no bar), or intervals of several rows.
+    Raises `InputError` for a column that does not exist, a value that is no finite number (null: no bar), and several rows
+    of one bar with intervals.
 
     >>> import optsched as osd
     >>> rows = [{"policy": "fifo", "jct": 3.0, "half": 0.4}, {"policy": "srtf", "jct": 2.0, "half": 0.1}]
@@ -326,61 +312,48 @@ def bars(
     >>> [float(bar.get_height()) for bar in axes.patches]
     [3.0, 2.0]
     """
-    keys = [by] if group is None else [by, group]
-    found = points(rows, keys, value, low, high, half)
-    places = list(dict.fromkeys(key[0] for key in found))
-    groups = list(dict.fromkeys(key[1:] for key in found))
+    found = points(rows, [by] if group is None else [by, group], value, low, high, half)
+    places, groups = list(dict.fromkeys(key[0] for key in found)), list(dict.fromkeys(key[1:] for key in found))
     ax, figure = frame(ax, max(4.5, min(11.0, 1.5 + 0.28 * len(places) * (len(groups) + 1))), 3.8)
-    wide, tops = 0.8 / len(groups), np.array([max(p.value, np.nan_to_num(p.high)) for p in found.values()])
-    limit = _cut(np.array([point.value for point in found.values()]), reference or 0.0)
+    wide, limit = 0.8 / len(groups), cut(np.array([point.value for point in found.values()]), reference or 0.0)
     for g, name in enumerate(groups):
         mine = [k for k, place in enumerate(places) if (place, *name) in found]
-        drawn = [found[(places[k], *name)] for k in mine]
         x = np.array(mine) + (g - (len(groups) - 1) / 2) * wide
-        y = np.array([point.value for point in drawn])
+        drawn = [found[(places[k], *name)] for k in mine]
+        y, below, above = np.array(drawn).T
         colour = CURVES[g % len(CURVES)]
         ax.bar(x, y, width=wide * 0.92, color=colour, label="".join(map(str, name)) or None, zorder=2)
-        ends = np.array([[point.value - point.low, point.high - point.value] for point in drawn]).T
-        ax.errorbar(x, y, yerr=np.nan_to_num(ends), fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.5, zorder=3)
-        for place, point in zip(x, drawn, strict=True):
-            said: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 7.5}
-            if limit is not None and point.value > limit:
-                inside: dict[str, Any] = {"color": ink_on(np.array(to_rgb(colour))), "va": "top", "xytext": (0, -3)}
-                ax.annotate(f"{point.value:.3g}", (place, limit), **said, **inside)
-                ax.plot(
-                    [place - wide / 2, place + wide / 2], [limit * 0.89, limit * 0.92], color="white", lw=2, zorder=4
-                )
+        ends = np.nan_to_num([y - below, above - y])
+        ax.errorbar(x, y, yerr=ends, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.5, zorder=3)
+        for at, top, level in zip(x, np.fmax(y, above), y, strict=True):
+            said: dict[str, Any] = {"text": f"{level:.3g}", "ha": "center", "fontsize": 7.5}
+            if limit is not None and level > limit:
+                note(ax, at=(at, limit), shift=(0, -3), va="top", color=ink_on(np.array(to_rgb(colour))), **said)
+                ax.plot([at - wide / 2, at + wide / 2], [limit * 0.89, limit * 0.92], color="white", lw=2, zorder=4)
             elif len(found) <= MOST_VALUES:
-                top = max(point.value, np.nan_to_num(point.high), 0.0)
-                ax.annotate(f"{point.value:.3g}", (place, top), color=INK, xytext=(0, 2), annotation_clip=False, **said)
-    lowest = min(0.0, *(min(p.value, np.nan_to_num(p.low)) for p in found.values()))
-    ax.set_ylim(lowest * 1.08, limit or (float(tops.max(initial=reference or 0.0)) * 1.08 or 1.0))
+                note(ax, at=(at, max(top, 0.0)), shift=(0, 2), va="bottom", color=INK, **said)
+    every = np.array([*found.values(), (reference or 0.0,) * 3])
+    ax.set_ylim(min(0.0, np.nanmin(every)) * 1.08, limit or np.nanmax(every) * 1.08 or 1.0)
     if reference is not None:
         ax.axhline(reference, color=INK, lw=0.9, ls=(0, (4, 3)), zorder=2.5)
     names = [f"{place}" for place in places]
-    ax.set_xticks(range(len(places)), names, fontsize=8.5, parse_math=False)
-    if max(map(len, names)) * len(names) * 0.075 > figure.get_figwidth() - 1.2:
-        ax.tick_params(axis="x", rotation=30)
-        for label in ax.get_xticklabels():
-            label.set(ha="right", rotation_mode="anchor")
+    crowded = max(map(len, names)) * len(names) * 0.075 > figure.get_figwidth() - 1.2
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+    ax.set_xticks(range(len(places)), names, fontsize=8.5, parse_math=False, **turned)
     ax.tick_params(axis="x", length=0)
-    ax.set_ylabel(ylabel or _words(value), fontsize=9)
+    ax.set_ylabel(ylabel or value.replace("_", " "), fontsize=9)
     set_title(ax, title or "", pad=20.0 if group is not None else 6.0)
     if group is not None:
         key_above(ax)
     return figure
 
 
-def _cut(values: Floats, reference: float) -> float | None:
+def cut(values: Floats, reference: float) -> float | None:
     """Where bars are cut: above the last one before a leap by more than `LEAP` that has half of them below."""
     tall = np.sort(values[values > 0])
     leaps = np.flatnonzero(tall[1:] > LEAP * tall[:-1]) if tall.size == values.size else np.zeros(0, dtype=np.int64)
     leaps = leaps[leaps + 1 >= tall.size / 2]
     return 1.3 * max(float(tall[leaps[0]]), reference) if leaps.size else None
-
-
-def _words(column: str) -> str:
-    return column.replace("_", " ")
 
 
 def lines(
@@ -408,10 +381,8 @@ def lines(
     logx, logy : logarithmic axes, for values > 0.
     ax : axes to draw on; by default those of a new figure. Where nothing lays a figure out anew, a legend names the lines.
 
-    Raises
-    ------
-    InputError
-        For a column that does not exist, a value that is no finite number (null: no point) or not > 0 on a logarithmic axis.
+    Raises `InputError` for a column that does not exist, a value that is no finite number (null: no point), or not > 0 on a
+    logarithmic axis, and several rows of one point with intervals.
 
     >>> import optsched as osd
     >>> rows = [{"load": x, "ratio": x**k, "policy": f"p{k}"} for k in (1, 2) for x in (1, 2, 4)]
@@ -436,8 +407,8 @@ def lines(
         log_axis(ax, "x", [key[1] for key in found])
     if logy:
         log_axis(ax, "y")
-    ax.set_xlabel(xlabel or _words(x), fontsize=9)
-    ax.set_ylabel(ylabel or _words(y), fontsize=9)
+    ax.set_xlabel(xlabel or x.replace("_", " "), fontsize=9)
+    ax.set_ylabel(ylabel or y.replace("_", " "), fontsize=9)
     set_title(ax, title or "")
     name_lines(ax)
     return figure

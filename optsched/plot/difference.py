@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.plot.block_labels import short_ids
-from optsched.plot.canvas import INK, QUIET, new_axes, new_figure, plain
+from optsched.plot.canvas import INK, QUIET, new_axes, new_figure, note, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import HUES, natural
 from optsched.plot.gantt import WIDTH, gantt, key_below, too_large
@@ -26,6 +26,7 @@ from optsched.problem.schedule import Schedule, Scheduled, schedule_in
 
 GAIN, LOSE = HUES["sky"], HUES["red"]
 MOST_ARROWS = 24  # the largest changes
+ARROW = {"arrowstyle": "-|>", "lw": 2.0, "shrinkA": 0, "shrinkB": 0}
 SAME = 1e-9  # relative: completions that differ by less do so by rounding
 
 
@@ -45,12 +46,9 @@ def compare(
     Parameters
     ----------
     a, b : schedules, runs or solutions of one instance; or schedule files, with the ``instance`` they belong to.
-    title : above all; default: how many jobs complete earlier and later in the second, and by how much on average.
+    title : above the arrows; default: how many jobs complete earlier and later in the second, and by how much on average.
 
-    Raises
-    ------
-    InputError
-        When the two are of different instances, or one cannot be drawn.
+    Raises `InputError` when the two are of different instances, or one cannot be drawn.
 
     >>> import optsched as osd
     >>> figure = osd.plot.compare(osd.simulate("rigid-06-1", "fifo"), osd.simulate("rigid-06-1", "srtf"))
@@ -82,56 +80,32 @@ def compare(
     _draw_moves(moves, [(names[j], float(before[j]), float(after[j])) for j in shown])
     time_axis(moves, min(line.span[0] for line in lines), max(line.span[1] for line in lines))
     set_title(moves, _in_words(first.policy, second.policy, change) if title is None else title)
-    key_below(
-        moves,
-        [
-            Line2D([], [], color=GAIN, lw=3, label="earlier in the second"),
-            Line2D([], [], color=LOSE, lw=3, label="later in the second"),
-        ],
-    )
+    key = {"earlier in the second": GAIN, "later in the second": LOSE}
+    key_below(moves, [Line2D([], [], color=colour, lw=3, label=name) for name, colour in key.items()])
     return figure
 
 
 def _read(given: Any, instance: Source | None) -> Schedule:
     if not isinstance(given, str | os.PathLike):
         return schedule_in(given)
-    if instance is None:
-        raise InputError(
-            "a schedule file is compared with its instance", file=given, field="instance", legal="a SOURCE"
-        )
-    return Schedule.load(given, instance_of(instance))
+    check_legal(instance is not None, "instance", instance, "the SOURCE that a schedule file belongs to", file=given)
+    return Schedule.load(given, instance_of(cast("Source", instance)))
 
 
 def _height(line: Timeline, by: str) -> float:
-    rows = NodeRows(line.node_gpus, line.node_names)
-    return (
-        image_height(line)
-        if by == "node"
-        else 0.7 + float(np.clip(0.24 * (rows.height + band_height(line, rows.height)), 1.0, 5.0))
-    )
+    if by == "node":
+        return image_height(line)
+    rows = NodeRows(line.node_gpus, line.node_names).height
+    return 0.7 + float(np.clip(0.24 * (rows + band_height(line, rows)), 1.0, 5.0))
 
 
 def _draw_moves(ax: Axes, moves: list[tuple[str, float, float]]) -> None:
     plain(ax, "bottom")
     for k, (_, before, after) in enumerate(moves):
-        colour = GAIN if after < before else LOSE
-        style: dict[str, Any] = {
-            "arrowprops": {"arrowstyle": "-|>", "color": colour, "lw": 2.0, "shrinkA": 0, "shrinkB": 0}
-        }
-        ax.annotate("", (after, k), (before, k), **style)
+        sign, colour, side, aligned = ("-", GAIN, 5, "left") if after < before else ("+", LOSE, -5, "right")
+        ax.annotate("", (after, k), (before, k), arrowprops={**ARROW, "color": colour})
         ax.plot([before], [k], "|", color=INK, markersize=7)
-        said = f"{'-' if after < before else '+'}{in_unit(abs(after - before))}"
-        left = after > before
-        ax.annotate(
-            said,
-            (before, k),
-            (-5 if left else 5, 0),
-            textcoords="offset points",
-            fontsize=7,
-            color=QUIET,
-            ha="right" if left else "left",
-            va="center",
-        )
+        note(ax, sign + in_unit(abs(after - before)), (before, k), (side, 0), ha=aligned, fontsize=7, color=QUIET)
     ax.set_yticks(range(len(moves)), [name for name, *_ in moves], fontsize=7, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(len(moves), 1) - 0.4, -0.6)

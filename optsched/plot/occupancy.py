@@ -27,7 +27,7 @@ from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, le
 from optsched.plot.waiting import waiting_curve
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import JOBS_PER_GPU, Schedule, schedule_in
+from optsched.problem.schedule import JOBS_PER_GPU, Schedule, Scheduled, schedule_in
 from optsched.problem.schedule_file import FORMAT
 
 PANEL = 1.5  # inches of each curve under the image
@@ -137,24 +137,17 @@ def _curve(
     return np.linspace(start, end, bins + 1), np.append(means, means[-1:]), (end - start) / bins
 
 
-def over_time(runs: Mapping[str, Drawn], *, ax: Sequence[Axes] | None = None, title: str | None = None) -> Figure:
+def over_time(
+    runs: Mapping[str, Schedule | Scheduled], *, ax: Sequence[Axes] | None = None, title: str | None = None
+) -> Figure:
     """Compare runs over time: the share of the GPUs that jobs hold, and below it the number of waiting jobs.
 
     Time counts from the first arrival of each run's instance. Curves of runs with many changes are means over 240 equal
     parts of the longest run, and the labels say so. At the task level a job holds its GPUs from its placement to its
     completion, and a GPU with several jobs counts once.
 
-    Parameters
-    ----------
-    runs : at least one; runs, solutions or schedules by name.
-    ax : (utilisation, waiting) to draw on, with one time axis; by default those of a new figure.
-
-    Raises
-    ------
-    InputError
-        For no runs, or a schedule that cannot be drawn.
-
-    Complexity: O(K log K) for K pairs of segment and GPU.
+    ``runs``: runs, solutions or schedules by name; ``ax``: (utilisation, waiting) to draw on, by default those of a new
+    figure. Raises `InputError` for no runs, and a schedule that cannot be drawn. O(K log K) for K pairs of segment and GPU.
 
     >>> import optsched as osd
     >>> runs = {policy: osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")}
@@ -162,10 +155,7 @@ def over_time(runs: Mapping[str, Drawn], *, ax: Sequence[Axes] | None = None, ti
     ['GPUs in use', 'waiting jobs']
     """
     check_legal(bool(runs), "runs", "none", "at least one run")
-    lines = {
-        name: Timeline.of(run if isinstance(run, Timeline) else schedule_in(run).relative, residents=True)
-        for name, run in runs.items()
-    }
+    lines = {name: Timeline.of(schedule_in(run).relative, residents=True) for name, run in runs.items()}
     if ax is None:
         figure = new_figure(WIDTH, 4.6)
         first = new_axes(figure, 2, 1, 1)

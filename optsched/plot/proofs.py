@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import key_above, new_axes, new_figure, plain
+from optsched.plot.canvas import key_above, new_axes, new_figure, note, plain
 from optsched.plot.canvas import title as set_title
 from optsched.plot.colours import CURVES
 from optsched.plot.curves import frame, log_axis
@@ -36,15 +36,7 @@ def convergence(solution: Solution, *, ax: Axes | None = None, title: str | None
     Time is that of the solver, without compilation, on a log axis where it spans more than a factor of 100; so are values
     that span more than a factor of 10. At the end stand the last value and bound.
 
-    Parameters
-    ----------
-    solution : of `optsched.solve`, with its `Solution.trace`.
-    ax : axes to draw on; by default those of a new figure.
-
-    Raises
-    ------
-    InputError
-        When it has neither a value nor a bound.
+    Raises `InputError` when it has neither a value nor a bound.
 
     >>> import optsched as osd
     >>> axes = osd.plot.convergence(osd.solve("rigid-12-2", "total_completion_time")).axes[0]
@@ -63,13 +55,7 @@ def convergence(solution: Solution, *, ax: Axes | None = None, title: str | None
         ax.step(when, level, where="post", color=colour, linewidth=1.6, label=name)
         if math.isfinite(level[-1]) and not (closed and up < 0):
             said, shift = ("optimum", 0) if closed else (name, up)
-            style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.5, "va": "center", "color": colour}
-            place: dict[str, Any] = {
-                "xycoords": ("axes fraction", "data"),
-                "xytext": (6, shift),
-                "annotation_clip": False,
-            }
-            ax.annotate(f"{said} {number(level[-1])}", (1, level[-1]), **place, **style)
+            note(ax, f"{said} {number(level[-1])}", (1, level[-1]), (6, shift), "axes fraction", color=colour)
     ax.fill_between(when, bound, value, step="post", color=CURVES[0], alpha=0.08, lw=0)
     known = np.concatenate([value, bound])
     known = known[np.isfinite(known)]
@@ -108,10 +94,7 @@ def prices(
     round : seconds of a round of the solutions; default: that of a run beside them, else the axis counts rounds.
     ax : as many axes as panels: two for each run, one for each solution; by default those of a new figure.
 
-    Raises
-    ------
-    InputError
-        For a run that notes no prices, and a solution without prices of rounds.
+    Raises `InputError` for a run that notes no prices, and a solution without prices of rounds.
 
     >>> import optsched as osd
     >>> small = osd.generate("hetero-small", seed=3, jobs=6, cluster="1x2:V100+1x2:K80", span=0.3)

@@ -42,7 +42,7 @@ def test_files_are_compared_with_their_instance_and_equal_schedules_say_so(tmp_p
     one.save(tmp_path / "one.json")
     figure = osd.plot.compare(tmp_path / "one.json", one, JOBS)
     assert figure.axes[2].get_title(loc="left") == "long instead of long: every job completes when it did"
-    with pytest.raises(InputError, match="expected: a SOURCE"):
+    with pytest.raises(InputError, match="expected: the SOURCE"):
         osd.plot.compare(tmp_path / "one.json", one)
     with pytest.raises(InputError, match="schedules of two instances"):
         osd.plot.compare(one, osd.simulate("rigid-06-1", "fifo"))
