@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bokeh.models import Column
 
 HIGH, LOW = 560, 170  # pixels of the chart, and of a curve below it
-MOST_BLOCKS, MOVING = 200_000, 20_000  # of more than that, while one zooms or moves, every fourth is drawn
+MOST_BLOCKS, MOVING = 200_000, 8_000  # of more than that, while one zooms or moves, every fourth is drawn
 LABELS = ("user", "group", "model")
 PLACE = {tuple(colour): k for k, colour in enumerate(PALETTE.tolist())}
 CLOCK = """
