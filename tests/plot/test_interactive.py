@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,3 +93,48 @@ def test_without_bokeh_one_line_says_what_to_install(
     gangs.save(tmp_path / "s.json")
     done = command("plot", tmp_path / "s.json", "-o", tmp_path / "p.html")
     assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+TIPS = """() => {
+  const found = [], walk = (node) => {
+    for (const child of node.children) {
+      if (child.classList.contains("bk-tooltip-content")) found.push(child.textContent);
+      if (child.shadowRoot) walk(child.shadowRoot);
+      walk(child);
+    }
+  };
+  walk(document.body);
+  return found.join(" ").split(/\\s+/).join(" ");
+}"""
+
+
+@needs_bokeh
+@pytest.mark.release
+def test_a_browser_zooms_and_shows_the_job_under_the_pointer(gangs: Schedule, tmp_path: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("there is no Chromium on the path")
+    osd.plot.save(interactive(gangs), tmp_path / "p.html")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1200, "height": 950})
+        wrong: list[str] = []
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto((tmp_path / "p.html").as_uri())
+        page.wait_for_selector(".bk-Column", state="attached")
+        page.wait_for_timeout(1000)
+        span = "() => { const r = Bokeh.documents[0].roots()[0].children[0].x_range; return r.end - r.start }"
+        assert page.evaluate(span) == 105
+        page.mouse.move(500, 70)  # job a is on the first two GPUs from 0 to 100 s
+        page.mouse.wheel(0, -300)
+        page.wait_for_function(f"() => ({span})() < 100")
+        for x in (500, 503, 506):
+            page.mouse.move(x, 70)
+            page.wait_for_timeout(200)
+        said = page.evaluate(TIPS)
+        browser.close()
+    assert wrong == []
+    assert "job: a arrival: 00:00:00 completion: 00:01:40 JCT: 00:01:40 GPUs: 4 nodes: 0 V100, 1 V100" in said
+    assert "here from: 00:00:00 here to: 00:01:40" in said
