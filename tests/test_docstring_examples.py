@@ -35,6 +35,8 @@ def test_these_are_the_public_functions() -> None:
 @pytest.mark.parametrize(("name", "thing"), [*FUNCTIONS.items(), ("optsched", osd), ("Table", Table)])
 def test_examples_run(name: str, thing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # some write files
+    if thing is osd.plot.interactive:
+        pytest.importorskip("bokeh", reason="Bokeh is not installed")
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     runner.run(examples(thing, name), out=said.append)

@@ -104,7 +104,7 @@ def plot(
         Path,
         typer.Argument(metavar="FILE", help="a schedule, its tasks, or the result.json of a run", show_default=False),
     ],
-    picture: Annotated[Path, output("PICTURE", "a picture (.png, .svg, .pdf)")],
+    picture: Annotated[Path, output("PICTURE", "a picture (.png, .svg, .pdf), or a page to zoom into (.html)")],
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
     since: Annotated[
@@ -117,6 +117,7 @@ def plot(
     """Draw a schedule by GPU and node, or a run's ratios. All of a schedule, or a window of time.
 
     optsched plot result/result.json -o ratios.png
+    optsched plot result/schedule-01-srtf.json --instance rigid-12-1 -o srtf.html
     """
     if instance is not None:
         reading.look(instance)

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from optsched.plot.canvas import save
+from optsched.plot.curves import bars, error_histogram, jct_cdf, lines
+from optsched.plot.difference import compare
 from optsched.plot.files import PLOTS, Plot, plot_file
 from optsched.plot.gantt import gantt
-from optsched.plot.occupancy import occupancy, overview
+from optsched.plot.interactive import interactive
+from optsched.plot.occupancy import occupancy, over_time, overview
+from optsched.plot.proofs import convergence, prices
 from optsched.plot.ratios import ratios
-from optsched.plot.robustness import prediction_errors, robustness
+from optsched.plot.robustness import robustness
 from optsched.plot.task_gantt import tasks
 
 __all__ = [
     "PLOTS",
     "Plot",
+    "bars",
+    "compare",
+    "convergence",
+    "error_histogram",
     "gantt",
+    "interactive",
+    "jct_cdf",
+    "lines",
     "occupancy",
+    "over_time",
     "overview",
     "plot_file",
-    "prediction_errors",
+    "prices",
     "ratios",
     "robustness",
     "save",

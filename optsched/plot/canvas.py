@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.problem.files import atomic_path
+from optsched.problem.files import atomic_path, write_atomic
 
-SUFFIXES = (".png", ".svg", ".pdf")
+SUFFIXES = (".png", ".svg", ".pdf", ".html")
 DPI = 150
 INK, QUIET, FLOOR = "#222222", "#666666", "#f0f0f0"  # text, secondary text, idle GPUs
 
@@ -76,10 +76,15 @@ def draw_rectangles(ax: Axes, left: Floats, right: Floats, top: Floats, bottom: 
     ax.add_collection(PolyCollection(corners, **style), autolim=False)
 
 
+def note(ax: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float], x: str = "data", **style: Any) -> None:
+    """A text ``shift`` points from ``at``, whose first number is of the data, or with ``x="axes fraction"`` of the axes."""
+    style = {"fontsize": 8.5, "va": "center", "parse_math": False, "annotation_clip": False, **style}
+    ax.annotate(text, at, shift, (x, "data"), "offset points", **style)
+
+
 def label_left(ax: Axes, text: str, y: float, points: float, **style: Any) -> None:
     """A text so many points left of the axes, at ``y`` of the data."""
-    style |= {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right", "va": "center"}
-    ax.annotate(text, (0, y), xytext=(-points, 0), parse_math=False, **style)
+    note(ax, text, (0, y), (-points, 0), "axes fraction", ha="right", **style)
 
 
 def key_above(ax: Axes, reverse: bool = False) -> None:
@@ -98,6 +103,29 @@ def key_above(ax: Axes, reverse: bool = False) -> None:
     )
 
 
+def legend(ax: Axes, place: Any = "best") -> None:
+    """A key inside the axes. Names are not mathematics."""
+    for text in ax.legend(fontsize=8.5, frameon=False, loc=place).get_texts():
+        text.set_parse_math(False)
+
+
+def name_lines(ax: Axes, points: float = 11.0) -> None:
+    """Name every labelled line at its end, right of the axes, ``points`` apart; in a legend where no layout makes way."""
+    figure = ax.get_figure(root=True)
+    named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+    if figure is None or figure.get_layout_engine() is None:
+        legend(ax)
+        return
+    high = ax.get_window_extent().height * 72 / figure.dpi
+    to_axes = (ax.transData - ax.transAxes).transform
+    wanted = [float(to_axes((1, float(np.asarray(line.get_ydata())[-1])))[1]) * high for line in named]
+    order, last = np.argsort(wanted, kind="stable")[::-1].tolist(), high + points
+    for place, k in enumerate(order):  # downwards, and no lower than leaves the others their place
+        last = min(last - points, max(wanted[k], points * (len(order) - 1 - place)))
+        y = float(ax.transData.inverted().transform(ax.transAxes.transform((1, last / high)))[1])
+        note(ax, str(named[k].get_label()), (1, y), (6, 0), "axes fraction", color=named[k].get_color())
+
+
 def legal_suffix(path: str | os.PathLike[str]) -> str:
     """The suffix of a picture's name in lower case; `InputError` when it is not that of a picture."""
     suffix = Path(path).suffix.lower()
@@ -106,13 +134,23 @@ def legal_suffix(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+def save(figure: Any, path: str | os.PathLike[str]) -> None:
     """Write a figure to ``.png``, ``.svg`` or ``.pdf``, whole or not at all; the same figure gives the same bytes.
+
+    An interactive picture (`optsched.plot.interactive`) becomes a page ``.html`` that needs nothing else, and no network.
 
     >>> import optsched as osd
     >>> osd.plot.save(osd.plot.gantt(osd.solve("rigid-06-1")).figure, "best.svg")
     """
-    suffix = legal_suffix(path)
+    suffix, still = legal_suffix(path), isinstance(figure, Figure)
+    if still == (suffix == ".html"):
+        raise InputError("not for this picture", file=path, legal=", ".join(SUFFIXES[:3]) if still else ".html")
+    if not still:
+        from bokeh.embed import file_html
+        from bokeh.resources import INLINE
+
+        write_atomic(path, str(file_html(figure, INLINE, title=Path(path).stem)))
+        return
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "optsched"}):
         figure.savefig(temporary, format=suffix[1:], dpi=DPI, metadata=dated.get(suffix))

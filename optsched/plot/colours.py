@@ -20,6 +20,8 @@ HUES = {
     "pink": "#CC79A7",
     "green": "#009E73",
 }
+CURVES = [HUES[name] for name in ("blue", "red", "green", "orange", "pink", "sky", "yellow")]  # lines that are no jobs
+MARKS = "os^Dv*P"
 WHITE, BLACK = 0.55, 0.4  # shares that are mixed into a light and a dark shade
 
 # In an order, found by annealing, in which a job's colour is far from those of the next jobs, as seen on a chart: any two of

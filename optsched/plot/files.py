@@ -32,13 +32,14 @@ class Plot:
 
     ``what`` names the kind for people; ``reads(header)`` tells from a JSON document, or from the header of a Parquet
     file, whether a file is of it; ``draw(path, header, instance, window)`` makes the picture or raises `InputError`.
-    ``timed``: has it a time axis, which a window can cut?
+    ``timed``: has it a time axis, which a window can cut? ``page``: as ``draw``, an interactive picture, where there is one.
     """
 
     what: str
     reads: Callable[[Mapping[str, Any]], bool]
     draw: Callable[[Path, Mapping[str, Any], Instance | None, Window], Figure]
     timed: bool = True
+    page: Callable[[Path, Mapping[str, Any], Instance | None, Window], Any] | None = None
 
 
 PLOTS: Registry[Plot] = Registry("plot", package="optsched.plot")
@@ -58,7 +59,8 @@ def plot_file(
     ----------
     path : a schedule (``.json`` or ``.parquet``), its tasks (``tasks-*.parquet``, with ``instance``), or the ``result.json``
         of ``optsched run -o``.
-    out : the picture, ``.png``, ``.svg`` or ``.pdf``; written whole or not at all.
+    out : the picture, ``.png``, ``.svg`` or ``.pdf``, or of a schedule ``.html``, a page to zoom into
+        (`optsched.plot.interactive`); written whole or not at all.
     instance : what a schedule belongs to, or the SOURCE that names it. It adds arrivals, waiting jobs and the whole
         cluster; without it the picture shows the nodes and GPUs that appear in the file.
     start, end : show only what happens between these times: seconds of the schedule's clock, or text such as ``"2h"``.
@@ -74,14 +76,17 @@ def plot_file(
     >>> osd.plot.plot_file("srtf.json", "srtf.png", "rigid-06-1", end="30s")
     """
     source = Path(path)
-    legal_suffix(out)
+    interactive = legal_suffix(out) == ".html"
     window = moment(start, "from"), moment(end, "to")
     header, about = _header(source), None if instance is None else instance_of(instance)
     for plot in map(PLOTS.get, PLOTS.names()):
         if plot.reads(header):
             if window != (None, None) and not plot.timed:
                 raise InputError("it has no time axis", file=source, field="from, to", legal="for a schedule")
-            save(plot.draw(source, header, about, window), out)
+            draw = plot.page if interactive else plot.draw
+            if draw is None:
+                raise InputError(f"there is no such page of {plot.what}", file=out, legal=".png, .svg or .pdf")
+            save(draw(source, header, about, window), out)
             return
     what = header.get("format")
     message = f"a file of format {what} cannot be drawn" if isinstance(what, str) else "not a file that can be drawn"

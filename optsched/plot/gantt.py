@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.typing import ColorType
 
 from optsched.errors import check_legal
 from optsched.plot.block_labels import LARGEST_FONT, block_label, label_blocks, points_per_unit, short_ids
@@ -29,7 +31,8 @@ Mark = Line2D | Patch  # in a key
 MOST_ROWS, MOST_BLOCKS = 160, 20_000  # beyond either, blocks would be smaller than a pixel
 RASTER_BLOCKS = 3_000  # from here on a vector file holds the blocks as a picture
 MOST_ARRIVALS = 400  # more ticks than this are a grey line
-OTHERS = np.array([0.83, 0.83, 0.83])  # jobs beyond the limit
+GREY = "#d4d4d4"
+OTHERS = np.array(to_rgb(GREY))  # jobs beyond the limit
 WIDTH = 11.0
 
 
@@ -41,6 +44,7 @@ def gantt(
     limit: int | None = None,
     start: float | None = None,
     end: float | None = None,
+    colours: Mapping[str, ColorType] | None = None,
     title: str | None = None,
 ) -> Axes:
     """Draw a schedule, or that of a run or a solution.
@@ -57,6 +61,7 @@ def gantt(
     ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
     limit : show the first ``limit`` jobs by arrival, until the last of them ends; the others are grey.
     start, end : show only what happens between these times, in seconds of the schedule's clock.
+    colours : of jobs by id, to tell them apart by what they have in common; jobs not in it are grey.
     title : default: policy (of a solution: what is known of the optimum), instance, jobs, GPUs and window.
 
     Returns
@@ -96,7 +101,7 @@ def gantt(
     if by == "node":
         draw_node_image(ax, timeline, left, right)
     else:
-        _draw_blocks(ax, timeline, rows, shown, left, right)
+        _draw_blocks(ax, timeline, rows, shown, left, right, colours)
     return ax
 
 
@@ -172,12 +177,21 @@ def _halves(t: Timeline, rows: NodeRows) -> Blocks:
     return Blocks(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _draw_blocks(ax: Axes, t: Timeline, rows: NodeRows, shown: Bools, start: float, end: float) -> None:
+def _draw_blocks(
+    ax: Axes,
+    t: Timeline,
+    rows: NodeRows,
+    shown: Bools,
+    start: float,
+    end: float,
+    given: Mapping[str, ColorType] | None,
+) -> None:
     band = band_height(t, rows.height)
     ax.set_ylim(rows.height + band, -0.35 if t.arrival is not None else 0.0)
     settle(ax)
     x_points, y_points = points_per_unit(ax)
-    names, colours = short_ids(t.ids), np.where(shown[:, None], job_colours(t.ids), OTHERS)
+    own = job_colours(t.ids) if given is None else np.array([to_rgb(given.get(name, GREY)) for name in t.ids])
+    names, colours = short_ids(t.ids), np.where(shown[:, None], own, OTHERS)
     draw_floor(ax, rows, start, end)
     blocks = blocks_of(t, rows)
     seen = (blocks.left < end) & (blocks.right >= start)

@@ -28,12 +28,7 @@ def busy_share(timeline: Timeline, start: float, end: float, bins: int = BINS) -
     together = -(-nodes // MOST_IMAGE_ROWS)
     rows = -(-nodes // together)
     size = np.bincount(np.arange(nodes) // together, weights=timeline.node_gpus, minlength=rows)
-    if timeline.sharing:  # a GPU is busy once, however many jobs are on it
-        cells = timeline.cells
-        node, begin, finish, count = cells.node, cells.left, cells.right, np.ones(cells.node.size, dtype=np.int64)
-    else:
-        segment, node, count = timeline.pieces
-        begin, finish = timeline.start[segment], timeline.end[segment]
+    begin, finish, node, count = timeline.held
     row = np.concatenate([node, node]) // together
     when = np.concatenate([begin, finish])
     change = np.concatenate([count, -count]).astype(np.float64)

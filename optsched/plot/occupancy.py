@@ -12,23 +12,26 @@ from typing import Any, cast
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain
 from optsched.plot.canvas import title as set_title
+from optsched.plot.colours import CURVES
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, gantt, too_large
+from optsched.plot.interactive import interactive
 from optsched.plot.node_image import BINS, image_height
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, levels
 from optsched.plot.waiting import waiting_curve
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import JOBS_PER_GPU, Schedule
+from optsched.problem.schedule import JOBS_PER_GPU, Schedule, Scheduled, schedule_in
 from optsched.problem.schedule_file import FORMAT
 
 PANEL = 1.5  # inches of each curve under the image
+FEW, PARTS = 600, 240  # of runs that are compared: intervals up to which curves are drawn as they are; parts of means
 EXACT = 4000  # up to this many changes a curve is drawn as it is, beyond as means over bins
 BUSY, OVERHEAD, WAITING, SHARED = "#0072B2", "#E69F00", "#767676", "#004a75"
 
@@ -90,21 +93,20 @@ def occupancy(
 
 
 def _draw_busy(ax: Axes, t: Timeline, start: float, end: float) -> None:
-    begin, finish, gangs = t.start, t.end, np.diff(t.gpu_offset).astype(np.float64)
-    if t.sharing:  # a GPU is busy once, however many jobs are on it
-        begin, finish, gangs = t.cells.left, t.cells.right, np.ones(t.cells.left.size)
-    exact = 2 * gangs.size <= EXACT
-    when, held, width = _curve(begin, finish, gangs, start, end, exact)
+    begin, finish, _, count = t.held
+    exact = 2 * count.size <= EXACT
+    when, held, width = _curve(begin, finish, count, start, end, exact)
     ax.fill_between(when, held, step="post", color=BUSY, lw=0, label="one job" if t.sharing else "working")
     if t.sharing and t.cells.shared.any():
         both = t.cells.shared
-        when, shared, _ = _curve(begin[both], finish[both], gangs[both], start, end, exact)
+        left, right = t.cells.left[both], t.cells.right[both]
+        when, shared, _ = _curve(left, right, np.ones(left.size), start, end, exact)
         ax.fill_between(when, shared, step="post", color=SHARED, lw=0, label="two jobs")
         key_above(ax)
     lost = t.overhead > 0
     if lost.any():
-        begin = t.start[lost]
-        when, overhead, _ = _curve(begin, begin + t.overhead[lost], gangs[lost], start, end, exact)
+        begin, gangs = t.start[lost], np.diff(t.gpu_offset)[lost]
+        when, overhead, _ = _curve(begin, begin + t.overhead[lost], gangs, start, end, exact)
         ax.fill_between(when, overhead, step="post", color=OVERHEAD, lw=0, label="restarting: held, no progress")
         key_above(ax)
     ax.axhline(t.gpus, color=INK, lw=0.8, ls=(0, (4, 3)))
@@ -125,14 +127,64 @@ def _draw_waiting(ax: Axes, t: Timeline, start: float, end: float) -> None:
 
 
 def _curve(
-    begin: Floats, finish: Floats, count: Floats, start: float, end: float, exact: bool
+    begin: Floats, finish: Floats, count: Floats | Ints, start: float, end: float, exact: bool, bins: int = BINS
 ) -> tuple[Floats, Floats, float]:
     # (times, level from each on, width of a bin or 0 when exact) of intervals that count this much each
-    time, change = np.concatenate([begin, finish]), np.concatenate([count, -count])
+    time, change = np.concatenate([begin, finish]), np.concatenate([count, -count]).astype(np.float64)
     if exact:
         return *levels(time, change), 0.0
-    means = bin_means(np.zeros(time.size, dtype=np.int64), time, change, 1, start, end, BINS)[0]
-    return np.linspace(start, end, BINS + 1), np.append(means, means[-1:]), (end - start) / BINS
+    means = bin_means(np.zeros(time.size, dtype=np.int64), time, change, 1, start, end, bins)[0]
+    return np.linspace(start, end, bins + 1), np.append(means, means[-1:]), (end - start) / bins
+
+
+def over_time(
+    runs: Mapping[str, Schedule | Scheduled], *, ax: Sequence[Axes] | None = None, title: str | None = None
+) -> Figure:
+    """Compare runs over time: the share of the GPUs that jobs hold, and below it the number of waiting jobs.
+
+    Time counts from the first arrival of each run's instance. Curves of runs with many changes are means over 240 equal
+    parts of the longest run, and the labels say so. At the task level a job holds its GPUs from its placement to its
+    completion, and a GPU with several jobs counts once.
+
+    ``runs``: runs, solutions or schedules by name; ``ax``: (utilisation, waiting) to draw on, by default those of a new
+    figure. Raises `InputError` for no runs, and a schedule that cannot be drawn. O(K log K) for K pairs of segment and GPU.
+
+    >>> import optsched as osd
+    >>> runs = {policy: osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")}
+    >>> [axes.get_ylabel().splitlines()[0] for axes in osd.plot.over_time(runs).axes]
+    ['GPUs in use', 'waiting jobs']
+    """
+    check_legal(bool(runs), "runs", "none", "at least one run")
+    lines = {name: Timeline.of(schedule_in(run).relative, residents=True) for name, run in runs.items()}
+    if ax is None:
+        figure = new_figure(WIDTH, 4.6)
+        first = new_axes(figure, 2, 1, 1)
+        ax = first, new_axes(figure, 2, 1, 2, sharex=first)
+    check_legal(len(ax) == 2, "ax", len(ax), "two axes")
+    used, waiting = ax
+    end = max(t.span[1] for t in lines.values())
+    exact = all(max(t.held[0].size, t.waits[0].size) <= FEW for t in lines.values())
+    for k, (name, t) in enumerate(lines.items()):
+        begin, finish, _, count = t.held
+        _, since, until = t.waits
+        for panel, part in ((used, (begin, finish, count / t.gpus)), (waiting, (since, until, np.ones(since.size)))):
+            when, level, width = _curve(*part, 0.0, end, exact, PARTS)
+            level = np.concatenate([[0.0], level])
+            when, level = np.concatenate([[0.0], when, [end]]), np.append(level, level[-1])
+            panel.step(when, level, where="post", label=name, color=CURVES[k % len(CURVES)], linewidth=1.3)
+    for panel, what, most in ((used, "GPUs in use", 1.0), (waiting, "waiting jobs", None)):
+        plain(panel, "bottom", "left")
+        time_axis(panel, 0.0, end)
+        panel.set_ylim(0, most and 1.04)
+        panel.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+        panel.set_ylabel(what + _averaged(width), fontsize=9)
+    used.set_xlabel("")
+    used.tick_params(labelbottom=False)
+    used.yaxis.set_major_formatter(PercentFormatter(1.0))
+    waiting.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    set_title(used, title or "", pad=20.0)
+    key_above(used)
+    return cast("Figure", used.get_figure(root=True))
 
 
 def _averaged(width: float) -> str:
@@ -162,15 +214,25 @@ def overview(schedule: Drawn, *, start: float | None = None, end: float | None =
     return figure
 
 
-def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+def _read(path: Path, header: Mapping[str, Any], instance: Instance | None) -> Schedule | Timeline:
     if instance is not None:
-        return overview(Timeline.of(Schedule.load(path, instance), path).within(*window))
+        return Schedule.load(path, instance)
     if header.get("sharing") is True and header.get("jobs_per_gpu") != JOBS_PER_GPU:
         raise InputError("jobs share GPUs in it: a chart of gangs cannot show that", file=path, legal=TASKS_INSTEAD)
     timeline = Timeline.read(path, str(header.get("instance")))
     if not timeline.job.size:
         raise InputError("the schedule is empty: nothing can be drawn", file=path, legal="at least one segment")
-    return overview(timeline.within(*window))
+    return timeline
 
 
-PLOTS.register("schedule")(Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw))
+def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+    return overview(Timeline.of(_read(path, header, instance), path).within(*window))
+
+
+def _page(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Any:
+    return interactive(_read(path, header, instance), start=window[0], end=window[1])
+
+
+PLOTS.register("schedule")(
+    Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw, page=_page)
+)

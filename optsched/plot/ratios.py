@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, key_above, new_axes, new_figure, plain
+from optsched.plot.canvas import INK, key_above, new_axes, new_figure, note, plain
 from optsched.plot.canvas import title as set_title
+from optsched.plot.curves import cut
 from optsched.plot.files import PLOTS, Plot, number_in
 from optsched.plot.time_axis import label_time, number, unit_for
 from optsched.problem.objectives import OBJECTIVES
@@ -47,7 +48,7 @@ def ratios(
 
     The dark part of a bar is the proven lower bound, which no schedule of its class can go below; the pale part is what
     the policy lost to it at most. (Of a gain: dark is the value, pale up to the proven upper bound.) Behind the
-    bar: value, and value / optimum or value / bound.
+    bar: value, and value / optimum or value / bound. A bar that would flatten the others is cut.
 
     Parameters
     ----------
@@ -79,16 +80,18 @@ def ratios(
     ax.barh(y, pale, height=0.62, color=ABOVE, label=names[0], zorder=2)
     ax.barh(y[shown], dark[shown], height=0.62, color=PROVEN, label=names[1], zorder=3)
     longest = max(float(value.max()), float(bound.max()), 0.0) or 1.0
-    ax.set_xlim(0, longest)
+    limit = cut(np.maximum(value, bound), 0.0) or longest
+    for k in np.flatnonzero(np.maximum(value, bound) > limit).tolist():
+        ax.plot([limit * 0.955, limit * 0.965], [k + 0.33, k - 0.33], color="white", lw=3, zorder=4)
+    ax.set_xlim(0, limit)
     ax.set_ylim(len(bars) - 0.5, -0.5)
     ax.set_yticks(y, [bar.policy for bar in bars], fontsize=9, parse_math=False)
     ax.tick_params(axis="y", length=0)
-    size, unit = _label_values(ax, objective, longest)
+    size, unit = _label_values(ax, objective, limit)
     for k, bar in enumerate(bars):
         said = "not all jobs finished" if math.isnan(bar.value) else f"{number(bar.value / size)}{unit}"
-        place: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "annotation_clip": False}
         text = "   ".join(filter(None, (said, bar.text)))
-        ax.annotate(text, (max(value[k], bound[k]), k), **place, va="center", fontsize=8.5, color=INK)
+        note(ax, text, (min(max(value[k], bound[k]), limit), k), (5, 0), color=INK)
     set_title(ax, _title(result) if title is None else title, pad=20.0 if known.any() else 6.0)
     if known.any():
         key_above(ax, reverse=True)

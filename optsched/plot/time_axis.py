@@ -70,9 +70,9 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def in_unit(seconds: float) -> str:
-    """A length of time for people, e.g. ``2.5 h``: in the largest unit of which it is at least two."""
-    unit = next((unit for unit in reversed(UNITS) if abs(seconds) >= 2 * unit.seconds), UNITS[0])
+def in_unit(seconds: float, least: float = 2.0) -> str:
+    """A length of time for people, e.g. ``2.5 h``: in the largest unit of which it is at least two, or ``least``."""
+    unit = next((unit for unit in reversed(UNITS) if abs(seconds) >= least * unit.seconds), UNITS[0])
     return f"{seconds / unit.seconds:.3g} {unit.name}"
 
 

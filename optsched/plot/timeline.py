@@ -75,13 +75,16 @@ class Timeline:
     window: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, schedule: Drawn, file: str | os.PathLike[str] | None = None) -> Timeline:
-        """The timeline of a schedule, run or solution; `InputError` when a segment cannot be drawn on its cluster."""
+    def of(cls, schedule: Drawn, file: str | os.PathLike[str] | None = None, *, residents: bool = False) -> Timeline:
+        """The timeline of a schedule, run or solution; `InputError` when a segment cannot be drawn on its cluster.
+
+        ``residents``: at the task level, too: its segments say where jobs are resident, not when they compute.
+        """
         if isinstance(schedule, Timeline):
             return schedule
         schedule = schedule_in(schedule)
         instance, cluster = schedule.instance, schedule.instance.cluster
-        if instance.at_task_level:
+        if instance.at_task_level and not residents:
             message = "jobs share GPUs at the task level: a chart of gangs cannot show that"
             raise InputError(message, file=file, legal=TASKS_INSTEAD)
         s = schedule
@@ -89,7 +92,7 @@ class Timeline:
         outside = s.gpu_node >= cluster.node_count
         outside |= s.gpu_index >= cluster.node_gpus[np.where(outside, 0, s.gpu_node)]
         _refuse(np.flatnonzero(outside), s.gpu_offset, f"a GPU that the cluster {cluster.spec} does not have", file)
-        sharing = isinstance(s, SharedSchedule)
+        sharing = isinstance(s, SharedSchedule) or instance.at_task_level
         # Slowed by a partner is not the same as held without progress.
         seconds = s.end - s.start if sharing else s.work * segment_paces(instance, s.job, s.gpu_offset, s.gpu_node)
         still_open = ~s.finished & np.isfinite(instance.work)
@@ -188,6 +191,20 @@ class Timeline:
         nodes = max(self.node_gpus.size, 1)
         both, count = np.unique(segment * nodes + self.node, return_counts=True)
         return both // nodes, both % nodes, count.astype(np.int64)
+
+    @cached_property
+    def held(self) -> tuple[Floats, Floats, Ints, Ints]:
+        """(from, to, node, GPUs): when GPUs are held, each of them once, however many jobs are on it. O(K log K)."""
+        if not self.sharing:
+            segment, node, count = self.pieces
+            return self.start[segment], self.end[segment], node, count
+        segment = np.repeat(np.arange(self.job.size), np.diff(self.gpu_offset))
+        gpu = np.tile(self.node * (1 + int(self.index.max(initial=0))) + self.index, 2)
+        time, change = np.concatenate([self.start[segment], self.end[segment]]), np.repeat([1, -1], segment.size)
+        order = np.lexsort((-change, time, gpu))  # at one moment starts first: a GPU that changes hands stays held
+        level = np.cumsum(change[order])  # of every GPU it comes back to 0
+        first, last = order[(level == 1) & (change[order] == 1)], order[level == 0]
+        return time[first], time[last], np.tile(self.node, 2)[first], np.ones(first.size, dtype=np.int64)
 
     @cached_property
     def cells(self) -> Cells:

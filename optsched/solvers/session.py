@@ -60,6 +60,11 @@ class Progress:
     nodes: int
     seconds: float
 
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """(bound, incumbent), None while there is none."""
+        return None if math.isnan(self.bound) else self.bound, None if math.isnan(self.incumbent) else self.incumbent
+
     def on_clock(self, part: float) -> Progress:
         """The same interval with what a clock adds to values; the gap stays relative to what is left without it."""
         return replace(self, incumbent=self.incumbent + part, bound=self.bound + part)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optsched.bounds.certificate import Certificate, rounded_down
 from optsched.problem.html import html_of, number
@@ -17,6 +17,9 @@ from optsched.problem.schedule import Schedule, schedule_in
 from optsched.problem.table import Table
 from optsched.simulation.schedule_tables import jobs_table, segments_table
 from optsched.solvers.size import Size
+
+if TYPE_CHECKING:  # it comes with HiGHS
+    from optsched.solvers.session import Progress
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,8 +39,8 @@ class Solution:
     duals : row name -> dual value, where the model is an LP.
     note : a sentence for people: why there is no proof, or what conflicts.
     clock_part : what the clock of the log adds to value and bound (`optsched.problem.objectives.Objective.clock_part`);
-    ``gap`` is
-        relative to the rest, so that it does not depend on the epoch.
+        ``gap`` is relative to the rest, so that it does not depend on the epoch.
+    trace : the interval as it shrank, at most 1,000 reports by time (`optsched.plot.convergence`).
     """
 
     objective: str
@@ -55,6 +58,7 @@ class Solution:
     duals: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
     clock_part: Fraction = Fraction(0)
+    trace: tuple[Progress, ...] = ()
 
     def __repr__(self) -> str:
         on = "" if self.schedule is None else f" on {self.schedule.instance.name!r}"
@@ -103,6 +107,7 @@ class Solution:
             schedule=None if self.schedule is None else self.schedule.on_clock(instance),
             certificate=None if self.certificate is None else self.certificate.on_clock(instance),
             clock_part=moved,
+            trace=tuple(event.on_clock(float(moved)) for event in self.trace),
         )
 
     @property

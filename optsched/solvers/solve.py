@@ -283,6 +283,7 @@ def _solution(state: SolveState, model: str, report: MethodReport, failed: Seque
         nodes=report.nodes,
         duals=report.duals,
         note=_with_lost(failed, report.note if status != "optimal" else _meant(state)),
+        trace=tuple(state.trace),
     )
 
 

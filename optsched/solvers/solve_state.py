@@ -40,6 +40,7 @@ from optsched.solvers.session import BOUND_TOLERANCE, Progress
 ULPS, CLOSE = 16, 1e-9
 PLACED = "the speed of its jobs depends on their placement"
 SEGMENTS = 40_000_000  # of profiles that local search looks at in a second; half as many again on a quiet machine
+MOST_REPORTS = 1000  # kept for `Solution.trace`; of more, every second one is dropped
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
 
 
@@ -79,7 +80,7 @@ class SolveState:
         self.bound: Fraction | None = None
         self.bound_by = "certificate"
         self.certificate: Certificate | None = None
-        self._progress = progress
+        self._progress, self.trace = progress, list[Progress]()
 
     # --- time and progress ---------------------------------------------------------------------------------------
 
@@ -98,20 +99,27 @@ class SolveState:
         """Is the time up?"""
         return self.deadline.passed
 
-    def report(self, nodes: int = 0) -> None:
-        """Tell the caller where things stand."""
-        if self._progress is None:
-            return
+    def report(self, nodes: int = 0, found: float = math.nan) -> None:
+        """Note where things stand and tell the caller; ``found``: the value of a schedule that a solver has by now."""
         value = math.nan if self.value is None else float(self.value)
         bound = math.nan if self.bound is None else float(self.bound)
+        if found < value and not found < bound:
+            value = found
         gap = abs(value - bound) / abs(value) if value else 0.0
-        self._progress(Progress(value, bound, gap, nodes, self.seconds))
+        event = Progress(value, bound, gap, nodes, self.seconds)
+        if len(self.trace) > 1 and self.trace[-1].interval == event.interval == self.trace[-2].interval:
+            self.trace.pop()  # nothing new: of a level, its first and its last report
+        self.trace.append(event)
+        if len(self.trace) > MOST_REPORTS:
+            del self.trace[1:-1:2]
+        if self._progress is not None:
+            self._progress(event)
 
     def listen(self, event: Progress) -> None:
         """Progress of a `Session` for this state: its bound, if it is news, and a word to the caller."""
         if math.isfinite(event.bound):
             self.raise_bound(event.bound, "solver", tell=False)
-        self.report(event.nodes)
+        self.report(event.nodes, event.incumbent)
 
     @property
     def horizon_shown(self) -> str:

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from optsched.errors import InputError
-from optsched.plot.occupancy import BINS, EXACT, occupancy
+from optsched.plot.occupancy import BINS, EXACT, occupancy, over_time
 from optsched.plot.timeline import Timeline
 from optsched.policies.simulate import simulate
+from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 
@@ -58,3 +60,31 @@ def test_draws_on_axes_that_are_given(gangs: Schedule) -> None:
     assert occupancy(gangs, axes=[ax]) == (ax,)
     with pytest.raises(InputError, match="one or two axes"):
         occupancy(gangs, axes=[])
+
+
+def test_runs_over_time_have_the_areas_of_their_gpu_seconds_and_job_seconds(gangs: Schedule) -> None:
+    def held(line: Line2D) -> float:
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        return float(np.dot(np.diff(x), y[:-1]))
+
+    run = simulate("cluster-week", "srtf")
+    used, waiting = over_time({"by hand": gangs, "a": run, "b": simulate("cluster-week", "fifo")}).axes
+    assert held(used.lines[0]) * 8 == pytest.approx(4 * 100 + 2 * 40 + 30 + 2 * 25, rel=1e-6)
+    assert held(waiting.lines[0]) == pytest.approx(60, rel=1e-6)
+    hours = run.metrics["gpu_hours"]
+    total = (hours["busy"] + hours["overhead"]) * 3600
+    assert held(used.lines[1]) * run.instance.cluster.gpus == pytest.approx(total, rel=1e-6)
+    queued = run.metrics["mean_queueing"] * run.instance.n
+    assert held(waiting.lines[1]) == pytest.approx(queued, rel=1e-6)
+    assert "means of" in used.get_ylabel()
+
+
+def test_runs_at_the_task_level_hold_a_gpu_once() -> None:
+    jobs = [Job(name, arrival=1e6, iterations=3, profile="net") for name in ("a", "b")]
+    shared = Instance(jobs, "1x2", tasks={"net": IterationTasks(forward=1, backward=2)})
+    used, waiting = over_time({"srsf": simulate(shared, "srsf:k=1")}).axes
+    [line] = used.lines
+    x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+    assert set(y.tolist()) <= {0.0, 0.5, 1.0}
+    assert x.max() < 1e3  # counted from the first arrival
+    assert np.asarray(waiting.lines[0].get_ydata()).max() == 0

@@ -11,11 +11,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from optsched.errors import InputError
-from optsched.plot import gantt, occupancy, plot_file, task_picture, tasks
+from optsched.plot import gantt, occupancy, plot_file, task_gantt, tasks
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.rows import INTERFACE, NODE_GAP
-from optsched.plot.task_gantt import DARK, LIGHT, MARGIN, chosen_nodes
-from optsched.plot.task_picture import outline, side_by_side
+from optsched.plot.task_gantt import DARK, LIGHT, MARGIN, chosen_nodes, outline, side_by_side
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -168,10 +167,10 @@ def test_a_window_shows_what_lies_in_it() -> None:
 
 
 def test_a_long_log_is_cut_and_a_full_window_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_picture, "FIRST_TASKS", 7)
+    monkeypatch.setattr(task_gantt, "FIRST_TASKS", 7)
     assert tasks(schedule(ROWS)).get_xlim() == (0, 5)  # the eighth task starts at 5
     assert tasks(schedule(ROWS), start=9).get_xlim() == (9, 15)  # the eighth that is left starts at 15
-    monkeypatch.setattr(task_picture, "MOST_TASKS", 10)
+    monkeypatch.setattr(task_gantt, "MOST_TASKS", 10)
     with pytest.raises(InputError, match=r"17 tasks are too many.*a window of at most 10"):
         tasks(schedule(ROWS), start=0, end=17)
 

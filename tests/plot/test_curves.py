@@ -1,0 +1,168 @@
+"""Distributions, bars and lines: what the artists of a figure hold against numbers that are computed without them."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+import optsched as osd
+from optsched.errors import InputError
+from optsched.problem.instance import Instance, Job
+
+SEEDS = [("fifo", 1, 3.0), ("fifo", 1, 5.0), ("srtf", 1, 2.0), ("fifo", 2, 9.0), ("srtf", 2, 2.5)]
+ROWS = [{"policy": policy, "load": load, "jct": jct} for policy, load, jct in SEEDS]
+HALF = 12.706 * statistics.stdev([3, 5]) / 2**0.5  # Student's t with one degree of freedom, from a printed table
+
+
+def legend(ax: Axes) -> list[str]:
+    found = ax.get_legend()
+    assert found is not None
+    return [text.get_text() for text in found.get_texts()]
+
+
+def share(line: Any, seconds: float) -> float:
+    x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+    return float(y[np.flatnonzero(x <= seconds)[-1]])
+
+
+def test_a_cdf_is_the_share_of_jobs_done_within_a_time() -> None:
+    run = osd.simulate(Instance([Job(f"{k}", arrival=1000, duration=10) for k in range(4)], "1x1"), "fifo")
+    ax = osd.plot.jct_cdf({"run": run, "given": [5, 50, 7000, float("nan")]}).axes[0]
+    assert [share(ax.lines[0], at) for at in (10, 19.9, 20, 40)] == [0.25, 0.25, 0.5, 1]
+    assert [share(ax.lines[1], at) for at in (5, 50, 1e9)] == [0.25, 0.5, 0.75]
+    assert legend(ax) == ["run: mean 25 s", "given: mean 39.2 min (1 unfinished)"]
+    assert ax.get_xscale() == "log"  # from 5 s to almost two hours
+    assert osd.plot.jct_cdf({"run": run}).axes[0].get_xscale() == "linear"
+
+
+def test_a_cdf_of_very_many_jobs_is_thinned_and_stays_right() -> None:
+    ax = osd.plot.jct_cdf({"a": np.arange(1, 50_001)}).axes[0]
+    assert len(ax.lines[0].get_xdata()) < 5_000  # type: ignore[arg-type]
+    assert share(ax.lines[0], 25_000) == pytest.approx(0.5, abs=1e-3)
+    assert share(ax.lines[0], 50_000) == 1
+
+
+@pytest.mark.parametrize("runs", [{}, {"a": [float("nan")]}, {"a": [1, -1]}])
+def test_what_has_no_completion_times_is_refused(runs: dict[str, list[float]]) -> None:
+    with pytest.raises(InputError, match="expected"):
+        osd.plot.jct_cdf(runs)
+
+
+def whiskers(ax: Axes) -> list[tuple[float, float]]:
+    [drawn] = [each for each in ax.collections if isinstance(each, LineCollection)]
+    return [(float(a[1]), float(b[1])) for a, b in drawn.get_segments()]
+
+
+def test_bars_of_seeds_are_means_with_their_interval() -> None:
+    ax = osd.plot.bars(pl.DataFrame([row for row in ROWS if row["load"] == 1]), value="jct", by="policy").axes[0]
+    assert [bar.get_height() for bar in ax.patches] == [4, 2]  # type: ignore[attr-defined]
+    assert whiskers(ax)[0] == pytest.approx((4 - HALF, 4 + HALF), rel=1e-3)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["fifo", "srtf"]
+
+
+def test_bars_of_a_group_stand_side_by_side_and_gaps_stay_gaps() -> None:
+    rows = [{**row, "half": 0.5} for row in ROWS[1:]] + [{"policy": "new", "load": 2, "jct": None, "half": None}]
+    rows += [{"policy": "only2", "load": 2, "jct": 1.0, "half": 0.1}]
+    ax = osd.plot.bars(rows, value="jct", by="load", group="policy", half="half", reference=3).axes[0]
+    where = {(round(bar.get_x() + bar.get_width() / 2, 2), bar.get_height()) for bar in ax.patches}  # type: ignore[attr-defined]
+    assert where == {(-0.27, 5), (0, 2), (0.73, 9), (1, 2.5), (1.27, 1)}
+    ends = [end for each in ax.collections if isinstance(each, LineCollection) for end in each.get_segments()]
+    assert (4.5, 5.5) in [(float(a[1]), float(b[1])) for a, b in ends]
+    assert any(np.all(np.asarray(line.get_ydata()) == 3) for line in ax.lines)
+    assert legend(ax) == ["fifo", "srtf", "only2"]
+
+
+def test_a_bar_that_would_flatten_the_others_is_cut_and_says_its_value() -> None:
+    def top(*values: float) -> tuple[float, list[str]]:
+        rows = [{"p": f"{k}", "v": value} for k, value in enumerate(values)]
+        ax = osd.plot.bars(rows, value="v", by="p").axes[0]
+        return ax.get_ylim()[1], [text.get_text() for text in ax.texts]
+
+    assert top(1, 1.5, 2, 200) == (pytest.approx(2.6), ["1", "1.5", "2", "200"])
+    assert top(1, 1.5, 2, 7)[0] > 7  # no leap by more than four
+    assert top(1, 10, 11, 12)[0] > 12  # most are long
+
+
+def test_lines_are_means_with_bands_named_at_their_ends() -> None:
+    figure = osd.plot.lines(ROWS, x="load", y="jct", by="policy", ylabel="mean JCT (h)")
+    ax = figure.axes[0]
+    assert [np.asarray(line.get_ydata()).tolist() for line in ax.lines] == [[4, 9], [2, 2.5]]
+    band = ax.collections[0].get_paths()[0].vertices
+    assert {round(float(y), 1) for x, y in np.asarray(band) if x == 1} == {round(4 - HALF, 1), round(4 + HALF, 1)}
+    names = {text.get_text(): text.xy[1] for text in ax.texts}  # type: ignore[attr-defined]
+    assert names["fifo"] > names["srtf"]
+    assert ax.get_ylabel() == "mean JCT (h)"
+
+
+def test_names_of_lines_that_end_together_do_not_overlap() -> None:
+    rows = [{"x": x, "y": 1.0 + (k == 9) * 8, "by": f"p{k}"} for k in range(10) for x in (1, 2)]
+    ax = osd.plot.lines(rows, x="x", y="y", by="by").axes[0]
+    high = ax.get_window_extent().height * 72 / ax.figure.dpi
+    places = sorted(text.xy[1] * high for text in ax.texts)  # type: ignore[attr-defined]
+    assert min(np.diff(places)) >= 10.9
+    assert places[0] >= -1e-9
+
+
+def test_lines_on_given_axes_and_on_a_logarithmic_one() -> None:
+    ax = Figure().add_subplot()
+    rows = [{"x": x, "y": 2.0, "low": 1.0, "high": 3.0, "by": "a"} for x in (0.125, 1, 8)]
+    figure = osd.plot.lines(rows, x="x", y="y", by="by", low="low", high="high", logx=True, ax=ax, title="t")
+    assert figure is ax.figure
+    assert legend(ax) == ["a"]
+    assert [ax.xaxis.get_major_formatter()(x) for x in ax.get_xticks()] == ["0.125", "1", "8"]
+    assert ax.get_title(loc="left") == "t"
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([], {}, "at least one row"),
+        ([{"x": 1, "y": 2}], {}, r"rows\[0\] = 'by': no such column \(expected: x, y\)"),
+        ([{"x": 1, "y": "2", "by": "a"}], {}, r"rows\[0\]\.y = '2'"),
+        ([{"x": 1, "y": None, "by": "a"}], {}, "null in every row"),
+        ([{"x": 0, "y": 1, "by": "a"}], {"logx": True}, "x = 0.0: invalid .*> 0"),
+        ([{"x": 1, "y": 1, "by": "a", "l": 1}] * 2, {"low": "l", "high": "l"}, "2 rows with an interval at one place"),
+    ],
+)
+def test_rows_that_cannot_be_drawn_are_one_clear_line(rows: Any, options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        osd.plot.lines(rows, x="x", y="y", by="by", **options)
+
+
+def test_histograms_share_their_bins_and_mark_median_and_95_per_cent() -> None:
+    r = np.random.default_rng(0)
+    good, bad = 2 ** np.abs(r.normal(0, 0.5, 1000)), 2 ** np.abs(r.normal(0, 3, 1000))
+    ax = osd.plot.error_histogram({"good": good, "bad": bad}).axes[0]
+    (counts, edges, foot), (others, same, _) = (patch.get_data() for patch in ax.patches)  # type: ignore[attr-defined]
+    assert np.array_equal(edges, same)
+    mine = np.histogram(np.log2(good), edges)[0]
+    assert (counts - foot) / (counts - foot).max() == pytest.approx(mine / mine.max())
+    assert others.max() == pytest.approx(0.85)
+    drawn = [each.get_segments() for each in ax.collections]  # type: ignore[attr-defined]
+    assert [float(each[0][0][0]) for each in drawn] == pytest.approx(
+        [np.log2(np.quantile(each, at)) for each in (good, bad) for at in (0.5, 0.95)]
+    )
+
+
+def test_signed_errors_come_from_runs_and_have_both_sides() -> None:
+    run = osd.simulate(Instance([Job(f"{k}", duration=8) for k in range(3)], "1x1"), "spjf")
+    run = dataclasses.replace(run, predicted=np.array([4.0, 8, 32]))
+    ax = osd.plot.error_histogram({"run": run, "given": [-1.0, 0, 2]}).axes[0]
+    one, two = (patch.get_data()[0] for patch in ax.patches)  # type: ignore[attr-defined]
+    assert one - 1 == pytest.approx(two)
+    assert [float(x[0][0]) for x in ax.collections[1].get_segments()] == pytest.approx(  # type: ignore[attr-defined]
+        [-np.log2(3.8), np.log2(3.8)]
+    )
+    assert "predicted / true" in ax.get_xlabel()
+    with pytest.raises(InputError, match="factors >= 1"):
+        osd.plot.error_histogram({"a": [0.5, 2]}, signed=False)
+    with pytest.raises(InputError, match="fifo takes no predictions"):
+        osd.plot.error_histogram({"a": osd.simulate("rigid-06-1", "fifo")})
