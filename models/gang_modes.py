@@ -35,7 +35,7 @@ from optsched.models.formulation import REGULAR, add_formulation, inapplicable, 
 from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.mapped_modes import MappedModes
 from optsched.models.start_columns import StartBlocks, StartColumns
-from optsched.models.start_model import choose, chosen, start_model
+from optsched.models.start_model import choose, chosen, end, start_model
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
@@ -60,12 +60,13 @@ def _blocks(instance: Instance, modes: MappedModes) -> StartBlocks:
 
 
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
     require(applies(instance, objective), NAME)
     modes = MappedModes.of(instance)
-    model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), horizon=horizon, relax=relax)
+    blocks = _blocks(instance, modes)
+    model, kept = start_model(NAME, instance, objective, blocks, horizon=horizon, relax=relax, cut=cut)
     model.modes = modes.only(kept)
     return model
 
@@ -104,4 +105,6 @@ FORMULATION = add_formulation(
     size=size,
     schedule=schedule,
     warm_start=warm_start,
+    sets={"once": "j", "capacity": "vt", "finish": "j"},
+    end=end,
 )

@@ -126,7 +126,7 @@ def rates_by_deadline(jobs: ActiveJobs) -> Floats:
 def base_constraints(problem: AllocationProblem, X: Any) -> list[Any]:
     """(2) and (3) for a variable X of shape (m, T); (1) is the variable's own sign."""
     return [
-        X.sum(axis=1) <= 1,  # (2)
+        (X.sum(axis=1) <= 1).set_label("time"),  # (2)
         (problem.jobs.gang @ X <= problem.capacity).set_label(CAPACITY),  # (3)
     ]
 

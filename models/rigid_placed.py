@@ -60,12 +60,14 @@ def build(
     *,
     horizon: float | Floats | None = None,
     relax: bool = False,
+    cut: bool = True,
     placement: str = "any",
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
     require(applies(instance, objective, placement), NAME)
     modes = MappedModes.rigid(instance, placement)
-    model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), horizon=horizon, relax=relax)
+    blocks = _blocks(instance, modes)
+    model, kept = start_model(NAME, instance, objective, blocks, horizon=horizon, relax=relax, cut=cut)
     model.modes = modes.only(kept)
     return model
 

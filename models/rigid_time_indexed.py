@@ -29,7 +29,7 @@ import pyomo.environ as pyo
 from optsched.models.formulation import REGULAR, add_formulation, inapplicable, objective_reason, require
 from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.start_columns import StartBlocks, StartColumns
-from optsched.models.start_model import choose, chosen, start_model
+from optsched.models.start_model import choose, chosen, end, start_model
 from optsched.models.time_grid import time_grid
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -64,11 +64,11 @@ def count_columns(instance: Instance, objective: str, horizon: float | Floats | 
 
 
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    return start_model(NAME, instance, objective, blocks(instance), horizon=horizon, relax=relax)[0]
+    return start_model(NAME, instance, objective, blocks(instance), horizon=horizon, relax=relax, cut=cut)[0]
 
 
 def schedule(model: Any, instance: Instance) -> Schedule:
@@ -96,4 +96,6 @@ FORMULATION = add_formulation(
     size=size,
     schedule=schedule,
     warm_start=warm_start,
+    sets={"start": "jt", "once": "j", "capacity": "t", "finish": "j"},
+    end=end,
 )

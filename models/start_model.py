@@ -41,16 +41,17 @@ def start_model(
     *,
     horizon: float | Floats | None = None,
     relax: bool = False,
+    cut: bool = True,
 ) -> tuple[pyo.ConcreteModel, Ints]:
     """(the model with ``model.start[b, t]`` and ``model.columns``, the blocks that it has, numbered anew).
 
     Rows of ``capacity`` are those of (slot) where GPUs are counted, else of (node, slot).
     """
-    columns, kept = blocks.columns(instance, objective, horizon)
+    columns, kept = blocks.columns(instance, objective, horizon, cut)
     held = blocks.held[kept]
 
     model = pyo.ConcreteModel(name)
-    model.columns = columns
+    model.columns, model.grid = columns, columns.grid
     model.start = pyo.Var(columns.keys(), domain=pyo.NonNegativeReals if relax else pyo.Binary)
     start, jobs = list(model.start.values()), range(instance.n)
 
@@ -99,6 +100,13 @@ def _latest_end(columns: StartColumns) -> Ints:
     return end
 
 
+def end(model: Any, j: int) -> Any:
+    """C_j in seconds, an expression in ``model.start``; (1) makes it the end of the start that is taken."""
+    columns: StartColumns = model.columns
+    own = slice(columns.job_offset[j], columns.job_offset[j + 1])
+    return LinearExpression(terms(columns.grid.seconds(columns.end[own]), list(model.start.values())[own]))
+
+
 def chosen(model: Any) -> tuple[Ints, Floats]:
     """(the block of every job i64[n], its start in seconds f64[n]) in the values loaded in ``model.start``."""
     columns: StartColumns = model.columns
@@ -106,7 +114,9 @@ def chosen(model: Any) -> tuple[Ints, Floats]:
     column = np.flatnonzero(value > 0.5)
     block = columns.block[column]
     if not np.array_equal(columns.job[block], np.arange(columns.grid.release.size)):
-        raise InputError("the model holds no integer solution: solve it (not relaxed) first", value=model.name)
+        raise InputError(
+            "no integer solution is in it that starts every job once: solve it, not relaxed, first", value=model.name
+        )
     return block, columns.grid.seconds(columns.slot[column])
 
 

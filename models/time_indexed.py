@@ -43,11 +43,11 @@ def applies(instance: Instance, objective: str) -> str | None:
 
 
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    return start_model(NAME, instance, objective, counted.blocks(instance), horizon=horizon, relax=relax)[0]
+    return start_model(NAME, instance, objective, counted.blocks(instance), horizon=horizon, relax=relax, cut=cut)[0]
 
 
 FORMULATIONS.register(NAME)(
