@@ -7,7 +7,7 @@ Variables: X_mr, share of time that m runs on r; thr_m(X) = sum_r T_mr X_mr is i
 Base constraints, of every policy (`base_constraints`):
 
     X_mr >= 0                                 every job m, type r    (1)
-    sum_r X_mr <= 1                           every job m            (2)
+    sum_r X_mr <= 1                           every job m            (2)  time
     sum_m gang_m X_mr <= c_r                  every type r           (3)  capacity, with prices as duals
 
 One program is one file, to read and to solve as it stands. `optsched.policies.gavel_allocations` solves the linear ones
