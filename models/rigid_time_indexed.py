@@ -1,4 +1,4 @@
-"""Time-indexed formulation of P | r_j, size_j | f: rigid gangs on G GPUs, counted but not placed.
+"""Time-indexed formulation of P | r_j, size_j | f, in Pyomo and in CVXPY: rigid gangs on G GPUs, counted but not placed.
 
 Sets: jobs j = 1..n; slots t of ``unit`` seconds (the gcd of all times, `time_grid`); starts t = r_j..l_j (`latest_starts`).
 Data: g_j GPUs of the gang, held from start to end; r_j release, p_j duration (slots); w_j weight; d_j due date (seconds);
@@ -22,22 +22,25 @@ Reference: Pritsker, Watters and Wolfe, Multiproject scheduling with limited res
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+import scipy.sparse as sp
 
-from optsched.models.formulation import REGULAR, add_formulation, inapplicable, objective_reason, require
+from optsched.models.formulation import FORMULATIONS, REGULAR, add_formulation, inapplicable, objective_reason, require
 from optsched.models.left_shift import left_shift, starts_of
-from optsched.models.start_columns import StartBlocks, StartColumns
+from optsched.models.start_columns import StartBlocks, StartColumns, largest, least_maximum
 from optsched.models.start_model import choose, chosen, end, start_model
 from optsched.models.time_grid import time_grid
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
-NAME = "rigid-time-indexed"
+NAME, CVXPY = "rigid-time-indexed", "rigid-time-indexed-cvxpy"
 
 
 def applies(instance: Instance, objective: str) -> str | None:
@@ -72,10 +75,46 @@ def build(
     return start_model(NAME, instance, objective, blocks(instance), horizon=horizon, relax=relax, cut=cut)[0]
 
 
+def build_cvxpy(
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
+) -> Any:
+    """The same with a vector: ``problem.start`` has an entry for each of ``problem.columns``, rows are sparse matrices."""
+    import cvxpy as cp
+
+    require(applies(instance, objective), CVXPY)
+    columns, _ = blocks(instance).columns(instance, objective, horizon, cut)
+    goal, grid, count = get_objective(objective), columns.grid, columns.slot.size
+    job, every = columns.job[columns.block], np.arange(count)
+    start = cp.Variable(count, name="start", nonneg=relax, boolean=not relax)
+
+    def of_job(value: Floats | Ints) -> sp.csr_array:
+        return sp.csr_array((value.astype(np.float64), (job, every)), shape=(instance.n, count))
+
+    rows = [(of_job(np.ones(count)) @ start == 1).set_label("once")]  # (1)
+    crowded = columns.crowded(instance.gpus[columns.job], instance.cluster.gpus)
+    if crowded:
+        used = [columns.in_process(every, t) for t in crowded]
+        flat, slot = np.concatenate(used), np.repeat(crowded, [len(each) for each in used])
+        held = sp.csr_array((instance.gpus[job[flat]].astype(np.float64), (slot, flat)), shape=(crowded[-1] + 1, count))
+        rows.append((held @ start <= instance.cluster.gpus).set_label("capacity"))  # (2), a row a slot
+    if goal.maximum:
+        least = least_maximum(goal, grid, instance.gpus, instance.cluster.gpus)
+        most = cp.Variable(name="largest", bounds=[least, None])
+        extra = {"largest": most, "goal": goal}
+        rows.append((of_job(largest(goal, columns.end, grid.release[job])) @ start <= most).set_label("finish"))  # (3)
+        value = float(goal.term(grid.origin, grid.origin, 1, np.inf)) + float(grid.unit) * most
+    else:
+        cost, constant = columns.costs(instance, objective)
+        value, extra = cost @ start + constant, {}
+    problem = cp.Problem(cp.Minimize(value), rows)  # (0)
+    vars(problem).update(start=start, columns=columns, grid=grid, **extra)
+    return problem
+
+
 def schedule(model: Any, instance: Instance) -> Schedule:
     """The schedule of an integer solution."""
     _, starts = chosen(model)
-    return Schedule.from_starts(instance, starts, duration=fixed_durations(instance), policy=model.name)
+    return Schedule.from_starts(instance, starts, duration=fixed_durations(instance), policy=NAME)
 
 
 def warm_start(model: Any, given: Schedule) -> None:
@@ -100,3 +139,4 @@ FORMULATION = add_formulation(
     sets={"start": "jt", "once": "j", "capacity": "t", "finish": "j"},
     end=end,
 )
+FORMULATIONS.register(CVXPY)(replace(FORMULATION, name=CVXPY, build=build_cvxpy))

@@ -19,7 +19,8 @@ from optsched.problem.instance import Instance
 from optsched.registry import near_matches
 from optsched.solvers.session import Session
 
-OBJECTIVE = "another objective"
+OBJECTIVE = "with another objective"
+SHOWN = 6  # parts of a conflict that a line names
 
 
 @dataclass(eq=False)
@@ -74,9 +75,9 @@ class Formulated:
         rows, own = _rows_of(model), self._own
         now = {id(row) for row in rows}
         added = [f"with {_family(row)}" for row in rows if id(row) not in own]
-        altered = [f"{_family(row)} altered" for row, body in self._rows if _body(row) is not body]
+        altered = [f"with {_family(row)} altered" for row, body in self._rows if _body(row) is not body]
         dropped = [f"without {_family(row)}" for row, _ in self._rows if id(row) not in now]
-        moved = [f"{_family(each)} in another range" for each, was in self._variables if _range(each) != was]
+        moved = [f"with {_family(each)} in another range" for each, was in self._variables if _range(each) != was]
         was, goal = self._goal, _goal_of(model)
         goals = [] if goal[0] is was[0] and goal[1] == was[1] else [OBJECTIVE]
         return list(dict.fromkeys([*added, *altered, *dropped, *moved, *goals]))
@@ -143,7 +144,11 @@ def conflict_in_words(session: Session, name: Callable[[Any], str]) -> str:
     """Rows and bounds of an infeasible program that cannot all hold, by the names that ``name`` gives them."""
     (rows, columns), program = session.iis(), session.program
     parts = [name(program.rows[i]) for i in rows] + [f"the bounds of {name(program.columns[j])}" for j in columns]
-    return f"these cannot all hold: {'; '.join(parts)}" if parts else "no single conflict was found"
+    # of families with many members a few are enough; the caller's own row is no such
+    family = [part.partition("[")[0] for part in parts]
+    parts = [part for _, part in sorted(zip(family, parts, strict=True), key=lambda each: family.count(each[0]))]
+    more = [f"and {len(parts) - SHOWN} more"] if len(parts) > SHOWN else []
+    return f"these cannot all hold: {'; '.join([*parts[:SHOWN], *more])}" if parts else "no single conflict was found"
 
 
 # --- the two languages ----------------------------------------------------------------------------------------------------
