@@ -93,7 +93,8 @@ def build_cvxpy(
     rows = [(of_job(np.ones(count)) @ start == 1).set_label("once")]  # (1)
     crowded = columns.crowded(instance.gpus[columns.job], instance.cluster.gpus)
     if crowded:
-        used = [columns.in_process(every, t) for t in crowded]
+        numbers = every.tolist()
+        used = [columns.in_process(numbers, t) for t in crowded]
         flat, slot = np.concatenate(used), np.repeat(crowded, [len(each) for each in used])
         held = sp.csr_array((instance.gpus[job[flat]].astype(np.float64), (slot, flat)), shape=(crowded[-1] + 1, count))
         rows.append((held @ start <= instance.cluster.gpus).set_label("capacity"))  # (2), a row a slot
