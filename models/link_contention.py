@@ -131,4 +131,5 @@ add_program(
     "transfers",
     transfers_of,
     build,
+    clocked=True,
 )

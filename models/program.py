@@ -43,6 +43,7 @@ class Program:
         integers, or nobody has named them.
     dual : the program whose optimum is the same by strong duality.
     sets : what indices stand for, as in `optsched.models.formulation.Formulation`.
+    clocked : is its value the sum of all jobs' completion times? It then counts on the log's clock.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Program:
     duals: Callable[[Any, Any, Instance], Mapping[str, float]] | None = None
     dual: str | None = None
     sets: Mapping[str, str] = field(default_factory=dict)
+    clocked: bool = False
 
 
 PROGRAMS: Registry[Program] = Registry("model", package="optsched.models")

@@ -77,7 +77,7 @@ class Formulated:
         added = [f"with {_family(row)}" for row in rows if id(row) not in own]
         altered = [f"with {_family(row)} altered" for row, body in self._rows if _body(row) is not body]
         dropped = [f"without {_family(row)}" for row, _ in self._rows if id(row) not in now]
-        moved = [f"with {_family(each)} in another range" for each, was in self._variables if _range(each) != was]
+        moved = [f"with bounds of {_family(each)} altered" for each, was in self._variables if _range(each) != was]
         was, goal = self._goal, _goal_of(model)
         goals = [] if goal[0] is was[0] and goal[1] == was[1] else [OBJECTIVE]
         return list(dict.fromkeys([*added, *altered, *dropped, *moved, *goals]))

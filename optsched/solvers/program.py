@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from optsched.check.referee import check_schedule
-from optsched.errors import InfeasibleError, InputError, OptschedError
+from optsched.errors import InfeasibleError, InputError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
 from optsched.models.formulation import Formulation
 from optsched.models.latest_starts import latest_completions
@@ -75,6 +75,8 @@ def formulate(
     """
     given, began = instance_of(instance), time.perf_counter()
     if model.partition(":")[0].strip() in PROGRAMS:
+        for option, asked in (("objective", objective), ("relax", relax or None), ("horizon", horizon)):
+            check_legal(asked is None, option, asked, "a model of schedules; this one has an objective of its own")
         return _built(given, *data_of(given.relative, model), began).model
     if model not in FORMULATIONS:
         known = sorted({*PROGRAMS.names(), *FORMULATIONS.names()})
@@ -95,7 +97,7 @@ def formulate(
 
 
 def _built(given: Instance, program: Program, data: Any, began: float) -> Formulated:
-    model = program.build(data)
+    model = _on_clock(program.build(data), given.epoch * given.n if program.clocked else 0.0)
     return Formulated(given, program, model, program.name, data=data, seconds=time.perf_counter() - began)
 
 
@@ -258,7 +260,8 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> _Optimum:
 def _solution(made: Formulated, changed: list[str], found: _Optimum) -> Solution:
     """The solution of a solved model: its schedule, judged, where it has one, and what it is and is not."""
     of, instance, schedule = made.of, made.instance, None
-    part = get_objective(made.objective).clock_part(instance) if isinstance(of, Formulation) else Fraction(0)
+    clocked = "total_completion_time" if isinstance(of, Program) and of.clocked else made.objective
+    part = Fraction(0) if clocked in PROGRAMS else get_objective(clocked).clock_part(instance)
     value = None if found.value is None else Fraction(found.value)
     bound = None if found.bound is None else Fraction(found.bound)
     notes = [found.note]

@@ -149,9 +149,9 @@ class Solution:
     def to_json(self) -> dict[str, Any]:
         """The document of ``optsched solve --json``; of a program with ``value_is``, ``duals`` and perhaps ``dual``."""
         gap = self.gap
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"changed": list(self.changed)} if self.changed else {}
         if self.meaning:
-            more = {"value_is": self.meaning, "duals": dict(self.duals)}
+            more |= {"value_is": self.meaning, "duals": dict(self.duals)}
         if self.opposite is not None:
             more["dual"] = {"model": self.opposite.model, "value": self.opposite.value}
         return {
