@@ -277,11 +277,13 @@ def _solution(made: Formulated, changed: list[str], found: _Optimum) -> Solution
     elif isinstance(of, Formulation) and found.value is not None:
         bounds = "" if changed else f", and its optimum is a bound (class {of.schedule_class})"
         notes.append(f"{of.name} is a relaxation here: it has no schedule{bounds}")
+    within = "" if schedule is None else _within(made, changed, own - part)
     if changed and value is not None:
-        within = "" if schedule is None else _within(made, changed, own - part)
         notes.append(
             f"the optimum of the changed model{within}: neither an optimum nor a bound of the instance as it is"
         )
+    elif within and made.horizon < _one_by_one(instance.relative):
+        notes.append(f"the optimum{within}")
     solution = Solution(
         objective=made.objective,
         status=found.status,

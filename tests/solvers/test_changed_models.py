@@ -177,6 +177,10 @@ def test_a_later_horizon_has_the_schedules_that_wait() -> None:
         found = osd.solve_model(instance, model)
         assert (found.status, found.value) == ("optimal", EPOCH + 40)
         assert "over schedules" not in found.note  # none that is as good ends later than 60 s
+    free = osd.solve(instance, "makespan")
+    limited = osd.formulate(instance, "time-indexed", TOTAL, horizon=free.value)
+    assert "the optimum over schedules that end by" in osd.solve_model(instance, limited).note
+    assert osd.solve_model(instance, osd.formulate(instance, "time-indexed", TOTAL)).note == ""
     with pytest.raises(InfeasibleError, match="cannot complete by the horizon"):
         osd.formulate(instance, "time-indexed", "makespan", horizon=EPOCH + 1)
 
