@@ -26,11 +26,13 @@ from typing import Any
 import numpy as np
 
 from optsched.bounds.fluid_cost import SAFE, fluid_costs
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, instance_is, own_network, policy_is
 from optsched.guarantees.families import SOLD_OUT
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_reservations import Request, Reservations
+from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
@@ -118,8 +120,18 @@ class DualSolution:
 _last: list[DualSolution] = []  # of the run that was judged last: its factor is asked for more than once
 
 
-def dual_solution(policy: Any, run: Run) -> DualSolution:
-    """The dual solution of a run of ``policy``."""
+def dual_solution(run: Run) -> DualSolution:
+    """The dual solution that the prices of a run of ``hadar-commit`` are: what they prove of every other schedule.
+
+    ``.primal`` P, what its plans are worth, ``.dual`` D, no plans are worth more, ``.every_schedule`` D', no gang schedule
+    whatever is; ``.price_of.charged_ratio`` R_eff, ``.prices``, ``.payoff``, ``.capacity``. Raises `InputError` for the run
+    of another policy.
+    """
+    check_legal("hadar_prices" in run.notes, "run", run.policy, "a run of hadar-commit")
+    return _dual_solution(specify(run.policy).policy, run)
+
+
+def _dual_solution(policy: Any, run: Run) -> DualSolution:
     if not _last or _last[0].run is not run.relative or _last[0].policy is not policy:
         _last[:] = [DualSolution(policy, run)]
     return _last[0]
@@ -184,7 +196,7 @@ def _rates(instance: Instance, solution: DualSolution) -> tuple[Floats, Floats]:
 
 def factor(policy: Any, run: Run) -> float:
     """The ratio of the theorem for a run; inf when no plan is worth anything."""
-    solution = dual_solution(policy, run)
+    solution = _dual_solution(policy, run)
     if run.instance.n == 0:
         return 1.0
     if solution.primal <= 0 or solution.price_of is None:
@@ -198,7 +210,7 @@ def _adds_up_throughputs(policy: Any, placement: Placement, instance: Instance) 
 
 
 def _audit(policy: Any, run: Run) -> list[str]:
-    solution = dual_solution(policy, run)
+    solution = _dual_solution(policy, run)
     return list(_findings(solution)) if run.instance.n else []
 
 
