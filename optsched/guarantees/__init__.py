@@ -14,6 +14,7 @@ from optsched.registry import when_used
 
 if TYPE_CHECKING:
     from optsched.guarantees.a_srpt import Factors, a_srpt_factors, a_srpt_limits
+    from optsched.guarantees.evaluate import RatioTable, ratios
     from optsched.guarantees.hadar import DualSolution, dual_solution
     from optsched.guarantees.robustness import Robustness, robustness_curves
 
@@ -25,11 +26,13 @@ __all__ = [
     "Family",
     "Guarantee",
     "Judgement",
+    "RatioTable",
     "Robustness",
     "TightFamily",
     "a_srpt_factors",
     "a_srpt_limits",
     "dual_solution",
+    "ratios",
     "robustness_curves",
 ]
 
@@ -37,10 +40,12 @@ if not TYPE_CHECKING:  # a type checker that saw it would let every name pass
     _HOMES = {
         "DualSolution": "hadar",
         "Factors": "a_srpt",
+        "RatioTable": "evaluate",
         "Robustness": "robustness",
         "a_srpt_factors": "a_srpt",
         "a_srpt_limits": "a_srpt",
         "dual_solution": "hadar",
+        "ratios": "evaluate",
         "robustness_curves": "robustness",
     }
     __getattr__ = when_used(__name__, _HOMES)
