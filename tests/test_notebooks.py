@@ -16,7 +16,6 @@ import optsched as osd
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-NOT_YET = {"02_a_srpt", "03_hadar", "04_contention", "05_sharing"}  # they are being written anew
 NAMESPACES = {name: importlib.import_module(f"optsched.{name}") for name in osd._NAMESPACES}
 
 
@@ -58,13 +57,13 @@ def private_names(tree: ast.Module) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem not in NOT_YET], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_uses_public_names_only(path: Path) -> None:
     tree = code(path)
     assert [*foreign_imports(tree), *private_names(tree)] == []
 
 
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem not in NOT_YET], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_stored_without_outputs_and_asks_one_question(path: Path) -> None:
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells(path, "code"))
     heads = [line for cell in cells(path, "markdown") for line in cell["source"] if line.startswith("# ")]

@@ -166,3 +166,10 @@ def test_signed_errors_come_from_runs_and_have_both_sides() -> None:
         osd.plot.error_histogram({"a": [0.5, 2]}, signed=False)
     with pytest.raises(InputError, match="fifo takes no predictions"):
         osd.plot.error_histogram({"a": osd.simulate("rigid-06-1", "fifo")})
+
+
+def test_lines_without_bands_are_named_at_their_ends_too() -> None:
+    rows = [{"x": x, "y": slope * x, "by": f"slope {slope}"} for slope in (0, 1, 2) for x in (0, 5, 10)]
+    axes = osd.plot.lines(rows, x="x", y="y", by="by").axes[0]
+    named = {text.get_text(): text.xy[1] for text in axes.texts}
+    assert named == pytest.approx({"slope 0": 0, "slope 1": 10, "slope 2": 20}, abs=1e-6)
