@@ -75,14 +75,15 @@ class Windows:
     due: Floats
 
     @classmethod
-    def of(cls, instance: Instance, horizon: float | Floats | None) -> Windows:
+    def of(cls, instance: Instance, horizon: float | Floats | None, cut: bool = True) -> Windows:
         """The windows of an instance; `InfeasibleError` when a job cannot complete by the horizon."""
         origin, duration = float(instance.arrival.min()), fixed_durations(instance)
         release = instance.arrival - origin
         latest = release.max() + duration.sum() - duration
         latest += ROUNDING * (latest + duration)  # sums in float64: never too early
         if horizon is not None:
-            latest = np.minimum(latest, np.asarray(horizon) - origin - duration)
+            by_horizon = np.asarray(horizon) - origin - duration
+            latest = np.minimum(latest, by_horizon) if cut else by_horizon
         late = np.flatnonzero(latest < release)
         if late.size:
             raise InfeasibleError(f"job {instance.ids[late[0]]!r} cannot complete by the horizon")
@@ -103,11 +104,11 @@ class Windows:
 
 @collector_paused
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[j]`` in seconds after ``model.windows.origin``, ``model.before[i, j]`` for open pairs."""
     require(applies(instance, objective), NAME)
-    windows = Windows.of(instance, horizon)
+    windows = Windows.of(instance, horizon, cut)
     model = pyo.ConcreteModel(NAME)
     model.windows = windows
     bounds = zip(windows.release.tolist(), windows.latest.tolist(), strict=True)
@@ -181,8 +182,16 @@ def _maximum(model: Any, windows: Windows, goal: Objective) -> None:
     model.objective = pyo.Objective(expr=goal.term(windows.origin, windows.origin, 1, np.inf) + model.largest)
 
 
-def schedule(model: Any, instance: Instance) -> Schedule:
-    """The schedule of an integer solution: the jobs in the order that ``before`` gives, each as early as it can."""
+def end(model: Any, j: int) -> Any:
+    """C_j in seconds, an expression in ``model.start``."""
+    return model.start[j] + float(model.windows.origin + model.windows.duration[j])
+
+
+def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
+    """The schedule of an integer solution: the jobs in the order that ``before`` gives, each as early as it can.
+
+    ``kept``: no job before its ``start``.
+    """
     n, windows = instance.n, model.windows
     before = windows.must_precede.copy()
     for (i, j), variable in model.before.items():
@@ -191,8 +200,11 @@ def schedule(model: Any, instance: Instance) -> Schedule:
     # the position of a job in a total order is the number of jobs before it
     position = before.sum(axis=0)
     if not np.array_equal(np.sort(position), np.arange(n)):
-        raise InputError("the model holds no integer solution: solve it (not relaxed) first", value=model.name)
-    return schedule_in_order(instance, np.argsort(position), NAME)
+        raise InputError(
+            "no integer solution is in it that starts every job once: solve it, not relaxed, first", value=model.name
+        )
+    begin = np.array([variable.value for variable in model.start.values()]) if kept else None
+    return schedule_in_order(instance, np.argsort(position), NAME, begin)
 
 
 def warm_start(model: Any, given: Schedule) -> None:
@@ -228,4 +240,6 @@ add_formulation(
     schedule=schedule,
     warm_start=warm_start,
     in_seconds=True,
+    sets={"start": "j", "before": "jj", "first": "jj", "second": "jj", "fixed": "jj", "due": "j", "finish": "j"},
+    end=end,
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from optsched.errors import InputError
@@ -31,12 +31,14 @@ class Formulation:
     schedule_class : the class of schedules its optimum (or bound) holds for.
     exact : does it solve the scheduling problem itself? A relaxation only gives a bound.
     applies : ``applies(instance, objective)`` is None, or one sentence why the formulation does not apply.
-    build : ``build(instance, objective, *, horizon=None, relax=False)`` makes the `pyomo.ConcreteModel` or
+    build : ``build(instance, objective, *, horizon=None, relax=False, cut=True)`` makes the `pyomo.ConcreteModel` or
         `cvxpy.Problem` whose objective value **is** the objective named, in seconds (constants included).
         ``horizon``: latest completion allowed, in seconds, one number or f64[n] one a job; the optimum is then that
         over schedules that end by then, and it is the caller's part to know that it is enough
         (`optsched.models.latest_starts.latest_completions` says so for a known value). Without it every formulation
         uses one that provably keeps an optimal schedule. ``relax`` drops integrality.
+        Without ``cut`` no start that ends by the horizon is left out as needless (default horizon: all jobs one after
+        another after the last release): for a model that is to get constraints of one's own.
     size : ``size(instance, objective)`` estimates the nonzeros before anything is built.
     schedule : ``schedule(model, instance)`` reads the schedule from the values loaded in the model; None: relaxation.
     warm_start : ``warm_start(model, schedule)`` puts a feasible non-preemptive schedule on **all** variables, jobs
@@ -44,7 +46,11 @@ class Formulation:
         `InputError` where the schedule does not fit the horizon.
     in_seconds : do rows hold times as they are, not slots of a grid? HiGHS's tolerances are absolute, so such a model is
         built in units that fit (`optsched.solvers.working_clock`); ``schedule`` and ``warm_start`` then take the order of
-        the jobs from what they are given, and times from ``instance`` and the model.
+        the jobs from what they are given, and times from ``instance`` and the model; ``schedule(..., kept=True)`` lets no
+        job start before its time in the model.
+    sets : of a family of rows by name, what its index stands for, a letter each: j a job, t a slot of ``model.grid``, v a
+        node, k a position, a dot what stays a number. What is not here keeps its index as a name.
+    end : ``end(model, j)`` is C_j in seconds, a linear expression; None: the model has none.
     """
 
     name: str
@@ -58,6 +64,8 @@ class Formulation:
     schedule: Callable[[Any, Instance], Schedule] | None = None
     warm_start: Callable[[Any, Schedule], None] | None = None
     in_seconds: bool = False
+    sets: Mapping[str, str] = field(default_factory=dict)
+    end: Callable[[Any, int], Any] | None = None
 
     def __post_init__(self) -> None:
         for objective in self.objectives:

@@ -11,6 +11,7 @@ Variables: start[b, t] = 1 if block b = (j, q) starts at slot t: job j in mode q
     min  sum_{b,t} cost(j, t + p_q) start[b, t]                                                  (0)
     s.t. sum_{b of j, t} start[b, t] = 1                             every job j                 (1)  once
          sum_b sum_{t - p_q < s <= t} u_bv start[b, s] <= c_v        every node v, crowded t     (2)  capacity
+         sum_{b of j, t} (t + p_q) start[b, t] <= largest            every job j, of a maximum   (3)  finish
 
 These are the rows of `start_model`. Latest starts: fix the modes of an optimal
 schedule; what `latest_starts` proves then holds for it, and the bound grows with the durations and falls with the GPUs
@@ -35,7 +36,7 @@ from optsched.models.formulation import REGULAR, add_formulation, inapplicable, 
 from optsched.models.left_shift import left_shift, starts_of
 from optsched.models.mapped_modes import MappedModes
 from optsched.models.start_columns import StartBlocks, StartColumns
-from optsched.models.start_model import choose, chosen, start_model
+from optsched.models.start_model import choose, chosen, end, start_model
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
@@ -60,12 +61,13 @@ def _blocks(instance: Instance, modes: MappedModes) -> StartBlocks:
 
 
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
     require(applies(instance, objective), NAME)
     modes = MappedModes.of(instance)
-    model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), horizon=horizon, relax=relax)
+    blocks = _blocks(instance, modes)
+    model, kept = start_model(NAME, instance, objective, blocks, horizon=horizon, relax=relax, cut=cut)
     model.modes = modes.only(kept)
     return model
 
@@ -104,4 +106,6 @@ FORMULATION = add_formulation(
     size=size,
     schedule=schedule,
     warm_start=warm_start,
+    sets={"once": "j", "capacity": "vt", "finish": "j"},
+    end=end,
 )

@@ -7,7 +7,7 @@ Variables: X_mr, share of time that m runs on r; thr_m(X) = sum_r T_mr X_mr is i
 Base constraints, of every policy (`base_constraints`):
 
     X_mr >= 0                                 every job m, type r    (1)
-    sum_r X_mr <= 1                           every job m            (2)
+    sum_r X_mr <= 1                           every job m            (2)  time
     sum_m gang_m X_mr <= c_r                  every type r           (3)  capacity, with prices as duals
 
 One program is one file, to read and to solve as it stands. `optsched.policies.gavel_allocations` solves the linear ones
@@ -126,7 +126,7 @@ def rates_by_deadline(jobs: ActiveJobs) -> Floats:
 def base_constraints(problem: AllocationProblem, X: Any) -> list[Any]:
     """(2) and (3) for a variable X of shape (m, T); (1) is the variable's own sign."""
     return [
-        X.sum(axis=1) <= 1,  # (2)
+        (X.sum(axis=1) <= 1).set_label("time"),  # (2)
         (problem.jobs.gang @ X <= problem.capacity).set_label(CAPACITY),  # (3)
     ]
 

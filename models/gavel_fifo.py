@@ -1,11 +1,11 @@
 """First in, first out over GPU types: Gavel's linear program.
 
-Sets, data, base constraints: `gavel_allocation`; jobs are numbered in the order of their arrival, m = 1..n.
+Sets: jobs m = 1..n in the order of their arrival; GPU types r. Data and base constraints: `gavel_allocation`.
 Data: fast_m = max_r T_mr, the throughput on the fastest type.
 Variables: X_mr >= 0, share of time.
 
     max  sum_m (n + 1 - m) thr_m(X) / fast_m                                     (0)
-    s.t. sum_r X_mr <= 1                                       every job m       (1)
+    s.t. sum_r X_mr <= 1                                       every job m       (1)  time
          sum_m gang_m X_mr <= c_r                              every type r      (2)  capacity
 
 Optimum: the weights are an order of importance, not a strict one: late jobs may outweigh an early gang (one type with 3

@@ -1,12 +1,13 @@
 """Gavel's finish-time fairness: no job's finish, against its finish on a share of its own, later than it must be.
 
-Sets, data, base constraints: `gavel_allocation`. Data: e_m seconds since job m arrived; left_m steps left; iso_m seconds
+Sets: jobs m; GPU types r. Data and base constraints: `gavel_allocation`.
+Data: e_m seconds since job m arrived; left_m steps left; iso_m seconds
 that the steps done would have taken it in isolation; X^iso, a 1/n-th of every type (`gavel_allocation.isolated_share`), and
 D_m = iso_m + left_m / thr_m(X^iso), the finish of the isolated run.
 Variables: X_mr >= 0, share of time.
 
     min  max_m (e_m + left_m / thr_m(X)) / D_m                                   (0)
-    s.t. sum_r X_mr <= 1                                       every job m       (1)
+    s.t. sum_r X_mr <= 1                                       every job m       (1)  time
          sum_m gang_m X_mr <= c_r                              every type r      (2)  capacity
 
 Optimum: rho, the largest ratio. The D_m are constants, so (0) is a maximum of convex functions, for a conic solver; the

@@ -1,11 +1,12 @@
 """Gavel's makespan policy: all jobs done as early as possible, as one linear program.
 
-Sets, data, base constraints: `gavel_allocation`. Data: left_m, steps left of job m.
+Sets: jobs m; GPU types r. Data and base constraints: `gavel_allocation`.
+Data: left_m, steps left of job m.
 Variables: X_mr >= 0, share of time; rate = 1 / T, the share of all its remaining steps that every job makes in a second.
 
     max  rate                                                                    (0)
     s.t. thr_m(X) >= rate left_m                               every job m       (1)  work
-         sum_r X_mr <= 1                                       every job m       (2)
+         sum_r X_mr <= 1                                       every job m       (2)  time
          sum_m gang_m X_mr <= c_r                              every type r      (3)  capacity
 
 Optimum: T = 1 / rate seconds from now, exact by one program: min T with thr_m(X) >= left_m / T is quasi-convex in T, and
@@ -29,7 +30,7 @@ def build(problem: AllocationProblem) -> Any:
     """The `cvxpy.Problem`; variables ``X`` (n, R) and ``rate``, the constraint labelled ``capacity`` for its duals."""
     X, rate = problem.shares(), cp.Variable(name="rate")
     work = cp.sum(cp.multiply(problem.jobs.rate, X), axis=1) >= rate * problem.jobs.left
-    return cp.Problem(cp.Maximize(rate), [work, *base_constraints(problem, X)])  # (0); (1), (2), (3)
+    return cp.Problem(cp.Maximize(rate), [work.set_label("work"), *base_constraints(problem, X)])  # (0); (1), (2), (3)
 
 
 add_allocation_program(

@@ -1,11 +1,12 @@
 """Gavel's max-min fairness (least attained service, weighted): the smallest normalised throughput as large as possible.
 
-Sets, data, base constraints: `gavel_allocation`. Data: weights w_m; X^equal_r = c_r / sum_r c_r, the same row for all jobs.
+Sets: jobs m; GPU types r. Data and base constraints: `gavel_allocation`.
+Data: weights w_m; X^equal_r = c_r / sum_r c_r, the same row for all jobs.
 Variables: X_mr >= 0, share of time; t, the smallest level.
 
     max  t                                                                       (0)
     s.t. (gang_m / w_m) thr_m(X) / thr_m(X^equal) >= t         every job m       (1)  fair
-         sum_r X_mr <= 1                                       every job m       (2)
+         sum_r X_mr <= 1                                       every job m       (2)  time
          sum_m gang_m X_mr <= c_r                              every type r      (3)  capacity
 
 Optimum: t; a job with twice the weight gets twice the normalised throughput where nothing else limits it. Jobs that are
@@ -30,7 +31,8 @@ def build(problem: AllocationProblem) -> Any:
     """The `cvxpy.Problem`; variables ``X`` (n, R) and ``t``, the constraint labelled ``capacity`` for its duals."""
     X, t = problem.shares(), cp.Variable(name="t")
     level = cp.sum(cp.multiply(level_rates(problem.jobs, problem.capacity), X), axis=1)
-    return cp.Problem(cp.Maximize(t), [level >= t, *base_constraints(problem, X)])  # (0); (1), (2), (3)
+    fair = (level >= t).set_label("fair")
+    return cp.Problem(cp.Maximize(t), [fair, *base_constraints(problem, X)])  # (0); (1), (2), (3)
 
 
 add_allocation_program(

@@ -1,12 +1,13 @@
 """Gavel's sum policies: the most throughput in all, or the most for the money, with and without deadlines.
 
-Sets, data, base constraints: `gavel_allocation`. Data: cost_r of one GPU-hour of type r (max-sum-throughput: all 1); left_m
+Sets: jobs m; GPU types r. Data and base constraints: `gavel_allocation`.
+Data: cost_r of one GPU-hour of type r (max-sum-throughput: all 1); left_m
 steps left and time_left_m seconds to the deadline of the jobs S that still have one.
 Variables: X_mr >= 0, share of time.
 
     max  sum_m sum_r (T_mr / cost_r) X_mr                                        (0)
     s.t. thr_m(X) >= left_m / time_left_m                      every job in S    (1)  deadlines
-         sum_r X_mr <= 1                                       every job m       (2)
+         sum_r X_mr <= 1                                       every job m       (2)  time
          sum_m gang_m X_mr <= c_r                              every type r      (3)  capacity
 
 Optimum: steps per second in all, or per second and unit of money ("min-cost"). Neither is fair: without (1) jobs with few
@@ -32,7 +33,8 @@ def build(problem: AllocationProblem) -> Any:
     T, X, needed = problem.jobs.rate, problem.shares(), rates_by_deadline(problem.jobs)
     worth = T if problem.cost is None else T / problem.cost
     S = np.flatnonzero(needed > 0)
-    by_deadline = [] if S.size == 0 else [cp.sum(cp.multiply(T[S] / needed[S, None], X[S]), axis=1) >= 1]
+    in_time = cp.sum(cp.multiply(T[S] / needed[S, None], X[S]), axis=1) >= 1 if S.size else None
+    by_deadline = [] if in_time is None else [in_time.set_label("deadlines")]
     return cp.Problem(
         cp.Maximize(cp.sum(cp.multiply(worth, X))),  # (0)
         [*by_deadline, *base_constraints(problem, X)],  # (1), (2), (3)

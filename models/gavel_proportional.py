@@ -1,10 +1,11 @@
 """Proportional fairness over GPU types: the largest weighted product of throughputs, a concave program.
 
-Sets, data, base constraints: `gavel_allocation`. Data: weights w_m.
+Sets: jobs m; GPU types r. Data and base constraints: `gavel_allocation`.
+Data: weights w_m.
 Variables: X_mr >= 0, share of time.
 
     max  sum_m w_m log thr_m(X)                                                  (0)
-    s.t. sum_r X_mr <= 1                                       every job m       (1)
+    s.t. sum_r X_mr <= 1                                       every job m       (1)  time
          sum_m gang_m X_mr <= c_r                              every type r      (2)  capacity
 
 Optimum: the Nash bargaining point: in every other allocation the weighted relative changes of thr_m sum to at most 0.

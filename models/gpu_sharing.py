@@ -151,4 +151,5 @@ add_program(
     "gpu-sharing",
     lambda instance: instance,
     build,
+    clocked=True,
 )

@@ -72,6 +72,8 @@ def row_duals(model: pyo.ConcreteModel, packing: Packing) -> tuple[Floats, Float
     return price, payoff
 
 
+SETS = {"x": "j.", "once": "j"}
+
 add_program(
     NAME,
     "R | r_j, size_j, pmtn, rounds | max sum_j u_j(f_j), a choice of schedules in shares",
@@ -81,6 +83,7 @@ add_program(
     lambda data: build(data[1]),
     lambda model, data, instance: packing_names(data, instance, *row_duals(model, data[1])),
     "hadar-dual",
+    sets=SETS,
 )
 add_program(
     "hadar-packing",
@@ -89,4 +92,5 @@ add_program(
     "gang, in rounds",
     packing_of,
     lambda data: build(data[1], integer=True),
+    sets=SETS,
 )

@@ -13,7 +13,7 @@ moves in it, in seconds alone; C_j in [r_j + p_j, H_j].
     s.t. sum_j (s_je + f_je) = 1                                              every e                         (1)  one
          sum_e s_je = 1, sum_e f_je = 1                                       every j                         (2)  once
          a_je = sum_{e' <= e} (s_je' - f_je')                                 every j, interval e             (3)  is_active
-         sum_k y_lek = 1, sum_k k y_lek = sum_{j on l} a_je                   every l, interval e             (4)  counts
+         sum_k y_lek = 1, sum_k k y_lek = sum_{j on l} a_je        every l, interval e                (4)  one_count, count
          t_{e+1} - t_e = sum_k d_lek                                          every l, interval e             (5)  length
          d_lek <= H y_lek                                                     every l, interval e, k          (6)  chosen
          m_je <= sum_{k >= 1} d_lek / q_k                                     every j, l in L_j, interval e   (7)  rate
@@ -131,4 +131,5 @@ add_program(
     "transfers",
     transfers_of,
     build,
+    clocked=True,
 )

@@ -57,7 +57,7 @@ def size(instance: Instance, objective: str) -> int:
 
 @collector_paused
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.assign[j, k]`` and ``model.completion[k]`` with positions from 0, seconds after ``origin``.
 
@@ -112,14 +112,21 @@ def _values(n: int, order: Ints) -> Floats:
     return value.reshape(-1)
 
 
-def schedule(model: Any, instance: Instance) -> Schedule:
-    """The schedule of an integer solution: the jobs in the order of their positions."""
+def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
+    """The schedule of an integer solution: the jobs in the order of their positions, each as early as it can.
+
+    ``kept``: none before it has to start for the ``completion`` of its position.
+    """
     n = instance.n
     value = np.array([v.value or 0.0 for v in model.assign.values()]).reshape(n, n)
     order = value.argmax(axis=1)
     if not np.allclose(value.reshape(-1), _values(n, order), atol=0.5) or np.unique(order).size < n:
-        raise InputError("the model holds no integer solution: solve it (not relaxed) first", value=model.name)
-    return schedule_in_order(instance, order, NAME)
+        raise InputError(
+            "no integer solution is in it that starts every job once: solve it, not relaxed, first", value=model.name
+        )
+    begin = np.empty(n)
+    begin[order] = [variable.value for variable in model.completion.values()]
+    return schedule_in_order(instance, order, NAME, begin - model.duration if kept else None)
 
 
 def warm_start(model: Any, given: Schedule) -> None:
@@ -147,4 +154,5 @@ add_formulation(
     schedule=schedule,
     warm_start=warm_start,
     in_seconds=True,
+    sets={"assign": "jk", "completion": "k", "once": "j", "filled": "k", "released": "k", "follows": "k"},
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,8 @@ class Program:
     duals : ``duals(model, data, instance)`` of the solved model: prices by name, d value / d what there is; None: it has
         integers, or nobody has named them.
     dual : the program whose optimum is the same by strong duality.
+    sets : what indices stand for, as in `optsched.models.formulation.Formulation`.
+    clocked : is its value the sum of all jobs' completion times? It then counts on the log's clock.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Program:
     build: Callable[[Any], Any]
     duals: Callable[[Any, Any, Instance], Mapping[str, float]] | None = None
     dual: str | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)
+    clocked: bool = False
 
 
 PROGRAMS: Registry[Program] = Registry("model", package="optsched.models")
@@ -134,4 +138,5 @@ def add_allocation_program(name: str, notation: str, value: str, build: Callable
         allocation_of,
         build,
         lambda program, problem, instance: by_type(instance, prices(program)),
+        sets={"time": "j", "fair": "j", "work": "j", "X": "j."},
     )

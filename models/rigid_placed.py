@@ -8,6 +8,7 @@ Variables: start[b, t] = 1 if block b = (j, q) starts at slot t: job j in mode q
     min  sum_{b,t} cost(j, t) start[b, t]                                                        (0)
     s.t. sum_{b of j, t} start[b, t] = 1                             every job j                 (1)  once
          sum_b sum_{t - p_j < s <= t} u_bv start[b, s] <= c_v        every node v, crowded t     (2)  capacity
+         sum_{b of j, t} (t + p_j) start[b, t] <= largest            every job j, of a maximum   (3)  finish
 
 These are the rows of `start_model`. Placement ``any`` allows every split, ``consolidated`` one node, or whole nodes and a
 remainder.
@@ -60,12 +61,14 @@ def build(
     *,
     horizon: float | Floats | None = None,
     relax: bool = False,
+    cut: bool = True,
     placement: str = "any",
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
     require(applies(instance, objective, placement), NAME)
     modes = MappedModes.rigid(instance, placement)
-    model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), horizon=horizon, relax=relax)
+    blocks = _blocks(instance, modes)
+    model, kept = start_model(NAME, instance, objective, blocks, horizon=horizon, relax=relax, cut=cut)
     model.modes = modes.only(kept)
     return model
 

@@ -1,13 +1,14 @@
-"""Time-indexed formulation of P | r_j, size_j | f: rigid gangs on G GPUs, counted but not placed.
+"""Time-indexed formulation of P | r_j, size_j | f, in Pyomo and in CVXPY: rigid gangs on G GPUs, counted but not placed.
 
 Sets: jobs j = 1..n; slots t of ``unit`` seconds (the gcd of all times, `time_grid`); starts t = r_j..l_j (`latest_starts`).
 Data: g_j GPUs of the gang, held from start to end; r_j release, p_j duration (slots); w_j weight; d_j due date (seconds);
 G GPUs of the whole cluster (a gang may span nodes).
-Variables: start[j, t] = 1 if j starts at slot t, for r_j <= t <= l_j.
+Variables: start[j, t] = 1 if j starts at slot t, for r_j <= t <= l_j; largest, of a maximum.
 
     min  sum_{j,t} cost(j, t) start[j, t]                                                        (0)
     s.t. sum_t start[j, t] = 1                                    every job j                     (1)  once
          sum_j sum_{t - p_j < s <= t} g_j start[j, s] <= G        every crowded slot t            (2)  capacity
+         sum_t (t + p_j) start[j, t] <= largest                   every job j, of a maximum       (3)  finish
 
 These are the rows of `start_model`, which also says what (0) is, for the makespan too, and when a slot is crowded.
 
@@ -21,22 +22,25 @@ Reference: Pritsker, Watters and Wolfe, Multiproject scheduling with limited res
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+import scipy.sparse as sp
 
-from optsched.models.formulation import REGULAR, add_formulation, inapplicable, objective_reason, require
+from optsched.models.formulation import FORMULATIONS, REGULAR, add_formulation, inapplicable, objective_reason, require
 from optsched.models.left_shift import left_shift, starts_of
-from optsched.models.start_columns import StartBlocks, StartColumns
-from optsched.models.start_model import choose, chosen, start_model
+from optsched.models.start_columns import StartBlocks, StartColumns, largest, least_maximum
+from optsched.models.start_model import choose, chosen, end, start_model
 from optsched.models.time_grid import time_grid
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
-NAME = "rigid-time-indexed"
+NAME, CVXPY = "rigid-time-indexed", "rigid-time-indexed-cvxpy"
 
 
 def applies(instance: Instance, objective: str) -> str | None:
@@ -64,17 +68,54 @@ def count_columns(instance: Instance, objective: str, horizon: float | Floats | 
 
 
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    return start_model(NAME, instance, objective, blocks(instance), horizon=horizon, relax=relax)[0]
+    return start_model(NAME, instance, objective, blocks(instance), horizon=horizon, relax=relax, cut=cut)[0]
+
+
+def build_cvxpy(
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
+) -> Any:
+    """The same with a vector: ``problem.start`` has an entry for each of ``problem.columns``, rows are sparse matrices."""
+    import cvxpy as cp
+
+    require(applies(instance, objective), CVXPY)
+    columns, _ = blocks(instance).columns(instance, objective, horizon, cut)
+    goal, grid, count = get_objective(objective), columns.grid, columns.slot.size
+    job, every = columns.job[columns.block], np.arange(count)
+    start = cp.Variable(count, name="start", nonneg=relax, boolean=not relax)
+
+    def of_job(value: Floats | Ints) -> sp.csr_array:
+        return sp.csr_array((value.astype(np.float64), (job, every)), shape=(instance.n, count))
+
+    rows = [(of_job(np.ones(count)) @ start == 1).set_label("once")]  # (1)
+    crowded = columns.crowded(instance.gpus[columns.job], instance.cluster.gpus)
+    if crowded:
+        numbers = every.tolist()
+        used = [columns.in_process(numbers, t) for t in crowded]
+        flat, slot = np.concatenate(used), np.repeat(crowded, [len(each) for each in used])
+        held = sp.csr_array((instance.gpus[job[flat]].astype(np.float64), (slot, flat)), shape=(crowded[-1] + 1, count))
+        rows.append((held @ start <= instance.cluster.gpus).set_label("capacity"))  # (2), a row a slot
+    if goal.maximum:
+        least = least_maximum(goal, grid, instance.gpus, instance.cluster.gpus)
+        most = cp.Variable(name="largest", bounds=[least, None])
+        extra = {"largest": most, "goal": goal}
+        rows.append((of_job(largest(goal, columns.end, grid.release[job])) @ start <= most).set_label("finish"))  # (3)
+        value = float(goal.term(grid.origin, grid.origin, 1, np.inf)) + float(grid.unit) * most
+    else:
+        cost, constant = columns.costs(instance, objective)
+        value, extra = cost @ start + constant, {}
+    problem = cp.Problem(cp.Minimize(value), rows)  # (0)
+    vars(problem).update(start=start, columns=columns, grid=grid, **extra)
+    return problem
 
 
 def schedule(model: Any, instance: Instance) -> Schedule:
     """The schedule of an integer solution."""
     _, starts = chosen(model)
-    return Schedule.from_starts(instance, starts, duration=fixed_durations(instance), policy=model.name)
+    return Schedule.from_starts(instance, starts, duration=fixed_durations(instance), policy=NAME)
 
 
 def warm_start(model: Any, given: Schedule) -> None:
@@ -96,4 +137,7 @@ FORMULATION = add_formulation(
     size=size,
     schedule=schedule,
     warm_start=warm_start,
+    sets={"start": "jt", "once": "j", "capacity": "t", "finish": "j"},
+    end=end,
 )
+FORMULATIONS.register(CVXPY)(replace(FORMULATION, name=CVXPY, build=build_cvxpy))

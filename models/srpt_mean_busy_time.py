@@ -29,7 +29,7 @@ from pyomo.core.expr import LinearExpression
 
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import WEIGHTED_COMPLETION, add_formulation, require
-from optsched.models.srpt_relaxation import UnitMachine, applies, size, slot_model
+from optsched.models.srpt_relaxation import SETS, UnitMachine, applies, size, slot_model
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
@@ -38,11 +38,11 @@ PYOMO, CVXPY = "srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy"
 
 @collector_paused
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The Pyomo model; ``model.work[j, t]`` with slots counted from the first arrival."""
     require(applies(instance, objective), PYOMO)
-    machine = UnitMachine.of(instance, objective, horizon)
+    machine = UnitMachine.of(instance, objective, horizon, cut)
     # (1), (2)
     model, work = slot_model(PYOMO, machine)
     # (0)
@@ -53,25 +53,26 @@ def build(
 
 
 def build_cvxpy(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> cp.Problem:
     """The same LP with vectors: one entry of ``work`` a column (j, t), rows as sparse matrices of ones."""
     require(applies(instance, objective), CVXPY)
-    machine = UnitMachine.of(instance, objective, horizon)
+    machine = UnitMachine.of(instance, objective, horizon, cut)
     columns = np.arange(machine.job.size)
-    slots, slot_row = np.unique(machine.slot, return_inverse=True)
     ones = np.ones(columns.size)
     of_job = sp.csr_array((ones, (machine.job, columns)), shape=(instance.n, columns.size))
-    in_slot = sp.csr_array((ones, (slot_row, columns)), shape=(slots.size, columns.size))
+    in_slot = sp.csr_array((ones, (machine.slot, columns)), shape=(int(machine.slot.max()) + 1, columns.size))
 
     work = cp.Variable(columns.size, nonneg=True, name="work")
-    return cp.Problem(
+    problem = cp.Problem(
         cp.Minimize(machine.cost @ work + machine.half),  # (0)
         [
-            of_job @ work == machine.grid.duration,  # (1)
-            in_slot @ work <= 1,  # (2)
+            (of_job @ work == machine.grid.duration).set_label("done"),  # (1)
+            (in_slot @ work <= 1).set_label("share"),  # (2)
         ],
     )
+    problem.machine, problem.grid = machine, machine.grid
+    return problem
 
 
 for _name, _build in ((PYOMO, build), (CVXPY, build_cvxpy)):
@@ -84,4 +85,5 @@ for _name, _build in ((PYOMO, build), (CVXPY, build_cvxpy)):
         applies=applies,
         build=_build,
         size=size,
+        sets=SETS,
     )

@@ -43,15 +43,20 @@ class UnitMachine:
     constant: float
 
     @classmethod
-    def of(cls, instance: Instance, objective: str, horizon: float | Floats | None = None) -> UnitMachine:
+    def of(
+        cls, instance: Instance, objective: str, horizon: float | Floats | None = None, cut: bool = True
+    ) -> UnitMachine:
         """The machine of an instance; `InputError` when its times have no common unit."""
         origin, total = float(instance.arrival.min()), instance.cluster.gpus
         release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
         jobs = zip(instance.gpus.tolist(), seconds_alone(instance).tolist(), strict=True)
         grid = TimeGrid(origin, *on_common_unit(release, [Fraction(d) * g / total for g, d in jobs]))
         end = busy_period_ends(grid.release, grid.duration)
+        if not cut:  # all work after the last release; a machine that waits for something may need it
+            end = np.full_like(end, grid.release.max() + grid.duration.sum())
         if horizon is not None:
-            end = np.minimum(end, grid.slots(np.minimum(horizon, grid.seconds(end))))
+            latest = np.minimum(horizon, grid.seconds(end)) if cut else np.full(end.shape, horizon, dtype=np.float64)
+            end = grid.slots(latest)
         if np.any(end < grid.release + grid.duration):
             raise InfeasibleError("a job cannot complete by the horizon")
         goal = get_objective(objective)
@@ -86,13 +91,16 @@ class UnitMachine:
         return self.constant + float(self.weight @ self.grid.duration) * float(self.grid.unit) / 2
 
 
+SETS = {"work": "jt", "late": "jt", "done": "j", "share": "t", "unfinished": "jt"}
+
+
 def slot_model(name: str, machine: UnitMachine, most: float | None = None) -> tuple[pyo.ConcreteModel, list[Any]]:
     """(a model with ``model.work[j, t]`` <= ``most``, slots of work on j in slot t, and rows (1) and (2); these columns).
 
     (1) ``done``: sum_t work[j, t] = p_j. (2) ``share``: sum_j work[j, t] <= 1.
     """
     model = pyo.ConcreteModel(name)
-    model.machine = machine
+    model.machine, model.grid = machine, machine.grid
     keys = list(zip(machine.job.tolist(), machine.slot.tolist(), strict=True))
     model.work = pyo.Var(keys, bounds=(0, most))
     work, offset, work_of = list(model.work.values()), machine.offset.tolist(), machine.grid.duration.tolist()

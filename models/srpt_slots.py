@@ -20,13 +20,15 @@ Reference: Schrage, A proof of the optimality of the shortest remaining processi
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
-from optsched.models.fast_building import collector_paused
+from optsched.models.fast_building import collector_paused, terms
 from optsched.models.formulation import WEIGHTED_COMPLETION, add_formulation, inapplicable, require
-from optsched.models.srpt_relaxation import UnitMachine, slot_model
+from optsched.models.srpt_relaxation import SETS, UnitMachine, slot_model
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
@@ -48,11 +50,11 @@ def size(instance: Instance, objective: str) -> int:
 
 @collector_paused
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.work[j, t]`` and ``model.late[j, t]`` with slots counted from the first arrival."""
     require(applies(instance, objective), NAME)
-    machine = UnitMachine.of(instance, objective, horizon)
+    machine = UnitMachine.of(instance, objective, horizon, cut)
     release, duration = machine.grid.release.tolist(), machine.grid.duration.tolist()
     end, offset, jobs = machine.end.tolist(), machine.offset.tolist(), range(instance.n)
 
@@ -80,6 +82,16 @@ def build(
     return model
 
 
+def end(model: Any, j: int) -> Any:
+    """C_j in seconds, an expression in ``model.late``."""
+    grid = model.machine.grid
+    first = int(grid.release[j] + grid.duration[j])
+    late = [model.late[j, t] for t in range(first, int(model.machine.end[j]))]
+    return LinearExpression(
+        [grid.origin + first * float(grid.unit), *terms(np.full(len(late), float(grid.unit)), late)]
+    )
+
+
 add_formulation(
     name=NAME,
     graham="1 | r_j, pmtn | sum w_j C_j",
@@ -89,4 +101,6 @@ add_formulation(
     applies=applies,
     build=build,
     size=size,
+    sets=SETS,
+    end=end,
 )

@@ -15,7 +15,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from optsched.errors import InfeasibleError
+from optsched.errors import InfeasibleError, InputError
+from optsched.models.formulation import size_reason
 from optsched.models.latest_starts import latest_starts
 from optsched.models.left_shift import in_sequence
 from optsched.models.time_grid import TimeGrid
@@ -134,20 +135,26 @@ class StartBlocks:
     capacity: Ints
     counted: bool = False
 
-    def size(self, instance: Instance, objective: str) -> int:
+    def size(self, instance: Instance, objective: str, latest_end: Ints | None = None) -> int:
         """Nonzeros: a start stands in ``once``, in a row a slot and pool that it uses, and for a maximum in one more."""
-        windows = self._latest_ends(instance) - self.slots - self.grid.release[self.job] + 1
+        latest_end = self._latest_ends(instance) if latest_end is None else latest_end
+        windows = latest_end - self.slots - self.grid.release[self.job] + 1
         rows = self.slots * np.count_nonzero(self.held, axis=1) + (2 if get_objective(objective).maximum else 1)
         return int(np.sum(windows.astype(np.float64) * rows))
 
-    def columns(self, instance: Instance, objective: str, horizon: float | Floats | None) -> tuple[StartColumns, Ints]:
+    def columns(
+        self, instance: Instance, objective: str, horizon: float | Floats | None, cut: bool = True
+    ) -> tuple[StartColumns, Ints]:
         """The starts that are provably enough and end by ``horizon`` (seconds), and the blocks that have any.
 
-        Raises `InfeasibleError` when a job cannot complete by the horizon in any way.
+        Without ``cut`` all that end by the horizon. Raises `InfeasibleError` when a job cannot complete by the horizon in
+        any way, `InputError` where all starts would be too many.
         """
         release, latest_end = self.grid.release, self._latest_ends(instance)
         goal = get_objective(objective)
-        if goal.maximum:
+        if not cut:
+            latest_end = np.full_like(self.job, self._one_by_one)
+        elif goal.maximum:
             # no optimal schedule is worse than a list schedule, whatever the ways: every job in its fastest ones in turn
             chosen = self._fastest_in_turn()
             order = np.lexsort((-self.slots[chosen], release))
@@ -158,7 +165,10 @@ class StartBlocks:
             allowed = np.broadcast_to(np.asarray(horizon, dtype=np.float64), release.shape)[self.job]
             limited = np.isfinite(allowed)
             ends = self.grid.slots(np.where(limited, allowed, 0.0))
-            latest_end = np.where(limited, np.minimum(latest_end, ends), latest_end)
+            latest_end = np.where(limited, np.minimum(latest_end, ends) if cut else ends, latest_end)
+        reason = None if cut else size_reason(self.size(instance, objective, latest_end))
+        if reason is not None:
+            raise InputError(reason, field="horizon", value=horizon)
         last = latest_end - self.slots
         kept = np.flatnonzero(last >= release[self.job])
         lost = np.setdiff1d(np.arange(release.size), self.job[kept])
@@ -169,6 +179,10 @@ class StartBlocks:
     @cached_property
     def _first(self) -> Ints:
         return np.searchsorted(self.job, np.arange(self.grid.release.size)).astype(np.int64)
+
+    @property
+    def _one_by_one(self) -> int:
+        return int(self.grid.release.max() + np.maximum.reduceat(self.slots, self._first).sum())
 
     def _latest_ends(self, instance: Instance) -> Ints:
         # `latest_starts` grows with the durations and falls with the GPUs that block a job: the longest, the least blocked

@@ -41,16 +41,17 @@ def start_model(
     *,
     horizon: float | Floats | None = None,
     relax: bool = False,
+    cut: bool = True,
 ) -> tuple[pyo.ConcreteModel, Ints]:
     """(the model with ``model.start[b, t]`` and ``model.columns``, the blocks that it has, numbered anew).
 
     Rows of ``capacity`` are those of (slot) where GPUs are counted, else of (node, slot).
     """
-    columns, kept = blocks.columns(instance, objective, horizon)
+    columns, kept = blocks.columns(instance, objective, horizon, cut)
     held = blocks.held[kept]
 
     model = pyo.ConcreteModel(name)
-    model.columns = columns
+    model.columns, model.grid = columns, columns.grid
     model.start = pyo.Var(columns.keys(), domain=pyo.NonNegativeReals if relax else pyo.Binary)
     start, jobs = list(model.start.values()), range(instance.n)
 
@@ -99,14 +100,26 @@ def _latest_end(columns: StartColumns) -> Ints:
     return end
 
 
+def end(model: Any, j: int) -> Any:
+    """C_j in seconds, an expression in ``model.start``; (1) makes it the end of the start that is taken."""
+    columns: StartColumns = model.columns
+    own = slice(columns.job_offset[j], columns.job_offset[j + 1])
+    if not isinstance(model.start, pyo.Var):
+        return columns.grid.seconds(columns.end[own]) @ model.start[own]
+    return LinearExpression(terms(columns.grid.seconds(columns.end[own]), list(model.start.values())[own]))
+
+
 def chosen(model: Any) -> tuple[Ints, Floats]:
     """(the block of every job i64[n], its start in seconds f64[n]) in the values loaded in ``model.start``."""
     columns: StartColumns = model.columns
-    value = np.fromiter((v.value or 0.0 for v in model.start.values()), dtype=np.float64, count=columns.slot.size)
+    if isinstance(model.start, pyo.Var):
+        value = np.array([v.value or 0.0 for v in model.start.values()])
+    else:  # CVXPY's vector
+        value = np.zeros(columns.slot.size) if model.start.value is None else model.start.value
     column = np.flatnonzero(value > 0.5)
     block = columns.block[column]
     if not np.array_equal(columns.job[block], np.arange(columns.grid.release.size)):
-        raise InputError("the model holds no integer solution: solve it (not relaxed) first", value=model.name)
+        raise InputError("no integer solution is in the model that starts every job once: solve it, not relaxed, first")
     return block, columns.grid.seconds(columns.slot[column])
 
 
@@ -119,7 +132,10 @@ def choose(model: Any, block: Ints, slot: Ints) -> None:
         raise InputError(f"job {job} (0-based) completes after the horizon that the model was built with")
     value = np.zeros(columns.slot.size)
     value[column] = 1.0
-    for variable, x in zip(model.start.values(), value.tolist(), strict=True):
-        variable.set_value(x, skip_validation=True)
-    if model.component("largest") is not None:
-        model.largest.set_value(int(_paid(columns, model.goal)[column].max()))
+    if isinstance(model.start, pyo.Var):
+        for variable, x in zip(model.start.values(), value.tolist(), strict=True):
+            variable.set_value(x, skip_validation=True)
+    else:
+        model.start.value = value
+    if getattr(model, "largest", None) is not None:
+        model.largest.value = int(_paid(columns, model.goal)[column].max())

@@ -2,11 +2,12 @@
 
 Sets: jobs j = 1..n; slots t of ``unit`` seconds (the gcd of all times, `time_grid`); starts t = r_j..l_j (`latest_starts`).
 Data: r_j release, p_j duration (slots); w_j weight; d_j due date (seconds); m machines.
-Variables: start[j, t] = 1 if j starts at slot t, for r_j <= t <= l_j.
+Variables: start[j, t] = 1 if j starts at slot t, for r_j <= t <= l_j; largest, of a maximum.
 
     min  sum_{j,t} cost(j, t) start[j, t]                                                        (0)
     s.t. sum_t start[j, t] = 1                                    every job j                     (1)  once
          sum_j sum_{t - p_j < s <= t} start[j, s] <= m            every crowded slot t            (2)  capacity
+         sum_t (t + p_j) start[j, t] <= largest                   every job j, of a maximum       (3)  finish
 
 These are the rows of `start_model`, which also says what (0) is, for the makespan too, and when a slot is crowded.
 
@@ -43,11 +44,11 @@ def applies(instance: Instance, objective: str) -> str | None:
 
 
 def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False
+    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    return start_model(NAME, instance, objective, counted.blocks(instance), horizon=horizon, relax=relax)[0]
+    return start_model(NAME, instance, objective, counted.blocks(instance), horizon=horizon, relax=relax, cut=cut)[0]
 
 
 FORMULATIONS.register(NAME)(

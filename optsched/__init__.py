@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from optsched.simulation.policy import Knowledge, Moves, Order, Policy, Predictor, Start, Stop, Wake
     from optsched.simulation.run import Run, SharedRun
     from optsched.simulation.task_policy import Countdown, TaskOrder
-    from optsched.solvers.program import ProgramSolution, formulate, solve_program
+    from optsched.solvers.program import formulate, solve_model, solve_program
     from optsched.solvers.solve import Solution, solve
     from optsched.speeds.contention_fit import fit_contention
     from optsched.speeds.interference_fit import fit_interference
@@ -98,7 +98,6 @@ _HOMES = {
     "Policy": "simulation.policy",
     "Predictor": "simulation.policy",
     "Profile": "problem.profile",
-    "ProgramSolution": "solvers.program",
     "Report": "report.comparison",
     "RowErrors": "errors",
     "Run": "simulation.run",
@@ -135,6 +134,7 @@ _HOMES = {
     "read_throughputs": "speeds.throughput_table",
     "simulate": "policies.simulate",
     "solve": "solvers.solve",
+    "solve_model": "solvers.program",
     "solve_program": "solvers.program",
     "sweep": "sweeps.run",
     "zoo_profile": "speeds.model_zoo",
@@ -167,7 +167,6 @@ __all__ = [
     "Policy",
     "Predictor",
     "Profile",
-    "ProgramSolution",
     "Report",
     "RowErrors",
     "Run",
@@ -205,6 +204,7 @@ __all__ = [
     "read_throughputs",
     "simulate",
     "solve",
+    "solve_model",
     "solve_program",
     "sweep",
     "zoo_profile",

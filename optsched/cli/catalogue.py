@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -280,6 +281,7 @@ def _nothing(_: str) -> _Told:
 
 
 def _of_model(name: str) -> _Told:
+    from optsched.models import FORMULATIONS
     from optsched.models.program import PROGRAMS
     from optsched.problem.instance import Instance, Job
 
@@ -287,7 +289,44 @@ def _of_model(name: str) -> _Told:
     if name in PROGRAMS:
         data = PROGRAMS.get(name).data
         told = _told(data, partial(data, Instance([Job("a", duration=1)], "1x1")))
-    return told, _written(f"optsched solve SOURCE --model {name}:", told), ()
+    known: Registry[Any] = FORMULATIONS if name in FORMULATIONS else PROGRAMS
+    facts: tuple[tuple[str, str], ...] = ()
+    if name in known:
+        of = known.get(name)
+        end = ', model.end("ID") its completion time' if getattr(of, "end", None) else ""
+        facts = mathematics(inspect.getdoc(inspect.getmodule(of.build)) or "")
+        facts += (("in Python", f'model = osd.formulate(SOURCE, "{name}"); model.job("ID") is a job\'s number{end}'),)
+    return told, _written(f"optsched solve SOURCE --model {name}:", told), facts
+
+
+_SECTION = re.compile(r"(Sets|Data|Variables|Optimum|Size|Reference)\b[^:]*: ")
+_ROW = re.compile(r"(.*\S)\s+(\(\d+\))(?:\s+(\w+(?:, \w+)*))?")
+
+
+def mathematics(docstring: str) -> tuple[tuple[str, str], ...]:
+    """Sets, data, variables, objective, constraints by number and name, ... of a formulation, from its module's docstring.
+
+    A section begins a line with its name and ends with a blank line or the next one; the program is indented, and a row of
+    it ends with its number and the name that it has in the model (see the files of `optsched.models`).
+    """
+    sections: dict[str, list[str]] = {}
+    rows: dict[str, list[str]] = {}
+    head, open_row = "", list[str]()
+    for line in docstring.splitlines():
+        begin = _SECTION.match(line)
+        if begin or not line.strip():
+            head = begin[1].lower() if begin else ""
+        if head:
+            sections.setdefault(head, []).append(line.removeprefix(begin[0]) if begin else line)
+        elif line.startswith("    ") and "variables" in sections:
+            ended = _ROW.fullmatch(line.strip())
+            open_row.append(re.sub(r"\s{2,}", "   ", (ended[1] if ended else line).strip().removeprefix("s.t. ")))
+            if ended:
+                name = ended[3] or ("objective" if ended[2] == "(0)" else "")
+                rows[f"{ended[2]} {name}".strip()] = open_row
+                open_row = []
+    parts = {key: sections.pop(key) for key in ("sets", "data", "variables") if key in sections} | rows | sections
+    return tuple((key, " ".join(text).replace("``", "").strip()) for key, text in parts.items())
 
 
 def _of_dialect(name: str) -> _Told:

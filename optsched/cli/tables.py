@@ -25,7 +25,7 @@ from optsched.speeds.duration import solo_times
 if TYPE_CHECKING:
     from optsched.adversary.attack import Attack
     from optsched.contract.examine import Examination
-    from optsched.solvers.program import ProgramSolution
+    from optsched.solvers.solution import Solution
 
 
 def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
@@ -256,19 +256,21 @@ def _unfinished_notes(report: Report) -> list[str]:
 
 def solution_view(document: dict[str, Any], instance: Instance, *notes: str) -> Group:
     """The table of ``solve``, and what is to be said of it."""
-    texts, heads = ("status", "model", "solver"), ("status", document["objective"], "bound", "gap", "model", "solver")
-    sizes = ("rows", "columns", "nonzeros", "seconds")
-    sheet = Sheet([Column(head, right=head not in texts) for head in (*heads, *sizes)])
+    texts, value = ("status", "model", "solver"), "value" if "value_is" in document else document["objective"]
+    heads = ("status", value, "bound", "gap", "model", "solver", "rows", "columns", "nonzeros", "seconds")
+    sheet = Sheet([Column(head, right=head not in texts) for head in heads])
+    # no side is the safe one of a program: it may maximise
+    sides: tuple[Side, Side] = ("nearest", "nearest") if "value_is" in document else ("up", "down")
     sheet.add(
         document["status"],
-        number(document["value"], 12, "up"),
-        number(document["bound"], 12, "down"),
+        number(document["value"], 12, sides[0]),
+        number(document["bound"], 12, sides[1]),
         gap_text(document["gap"]),
         str(document["model"] or "-"),
         str(document["solver"] or "-"),
         number(document["rows"]),
         number(document["columns"]),
-        number(document["nonzeros"]),
+        number(document["nonzeros"] or None),
         f"{document['seconds']:.2f}",
     )
     return Group(sheet, *(Text(line) for line in (instance_line(instance), *notes)))
@@ -277,31 +279,16 @@ def solution_view(document: dict[str, Any], instance: Instance, *notes: str) -> 
 PRICES = 20  # that are shown, the largest ones
 
 
-def program_view(solution: ProgramSolution, instance: Instance) -> Group:
+def program_view(solution: Solution, instance: Instance) -> Group:
     """The table of ``solve --model`` for a program without a schedule: its optimum, and what its duals say."""
-    texts, heads = ("status", "model", "solver"), ("status", "value", "bound", "gap", "model", "solver")
-    sizes = ("rows", "columns", "nonzeros", "seconds")
-    sheet = Sheet([Column(head, right=head not in texts) for head in (*heads, *sizes)])
-    size = solution.size
-    sheet.add(
-        solution.status,
-        number(solution.value, 12),
-        number(solution.bound, 12),
-        gap_text(None if solution.gap is None else round(solution.gap, 9)),  # rounding is no gap
-        solution.model,
-        solution.solver,
-        number(size.rows),
-        number(size.columns),
-        number(size.nonzeros) if size.nonzeros else "-",
-        f"{solution.seconds:.2f}",
-    )
-    lines = [instance_line(instance), f"value: {solution.meaning}"]
+    lines = [f"value: {solution.meaning}", *filter(None, [solution.note])]
     if solution.opposite is not None:
         lines.append(
             f"its dual {solution.opposite.model}: {number(solution.opposite.value, 12)}, "
             f"{number(100 * (solution.gap or 0.0), 3)} % apart"
         )
-    parts: list[Any] = [sheet, *(Text(line) for line in lines)]
+    gap = None if solution.gap is None else round(solution.gap, 9)  # rounding is no gap
+    parts: list[Any] = [solution_view({**solution.to_json(), "gap": gap}, instance, *lines)]
     if solution.duals:
         prices = Sheet([Column("dual"), Column("value", right=True)])
         for name, value in sorted(solution.duals.items(), key=lambda each: -abs(each[1]))[:PRICES]:

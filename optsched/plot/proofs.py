@@ -21,7 +21,6 @@ from optsched.plot.time_axis import number, time_axis
 from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
-from optsched.solvers.program import ProgramSolution
 from optsched.solvers.solution import Solution
 
 EARLIEST = 1e-4  # seconds: reports before it are drawn at it, on a log axis of time
@@ -76,8 +75,8 @@ def convergence(solution: Solution, *, ax: Axes | None = None, title: str | None
 
 
 def prices(
-    what: Run | ProgramSolution,
-    *more: Run | ProgramSolution,
+    what: Run | Solution,
+    *more: Run | Solution,
     round: float | None = None,
     ax: Sequence[Axes] | None = None,
     title: str | None = None,
@@ -149,7 +148,7 @@ class Panel(NamedTuple):
     scale: Literal["log", "share", "linear"] = "linear"
 
 
-def _panels(what: Run | ProgramSolution, round: float | None) -> list[Panel]:
+def _panels(what: Run | Solution, round: float | None) -> list[Panel]:
     if not isinstance(what, Run):
         return [Panel(f"price of a GPU\n{what.model}", _prices_of_program(what), round or 0.0)]
     notes, policy = what.relative.notes, specify(what.policy).policy
@@ -175,7 +174,7 @@ def _resources(run: Run) -> list[str]:
     return names
 
 
-def _prices_of_program(solution: ProgramSolution) -> dict[str, Floats]:
+def _prices_of_program(solution: Solution) -> dict[str, Floats]:
     found = [PRICE.fullmatch(name) for name in solution.duals]
     named = [(match, value) for match, value in zip(found, solution.duals.values(), strict=True) if match]
     if not named:

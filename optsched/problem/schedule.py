@@ -267,6 +267,7 @@ def schedule_in(what: Schedule | Scheduled) -> Schedule:
         return found
     status = getattr(what, "status", "")
     if found is None:
+        status = "the model has none" if status == "optimal" else status
         raise InputError(f"no schedule was found: {status}" if status else "no schedule was found", field="schedule")
     legal = "a Schedule, or a run or solution with one"
     raise InputError("not a schedule", field="schedule", value=type(what).__name__, legal=legal)

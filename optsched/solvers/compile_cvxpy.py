@@ -64,24 +64,6 @@ class CvxpyBinding:
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def column_name(self, j: int) -> str:
-        """``name[i,k]``, as the user indexes the variable."""
-        variable, flat = self.columns[j]
-        return _indexed(variable.name(), variable.shape, flat)
-
-    def row_name(self, i: int) -> str:
-        """The label of the constraint (``constraint.set_label``) or its text, with the entry of a vector."""
-        constraint, flat = self.rows[i]
-        if constraint is None:
-            return f"row {i} (made by CVXPY)"
-        return _indexed(constraint.label or str(constraint), constraint.shape, flat)
-
-
-def _indexed(name: str, shape: tuple[int, ...], flat: int) -> str:
-    if not shape:
-        return str(name)
-    return f"{name}[{','.join(str(k) for k in np.unravel_index(flat, shape, order='F'))}]"
-
 
 def reads(model: Any) -> bool:
     """Is this a CVXPY problem?"""

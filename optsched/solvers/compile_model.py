@@ -32,7 +32,7 @@ def compile(model: Any) -> LinearProgram:
     )
 
 
-def solve_model(model: Any, what: str) -> Outcome:
+def solved(model: Any, what: str) -> Outcome:
     """The optimum of a model, whose variables, and suffix of duals of an LP, then have their values.
 
     Raises `OptschedError` that names ``what`` when HiGHS ends otherwise.

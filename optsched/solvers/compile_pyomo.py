@@ -52,14 +52,6 @@ class PyomoBinding:
             count=len(self.columns),
         )
 
-    def column_name(self, j: int) -> str:
-        """Pyomo's name, e.g. ``z[a,3]``."""
-        return str(self.columns[j].name)
-
-    def row_name(self, i: int) -> str:
-        """Pyomo's name, e.g. ``capacity[7]``."""
-        return str(self.rows[i].name)
-
 
 def reads(model: Any) -> bool:
     """Is this a Pyomo model or block?"""

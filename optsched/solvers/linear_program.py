@@ -26,7 +26,7 @@ ROUNDING = 1e-5  # an integer column this close to an integer is that integer (H
 
 
 class Binding(Protocol):
-    """What knows the model behind the arrays: puts values back on it, reads them from it, names its parts."""
+    """What knows the model behind the arrays: puts values back on it, and reads them from it."""
 
     columns: Sequence[Any]
     rows: Sequence[Any]
@@ -36,12 +36,6 @@ class Binding(Protocol):
 
     def values(self) -> Floats:
         """Current values of the model's variables, nan where a variable has none."""
-
-    def column_name(self, j: int) -> str:
-        """The name a reader of the model knows column ``j`` by."""
-
-    def row_name(self, i: int) -> str:
-        """The name a reader of the model knows row ``i`` by."""
 
 
 @dataclass
@@ -61,14 +55,6 @@ class ArrayBinding:
     def values(self) -> Floats:
         """The values last loaded."""
         return self.x
-
-    def column_name(self, j: int) -> str:
-        """The column's key as text."""
-        return str(self.columns[j])
-
-    def row_name(self, i: int) -> str:
-        """The row's key as text."""
-        return str(self.rows[i])
 
 
 @dataclass(frozen=True, eq=False)

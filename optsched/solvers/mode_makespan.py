@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optsched.models import makespan_modes
 from optsched.models.makespan_modes import MakespanCertificate, ModeJobs
-from optsched.solvers.compile_model import solve_model
+from optsched.solvers.compile_model import solved
 
 
 def makespan_interval(jobs: ModeJobs) -> MakespanCertificate:
@@ -13,7 +13,7 @@ def makespan_interval(jobs: ModeJobs) -> MakespanCertificate:
     ``lower`` bounds the makespan of every schedule whose allocations are among the modes.
     """
     model = makespan_modes.build(jobs)
-    solve_model(model, "makespan LP")
+    solved(model, "makespan LP")
     resource, job = makespan_modes.prices(model, jobs)
     found = makespan_modes.makespan_certificate(
         jobs, resource.tolist(), job.tolist(), makespan_modes.times(model).tolist()

@@ -17,7 +17,7 @@ from optsched.models.packing_certificate import (
     share_certificate,
 )
 from optsched.problem.arrays import Floats
-from optsched.solvers.compile_model import solve_model
+from optsched.solvers.compile_model import solved
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def packing_bound(packing: Packing) -> PackingBound:
     if not packing.flat:
         return _proved(packing, 0.0, np.zeros(0), np.zeros(packing.resources))
     model = hadar_primal.build(packing)
-    value = solve_model(model, "packing LP").value
+    value = solved(model, "packing LP").value
     price, _ = hadar_primal.row_duals(model, packing)
     return _proved(packing, float(value or 0.0), hadar_primal.shares(model), price)
 
@@ -57,7 +57,7 @@ def packing_optimum(packing: Packing) -> tuple[float, tuple[int | None, ...]]:
     if not packing.flat:
         return 0.0, (None,) * packing.jobs
     model = hadar_primal.build(packing, integer=True)
-    solve_model(model, "packing program")
+    solved(model, "packing program")
     chosen: list[int | None] = [None] * packing.jobs
     for (j, s), variable in model.x.items():
         if (variable.value or 0.0) > 0.5:

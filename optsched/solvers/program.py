@@ -1,26 +1,40 @@
-"""`formulate`: any formulation as a Pyomo or CVXPY model of an instance; `solve_program`: its optimum, prices by name.
+"""`formulate`: any formulation as a Pyomo or CVXPY model of an instance; `solve_model`: its optimum, changed or not.
 
-`optsched.solve` proves optima of schedules. Here a model is solved as it stands, by HiGHS where it is linear and by CVXPY's
-Clarabel where it is convex; of a primal and its dual both are solved, and what lies between them is told.
+A model of schedules is read back to a schedule, which the referee judges; any other has a value, and prices by name. Linear
+models go to HiGHS, convex ones to CVXPY's Clarabel. `solve_program` does both for a name; of a primal and its dual it solves
+both, and what lies between them is told.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
-from optsched.errors import InputError, OptschedError
+import numpy as np
+
+from optsched.check.referee import check_schedule
+from optsched.errors import InfeasibleError, InputError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
+from optsched.models.formulation import Formulation
+from optsched.models.latest_starts import latest_completions
+from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
 from optsched.models.program import PROGRAMS, Program, data_of
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
-from optsched.problem.objectives import objective_of
+from optsched.problem.objectives import get_objective, objective_of
+from optsched.problem.schedule import Schedule
 from optsched.registry import near_matches
 from optsched.solvers.compile_model import compile
-from optsched.solvers.method import METHODS
-from optsched.solvers.session import Session
+from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words, formulated, is_cvxpy
+from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.method import METHODS, there
+from optsched.solvers.session import AGREES, Session
 from optsched.solvers.size import Size
+from optsched.solvers.solution import Solution
+from optsched.speeds.duration import fixed_durations
 
 
 def is_program(text: str) -> bool:
@@ -29,7 +43,14 @@ def is_program(text: str) -> bool:
     return name in PROGRAMS and name not in METHODS
 
 
-def formulate(instance: Source, model: str, objective: str | None = None, *, relax: bool = False) -> Any:
+def formulate(
+    instance: Source,
+    model: str,
+    objective: str | None = None,
+    *,
+    relax: bool = False,
+    horizon: float | None = None,
+) -> Any:
     """The mathematical program of an instance, to read, change and solve: a `pyomo.ConcreteModel` or `cvxpy.Problem`.
 
     Parameters
@@ -37,143 +58,283 @@ def formulate(instance: Source, model: str, objective: str | None = None, *, rel
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     model : a name of ``optsched list models`` that is a formulation; some take parameters, ``"hadar-primal:rounds=6"``.
     objective : what a formulation of schedules minimises; default: the instance's own, else ``total_flow_time``.
-    relax : without the integrality of a formulation of schedules.
+    relax : without the integrality of a formulation of schedules: an LP, with duals.
+    horizon : latest completion that a formulation of schedules allows, in seconds on the instance's clock. Default: all jobs
+        one after another after the last arrival, which is enough unless a constraint of your own makes jobs wait for longer.
 
-    Times count from the first arrival. Raises `InputError` for an unknown name, and for an instance to which the formulation
-    does not apply, with the reason. The module of a formulation, `optsched.models`, says what its parts are called.
+    ``optsched list models NAME`` says what its parts are called. They are indexed by numbers from 0 and by slots from the
+    first arrival; ``model.job("7")`` is the number of a job, ``model.slot(12)`` that of a slot, and ``model.end("7")`` the
+    completion time of a job, an expression. The objective, and ``model.end``, count on the instance's own clock. Raises
+    `InputError` for an unknown name, and for an instance to which the formulation does not apply, with the reason;
+    `InfeasibleError` for a horizon that a job cannot meet.
 
     >>> import optsched as osd
     >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "makespan")
-    >>> type(model).__name__
-    'ConcreteModel'
+    >>> type(model).__name__, model.job("3")
+    ('ConcreteModel', 2)
     """
-    given = instance_of(instance)
+    given, began = instance_of(instance), time.perf_counter()
     if model.partition(":")[0].strip() in PROGRAMS:
-        program, data = data_of(given.relative, model)
-        return program.build(data)
+        for option, asked in (("objective", objective), ("relax", relax or None), ("horizon", horizon)):
+            check_legal(asked is None, option, asked, "a model of schedules; this one has an objective of its own")
+        return _built(given, *data_of(given.relative, model), began).model
     if model not in FORMULATIONS:
         known = sorted({*PROGRAMS.names(), *FORMULATIONS.names()})
         raise InputError(
             "no such formulation", field="model", value=model, legal=near_matches(model, known, kind="model")
         )
     formulation = FORMULATIONS.get(model)
-    name = objective_of(given, objective).name
-    reason = formulation.applies(given.relative, name)
+    goal = objective_of(given, objective)
+    reason = formulation.applies(given.relative, goal.name)
     if reason is not None:
         raise InputError(f"it does not apply: {reason}", field="model", value=model)
-    return formulation.build(given.relative, name, relax=relax)
+    latest = _one_by_one(given.relative) if horizon is None else horizon - given.epoch
+    asked = None if horizon is None and not formulation.exact else latest
+    made = formulation.build(given.relative, goal.name, horizon=asked, relax=relax, cut=False)
+    made = _on_clock(made, float(goal.clock_part(given)))
+    relaxed, seconds = relax or not formulation.exact, time.perf_counter() - began
+    return Formulated(given, formulation, made, goal.name, relaxed, horizon=latest, seconds=seconds).model
 
 
-@dataclass(frozen=True)
-class ProgramSolution:
-    """The optimum of a program: ``value`` is what ``meaning`` says, ``opposite`` is the same of its dual.
+def _built(given: Instance, program: Program, data: Any, began: float) -> Formulated:
+    model = _on_clock(program.build(data), given.epoch * given.n if program.clocked else 0.0)
+    return Formulated(given, program, model, program.name, data=data, seconds=time.perf_counter() - began)
 
-    ``bound``: what the solver proved, on the other side of ``value`` (None: nothing); ``seconds`` of the clock, with
-    building; ``duals``: d value / d what there is, in units of ``value`` a device or job.
+
+def _on_clock(model: Any, part: float) -> Any:
+    """The model with an objective that counts on the log's clock, ``part`` more."""
+    if part and not is_cvxpy(model):
+        model.objective.expr += part
+    elif part:
+        import cvxpy as cp
+
+        moved = cp.Problem(cp.Minimize(model.objective.expr + part), model.constraints)
+        moved.__dict__.update({key: value for key, value in vars(model).items() if key not in vars(moved)})
+        return moved
+    return model
+
+
+def _one_by_one(instance: Instance) -> float:
+    """When all jobs have ended if each runs alone, where it is slowest, after the last arrival; seconds."""
+    if speed_depends_on_placement(instance):
+        modes = MappedModes.of(instance)
+        return float(instance.arrival.max() + np.maximum.reduceat(modes.seconds, modes.offset[:-1]).sum())
+    return float(instance.arrival.max() + fixed_durations(instance).sum())
+
+
+def solve_model(instance: Source, model: Any, time_limit: float | None = None) -> Solution:
+    """The optimum of a model that `formulate` made, as it is or changed by constraints, bounds or terms of the objective.
+
+    Parameters
+    ----------
+    instance : what the model was made of.
+    model : Pyomo: the model itself, changed in place. CVXPY: the problem, or one with its variables and more constraints,
+        ``cvxpy.Problem(problem.objective, [*problem.constraints, one_more])``.
+    time_limit : seconds; None: until the end.
+
+    Returns
+    -------
+    A `Solution`. A formulation of schedules gives a schedule that the referee has accepted and, unless the objective is
+    another one, whose value, recomputed in fractions, is that of the model. Of a **changed** model status, value and bound
+    are those of the changed model, as ``changed`` and ``note`` say: neither an optimum nor a bound of the instance. A model
+    without schedules (relaxed, or a program) has a value and no schedule. ``duals`` of an LP: d value / d right-hand side of
+    every row, by job id and seconds, ``"once[job 7]"``, ``"capacity[12 s]"`` (CVXPY keeps ``a >= b`` as ``b <= a``); of a
+    program the prices that it names, and the duals of added rows. ``infeasible``: ``note`` names rows that cannot all hold.
+
+    An LP or MIP is ``optimal`` with a bound that HiGHS proved; a convex program is so to the tolerances of Clarabel, without
+    a bound, else ``feasible``. ``limit``: time was up. Raises `InputError` for a model of something else, for one that is
+    neither linear nor convex, and for one that has lost what makes its solutions schedules; `OptschedError` where a solver
+    gives up.
+
+    >>> import optsched as osd
+    >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "total_completion_time")
+    >>> osd.solve_model("rigid-06-1", model).value
+    156.0
+    >>> import pyomo.environ as pyo
+    >>> model.early = pyo.Constraint(expr=model.end("2") <= 20)
+    >>> osd.solve_model("rigid-06-1", model)
+    Solution(optimal total_completion_time 172 of the model with early on 'rigid-06-1')
     """
-
-    model: str
-    meaning: str
-    status: str
-    value: float | None
-    bound: float | None
-    solver: str
-    size: Size
-    seconds: float
-    duals: dict[str, float] = field(default_factory=dict)
-    opposite: ProgramSolution | None = None
-
-    @property
-    def gap(self) -> float | None:
-        """|value - bound| / |value|; with a dual, of its value: 0 to rounding by strong duality."""
-        other = self.opposite.value if self.opposite else self.bound
-        if self.value is None or other is None:
-            return None
-        return abs(self.value - other) / abs(self.value) if self.value else abs(other)
-
-    def to_json(self) -> dict[str, Any]:
-        """The document of ``solve --json``, with ``value_is``, ``duals`` and, of a primal or dual, ``dual``."""
-        document: dict[str, Any] = {
-            "status": self.status,
-            "objective": self.model,
-            "value_is": self.meaning,
-            "value": self.value,
-            "bound": self.bound,
-            "gap": self.gap,
-            "model": self.model,
-            "solver": self.solver,
-            **asdict(self.size),
-            "seconds": self.seconds,
-            "duals": self.duals,
-        }
-        if self.opposite is not None:
-            document["dual"] = {"model": self.opposite.model, "value": self.opposite.value}
-        return document
+    made = formulated(model)
+    if instance_of(instance) != made.instance:
+        raise InputError("the model is one of another instance", value=made.instance.name or "instance")
+    began = time.perf_counter()
+    changed = made.changes(model)
+    try:
+        found = _linear(made, model, compile(model), time_limit)
+    except InfeasibleError as error:
+        found = _Optimum("infeasible", "HiGHS", note=str(error))
+    except InputError:
+        if not is_cvxpy(model) or not model.is_dcp():
+            raise
+        found = _convex(made, model, time_limit)
+    return replace(_solution(made, changed, found), seconds=made.seconds + time.perf_counter() - began)
 
 
-def solve_program(instance: Source, model: str, time_limit: float | None = None) -> ProgramSolution:
-    """Solve the program that ``NAME[:key=value,...]`` names on an instance, and its dual where it has one.
+def solve_program(instance: Source, model: str, time_limit: float | None = None) -> Solution:
+    """Formulate and solve what ``NAME[:key=value,...]`` names on an instance, and its dual where it has one: ``opposite``.
 
-    ``time_limit``: seconds for each of the two solves; None: until the end. An LP or MIP is ``optimal`` with a bound that
-    HiGHS proved; a convex program is so to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: time
-    was up. Raises `InputError` as `formulate`; `OptschedError` where a solver gives up.
+    ``time_limit``: seconds for each of the two solves. All else as `formulate` and `solve_model`.
 
     >>> import optsched as osd
     >>> found = osd.solve_program(osd.generate("hetero-small", seed=1), "hadar-primal:rounds=3")
     >>> found.status, round(found.value, 3), round(found.opposite.value, 3)
     ('optimal', 6.216, 6.216)
     """
-    given = instance_of(instance).relative
-    program, data = data_of(given, model)
-    found = _solved(program, data, given, time_limit)
-    if program.dual is None:
+    made = formulated(formulate(instance, model))
+    found = solve_model(made.instance, made.model, time_limit)
+    if not isinstance(made.of, Program) or made.of.dual is None:
         return found
-    opposite = PROGRAMS.get(program.dual)
-    return ProgramSolution(**{**vars(found), "opposite": _solved(opposite, data, given, time_limit)})
+    other = _built(made.instance, PROGRAMS.get(made.of.dual), made.data, time.perf_counter())
+    return replace(found, opposite=solve_model(made.instance, other.model, time_limit))
 
 
-def _solved(program: Program, data: Any, instance: Instance, time_limit: float | None) -> ProgramSolution:
-    began = time.perf_counter()
-    model = program.build(data)
-    try:
-        linear = compile(model)
-    except InputError:
-        if not hasattr(model, "is_dcp"):
-            raise
-        return _convex(program, model, data, instance, began, time_limit)
+@dataclass
+class _Optimum:
+    """What a solver found; the values of the variables, if any, are in the model."""
+
+    status: str
+    solver: str
+    value: float | None = None
+    bound: float | None = None
+    size: Size = field(default_factory=Size)
+    nodes: int = 0
+    duals: dict[str, float] = field(default_factory=dict)
+    note: str = ""
+
+
+def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: float | None) -> _Optimum:
     session = Session(linear)
     outcome = session.solve(time_limit=time_limit)
-    duals: dict[str, float] = {}
+    found = _Optimum(outcome.status, session.solver, outcome.value, outcome.bound, linear.size, outcome.nodes)
+    if outcome.status.endswith("infeasible"):
+        found.status, found.note = "infeasible", conflict_in_words(session, made.name)
+        if isinstance(made.of, Formulation):
+            found.note = f"no schedule that ends by {made.horizon + made.instance.epoch:.12g} s: {found.note}"
     if outcome.x is not None:
-        linear.load(outcome.x, None if linear.integrality.any() else session.duals())
-        duals = dict(program.duals(model, data, instance)) if program.duals and outcome.status == "optimal" else {}
-    seconds = time.perf_counter() - began
-    return ProgramSolution(
-        program.name,
-        program.value,
-        outcome.status,
-        outcome.value,
-        outcome.bound,
-        "HiGHS",
-        linear.size,
-        seconds,
-        duals,
-    )
+        row_dual = session.duals() if outcome.status == "optimal" and not linear.is_mip else None
+        linear.load(outcome.x, row_dual)
+        if row_dual is not None:
+            found.duals = {made.name(row): value for row, value in zip(linear.rows, row_dual.tolist(), strict=True)}
+            if isinstance(made.of, Program):
+                found.duals = _prices(made, model) | {
+                    name: found.duals[name] for name in map(made.name, made.added(linear.rows))
+                }
+    return found
 
 
-def _convex(
-    program: Program, model: Any, data: Any, instance: Instance, began: float, time_limit: float | None
-) -> ProgramSolution:
+def _prices(made: Formulated, model: Any) -> dict[str, float]:
+    """The duals that a program has names for; those of rows that the caller took away are none."""
+    with contextlib.suppress(AttributeError, KeyError, ValueError):
+        if isinstance(made.of, Program) and made.of.duals is not None:
+            return dict(made.of.duals(model, made.data, made.instance.relative))
+    return {}
+
+
+def _convex(made: Formulated, model: Any, time_limit: float | None) -> _Optimum:
     import cvxpy as cp
 
-    model.solve(solver=cp.CLARABEL, **({} if time_limit is None else {"time_limit": time_limit}))
+    try:
+        model.solve(solver=cp.CLARABEL, **({} if time_limit is None else {"time_limit": time_limit}))
+    except cp.error.SolverError as error:
+        raise OptschedError(f"Clarabel: {made.of.name}: {str(error).splitlines()[0]}") from None
     # optimal to the solver's tolerances; where it did not reach them, what it has is no more than a solution
-    status = {cp.OPTIMAL: "optimal", cp.OPTIMAL_INACCURATE: "feasible", cp.USER_LIMIT: "limit"}.get(model.status)
+    known = {cp.OPTIMAL: "optimal", cp.OPTIMAL_INACCURATE: "feasible", cp.USER_LIMIT: "limit"}
+    known |= {cp.INFEASIBLE: "infeasible", cp.UNBOUNDED: "unbounded"}
+    status = known.get(model.status)
     if status is None:
-        raise OptschedError(f"Clarabel: {program.name} ended {model.status}")
-    value = None if status == "limit" else float(model.value)
-    duals = dict(program.duals(model, data, instance)) if program.duals and status == "optimal" else {}
-    rows = sum(constraint.size for constraint in model.constraints)
-    columns = sum(variable.size for variable in model.variables())
-    size, seconds = Size(rows, columns), time.perf_counter() - began
-    return ProgramSolution(program.name, program.value, status, value, None, "Clarabel", size, seconds, duals)
+        raise OptschedError(f"Clarabel: {made.of.name} ended {model.status}")
+    size = Size(sum(row.size for row in model.constraints), sum(variable.size for variable in model.variables()))
+    found = _Optimum(status, "Clarabel", size=size, note="no values obey all rows" if status == "infeasible" else "")
+    if status in ("optimal", "feasible"):
+        found.value = float(model.value)
+    if status == "optimal":
+        found.duals = _prices(made, model)
+        sign = 1.0 if isinstance(model.objective, cp.Maximize) else -1.0  # CVXPY's are >= 0 of a <= in both senses
+        for row in made.added(model.constraints):
+            values = sign * np.asarray(row.dual_value, dtype=np.float64).reshape(-1, order="F")
+            found.duals |= {made.name((row, k)): value for k, value in enumerate(values.tolist())}
+    return found
+
+
+def _solution(made: Formulated, changed: list[str], found: _Optimum) -> Solution:
+    """The solution of a solved model: its schedule, judged, where it has one, and what it is and is not."""
+    of, instance, schedule = made.of, made.instance, None
+    clocked = "total_completion_time" if isinstance(of, Program) and of.clocked else made.objective
+    part = Fraction(0) if clocked in PROGRAMS else get_objective(clocked).clock_part(instance)
+    value = None if found.value is None else Fraction(found.value)
+    bound = None if found.bound is None else Fraction(found.bound)
+    notes = [found.note]
+    if isinstance(of, Formulation) and not made.relaxed and found.value is not None:
+        schedule = _schedule(made, of, changed)
+        own = get_objective(made.objective).exact_of(instance.relative, schedule.completion.tolist()) + part
+        if OBJECTIVE in changed:
+            notes.append(f"the {made.objective} of its schedule is {float(own):.12g}")
+        else:
+            _require_agreement(made, changed, own, found.value, part, schedule)
+            value = own
+            bound = own if found.status == "optimal" or bound is None else min(bound, own)
+    elif isinstance(of, Formulation) and found.value is not None:
+        bounds = "" if changed else f", and its optimum is a bound (class {of.schedule_class})"
+        notes.append(f"{of.name} is a relaxation here: it has no schedule{bounds}")
+    within = "" if schedule is None else _within(made, changed, own - part)
+    if changed and value is not None:
+        notes.append(
+            f"the optimum of the changed model{within}: neither an optimum nor a bound of the instance as it is"
+        )
+    elif within and made.horizon < _one_by_one(instance.relative):
+        notes.append(f"the optimum{within}")
+    solution = Solution(
+        objective=made.objective,
+        status=found.status,
+        value_exact=value,
+        bound_exact=bound,
+        bound_by="solver",
+        schedule=None if schedule is None else schedule.on_clock(instance),
+        certificate=None,
+        model=of.name,
+        solver=found.solver,
+        seconds=0.0,
+        size=found.size,
+        nodes=found.nodes,
+        duals=found.duals,
+        note="; ".join(filter(None, notes)),
+        clock_part=part,
+        meaning=of.value if isinstance(of, Program) else "",
+        changed=tuple(changed),
+    )
+    return solution.named()
+
+
+def _schedule(made: Formulated, formulation: Formulation, changed: list[str]) -> Schedule:
+    """The schedule in the values of the model, accepted by the referee; counted from the first arrival."""
+    words, relative = f"the model ({', '.join(changed) or 'unchanged'})", made.instance.relative
+    kept = {"kept": True} if changed and formulation.in_seconds else {}
+    try:
+        schedule = there(formulation.schedule)(made.model, relative, **kept)
+    except InputError as error:
+        raise InputError(f"{words} does not make a schedule: {error}") from None
+    broken = check_schedule(relative, schedule, preemptive=False)
+    if broken:
+        raise InputError(f"{words} does not make a schedule, says the referee: {broken[0]}")
+    return schedule
+
+
+def _require_agreement(
+    made: Formulated, changed: list[str], own: Fraction, told: float, part: Fraction, schedule: Schedule
+) -> None:
+    """The model's value has to be that of its schedule: a model that has lost a row may promise what no schedule keeps."""
+    scale = abs(float(own - part)) + float(schedule.completion.max(initial=0.0))
+    if abs(float(own - Fraction(told))) > AGREES * scale:
+        raise InputError(
+            f"the model ({', '.join(changed) or 'unchanged'}) says {made.objective} {told:.12g}, "
+            f"and its schedule has {float(own):.12g}: the rows that tie them do not all stand"
+        )
+
+
+def _within(made: Formulated, changed: list[str], value: Fraction) -> str:
+    """A word on the horizon, unless the value shows that no better schedule ends after it."""
+    latest = latest_completions(made.instance.relative, made.objective, float(value))
+    if OBJECTIVE not in changed and bool(np.all(latest <= made.horizon)):
+        return ""
+    return f" over schedules that end by {made.horizon + made.instance.epoch:.12g} s"

@@ -96,22 +96,6 @@ class Outcome:
         return abs(self.value - self.bound) / max(abs(self.value), 1e-12) if self.value != self.bound else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """An irreducible infeasible subsystem: rows and column bounds that cannot all hold, with the model's names."""
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    row_names: tuple[str, ...]
-    column_names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        parts = [f"rows {', '.join(self.row_names)}"] if self.row_names else []
-        if self.column_names:
-            parts.append(f"bounds of {', '.join(self.column_names)}")
-        return "these cannot all hold: " + " and ".join(parts) if parts else "no conflict found"
-
-
 def round_bound(bound: float, step: Fraction | float | None, offset: float = 0.0, sense: int = 1) -> float:
     """The nearest value ``offset + k step`` that a float bound still proves; ``bound`` itself when ``step`` is None.
 
@@ -361,8 +345,8 @@ class Session:
             raise OptschedError("HiGHS: there are no duals (a MIP, or the LP was not solved to optimality)")
         return solution
 
-    def iis(self) -> Conflict:
-        """Rows and column bounds of one irreducible conflict of an infeasible program (of its LP relaxation)."""
+    def iis(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(rows, columns with bounds) that cannot all hold, an irreducible subsystem of the (relaxed) infeasible program."""
         self.set_options(iis_strategy=IIS_STRATEGY)
         status, found = self.highs.getIis()
         if status == highspy.HighsStatus.kError:
@@ -370,7 +354,4 @@ class Session:
         rows, columns = tuple(found.row_index_), tuple(found.col_index_)
         part = {int(getattr(highspy.IisBoundStatus, f"kIisBoundStatus{kind}")) for kind in ("Lower", "Upper", "Boxed")}
         columns = tuple(j for j, bound in zip(columns, found.col_bound_, strict=True) if int(bound) in part)
-        names = self.program.binding
-        return Conflict(
-            rows, columns, tuple(names.row_name(i) for i in rows), tuple(names.column_name(j) for j in columns)
-        )
+        return rows, columns

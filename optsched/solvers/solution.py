@@ -41,6 +41,9 @@ class Solution:
     clock_part : what the clock of the log adds to value and bound (`optsched.problem.objectives.Objective.clock_part`);
         ``gap`` is relative to the rest, so that it does not depend on the epoch.
     trace : the interval as it shrank, at most 1,000 reports by time (`optsched.plot.convergence`).
+    meaning : of a program (`optsched.formulate`) what its value is; its ``objective`` is its name, and it has no schedule.
+    changed : what was changed in a model before it was solved; status, value and bound are then those of the changed model.
+    opposite : the solution of the dual program; ``gap`` is then what lies between the two.
     """
 
     objective: str
@@ -59,11 +62,15 @@ class Solution:
     note: str = ""
     clock_part: Fraction = Fraction(0)
     trace: tuple[Progress, ...] = ()
+    meaning: str = ""
+    changed: tuple[str, ...] = ()
+    opposite: Solution | None = None
 
     def __repr__(self) -> str:
         on = "" if self.schedule is None else f" on {self.schedule.instance.name!r}"
         how = "" if self.status == "optimal" else f"{self.status}: "
-        return f"Solution({how}{self.text}{on})"
+        why = f": {self.note}" if self.status == "infeasible" else ""
+        return f"Solution({how}{self.text}{on}{why})"
 
     def _repr_html_(self) -> str:
         return html_of("solution", self)
@@ -71,12 +78,14 @@ class Solution:
     @property
     def text(self) -> str:
         """What is known of the optimum, in a few words."""
+        where = f" of the model {', '.join(self.changed)}" if self.changed else ""
         if self.value is None:
-            return self.objective if self.bound is None else f"{self.objective} >= {number(self.bound)}"
+            known = self.objective if self.bound is None else f"{self.objective} >= {number(self.bound)}"
+            return known + where
         if self.status == "optimal":
-            return f"optimal {self.objective} {number(self.value)}"
+            return f"optimal {self.objective} {number(self.value)}{where}"
         known = "" if self.bound is None else f", the optimum is at least {number(self.bound)}"
-        return f"{self.objective} {number(self.value)}{known}"
+        return f"{self.objective} {number(self.value)}{known}{where}"
 
     def named(self) -> Solution:
         """With a schedule that says what it is worth, in place of the method that happened to find it."""
@@ -126,17 +135,25 @@ class Solution:
 
         None when value or bound is missing.
         """
-        if self.value_exact is None or self.bound_exact is None:
+        other = self.bound_exact if self.opposite is None else self.opposite.value_exact
+        if self.value_exact is None or other is None:
             return None
-        difference = self.value_exact - self.bound_exact
+        difference = self.value_exact - other
+        if self.meaning:  # a program may maximise, and of two solvers' optima either may be larger
+            difference = abs(difference)
         if difference <= 0:
             return 0.0
         value = self.value_exact - self.clock_part
         return float(difference / abs(value)) if value else math.inf
 
     def to_json(self) -> dict[str, Any]:
-        """The document of ``optsched solve --json``."""
+        """The document of ``optsched solve --json``; of a program with ``value_is``, ``duals`` and perhaps ``dual``."""
         gap = self.gap
+        more: dict[str, Any] = {"changed": list(self.changed)} if self.changed else {}
+        if self.meaning:
+            more |= {"value_is": self.meaning, "duals": dict(self.duals)}
+        if self.opposite is not None:
+            more["dual"] = {"model": self.opposite.model, "value": self.opposite.value}
         return {
             "status": self.status,
             "objective": self.objective,
@@ -147,4 +164,5 @@ class Solution:
             "solver": self.solver,
             **asdict(self.size),
             "seconds": self.seconds,
+            **more,
         }

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -29,6 +30,7 @@ EXPECTED = {
     "positional",
     "rigid-placed",
     "rigid-time-indexed",
+    "rigid-time-indexed-cvxpy",
     "srpt-mean-busy-time",
     "srpt-mean-busy-time-cvxpy",
     "srpt-slots",
@@ -56,8 +58,10 @@ def cases(draw: st.DrawFn) -> tuple[list[TinyJob], Cluster]:
     return draw(tiny_jobs(most=4, gpus=4 if cluster.node_count < 3 and cluster.gpus > 1 else 1)), cluster
 
 
-def violations(model: pyo.ConcreteModel) -> list[str]:
+def violations(model: Any) -> list[str]:
     """Rows, bounds and integrality that the values of the variables break."""
+    if isinstance(model, cp.Problem):  # bounds and integrality are looked at when values are set
+        return [str(row) for row in model.constraints if np.max(row.violation()) > 1e-9]
     rows = [
         row.name
         for row in model.component_data_objects(pyo.Constraint, active=True)
@@ -141,7 +145,7 @@ def test_warm_start_is_a_full_feasible_solution(case: Any, objective: str, data:
         assert violations(model) == [], name
         schedule = formulation.schedule(model, instance)
         assert check_schedule(instance, schedule, preemptive=False) == []
-        value = float(pyo.value(model.objective))
+        value = float(model.objective.value if isinstance(model, cp.Problem) else pyo.value(model.objective))
         assert value == pytest.approx(get_objective(objective).of(instance, schedule.completion), abs=EXACT)
         assert value <= paid + EXACT, name
 
@@ -233,8 +237,11 @@ def test_fractional_values_are_no_schedule(name: str) -> None:
     formulation = FORMULATIONS.get(name)
     instance = Instance([Job("a", duration=3), Job("b", duration=1)], Cluster.machines(1))
     model = formulation.build(instance, "total_flow_time", relax=True)
-    for variable in model.component_data_objects(pyo.Var):
-        variable.set_value(0.5, skip_validation=True)
+    if isinstance(model, cp.Problem):
+        model.start.value = np.full(model.start.size, 0.5)
+    else:
+        for variable in model.component_data_objects(pyo.Var):
+            variable.set_value(0.5, skip_validation=True)
     assert formulation.schedule is not None
     with pytest.raises(InputError, match="no integer solution"):
         formulation.schedule(model, instance)

@@ -12,7 +12,9 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from optsched.errors import InfeasibleError, InputError
+from optsched.problem.instance import Instance
 from optsched.solvers.compile_model import compile
+from optsched.solvers.formulated import part_name
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 
@@ -43,9 +45,9 @@ def dense(program: LinearProgram) -> np.ndarray:
 
 def test_pyomo_arrays_are_the_model() -> None:
     program = compile(pyomo_model())
-    names = [program.binding.column_name(j) for j in range(program.column_count)]
+    names = [variable.name for variable in program.columns]
     assert sorted(names) == ["b", "x", "y", "z"]
-    rows = [program.binding.row_name(i) for i in range(program.row_count)]
+    rows = [constraint.name for constraint in program.rows]
     assert sorted(rows) == ["equal", "least", "most", "ranged"]
     by_name = {
         row: ({names[j]: a for j, a in enumerate(dense(program)[i]) if a}, program.row_lower[i], program.row_upper[i])
@@ -126,7 +128,7 @@ def test_cvxpy_arrays_have_the_problems_own_sign_and_offset() -> None:
     assert y.value == pytest.approx(4)
     kinds = {id(c) for c, _ in program.rows if c is not None}
     assert id(balance) in kinds
-    assert program.binding.column_name(1) == "x[1]"
+    assert part_name(program.columns[1], {}, Instance([], "1x1"), None, 0.0) == "x[1]"
     assert program.values()[1].all()
 
 

@@ -6,9 +6,9 @@ Models with times in their rows are built in units that fit (`optsched.solvers.w
 from __future__ import annotations
 
 import contextlib
-import re
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,16 @@ from optsched.errors import InfeasibleError, InputError, OptschedError
 from optsched.models import FORMULATIONS, Formulation
 from optsched.models.latest_starts import latest_completions
 from optsched.solvers.compile_model import compile
+from optsched.solvers.formulated import conflict_in_words, part_name
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.method import Method, MethodReport
-from optsched.solvers.session import Conflict, Outcome, Progress, Session
+from optsched.solvers.session import Outcome, Progress, Session
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.working_clock import WorkingClock
 
 TOLERANCES = "the solver's tolerances ended the proof at this gap, not the time limit"
 ROUNDED_AWAY = "rounding made the program infeasible, which proves nothing"
 ULPS = 4  # so much later than a float says, that it less the duration is not before the release
-_JOB_ROW = re.compile(r"^(once|done)\[(\d+)\]$")
 
 
 def formulation_method(name: str) -> Method:
@@ -59,18 +59,19 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
 
     step = state.step / clock.unit if formulation.exact and state.step is not None else None
     outcome = session.solve(time_limit=state.left, objective_step=step, progress=listen)
-    size = program.size
+    size, grid = program.size, getattr(model, "grid", None)
+    names = partial(part_name, sets=formulation.sets, instance=state.instance, grid=grid, epoch=state.epoch)
     if outcome.status.endswith("infeasible") and state.horizon is None:
         raise OptschedError(ROUNDED_AWAY)
     if outcome.status.endswith("infeasible"):
-        note = _in_words(session.iis(), state)
+        note = f"no schedule completes by {state.horizon_shown} s: {conflict_in_words(session, names)}"
         return MethodReport(Session.solver, size, outcome.nodes, note=note, status="infeasible")
     _read(formulation, state, model, program, outcome, unit)
     if outcome.status == "limit":
         return MethodReport(
             Session.solver, size, outcome.nodes, note=f"the time limit came after {outcome.nodes} nodes"
         )
-    duals = {} if program.is_mip else _duals(program, session)
+    duals = {} if program.is_mip else dict(zip(map(names, program.rows), session.duals().tolist(), strict=True))
     if formulation.exact:
         return MethodReport(Session.solver, size, outcome.nodes, duals, note="" if state.closed else TOLERANCES)
     note = f"{formulation.name} is a relaxation: it gives a bound, the schedule is a list schedule"
@@ -106,20 +107,3 @@ def _read(
             state.offer(formulation.schedule(model, state.instance))
     if outcome.bound is not None:
         state.raise_bound(outcome.bound * unit, "solver")
-
-
-def _duals(program: LinearProgram, session: Session) -> dict[str, float]:
-    return {program.binding.row_name(i): value for i, value in enumerate(session.duals().tolist())}
-
-
-def _in_words(conflict: Conflict, state: SolveState) -> str:
-    """The rows of a conflict, with the jobs that they stand for."""
-    parts = []
-    for name in conflict.row_names:
-        match = _JOB_ROW.match(name)
-        parts.append(f"job {state.instance.ids[int(match[2])]!r} must run ({name})" if match else name)
-    parts += [f"the bounds of {name}" for name in conflict.column_names]
-    until = "" if state.horizon is None else f" by {state.horizon_shown} s"
-    if not parts:
-        return f"no schedule completes{until}; no single conflict was found"
-    return f"no schedule completes{until}: these cannot all hold: {'; '.join(parts)}"
