@@ -181,7 +181,8 @@ def _heard(tell: Tell) -> bool:
 
 
 def _workers_stopped() -> bool:
-    # Processes of a campaign, where one is running: what waits for them then ends by itself.
+    # Processes of a campaign, where one is running: what waits for them then ends by itself. loky's public
+    # `get_reusable_executor` would begin some where none are: tests/solvers/test_public_ground.py says what is gone.
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = getattr(loky, "_executor", None)
     if executor is None:

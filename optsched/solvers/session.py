@@ -118,7 +118,8 @@ def _power_of_two(cost: Floats) -> float:
 
 class _Silent(highspy.Highs):
     """A HiGHS that never writes. Its constructor sets the callbacks, and from 1.16 on this logs a banner to stdout: before
-    anyone could set an option, and in the middle of what a command prints as JSON."""
+    anyone could set an option, and in the middle of what a command prints as JSON. Not documented:
+    `tests/solvers/test_public_ground.py` says when it is gone."""
 
     def enableCallbacks(self) -> None:  # noqa: N802  highspy's name
         self.silent()
