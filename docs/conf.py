@@ -14,10 +14,11 @@ os.environ.update(COLUMNS="100", OMP_NUM_THREADS="1")
 project = "optsched"
 author = copyright = "The optsched authors"
 version = release = optsched.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "still_widgets"]
 language = "en"
 default_role = "py:obj"  # `Instance` in a docstring is a link where there is such a thing, else code
 highlight_language = "none"
+smartquotes = False  # --model is an option
 
 # pages: anchors are those that GitHub makes, so that links hold in both places
 myst_heading_anchors = 4
@@ -30,7 +31,7 @@ nb_execution_cache_path = os.path.join(os.path.dirname(__file__), "..", "build",
 nb_execution_timeout = 170
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-nb_ipywidgets_js = {}  # would come from another machine: sliders are static here
+nb_ipywidgets_js = {}  # would come from another machine: see still_widgets
 
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Fields", "params_style")]
@@ -49,7 +50,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": []}
+html_sidebars = {name: [] for name in ("index", "first-steps", "glossary")}
 html_theme_options = {
     "logo": {"text": f"optsched {version}"},
     "navbar_align": "left",
@@ -70,7 +71,7 @@ html_math_renderer = "mathml"
 
 def _formula(self, node):
     text = tex2mathml(node.astext(), as_block=node.tagname == "math_block")
-    self.body.append(f'<div class="math">{text}</div>' if node.tagname == "math_block" else text)
+    self.body.append(f'<div class="formula">{text}</div>' if node.tagname == "math_block" else text)
     raise SkipNode
 
 

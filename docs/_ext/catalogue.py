@@ -60,7 +60,7 @@ def papers() -> str:
 
 
 def _table(kind: str) -> str:
-    rows = [f"# {kind.capitalize()}\n\n{SUMMARIES[kind].capitalize()}; `optsched list {kind}` prints the same.\n"]
+    rows = [f"# {kind.capitalize()}\n\n{_sentence(SUMMARIES[kind])}; `optsched list {kind}` prints the same.\n"]
     policies = kind == "policies"
     rows.append("| name | |" + (" knowledge |" if policies else "") + "\n|---|---|" + ("---|" if policies else ""))
     for name, text in catalogue(kind):
@@ -71,7 +71,7 @@ def _table(kind: str) -> str:
 
 
 def _all(kind: str) -> str:
-    parts = [f"# {kind.capitalize()}\n\n{SUMMARIES[kind].capitalize()}; `optsched list {kind}` prints the same.\n"]
+    parts = [f"# {kind.capitalize()}\n\n{_sentence(SUMMARIES[kind])}; `optsched list {kind}` prints the same.\n"]
     names = [name for name, _ in catalogue(kind)]
     details = [_about(kind, name) for name in names]
     if not any("\n" in each.strip() for each in details):
@@ -125,7 +125,7 @@ def _documentation(kind: str, name: str) -> str:
         made = made or (METHODS.get(name).run if name in METHODS else PROGRAMS.get(name).build)
         text = _mathematics(inspect.getdoc(inspect.getmodule(made)) or "")
     elif kind == "dialects":
-        text = inspect.getdoc(inspect.getmodule(DIALECTS.get(name).read)) or ""
+        text = inspect.getdoc(inspect.getmodule(DIALECTS.get(name).reader)) or ""
     else:
         text = ""
     return f"\n\n{_rst(text)}" if text.strip() else ""
@@ -169,13 +169,21 @@ def _plain(text: str) -> str:
     return re.sub(r"([|*_<\[\]])", r"\\\1", text)
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _paper(name: str) -> str:
     study = STUDIES.get(name)
     text = inspect.getdoc(inspect.getmodule(study.declare)) or ""
-    return (
-        f"# {name}: the paper and its study\n\n{_plain(study.summary)}.\n\n```sh\noptsched reproduce {name} --small\n```\n\n"
-        f"{_rst(text.partition(chr(10))[2])}\n## How it is measured\n\n{_plain(study.method)}.\n"
-    )
+    parts = [
+        f"# {name}: the paper and its study",
+        f"{_sentence(_plain(study.summary))}. What came out: see [papers](../papers.md).",
+        f"```sh\noptsched reproduce {name} --small\n```",
+        f"{_rst(text.partition(chr(10))[2])}\n## How it is measured",
+        f"{_sentence(_plain(study.method))}.\n",
+    ]
+    return "\n\n".join(parts)
 
 
 # --- API --------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import defaultdict
 from functools import cache
 from html.parser import HTMLParser
@@ -118,7 +119,8 @@ def test_what_is_asked_first_is_three_clicks_away(site: Path) -> None:
     assert set(lost) <= {"genindex.html", "search.html", "py-modindex.html"}
 
 
-def test_a_browser_shows_every_page(site: Path) -> None:
+def seen_wrong(site: Path) -> list[str]:
+    """What a browser finds wrong with the pages of a folder, a line each."""
     wrong: list[str] = []
     with served(site) as address, chromium() as browser:
         page = browser.new_page()
@@ -135,7 +137,29 @@ def test_a_browser_shows_every_page(site: Path) -> None:
                     wrong.append(f"{path.name}: wider than {width} pixels")
             wrong += [f"{path.name}: an empty picture: {source}" for source in page.evaluate(EMPTY)]
             wrong += [f"{path.name}: a cell draws, and shows no picture: {cell}" for cell in page.evaluate(BLANK)]
+    return wrong
+
+
+def test_a_browser_shows_every_page(site: Path) -> None:
+    wrong = seen_wrong(site)
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_page_that_is_wrong_is_seen(tmp_path: Path) -> None:
+    wrong = {
+        "request": '<script>fetch("https://example.org/x")</script>',
+        "picture": '<img src="nowhere.png">',
+        "console": '<script>console.error("bad")</script>',
+        "exception": "<script>nowhere()</script>",
+        "wide": '<div style="width: 500px">wide</div>',
+        "blank": '<div class="cell"><div class="cell_input">osd.plot.gantt(run)</div></div>',
+        "right": '<div style="width: 300px">narrow</div>',
+    }
+    for name, body in wrong.items():
+        (tmp_path / f"{name}.html").write_text(f"<html><head><title>{name}</title></head><body>{body}</body></html>")
+    (tmp_path / "favicon.ico").touch()
+    seen = seen_wrong(tmp_path)
+    assert [name for name in wrong if not any(f"{name}.html" in line for line in seen)] == ["right"]
 
 
 def test_the_search_finds_a_policy(site: Path) -> None:
@@ -148,3 +172,18 @@ def test_the_search_finds_a_policy(site: Path) -> None:
         page.goto(address + "search.html?q=nosuchwordanywhere")
         page.wait_for_function("document.querySelector('#search-results p.search-summary').innerText.length > 20")
         assert not page.query_selector_all("#search-results li a")
+
+
+def test_a_slider_without_a_kernel_shows_what_it_was_set_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    shown = importlib.import_module("still_widgets").shown
+    picture = {"data": {"image/png": "aGVs\nbG8=\n", "text/plain": "<Axes>"}}
+    states = {
+        "box": {"children": ["IPY_MODEL_slider", "IPY_MODEL_choice", "IPY_MODEL_output"]},
+        "slider": {"description": "tau < 3", "value": 0.5},
+        "choice": {"description": "rule", "index": 1, "_options_labels": ["fifo", "srtf"]},
+        "output": {"outputs": [picture, {"output_type": "stream", "text": "1 < 2\n"}]},
+    }
+    text = shown({name: {"state": state} for name, state in states.items()}, "box")
+    for part in (">tau &lt; 3 = 0.5<", ">rule = srtf<", 'src="data:image/png;base64,aGVsbG8="', "<pre>1 &lt; 2"):
+        assert part in text
