@@ -69,7 +69,7 @@ def linked(text: str, name: str) -> str:
         target = (folder / place).resolve().relative_to(ROOT).as_posix()
         if target in PLACED:
             target = PLACED[target]
-        elif target.startswith("docs/"):
+        elif target.startswith("docs/") and target.endswith((".md", ".png")):
             target = target.removeprefix("docs/")
         elif not target.endswith(".ipynb"):
             return f"]({BLOB}{target})"

@@ -75,10 +75,17 @@ def _formula(self, node):
     raise SkipNode
 
 
+_plain = {}  # docstrings of attributes, of which napoleon takes what precedes a colon for a type
+
+
 def _docstring(app, what, name, obj, options, lines):
     lines[:] = readable(lines)
     if what in ("attribute", "property", "data"):
-        lines.insert(0, "")  # else napoleon takes what precedes a colon for a type
+        _plain[name] = list(lines)
+
+
+def _after_napoleon(app, what, name, obj, options, lines):
+    lines[:] = _plain.pop(name, lines)
 
 
 def _signature(app, what, name, obj, options, signature, returned):
@@ -94,4 +101,5 @@ def setup(app):
             setattr(module, name, type(name, (), {"__module__": "builtins"}))
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
     app.connect("autodoc-process-docstring", _docstring, priority=100)
+    app.connect("autodoc-process-docstring", _after_napoleon, priority=900)
     app.connect("autodoc-process-signature", _signature)

@@ -62,9 +62,11 @@ def papers() -> str:
 def _table(kind: str) -> str:
     rows = [f"# {kind.capitalize()}\n\n{_sentence(SUMMARIES[kind])}; `optsched list {kind}` prints the same.\n"]
     policies = kind == "policies"
-    rows.append("| name | |" + (" knowledge |" if policies else "") + "\n|---|---|" + ("---|" if policies else ""))
+    more = " knowledge | guarantees |" if policies else ""
+    rows.append(f"| name | |{more}\n|---|---|{'---|' * more.count('|')}")
     for name, text in catalogue(kind):
-        known = f" {_knowledge(name)} |" if policies else ""
+        proven = ", ".join(f"[{theorem.id}](../guarantees.md#{theorem.id})" for theorem in _theorems(name))
+        known = f" {_knowledge(name)} | {proven} |" if policies else ""
         rows.append(f"| [`{name}`]({kind}/{name}.md) | {_plain(text.partition(' [')[0])} |{known}")
     tree = "\n".join(f"{kind}/{name}" for name, _ in catalogue(kind))
     return "\n".join([*rows, f"\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"])
@@ -92,7 +94,7 @@ def _about(kind: str, name: str) -> str:
     parts.append(_parameters(each))
     parts += [f"\n\n* {head}: {_plain(fact)}" for head, fact in each.facts]
     if kind == "policies":
-        return "".join([*parts, _documentation(kind, name), _theorems(name), "\n"])
+        return "".join([*parts, _documentation(kind, name), _guaranteed(name), "\n"])
     return "".join(parts) + _documentation(kind, name) + "\n"
 
 
@@ -104,9 +106,13 @@ def _parameters(each: Entry) -> str:
     return PARAMETERS + "\n".join(rows) + written
 
 
-def _theorems(policy: str) -> str:
+def _theorems(policy: str) -> list[Any]:
     every = [theorem for registry in (GUARANTEES, SPEED_THEOREMS) for _, theorem in registry.items()]
-    rows = [f"* [{t.id}](../../guarantees.md#{t.id}): {_plain(t.statement)}" for t in every if policy in t.policies]
+    return [theorem for theorem in every if policy in theorem.policies]
+
+
+def _guaranteed(policy: str) -> str:
+    rows = [f"* [{t.id}](../../guarantees.md#{t.id}): {_plain(t.statement)}" for t in _theorems(policy)]
     return "\n\n## Guarantees\n\n" + (
         "\n".join(rows) or "None is known. Runs stand beside certified bounds all the same."
     )
