@@ -102,22 +102,23 @@ def illustrated(name: str, text: str) -> tuple[str, dict[str, bytes]]:
             figures.append(figure)
 
         ShownFigure.__init__ = noted
+        made = {}
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            pictures = {}
-            for at, played in enumerate(play(page, Path(folder))):
-                pictures |= {f"{at}-{k}": (played.block, png_of(figure)) for k, figure in enumerate(figures)}
+            for played in play(page, Path(folder)):
+                for k, figure in enumerate(figures):
+                    made[f"{page.blocks.index(played.block)}-{k}.png"] = png_of(figure)
                 figures.clear()
         ShownFigure.__init__ = begun
-        kept.mkdir(parents=True)
-        for key, (block, content) in pictures.items():
-            (kept / f"{page.blocks.index(block)}-{key}.png").write_bytes(content)
+        kept.mkdir(parents=True)  # all of a page, or nothing
+        for file, content in made.items():
+            (kept / file).write_bytes(content)
     found = {}
-    for path in sorted(kept.glob("*.png"), key=lambda path: -int(path.name.partition("-")[0])):
-        block = page.blocks[int(path.name.partition("-")[0])]
-        stem = f"drawn/{name.removesuffix('.md').replace('/', '-')}-{path.name}"
-        fence = f"```{block.language}\n{block.text}```\n"
-        text = text.replace(fence, f"{fence}\n![What these lines draw]({'../' * name.count('/')}{stem})\n", 1)
-        found[stem] = path.read_bytes()
+    for at, k in sorted((tuple(map(int, path.stem.split("-"))) for path in kept.iterdir()), reverse=True):
+        block, stem = page.blocks[at], f"drawn/{name.removesuffix('.md').replace('/', '-')}-{at}-{k}.png"
+        shown = rf"^```{block.language}\n{re.escape(block.text)}```\n+(```text\n.*?^```\n)?"  # with what it prints
+        end = re.search(shown, text, re.MULTILINE | re.DOTALL).end()
+        text = f"{text[:end]}\n![What these lines draw]({'../' * name.count('/')}{stem})\n\n{text[end:]}"
+        found[stem] = (kept / f"{at}-{k}.png").read_bytes()
     return text, found
 
 
