@@ -25,7 +25,7 @@ due                     on the clock of ``arrival``; an empty field is no due da
 gpu_memory              bytes >= 0 on each GPU; an empty field is no need
 restart                 seconds >= 0 that it costs to resume it; an empty field leaves that to the policy
 checkpoint              bytes >= 0 that it reads to resume, at the storage bandwidth of the cluster
-user, group, model      text
+user                    text; so are ``group`` and ``model``
 ==========  ==========  ======================================================================================
 """
 
