@@ -26,7 +26,7 @@ Optimum: exact for schedules in rounds, jobs may be left out; equal to that of t
 all schedules (`RoundProblem.packing`). Its LP relaxation is weaker than the packing LP (a job can take half a gang).
 It is a *restriction* of continuous time: no bound for schedules that are not in rounds.
 Size: columns about sum_j (T - a_j)(H R + modes + 1), rows the same; NP-hard, for small instances.
-Reference: 2.2 of the Hadar sheet.
+Reference: the problem of Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918; the program is our own.
 """
 
 from __future__ import annotations

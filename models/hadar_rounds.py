@@ -7,7 +7,7 @@ by which its work is done; its utility falls with that round. Jobs may be left o
 
 Work: L W_j X a round; a total within 1e-9 (relative) of E_j N_j is enough, so that 30 rounds of 0.1 are 3.
 
-Reference: 2.1-2.3 of the Hadar sheet.
+Reference: Sultana et al., Hadar, IPDPS 2024; arXiv 2503.10918.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ more than its speed on each of its GPUs, so that sum_j m_j v_j <= G S at any tim
 * **LB3** sum of the mean busy times of the preemptive schedule of that machine which always runs the shortest job, plus
   a_j / 2: the mean time at which j advances is at most C_j - a_j / 2.
 
-**Reference**: 4.3 of the SJF-BSBF sheet of this project; certified forms of the same are in `optsched.bounds`.
+**Reference**: derived here; certified forms of the same are in `optsched.bounds`.
 """
 
 from __future__ import annotations

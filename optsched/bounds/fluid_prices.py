@@ -1,7 +1,7 @@
 """Prices of GPU types, and of single jobs' time, from the dual of the fluid makespan problem.
 
-**Primal** (section 4.2 of this project's reference sheet on Hadar; y_jo seconds that j spends on option o of its menu: a_o
-seconds a unit of work, n_o GPUs of the type t_o):
+**Primal** (Gavel's makespan LP, Narayanan et al., OSDI 2020; y_jo seconds that j spends in its mode o: a_o seconds a unit of
+work, n_o GPUs of the type t_o):
 
     min T   s.t.   sum_o y_jo / a_o >= work_j;   sum_o y_jo <= T;   sum_j,o: t_o = t n_o y_jo <= G_t T;   y >= 0.
 

@@ -17,8 +17,7 @@ option at a time: ``sum_o y_jo <= L``. Hence sum_j left_j u_j <= sum_jo u_j y_jo
 **Relations**: all q equal and z = 0 is `volume`, one z alone is `alone`. For up to 100 jobs released together it is
 the optimum of Gavel's makespan LP, up to the rounding of prices; mixed gangs gain nothing in it (fluid limit).
 **Complexity**: few LPs with (K + 100) rows an option for K kinds of jobs; O(n) options each to set up and to verify.
-**Reference**: section 4.2 of this project's reference sheet on Hadar, 4.3 of that on SJF-BSBF (the volume); D. Narayanan
-et al., OSDI 2020 (the primal problem).
+**Reference**: D. Narayanan et al., OSDI 2020 (the primal problem); the bound for all classes is derived here.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ Equal prices and equal speeds give p_j = n_j d_j / G, the machine of `gang_machi
 prices count. Prices in certificates are integers; the grid of integers (`optsched.bounds.grid`) rounds down only, so all is
 exact. C_j >= r_j + e_j with e_j the seconds of j's work at its fastest.
 
-**Reference**: section 4.3 of this project's reference sheet on Hadar; for one type the virtual machine of Luo et al.,
-INFOCOM 2025.
+**Reference**: for one type the virtual machine of Luo et al., INFOCOM 2025; prices and several types are derived here.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ a and b at most omega_t (c_at / (xi_{a|b} s_a) + c_bt / (xi_{b|a} s_b)) <= omega
 second, and j pays at least (v_j / work_j) x_j. The machine that serves j with the share (what it pays) / U is never
 over-committed and has served it for p_j seconds, at least, when its work is done. Preemption and migration are not excluded.
 
-c = 1 / S for all, S = max {1, max over pairs of 1 / xi_{a|b} + 1 / xi_{b|a}}, is the bound of the sheet below; xi >= 2
+c = 1 / S for all, S = max {1, max over pairs of 1 / xi_{a|b} + 1 / xi_{b|a}}, is the simplest choice; xi >= 2
 everywhere gives S = 1 and the machine of gangs; xi = 1 doubles the GPUs. Other charges are better where kinds
 differ: of a pair that goes well together one may pay in full if the other hardly pays, and jobs that share with nobody pay
 in full. As long as jobs are few every one is a class of its own, else those are one that nothing tells apart but gang,
@@ -41,7 +41,7 @@ it holds; and parts of the two options do its work. The machine, which charges c
 Charges are multiples of ``2**-CHARGE_BITS``; floats of the physics (ratios, stretches, seconds) are taken as exact
 rationals. Memory counts as enough up to a part of 2**-30: what rounding lets pass must not refute a bound.
 
-**Reference**: section 4.3 of this project's reference sheet on SJF-BSBF (c = 1 / S, one type); the charges are LP duality.
+**Reference**: derived here; the charges are LP duality. Jobs that share in pairs: Luo et al., IWQoS 2024, arXiv 2407.13088.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ compute and M^N_j of bytes,
 All numbers are computed in fractions and rounded **down** to a float64 (works, releases, paths, distances: a bound becomes
 smaller by it), and are exact rationals afterwards. The engine adds up floats: a run may be below by rounding alone.
 
-**Source**: section 4.3 of this project's reference sheet on AdaDUAL, there for alike nodes, a = 0 and eta >= 0.
+**Source**: derived here, for the model of Wang, Shi, Wang and Chu, arXiv 2002.10105 (2020).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ elsewhere (of two sets that differ in more, the one that differs in one device i
 spread than together; as the two cases are kept apart this does no harm.
 
 **Complexity** O(P Q) for P pools and Q lots, each of one price and sorted by it: the pools themselves, or the machines.
-**Reference** 3.3 of this project's Hadar sheet; there proved without spread rates.
+**Reference** FIND_ALLOC of Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918); the thresholds and the proof are our own.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def sjf_bsbf(
     **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
     are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again
     O(R + gang) a partner; O(G) where enough GPUs are open.
-    **Reference** Lai-JX et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",
+    **Reference** Luo et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",
     IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading,
     the joint test, jobs to come and the order of partners its own.
     """

@@ -1,6 +1,6 @@
 """How long one iteration of distributed training takes on a placement: pipeline stages, replicas, ring all-reduce.
 
-Every term is a function of its own (sheet of A-SRPT in the project's references; bytes, seconds):
+Every term is a function of its own (bytes, seconds); jobs as in Luo et al., INFOCOM 2025, the terms are this project's:
 
 * between neighbouring stages every pair of replicas carries ``w = 2 a / (k_s k_u)`` bytes (activations and gradients);
 * the ring all-reduce of a stage moves ``2 (k-1)/k h`` bytes a replica, at the speed of the slowest link on the ring;

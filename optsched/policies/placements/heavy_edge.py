@@ -1,6 +1,6 @@
 """``heavy-edge``: replicas that exchange much data share a server, so that little goes between servers.
 
-The greedy of the A-SRPT sheet and its improvements. A job's replicas are the vertices of a graph whose edges weigh the
+A greedy rule and its improvements. A job's replicas are the vertices of a graph whose edges weigh the
 bytes of an iteration; servers are chosen best fit first, filled along the heaviest edges (both in `greedy_mapping`) and
 perhaps improved (`local_search_mapping`).
 

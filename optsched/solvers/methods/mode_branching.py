@@ -8,14 +8,14 @@ and list its jobs by (start, position): no job can move to the left, so every on
 it. Hence it is enough to look at
 
 * sequences whose (start, position) increase: each start is then the first moment, not before the previous start, at
-  which the jobs that still run leave room for the mode;
+  which the jobs that still run leave enough GPUs for the mode;
 * starts before some other open job could have come and gone (it would have, and nobody would be later);
 * of modes that differ only by alike nodes on which the same GPUs become free at the same times, one.
 
 A node is left when what is paid already and the least that every open job can still pay, in its best mode beside what
 runs now, comes to no less than the best known value. Exponential: about n! B^n without the pruning. A formulation
-shares nothing with this but the modes. Reference: 4.3 of the A-SRPT sheet; Sprecher and Drexl, Eur. J. Oper. Res. 107
-(1998), 431-450.
+shares nothing with this but the modes. Reference: Sprecher and Drexl, Eur. J. Oper. Res. 107 (1998),
+431-450.
 """
 
 from __future__ import annotations
