@@ -131,7 +131,7 @@ def test_no_jobs() -> None:
 
 
 def fluid_makespan(instance: Instance, forking: bool) -> float:
-    """The primal LP of the reference sheet (4.2), all jobs released at 0: seconds y_jt of j's gang on type t."""
+    """The primal LP of `fluid_prices` written out, all jobs released at 0: seconds y_jt of j's gang on type t."""
     paces, names, capacity = type_paces(instance)
     n, types = instance.n, len(names)
     size = n * types + 1

@@ -1,4 +1,4 @@
-"""Every lemma and the theorem of the A-SRPT sheet (section 5.1) against brute-force optima at alpha_min.
+"""Every step of the proof of `optsched.guarantees.a_srpt`, and the theorem, against brute-force optima at alpha_min.
 
 Two ways to schedules: a model in plain Python with placements, delays and overtaking as bad as the proof allows, often;
 and the policy in the engine on profiles whose speed depends on their placement.
@@ -77,7 +77,7 @@ class Case:
 
 
 def drawn(rng: random.Random, rho: float = 3.0, error: float = 2.0, tau: float | None = None) -> Case:
-    """The generator of the sheet (section 6), placements and delays adversarial."""
+    """Random gangs, placements and delays adversarial."""
     total, jobs = rng.choice([2, 3, 4, 6, 8]), rng.randint(2, 6)
     latest, widest = rng.choice(LATEST), rng.choice([1, max(1, total // 2), total])
     limit, error = rng.choice([1.0, min(1.5, rho), rho]), rng.choice([1.0, error])

@@ -125,9 +125,6 @@ def test_specs_differ() -> None:
     assert len({str(each) for each in ends.values()}) == len(SPECS)
 
 
-# -- the instances of the sheet --------------------------------------------------------------------------------------------
-
-
 # -- policies in plain Python ----------------------------------------------------------------------------------------------
 class FirstFit(OneByOne):
     """`sjf-ffs` written against the view."""
