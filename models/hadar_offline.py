@@ -50,7 +50,7 @@ def build(problem: RoundProblem, *, relax: bool = False) -> pyo.ConcreteModel:
     cells = [(h, r) for h in range(problem.machines) for r in range(problem.types) if problem.devices[h, r]]
     moments = [(j, t) for j in range(problem.n) if problem.modes[j] for t in range(arrival[j], problem.rounds)]
     if not moments:
-        raise InputError("no job can run in any round", field="speed", legal="a type with room for a gang")
+        raise InputError("no job can run in any round", field="speed", legal="a type with GPUs enough for a gang")
 
     model = pyo.ConcreteModel(NAME)
     binary = pyo.UnitInterval if relax else pyo.Binary

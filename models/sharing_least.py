@@ -45,7 +45,7 @@ def least_total(now: Number, rows: list[tuple[Number, Number, Number]]) -> Numbe
 
 
 def least_stay(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number:
-    """The same bound on sum (C_j - release): in floats no sum of clocks from which it would have to be told. O(n^2)."""
+    """The same bound on sum (C_j - release): in floats not computed from a sum of clock times. O(n^2)."""
     if not rows:
         return now * 0
     waited = sum((max(now - release, now * 0) for release, _, _ in rows), now * 0)  # what is over by now
@@ -94,7 +94,7 @@ def _mean_busy_times(work: list[tuple[Number, Number]]) -> Number:
             k += 1
         here.sort(key=lambda job: job[0])
         job = here[-1]
-        # seconds are added up, not told from two clocks: that of a late one would not tell what p is made of
+        # seconds are added up, not taken from two clock times: for a late job that would lose p to rounding
         step = job[1] if k == len(work) else min(job[1], work[k][0] - now)
         total += step * (job[2] + step / 2) / -job[0]
         ends = step >= job[1]

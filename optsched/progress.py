@@ -72,7 +72,7 @@ class Interval:
 
     @property
     def last(self) -> str:
-        """What is told when nothing follows any more."""
+        """The last line, when nothing follows any more."""
         if math.isnan(self.incumbent) and math.isnan(self.bound):
             return "no schedule was found and no bound proved"
         return f"{self.text}, after {self._clock.seconds:.1f} s"
@@ -86,7 +86,7 @@ def _amount(value: float, *, up: bool) -> str:
 
 
 class Bars:
-    """Named steps, with a bar each or told in ``words``; silent when stderr is no terminal or everything is quick."""
+    """Named steps, with a bar each or in ``words``; silent when stderr is no terminal or everything is quick."""
 
     def __init__(self, words: bool = False) -> None:
         console = Console(stderr=True)
@@ -124,7 +124,7 @@ class Bars:
         return advance
 
     def line(self, name: str) -> Callable[[str], None]:
-        """Begin a step without a known end; the callback changes what is told of it."""
+        """Begin a step without a known end; the callback changes what is said of it."""
         task = self._begin(name)
         return lambda text: self._progress.update(task, description=text)
 

@@ -53,7 +53,7 @@ from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.arrays import Floats, Ints
 
 WEIGHT_BITS = 52  # multipliers stay exact as floats, and their products with ticks fit in 128 bits
-SHARE_BITS = 16  # multipliers are multiples of w_j / 65536 where the weights leave room
+SHARE_BITS = 16  # multipliers are multiples of w_j / 65536 where the weights leave bits for it
 TOO_MANY = 200_000  # jobs, for a search
 
 

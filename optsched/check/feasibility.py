@@ -194,7 +194,7 @@ def judge_exclusive(context: CheckContext, found: Violations) -> None:
     pairs = np.flatnonzero(context.first & context.finite[context.segment])
     rows = context.segment[pairs]
     later, earlier, both, each = _overlaps(context.gpu[pairs], document.start[rows], document.end[rows])
-    # Two gangs meet on many GPUs; that is one violation, told of the first of them.
+    # Two gangs meet on many GPUs; that is one violation, reported for the first of them.
     meeting = np.unique(rows[later] * document.job.size + rows[earlier], return_index=True)[1]
     later, earlier, both, each = later[meeting], earlier[meeting], both[meeting], each[meeting]
     # It counts for either of the two jobs; n: no job of the instance.

@@ -4,11 +4,11 @@
 is until it has done as much work (calls, elements of its arguments, events) as costs about what compiling would (the rule of
 ski rental), then it is compiled. Which one runs depends on the work alone, never on a clock or on what lies in the cache.
 Both ways compute the same numbers, bit for bit: such functions use no operation of which numpy and the compiler
-have different forms. What compiling costs is told on stderr when it takes long, and never counted (`Stopwatch`).
+have different forms. What compiling costs is reported on stderr when it takes long, and never counted (`Stopwatch`).
 
 **What of numba.** ``njit``, ``typeof`` and ``extending`` are documented. Only this file uses more, and
 ``tests/test_compiled.py`` says what is gone: ``compile``, ``disable_compile`` and ``signatures`` of a dispatcher (to compile
-before a call, so that compiling is told and not counted), ``get_overload`` (to call machine code whose types are known, for
+before a call, so that compiling is not counted), ``get_overload`` (to call machine code whose types are known, for
 a fifth of the time), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened), and the options of `njit`,
 `optsched.compiled.heap.KERNEL` and ``INNER``, without which loops and compiling take twice as long.
 
@@ -254,7 +254,7 @@ def _keep_nothing() -> None:
 
 @contextlib.contextmanager
 def _compiling(function: Function) -> Iterator[None]:
-    # Told to people when it takes long, and not counted as work.
+    # Reported when it takes long, and not counted as work.
     begun, since = time.process_time(), time.perf_counter()
     _spent.nested += 1
     notice = _Notice(function) if _spent.nested == 1 else None

@@ -126,7 +126,7 @@ _one_beside_the_other = all_of(
     instance_is(lambda instance: instance.unrestricted, "some jobs may not use every GPU"),
     instance_is(
         lambda instance: (instance.gpu_memory.sum() <= instance.cluster.node_memory).all(),
-        "some GPU has no room for both with their largest sub-batches",
+        "some GPU lacks memory for both with their largest sub-batches",
     ),
     instance_is(lambda instance: np.isfinite(slow_downs(instance)[0, 1]), "the two never share a GPU"),
 )

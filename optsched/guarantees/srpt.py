@@ -34,7 +34,7 @@ from optsched.guarantees.assumptions import (
     policy_is,
 )
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import TightFamily, guarantee, late, late_findings
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
@@ -98,7 +98,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
         # The theorem holds for every order of ties, and the policy's is another: let the suspect lose its ties.
         longer = np.where(np.arange(length.size) == j, length * (1 + TIE), length)
         limit[j] = 2 * virtual_srpt(arrival, longer)[j]
-    return told(run, late(run, limit), limit)
+    return late_findings(run, limit)
 
 
 SRPT_ORDER = guarantee(

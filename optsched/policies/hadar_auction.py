@@ -142,7 +142,7 @@ class Auction:
     def placed(self, bidders: Bidders, pools: GpuPools, order: Ints, pool: Ints) -> list[Grant]:
         """Without prices: jobs on their ``pool``, the widest first; with ``fill`` then the others in ``order``; both i64[m].
 
-        A job whose pool has no room for it any more is one of the others. Complexity as of `grants`.
+        A job whose pool has too few devices left is one of the others. Complexity as of `grants`.
         """
         jobs, devices, room, taken = self._arrays(bidders, pools)
         price_range, wide = self._market(bidders, pools), order[np.argsort(-jobs.gang[order], kind="stable")]

@@ -71,7 +71,7 @@ class FreeDevices(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room to work: ``pools`` i64[2, P], ``machines`` i64[2, H], ``window`` i64[q + 1, H], ``choice`` i64[2, q + 1]."""
+    """Scratch: ``pools`` i64[2, P], ``machines`` i64[2, H], ``window`` i64[q + 1, H], ``choice`` i64[2, q + 1]."""
 
     pools: Ints
     machines: Ints
@@ -161,7 +161,7 @@ def _sell(d: FreeDevices, price_range: PriceRange, take: Ints, sign: int) -> Non
 
 @njit(**NESTED)
 def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> None:
-    # Which machines, when all of a pool cost the same: unclaimed devices first; one machine: the fullest that has room;
+    # Which machines, when all of a pool cost the same: unclaimed devices first; one machine: the fullest that holds it;
     # several: as few as possible.
     take[:] = 0
     if not several:

@@ -1,6 +1,6 @@
 """The compiled choice of `sjf-bsbf` and `sjf-ffs`: idle GPUs if they suffice, else GPUs with one job, best partners first.
 
-Numbers of the rule: test the benefit (else share wherever there is room), consolidated, joint, order of the partners,
+Numbers of the rule: test the benefit (else share wherever memory allows), consolidated, joint, order of the partners,
 accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons stand in the
 docstring of `optsched.policies.sharing_orders`.
 """
@@ -132,7 +132,7 @@ def _have(s: State, b: Neighbours, count: int) -> int:
 
 @njit(**NESTED)
 def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
-    # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch had room come
+    # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch fitted come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
     if idle + s.engine[0].alone < s.jobs[j].gpus:
         return -1

@@ -107,7 +107,7 @@ TABLES = (".json", ".parquet")  # what instances and schedules are written to
 def check_writable(path: str | os.PathLike[str], what: str = "", suffixes: tuple[str, ...] = TABLES) -> None:
     """`InputError` when ``path`` cannot be written: asked before a long computation, not after it.
 
-    ``what`` ("a schedule"): its format is told by the suffix (`suffix_of`), which must be one of ``suffixes``.
+    ``what`` ("a schedule"): its format is known by the suffix (`suffix_of`), which must be one of ``suffixes``.
     """
     target = Path(path)
     streamed = is_stream(target)

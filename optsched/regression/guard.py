@@ -173,7 +173,7 @@ class GuardedRatio:
         lines = [f"{self.guarded_subject.text} on {self.suite}: {what}"]
         culprit = next((each.instance for each in self.measured if each.row.instance == instance), None)
         if culprit is not None:
-            lines += self.replay.told(instance, culprit)
+            lines += self.replay.written(instance, culprit)
         raise AssertionError("\n".join(lines))
 
 
@@ -208,7 +208,7 @@ def guarded(
         except Exception as error:
             error.add_note(
                 "\n".join(
-                    [f"{guarded_subject.text} failed on an instance of {where.name}", *replay.told(name, instance)]
+                    [f"{guarded_subject.text} failed on an instance of {where.name}", *replay.written(name, instance)]
                 )
             )
             raise

@@ -143,7 +143,7 @@ class Replay:
     test: str
     folder: Path
 
-    def told(self, name: str, instance: Instance) -> list[str]:
+    def written(self, name: str, instance: Instance) -> list[str]:
         """Write the instance into the folder; lines that say where it is and how to repeat the run.
 
         The same failure gives the same file; several processes may write it at once.

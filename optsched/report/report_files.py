@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from optsched.guarantees.suites import Suite
 
 PARQUET_ABOVE = 10_000  # jobs
-# what a schedule file says of its class; task-sharing and gpu-sharing are told apart by the instance
+# what a schedule file says of its class; the instance says whether it is task-sharing or gpu-sharing
 FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharing", "elastic": "elastic"}
 
 

@@ -48,7 +48,7 @@ Start = tuple[int, int, Gang]  # job, option, GPUs
 class SharingOptimum:
     """``value`` sum C_j of these starts, ends, GPUs and options (seconds; fractions when they were asked for).
 
-    ``flow_time``: the sum of flow times, added up as such, not told from clocks.
+    ``flow_time``: the sum of flow times, added up as such, not taken from clock times.
     ``complete``: the search was, so that no schedule that starts jobs at events is better; ``bound``: no schedule at all
     is. ``nodes`` is the same on every machine.
     """

@@ -55,8 +55,8 @@ def fit_contention(
     made = Contention(b, growth - b, *(a or [known]))
     values = (made.latency, made.seconds_per_byte, made.penalty)
     names, units = ("latency", "seconds_per_byte", "penalty"), ("s", "s/byte", "s/byte")
-    told = f"AdaDUAL's threshold on the ratio of two sizes: theta = b / (2 (b + eta)) = {made.theta:.4g}"
+    note = f"AdaDUAL's threshold on the ratio of two sizes: theta = b / (2 (b + eta)) = {made.theta:.4g}"
     if made.penalty < -1e-9 * made.seconds_per_byte:  # more than rounding
-        told = "eta < 0: several at once are faster than in turns; the theorems on AdaDUAL need eta >= 0"
+        note = "eta < 0: several at once are faster than in turns; the theorems on AdaDUAL need eta >= 0"
     constants, residuals = tuple(map(Constant, names, values, errors, units)), T - known - X @ found
-    return Fitted(made, constants, T, residuals, len(T) - X.shape[1], (told,))
+    return Fitted(made, constants, T, residuals, len(T) - X.shape[1], (note,))

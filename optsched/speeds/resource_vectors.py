@@ -82,7 +82,7 @@ def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, 
         raise InputError(f"no column {named[0]}", file=path, legal=f"the columns {', '.join((MODEL, GANG, *TIMES))}")
     found: dict[str, list[list[float]]] = {}
     problems, read = [], 0
-    for read, row in enumerate(rows, 1):  # noqa: B007 (their number is told below)
+    for read, row in enumerate(rows, 1):  # noqa: B007 (their number is reported below)
         if (row[GANG] or "").strip() != "1":
             continue
         wrong = [name for name in TIMES if not _legal(row[name], name == ITERATION)]

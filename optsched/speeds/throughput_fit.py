@@ -75,14 +75,14 @@ def fit_scaling(
             errors[[*kept, 6]] = np.sqrt(np.diag(spread))
     residuals = T - _seconds(X, x, gamma)
     sides = (over, "over several nodes", "on one"), (inside, "on one node", "over several")
-    told = "nothing was measured {}: communication is taken to cost there what it does {}"
-    notes = [told.format(where, elsewhere) for seen, where, elsewhere in sides if not seen.any()]
+    missing = "nothing was measured {}: communication is taken to cost there what it does {}"
+    notes = [missing.format(where, elsewhere) for seen, where, elsewhere in sides if not seen.any()]
     notes = notes if len(notes) < 2 else ["no gang was measured: communication is taken to cost nothing"]
     x[2:4], x[4:] = x[2:4] if over.any() else x[4:], x[4:] if inside.any() else x[2:4]
     seen = (True, True, over.any(), over.any(), inside.any(), inside.any())
     left = [name for c, name in enumerate(NAMES[:6]) if seen[c] and c not in kept]
     if left:
-        notes.append(f"not told by the measurements, taken to be 0: {', '.join(left)}")
+        notes.append(f"not identified by the measurements, taken to be 0: {', '.join(left)}")
     values: Any = [*x.tolist(), gamma]
     constants = tuple(map(Constant, NAMES, values, errors.tolist(), UNITS))
     return Fitted(Scaling(**dict(zip(NAMES, values, strict=True))), constants, T, residuals, freedom, tuple(notes))

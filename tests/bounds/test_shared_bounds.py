@@ -18,7 +18,7 @@ from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
-from optsched.bounds.shared_machine import UNIT, charged_by_load, shared_menus
+from optsched.bounds.shared_machine import UNIT, charged_by_load, modes_of_shared
 from optsched.bounds.shared_pairs import PairRows, SharedPairs
 from optsched.errors import InputError
 from optsched.guarantees.optimum_bounds import OptimumBounds
@@ -204,7 +204,7 @@ def test_sharing_is_the_larger_class(seed: int, xi: float, objective: str) -> No
 
 def charges(instance: Instance, load: list[float]) -> list[list[float]]:
     """The best charges for these loads, by class and type, in units of 1."""
-    jobs = shared_menus(instance)
+    jobs = modes_of_shared(instance)
     return np.round(charged_by_load(jobs, np.array(load)).rounded().charge, 6).tolist()
 
 
@@ -220,7 +220,7 @@ def test_charges_by_hand() -> None:
     instance = many_of("ab", "1x4", physics)
     # 1.6 c_a <= 1, 0.8 c_a + 0.5 c_b <= 1, c_b <= 1
     assert charges(instance, [1, 1]) == [[0.625], [1.0]]
-    assert shared_menus(instance).charge.tolist() == [[0.625], [0.625]]  # 1 / S
+    assert modes_of_shared(instance).charge.tolist() == [[0.625], [0.625]]  # 1 / S
     # a pair that does not run, and one that the table does not know
     never = Interference(2.0, ("a", "b"), ((1.25, None), (1.5, 1.25)))
     assert charges(many_of("ab", "1x4", never), [1, 1]) == [[0.625], [0.625]]

@@ -97,11 +97,11 @@ def drawn(rng: random.Random, rho: float = 3.0, error: float = 2.0, tau: float |
     )
     worst = rng.random() < 0.5  # every placement and every delay as bad as it may be
     pace = [s if worst else rng.choice([1.0, s]) for s in slow]
-    patience = [case.tau * p * (1.0 if worst else rng.choice([0.0, 0.5, 1.0])) for p in case.virtual()]
+    delay_budget = [case.tau * p * (1.0 if worst else rng.choice([0.0, 0.5, 1.0])) for p in case.virtual()]
 
     point = srpt_points(case.release, case.virtual(), case.beta)
     predicted = [d * e for d, e in zip(case.duration, case.error, strict=True)]
-    turns = Turns(case.total, case.release, case.gpus, case.duration, predicted, point, patience, case.overtake)
+    turns = Turns(case.total, case.release, case.gpus, case.duration, predicted, point, delay_budget, case.overtake)
     reluctant = rng.random() < 0.5  # the head waits as long as it may, while others overtake
 
     def decide() -> None:
@@ -113,7 +113,7 @@ def drawn(rng: random.Random, rho: float = 3.0, error: float = 2.0, tau: float |
                 if case.gpus[j] > turns.free:
                     continue
                 if j == turns.head():
-                    some = not (reluctant and turns.patience[j] > 0) or not turns.running()
+                    some = not (reluctant and turns.delay_budget[j] > 0) or not turns.running()
                 else:
                     some = rng.random() < 0.8 and turns.affordable(case.gpus[j] * predicted[j] * pace[j])
                 if some:

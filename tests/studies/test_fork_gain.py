@@ -1,4 +1,4 @@
-"""What forking gains: the LPs by another method, the table of an independent model, and what it says."""
+"""What forking gains: the LPs by another method, the table of the sheet within its sampling error, and its message."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from optsched.studies.fork_gain import (
     fork_instance,
 )
 
-# an independent model, 20 instances a row: no-fork / fork optimum, occupied CRU and TTD / fork LP with 1, 2, 5 copies.
-MODEL = {
+# 5.4 of the Hadar sheet, 20 instances a row: no-fork / fork optimum, occupied CRU and TTD / fork LP with 1, 2, 5 copies.
+SHEET = {
     1: (2.79, (0.20, 0.40, 1.00), (2.88, 1.58, 1.03)),
     3: (1.48, (0.51, 0.99, 0.99), (1.54, 1.10, 1.10)),
     4: (1.25, (0.66, 0.99, 0.99), (1.36, 1.12, 1.14)),
@@ -31,7 +31,7 @@ MODEL = {
     10: (1.00, (0.98, 0.98, 0.98), (1.16, 1.17, 1.16)),
     12: (1.00, (0.98, 0.98, 0.98), (1.17, 1.16, 1.16)),
 }
-PRINTED = 0.005  # half a unit of the last digit that the model prints
+PRINTED = 0.005  # half a unit of the last digit that the sheet prints
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +95,8 @@ def test_a_row_is_the_mean_of_its_instances(measured: dict[int, list[ForkGain]])
 
 
 def misses(row: ForkGainRow) -> list[str]:
-    """Where a row is further from the model's than both sampling errors allow (20 instances each; 3.5 standard errors)."""
-    most, occupied, ratio = MODEL[row.jobs]
+    """Where a row is further from the sheet's than both sampling errors allow (20 instances each; 3.5 standard errors)."""
+    most, occupied, ratio = SHEET[row.jobs]
     compared = [("no-fork / fork", row.most, most, row.error)]
     compared += [(f"TTD {x}", row.ratio[x], ratio[k], row.ratio_error[x]) for k, x in enumerate(COPIES)]
     # occupied CRU is busy node-seconds over 5 TTD: its relative error is about that of the TTD ratio
@@ -105,7 +105,7 @@ def misses(row: ForkGainRow) -> list[str]:
         for k, x in enumerate(COPIES)
     ]
     return [
-        f"J = {row.jobs}, {name}: {found:.3f}, model {told}, error {error:.3f}"
+        f"J = {row.jobs}, {name}: {found:.3f}, sheet {told}, error {error:.3f}"
         for name, found, told, error in compared
         if abs(found - told) > 3.5 * math.sqrt(2) * error + PRINTED
     ]
@@ -113,7 +113,7 @@ def misses(row: ForkGainRow) -> list[str]:
 
 @pytest.mark.study
 def test_the_table_of_the_sheet_within_sampling_error() -> None:
-    table = fork_gain_table(MODEL, 20)
+    table = fork_gain_table(SHEET, 20)
     assert [miss for row in table for miss in misses(row)] == []
     by = {row.jobs: row for row in table}
     assert all(row.ratio[x] >= 1 for row in table for x in COPIES)

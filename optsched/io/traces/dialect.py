@@ -247,7 +247,7 @@ def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:
 
 
 def _skipped(arrival: pl.Series, legal: pl.Series, good: pl.Series, kept: pl.Series) -> int:
-    # Rows that are invalid, and gangs too wide for the cluster that stood before the last job kept.
+    # Rows that are invalid, and gangs too wide for the cluster given before the last job kept.
     last = arrival.filter(kept).max()
     passed = (arrival <= last) if bool((good & ~kept).any()) else pl.Series([True]).new_from_index(0, len(good))
     return int((~legal).sum()) + int((legal & ~good & passed.fill_null(True)).sum())

@@ -332,14 +332,14 @@ class ScalingProfiles(NamedModel[Scaling]):
                     legal = f"at least the {least:g} bytes of {name} at sub-batch 1, or none"
                     problems.append(RowProblem(row + 1, "gpu_memory", stated, legal, "too little"))
                 elif stated is None and least > room:
-                    legal = f"at sub-batch 1 at most the {room:g} bytes that {gpus} GPUs of {cluster.spec} have for it"
+                    legal = f"at sub-batch 1 at most the {room:g} bytes that {gpus} GPUs of {cluster.spec} have each"
                     problems.append(RowProblem(row + 1, "gpu_memory", least, legal, f"{name} does not fit"))
         return problems[:REPORTED]
 
     def memory(self, table: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-        """As stated, or of the largest sub-batch that its gang has room for.
+        """As stated, or of the largest sub-batch whose memory its gang has.
 
-        The room of a job: the most that ``gpus`` GPUs of its types have each. On GPUs of less memory it then does not run,
+        That memory is the most that ``gpus`` GPUs of its types have each. On GPUs of less memory it then does not run,
         though a smaller sub-batch might fit there.
         """
         rows, memory, room_of = self._scaled(table), table["gpu_memory"].to_list(), _rooms(cluster)
