@@ -25,7 +25,7 @@ def parsed(
 ) -> tuple[Any, dict[str, Any]]:
     """``get(name)`` and the parameters that ``text`` gives it.
 
-    ``opens`` stands between the name and its parameters, ``separates`` between two of them. Raises `InputError` with near
+    ``opens`` comes between the name and its parameters, ``separates`` between two of them. Raises `InputError` with near
     matches for an unknown name or parameter, and for a value of the wrong type.
     """
     name, _, rest = text.partition(opens)

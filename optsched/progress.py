@@ -31,7 +31,7 @@ Advance = Callable[[int, int], None]
 
 
 class Worked:
-    """A clock of this thread's work, that any thread may read: it stands still while something is compiled."""
+    """A clock of this thread's work, that any thread may read: it stops while something is compiled."""
 
     def __init__(self) -> None:
         from optsched.compiled import waiting_of_this_thread  # with it comes the compiler, which a run needs anyway
@@ -53,7 +53,7 @@ class _Seconds(ProgressColumn):
 
 
 class Interval:
-    """Where a proof stands, in words: incumbent, bound, gap, time. nan is what is not known yet."""
+    """The state of a proof, in words: incumbent, bound, gap, time. nan is what is not known yet."""
 
     def __init__(self) -> None:
         self.incumbent = self.bound = self.gap = math.nan

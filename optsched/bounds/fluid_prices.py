@@ -26,7 +26,7 @@ def fluid_prices(
 ) -> tuple[Floats, Floats]:
     """(q f64[T], z f64[m]) for ``kind_work`` f64[K] units of work by kind, beside m jobs with prices of their own.
 
-    ``own_kind`` i64[m] and ``own_work`` f64[m] tell their kinds and works. All ones and zeros where HiGHS gives up.
+    ``own_kind`` i64[m] and ``own_work`` f64[m] are their kinds and works. All ones and zeros where HiGHS gives up.
     """
     from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
     from scipy.sparse import csr_array

@@ -9,7 +9,7 @@ and the unweighted forms.
 
 f_j the job's part of the objective; in a second of cell k in a mode with m GPUs of type t it pays m omega_kt.
 **Proof**: take any schedule. At every moment its jobs can be given parts of their modes that do the work done then and
-pay for at most G_t GPUs of every type t (these tell it class by class), so all payments together are at most
+pay for at most G_t GPUs of every type t (these show it class by class), so all payments together are at most
 sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its own with the end C_j: its cost and its
 payment are m_j at least. Add up. Preemption is not needed and not excluded.
 **What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: modes of different speed in one

@@ -126,7 +126,7 @@ def _respond(moments, price, jobs, modes, adds):  # type: ignore[no-untyped-def]
 def _cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-untyped-def]
     """(least cost and payment, largest number met, the end at which it is least); books GPU-seconds if ends ``until`` then.
 
-    The work that is done so far stands in pieces by rising price of a unit; what is not done yet is the dearest. A longer
+    The work that is done so far is kept in pieces by rising price of a unit; what is not done yet is the dearest. A longer
     stay exchanges the dearest for cheaper work of the new moments: between two breakpoints all is linear.
     """
     release, weight, counted, work = job

@@ -1,4 +1,4 @@
-"""`prove`: hand a certificate to the verifier that stands alone (`optsched.check.verify_on_clusters`), in this process.
+"""`prove`: hand a certificate to the stand-alone verifier (`optsched.check.verify_on_clusters`), in this process.
 
 It gets the documents that files would hold. What it cannot read there it is given: the speeds of jobs that come from a
 model that it does not know, or from measured steps of a scaling profile. Kinds of somebody's own relaxation or theorem come

@@ -6,7 +6,7 @@ search parameter (a threshold, prices of GPU types, charges) offer one machine a
 objective for such jobs and machines. Whoever adds a relaxation gets every theorem for it, whoever adds a theorem gets it for
 every relaxation; each is one file, which ends with `relaxation` or `theorem`.
 
-The verifier that stands alone (`optsched.check.verify_on_clusters`) knows all that come with optsched. A new one brings what
+The stand-alone verifier (`optsched.check.verify_on_clusters`) knows all that come with optsched. A new one brings what
 that calls: a relaxation ``machine(case, data)``, which builds the machine again from the instance and the data of a
 certificate, a theorem ``verify(case, data)``, which evaluates it there, both in Python integers and fractions
 (`optsched.check.verify_certificate.Case` and `Machine`).

@@ -28,7 +28,7 @@ over-committed and has served it for p_j seconds, at least, when its work is don
 c = 1 / S for all, S = max {1, max over pairs of 1 / xi_{a|b} + 1 / xi_{b|a}}, is the simplest choice; xi >= 2
 everywhere gives S = 1 and the machine of gangs; xi = 1 doubles the GPUs. Other charges are better where kinds
 differ: of a pair that goes well together one may pay in full if the other hardly pays, and jobs that share with nobody pay
-in full. As long as jobs are few every one is a class of its own, else those are one that nothing tells apart but gang,
+in full. As long as jobs are few every one is a class of its own, else those are one that differ in nothing but gang,
 work and release; many kinds of memory are taken together by kind, at the smallest needs.
 
 **Prices over time** (`optsched.bounds.priced_time`) may also let a job pay n_j GPUs in full for its full speed: let x_jt

@@ -4,7 +4,7 @@ For every GPU type t and all classes a, b of which two different jobs can share 
 
     f_ab c_at + f_ba c_bt <= 1,   f_ab = 1 / (xi_{a|b} s_a),
 
-one inequality for every choice of sub-batches of which neither could be larger (`optsched.bounds.shared_machine` tells
+one inequality for every choice of sub-batches of which neither could be larger (`optsched.bounds.shared_machine` says
 what for). A pair whose every sub-batches are too large together, or of which the table says that it does not run, has none.
 """
 
@@ -44,7 +44,7 @@ class JobClass:
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """The inequalities of one GPU type: ``f_a c[a] + f_b c[b] <= 1``, arrays [m]; ``exact`` tells (xi, s) of both sides."""
+    """The inequalities of one GPU type: ``f_a c[a] + f_b c[b] <= 1``, arrays [m]; ``exact``: (xi, s) of both sides."""
 
     a: Ints
     b: Ints

@@ -1,4 +1,4 @@
-"""What a job at the task level needs at least, of time, of GPUs and of network interfaces: the ground of the bounds there.
+"""What a job at the task level needs at least, of time, of GPUs and of network interfaces: the basis of the bounds there.
 
 **Model** (`optsched.problem.contention`; class ``task-sharing``): job j repeats I_j times: t_j = forward + backward seconds
 of compute on each of its n_j GPUs, a barrier, then, if its gang spans nodes, an all-reduce of M_j bytes. GPUs and

@@ -1,6 +1,6 @@
 """The rules of a feasible schedule (rigid gangs on exclusive GPUs, rate 1 on any allowed GPU), for `optsched.check.referee`.
 
-At the task level jobs share GPUs; what the rules say there stands in `optsched.check.tasks`, and for two jobs on a GPU in
+At the task level jobs share GPUs; the rules there are in `optsched.check.tasks`, and for two jobs on a GPU in
 `optsched.check.sharing`.
 
 ============== =======================================================================================================

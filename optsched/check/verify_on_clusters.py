@@ -2,7 +2,7 @@
 
     python verify_on_clusters.py CERTIFICATE INSTANCE
 
-Copy the files verify_*.py (Python 3.11 or newer, no packages). verify_certificate.py tells the theorems and the exit codes,
+Copy the files verify_*.py (Python 3.11 or newer, no packages). verify_certificate.py has the theorems and the exit codes,
 verify_fair_share.py those of max_fair_slowdown; here are more machines of U units for which those theorems hold.
 
 **Seconds** that a job takes at least: its duration; iterations at the best rate of a table by GPU type (together on a node,

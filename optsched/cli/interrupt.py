@@ -30,7 +30,7 @@ POLL = 0.1  # seconds; where waiting for a thread cannot be interrupted, it is d
 MOST_WAITED = 20  # times the CPU seconds that a start-up takes on a busy machine
 GRACE = 0.4  # seconds by which work may overrun its deadline: most of it ends by itself
 
-ATTEMPTS, PAUSE = 15, 0.05  # to tell what is known, and seconds between them
+ATTEMPTS, PAUSE = 15, 0.05  # to print what is known, and seconds between them
 
 Tell = Callable[[], None]
 _known: list[tuple[Tell, Tell | None, Deadline]] = []
@@ -146,7 +146,7 @@ def shield_processes() -> None:
 
 
 def leave_work_behind(code: int, late: Tell | None = None) -> None:
-    """Tell what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works."""
+    """Print what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works."""
     _speaking.acquire(blocking=False)
     _leaving.set()
     with contextlib.suppress(Exception):  # a terminal where progress is just about to appear

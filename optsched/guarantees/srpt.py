@@ -3,7 +3,7 @@
 **m machines**. Total completion time: Sitters 2010. Total flow time: Theta(log min(n/m, P)), P the longest by the shortest
 job, and no online algorithm has less (Leonardi and Raz 1997, 2007). `halving` is their lower bound for SRPT: in phase i, of
 P / 2^i seconds, m/2 jobs of that length come, and m of half of it. The short ones go first, on all machines; then m/2
-machines stand idle while the long ones run, and m/2 machine-phases of work are left over. At the end m unit jobs a second
+machines are idle while the long ones run, and m/2 machine-phases of work are left over. At the end m unit jobs a second
 come, for 4 P seconds, and none of the jobs that are left ever runs before they stop.
 
 **The order of its completions** (Phillips, Stein and Wein 1998). One machine. Let C'_j be the completions of SRPT. Serve

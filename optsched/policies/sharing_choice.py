@@ -1,7 +1,7 @@
 """The compiled choice of `sjf-bsbf` and `sjf-ffs`: idle GPUs if they suffice, else GPUs with one job, best partners first.
 
 Numbers of the rule: test the benefit (else share wherever memory allows), consolidated, joint, order of the partners,
-accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons stand in the
+accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons are in the
 docstring of `optsched.policies.sharing_orders`.
 """
 

@@ -76,13 +76,13 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """The suffix that tells the format, in lower case; a device or a pipe without one takes JSON."""
+    """The suffix that names the format, in lower case; a device or a pipe without one takes JSON."""
     suffix = Path(path).suffix.lower()
     return ".json" if not suffix and is_stream(path) else suffix
 
 
 def _own_descriptor(path: str | os.PathLike[str]) -> int | None:
-    # /dev/stdout may lead to a file: to open it again would write over what stands there
+    # /dev/stdout may lead to a file: to open it again would write over what is there
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(path), os.fstat(descriptor)):

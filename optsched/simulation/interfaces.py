@@ -21,7 +21,7 @@ SENDER = record(
     job="int",
     nodes="int",  # different ones
 )
-INTERFACE = record(first="int", senders="int")  # those that are there stand in `Interfaces.seats` from ``first`` on
+INTERFACE = record(first="int", senders="int")  # the jobs on it are in `Interfaces.seats` from ``first`` on
 SEAT = record(execution="int", met="real")  # how many others it meets there
 
 

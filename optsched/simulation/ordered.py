@@ -9,7 +9,7 @@ Preemptive: active jobs are walked in that order. A running job keeps its GPUs u
 waiting job takes idle GPUs; where these do not hold it, less important running jobs are evicted, the least important
 first, until it fits; evicted jobs whose GPUs turn out not to be needed keep running, the most important first. If evicting
 all of them would not do, nobody is evicted and the job waits.
-Running jobs stand in a heap, the least important first, by keys that may be out of date: a key that falls with work was
+Running jobs are in a heap, the least important first, by keys that may be out of date: a key that falls with work was
 never smaller than it is, so that the first one, brought up to date until it stays first, is the least important.
 
 Rules (`optsched.simulation.sharing_rule`): everybody who waits is asked about, in order.
@@ -122,7 +122,7 @@ def _bring_up_to_date(s: State) -> None:
 
 @njit(**INNER)
 def _least_important(s: State) -> int:
-    # The least important running job, -1: none runs. It stands first in the heap, its key up to date.
+    # The least important running job, -1: none runs. It is first in the heap, its key up to date.
     w = s.engine[0]
     while w.ranked > 0:
         j = ~s.heap[w.runner].number

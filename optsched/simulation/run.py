@@ -270,7 +270,7 @@ def logged(run: RunLog, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
     if by_start:
         log = log[np.lexsort((log["job"], log["start"]))]
     offset = np.concatenate([[0], np.cumsum(log["entries"])]).astype(np.int64)
-    # the parts of what was taken back stand between the others
+    # the parts of what was taken back lie between the others
     return log, offset, np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])
 
 

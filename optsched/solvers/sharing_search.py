@@ -174,7 +174,7 @@ class _Search(EventSearch[Start]):
 
 
 def _twins(jobs: SharedJobs) -> list[int | None]:
-    """Of every job, the nearest earlier one that nothing tells from it."""
+    """Of every job, the nearest earlier one that is identical to it."""
     looks = [_look(jobs, j) for j in range(jobs.n)]
     return [max((i for i in range(j) if looks[i] == looks[j]), default=None) for j in range(jobs.n)]
 

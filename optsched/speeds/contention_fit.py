@@ -23,7 +23,7 @@ def fit_contention(
     """Least squares of T = a + k b M + (k - 1) eta M; one measurement: ``sizes`` M bytes, ``counts`` k, ``seconds`` T.
 
     Non-negative in a, b and b + eta, in which the model is linear, and of relative errors: why, says the module
-    `optsched.speeds.least_squares`. ``latency``: a, where it is known; one message size alone cannot tell it from the rest.
+    `optsched.speeds.least_squares`. ``latency``: a, where it is known; with one message size it cannot be separated.
     A number at its bound, or given, has no standard error; those of the others hold it.
 
     Raises

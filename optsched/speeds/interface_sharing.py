@@ -17,7 +17,7 @@ So a job's speed depends on those that are on its own interfaces and on nobody e
 is alone runs at its own pace. Jobs with a duration, or at the speeds of a table, declare no communication, and neither
 slow others nor are slowed. Two jobs on one GPU: xi stretches all of an iteration, p stays, and both factors multiply.
 
-The task level, where every all-reduce is an event, is the reference: what this averages over, and how far it is off, stands
+The task level, where every all-reduce is an event, is the reference: what this averages over, and how far it is off, is
 in docs/tasks-and-network.md.
 """
 

@@ -6,7 +6,7 @@ u_{A,r} = (time on r in an iteration) / (time of the iteration); jobs on one GPU
     xi_{A|B} = max(1, max over r of (u_{A,r} + u_{B,r})),   the same for both.
 
 Hence 1/xi + 1/xi < 1 only where a resource is asked for more than twice over. A share above 1 (vgg16: 117 ms of input for an
-iteration of 107 ms) stands as it was printed.
+iteration of 107 ms) is kept as it was printed.
 
 Built-in figures: the traces of Rivendile/Muri (Apache-2.0), Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning
 Training", SIGCOMM 2022; the same eight rows are in the authors' public code of the paper on SJF-BSBF, Lai-JX/Scheduler (no

@@ -193,7 +193,7 @@ class _Search:
             self._move(s, m, -1)
 
     def _has_a_double_before(self, m: int) -> bool:
-        # alike nodes stand together
+        # alike nodes are adjacent
         return m > 0 and self.held[m] == 0 == self.held[m - 1] and self.nodes[m] == self.nodes[m - 1]
 
     def _move(self, s: int, m: int, n: int) -> None:

@@ -24,7 +24,7 @@ from optsched.speeds.least_squares import Constant, Fitted, checked, covariance,
 from optsched.speeds.scaling_fit import LARGEST_OVERLAP, NAMES
 
 UNITS = ("s", "s/sample", "s", "s/GPU", "s", "s/GPU", "")
-FIRST = (1, 0, 4, 2, 5, 3)  # of two numbers that the measurements do not tell apart, which is kept
+FIRST = (1, 0, 4, 2, 5, 3)  # of two numbers that the measurements do not separate, which is kept
 STARTS = (1.5, 3.0)  # gamma
 EXACT = 1e-24  # mean square of relative errors that is rounding
 
@@ -39,7 +39,7 @@ def fit_scaling(
     nodes : on how many nodes the GPUs were; None: on one, always.
 
     Numbers that the measurements do not determine are 0, but communication that was measured on one node alone, or over
-    several alone, is taken to cost the same elsewhere. ``notes`` tell.
+    several alone, is taken to cost the same elsewhere. ``notes`` say so.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def fit_scaling(
 
 
 def _independent(X: Floats) -> list[int]:
-    """The columns that the rows tell apart, the more important first, rising."""
+    """The columns that the rows identify, the more important first, rising."""
     kept: list[int] = []
     for c in FIRST:
         tried = X[:, [*kept, c]]

@@ -35,7 +35,7 @@ class TraceRequest:
     cluster : where the jobs are to run; None takes the one that the source brings (classical instances).
     columns : for dialect ``csv``: which column of the file holds what, ``{"arrival": "submitted", ...}``.
     skip_bad : leave bad rows out and count them instead of raising `RowErrors`.
-    fragment : what stands after ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
+    fragment : what follows ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
     limit : only the first jobs by (arrival, row); rows beyond need not fit on the cluster.
     """
 

@@ -43,7 +43,7 @@ from optsched.speeds.stage_graph import iteration_time
 SMALL = 32  # replicas of the largest job that `auto` takes trouble over
 ANY = 2**31
 
-# The settings of a variant stand behind the state of its random numbers, u64[1 + 4].
+# The settings of a variant follow the state of its random numbers, u64[1 + 4].
 SEEDS, LEVELS, GREATEST, ENUMERATED = 1, 2, 3, 4
 
 # Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.

@@ -4,7 +4,7 @@
 
 Serial generation extended by modes: put the jobs one after the other, each in some mode (`optsched.models.mapped_modes`) at
 its earliest feasible start beside those before it. Fix the modes of an optimal schedule with the smallest sum of completions
-and list its jobs by (start, position): no job can move to the left, so every one stands where generation in this order puts
+and list its jobs by (start, position): no job can move to the left, so every one is where generation in this order puts
 it. Hence it is enough to look at
 
 * sequences whose (start, position) increase: each start is then the first moment, not before the previous start, at
