@@ -114,7 +114,7 @@ def _look(s: State, context: RunContext, b: Neighbours, j: int, at: int, only: i
     for i in range(s.executions[x].entries):
         g = s.parts[x * s.engine[0].width + i].pool
         if holds_alone(s, context, b, j, g, need, only):
-            room, is_open = min(room, b.gpus[g].room), True
+            room, is_open = min(room, b.gpus[g].free_memory), True
     option, r = _fastest(b, j, last, room) if is_open else -1, c.job
     c.job = -1
     if option >= 0 and _weigh(s, b, j, x, seconds_with(b, j, option), at):
