@@ -68,10 +68,10 @@ def legal_of(maker: Any, name: str, tried: Callable[..., Any]) -> str:
     if isinstance(default, int):
         asked = -1, default + 1
     usual = _refused(tried, name, default)  # what is missing whatever the value
-    told = dict.fromkeys(each for value in asked if (each := _refused(tried, name, value)) not in (None, usual))
+    legal = dict.fromkeys(each for value in asked if (each := _refused(tried, name, value)) not in (None, usual))
     if isinstance(default, str):
-        return next(iter(told), "text")
-    return "; ".join(told) or ("an integer" if isinstance(default, int) else "a number")
+        return next(iter(legal), "text")
+    return "; ".join(legal) or ("an integer" if isinstance(default, int) else "a number")
 
 
 def _refused(tried: Callable[..., Any], name: str, value: Any) -> str | None:

@@ -90,11 +90,11 @@ class Bars:
 
     def __init__(self, words: bool = False) -> None:
         console = Console(stderr=True)
-        told = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1))
+        text = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1))
         drawn = () if words else (BarColumn(20), TaskProgressColumn())
         self._progress = Progress(
             SpinnerColumn(),
-            told,
+            text,
             *drawn,
             _Seconds(),
             console=console,

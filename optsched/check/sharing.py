@@ -164,9 +164,9 @@ def _crowded(context: CheckContext, thirds: list[tuple[int, int, int]], found: V
     """The rule capacity: no third on a GPU, for longer than rounding, of one segment and of a job in all."""
     document = context.document
     # A gang may be the third on many GPUs; that is one violation, reported for the first of them.
-    told = {(int(context.segment[k]), first, second): k for k, first, second in reversed(thirds)}
-    third, first, second = np.array(list(told), dtype=np.int64).reshape(-1, 3).T
-    pair = np.array(list(told.values()), dtype=np.int64)
+    first_seen = {(int(context.segment[k]), first, second): k for k, first, second in reversed(thirds)}
+    third, first, second = np.array(list(first_seen), dtype=np.int64).reshape(-1, 3).T
+    pair = np.array(list(first_seen.values()), dtype=np.int64)
     since, until = document.start[third], np.minimum(document.end[second], document.end[third])
     each = slack(np.minimum(_shorter(context, first, second), _shorter(context, third, third)), since, until)
 

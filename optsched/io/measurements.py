@@ -98,8 +98,8 @@ def _seconds(rows: Rows, work: pl.Series | float = 1.0) -> pl.Series:
     """Seconds as given, or the ``work`` of an iteration over its throughput; raises what is wrong of rows."""
     given = [name for name in ("seconds", "throughput") if name in rows.columns]
     if len(given) != 1:
-        told = "one of the columns seconds and throughput"
-        raise InputError("both" if given else "neither", file=rows.file, row=1, field="columns", legal=told)
+        legal = "one of the columns seconds and throughput"
+        raise InputError("both" if given else "neither", file=rows.file, row=1, field="columns", legal=legal)
     found = _number(rows, given[0])
     rows.raise_problems()
     return found if given[0] == "seconds" else work / found

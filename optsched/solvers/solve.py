@@ -116,15 +116,15 @@ class Solve:
 
     def run(self) -> Solution:
         """To the end or the deadline."""
-        return self._told(_run(self.state, self.named))
+        return self._noted(_run(self.state, self.named))
 
     def so_far(self, why: str) -> Solution:
         """The best schedule, at least a list schedule, and the best bound by now; ``why`` no more is known."""
         with contextlib.suppress(OptschedError, ArithmeticError):
             self.state.any_schedule()
-        return self._told(_solution(self.state, self.state.method, MethodReport(self.state.method, note=why)))
+        return self._noted(_solution(self.state, self.state.method, MethodReport(self.state.method, note=why)))
 
-    def _told(self, solution: Solution) -> Solution:
+    def _noted(self, solution: Solution) -> Solution:
         return solution.on_clock(self.instance).named()
 
 
