@@ -1,4 +1,4 @@
-"""A policy of somebody's own, in text: ``MODULE:CLASS[:key=value,...]``, wherever the name of a registered one may stand."""
+"""A policy of somebody's own, in text: ``MODULE:CLASS[:key=value,...]``, wherever the name of a registered one is legal."""
 
 from __future__ import annotations
 

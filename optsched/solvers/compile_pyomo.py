@@ -2,7 +2,7 @@
 
 * Rows come as (constraint, bound type): 0 is ``==``, +1 ``<=``, -1 ``>=``; a ranged constraint comes as two rows,
   +1 then -1, which are joined here.
-* Unless told otherwise the compiler negates a maximisation; here the sense is kept.
+* By default the compiler negates a maximisation; here the sense is kept.
 * Fixed variables are folded into right-hand sides and offset; variables that appear nowhere are not columns, and
   neither are touched by `load`.
 

@@ -111,7 +111,7 @@ def test_lwf_1_is_the_best_placement() -> None:
     order = ["lwf:kappa=1", "lwf:kappa=2", "lwf:kappa=4", "list", "random"]
     assert [mean[name] for name in order] == sorted(mean[name] for name in order)
     assert mean["lwf:kappa=8"] > mean["lwf:kappa=4"]
-    # in the independent model of the sheet 1.81; here 2.1 +- 0.35 over five workloads
+    # in an independent model 1.81; here 2.1 +- 0.35 over five workloads
     assert 1.5 < mean["first-fit"] / mean["lwf:kappa=1"] < 2.7
     assert np.all(means["first-fit"] > means["lwf:kappa=1"])
     assert 2.2 < mean["list"] / mean["lwf:kappa=1"] < 4.2

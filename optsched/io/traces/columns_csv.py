@@ -65,7 +65,7 @@ def read(request: TraceRequest) -> TraceRead:
         jobs["profile"] = rows.text(columns["profile"], required="duration" not in columns)
     if "id" in columns:
         jobs["id"] = rows.unique(columns["id"])
-    else:  # the first job is 1, whatever stands above it in the file
+    else:  # the first job is 1, whatever lines are above it in the file
         jobs["id"] = pl.int_range(1, rows.count + 1, eager=True).cast(pl.String)
     for field in ("weight", "gpu_memory", "restart", "checkpoint"):
         if field in columns:
