@@ -32,7 +32,7 @@ def _experiment(outcome: RunOutcome) -> list[Text | Sheet]:
     sheet = Sheet([Column(e.across, right=False), *map(Column, e.columns)])
     for name in e.shown:
         measure = e.measurement.measures[name]
-        scale, unit = SCALES["short" if measure.short else measure.unit]
+        scale, unit = SCALES["short" if e.short and measure.unit == "s" else measure.unit]
         side: Side = "up" if measure.at_most else "nearest"
         rows = {"any row": e.reference} if measure.of_workload else {row: row for row in e.rows}
         cells = {
