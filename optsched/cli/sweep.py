@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".csv")
 
 
+Backend = Annotated[str, typer.Option("--backend", metavar="NAME", help="loky (this machine), dask or ray")]
+Address = Annotated[
+    str | None, typer.Option("--address", metavar="A", help="of a running cluster: tcp://HOST:8786, HOST:6379")
+]
+Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")]
+
+
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="the grid (docs: sweeps)", show_default=False)],
     store: Annotated[
         Path | None, typer.Option("--store", metavar="FILE", help="where results are kept; default: FILE.sqlite")
     ] = None,
-    backend: Annotated[
-        str, typer.Option("--backend", metavar="NAME", help="loky (this machine), dask or ray")
-    ] = "loky",
-    address: Annotated[
-        str | None, typer.Option("--address", metavar="A", help="of a running cluster: tcp://HOST:8786, HOST:6379")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")
-    ] = None,
+    backend: Backend = "loky",
+    address: Address = None,
+    workers: Workers = None,
     retry: Annotated[bool, typer.Option("--retry", help="run cells again that failed")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="how many cells, and their CPU time, by one cell of each policy")

@@ -90,6 +90,17 @@ def _percent(change: float) -> str:
     return f"{100 * change:+.1f} %" if change < FIVEFOLD else f"x {1 + change:.3g}"
 
 
+def verdicts_on_theorems(outcomes: Iterable[RunOutcome]) -> str:
+    """What became of the theorems in all runs that they apply to; "" where there is none."""
+    runs = {place: each for outcome in outcomes for place, each in outcome.numbers.items()}
+    every = [each["kept"] for each in runs.values() if not math.isnan(each.get("kept", math.nan))]
+    broken, unproven = every.count(VIOLATED), every.count(OPEN)
+    if not every or broken:
+        return f"VIOLATED in {broken} of {len(every)} runs" if broken else ""
+    opened = f"; in {unproven} the bound is too weak to tell" if unproven else ""
+    return f"kept in {len(every) - unproven} of {len(every)} runs it applies to{opened}"
+
+
 def _guarantee(outcome: RunOutcome) -> list[str]:
     cells = [(row, column) for row in outcome.experiment.rows for column in outcome.experiment.columns]
     every = [

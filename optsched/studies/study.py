@@ -37,7 +37,9 @@ from typing import Any
 
 from optsched.errors import InputError, check_legal
 from optsched.policies.specification import specify
+from optsched.problem.files import write_atomic
 from optsched.registry import Registry
+from optsched.studies.claims import Claim, claims, markdown
 from optsched.studies.estimate import CONFIDENCE
 from optsched.studies.experiment import Experiment, Numbers, RunOutcome, Workload
 from optsched.studies.findings import REMARKS, findings
@@ -71,6 +73,11 @@ class Study:
         if missing:
             raise InputError("not a study", file=file, field=missing[0], legal="summary, [experiment.NAME]")
         return cls(Path(file).stem, document)
+
+    @classmethod
+    def named(cls, name: str) -> Study:
+        """The study of a name, or that of a file ``.toml``; `InputError` where there is none."""
+        return cls.read(name) if name.endswith(".toml") else STUDIES.get(name)
 
     @property
     def summary(self) -> str:
@@ -112,7 +119,7 @@ class Study:
         workers: int | None = None,
         heard: Heard | None = None,
     ) -> Reproduction:
-        """Run what is left of all experiments on the seeds 1..``seeds`` (default: the usual number, or that of the experiment).
+        """Run what is left of all experiments on the seeds 1..``seeds`` (default: the usual number, or the experiment's).
 
         The same numbers whenever, on whichever backend and on however many ``workers``: the parameters are those of
         `optsched.sweeps.run.sweep`. Without a ``store`` nothing is kept. Raises `InputError` unless ``seeds`` and
@@ -178,6 +185,19 @@ class Reproduction:
         """All measures of the experiments by name."""
         return {name: m for each in self.outcomes for name, m in each.experiment.measurement.measures.items()}
 
+    @property
+    def claims(self) -> list[Claim]:
+        """What was claimed, measured, and why."""
+        return claims(self.study.sized(self.small).get("claim", []), self.outcomes)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Draw the figures into a folder, and write the claims there, ``claims.md``; the files."""
+        from optsched.studies.figures import draw  # slow to import
+
+        page = folder / "claims.md"
+        write_atomic(page, markdown(self.study.name, self.claims))
+        return [*draw(self.study.sized(self.small).get("figure", []), self.outcomes, folder), page]
+
     def to_json(self) -> dict[str, Any]:
         """The document of ``reproduce --json``."""
         return {
@@ -186,6 +206,7 @@ class Reproduction:
             "settings": self.settings,
             "measures": {name: {"unit": m.unit, "meaning": m.meaning} for name, m in self.measures.items()},
             "experiments": [{**each.to_json(), "findings": findings(each)} for each in self.outcomes],
+            "claims": [each.to_json() for each in self.claims],
         }
 
 
@@ -208,7 +229,7 @@ def run_all(
 
 
 def cells(experiments: Iterable[Experiment], seeds: Iterable[int]) -> dict[Cell, str]:
-    """Every cell once, and the first experiment that asks for it. Those of a workload follow each other, the largest first."""
+    """Every cell once, with the first experiment that asks for it; those of a workload together, the largest first."""
     usual, found = tuple(seeds), dict[Cell, str]()
     for each in experiments:
         for column in each.columns:
