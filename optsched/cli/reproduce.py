@@ -96,7 +96,8 @@ def _cost(cost: tuple[int, int, float]) -> str:
     from optsched.cli.tables import duration
 
     every, left, seconds = cost
-    return f"{every:,} runs, {left:,} to be done: some {duration(seconds)} of CPU time"
+    known = f": some {duration(seconds)} of CPU time" if seconds else ""  # of a user's study nothing is known
+    return f"{every:,} runs, {left:,} to be done{known}"
 
 
 def _say_cost(cost: tuple[int, int, float], *, as_json: bool) -> None:

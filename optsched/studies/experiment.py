@@ -12,7 +12,7 @@ from optsched.problem.instance import Instance
 from optsched.studies.estimate import Change, Estimate, estimate, relative
 from optsched.studies.published import Published
 from optsched.sweeps.grid import Cell
-from optsched.sweeps.measurement import Measurement
+from optsched.sweeps.measurement import Measurement, measurement_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Experiment:
     rows: Mapping[str, str]
     reference: str
     shown: tuple[str, ...]
-    measurement: Measurement
+    measurement: Measurement = field(default_factory=lambda: measurement_of("placed-gangs"))
     published: tuple[Published, ...] = ()
     within: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None

@@ -87,7 +87,7 @@ def _value(spec: Spec, outcome: RunOutcome, row: str, column: str) -> dict[str, 
     if found is None:
         return {"value": None, "low": None, "high": None}
     half = math.nan if found.half_width is None else found.half_width
-    ends = (found.mean, found.mean - half, found.mean + half)
+    ends = (found.mean, max(found.mean - half, 0.0), found.mean + half)  # no measure is below 0
     return {name: None if math.isnan(v) else v * scale for name, v in zip(("value", "low", "high"), ends, strict=True)}
 
 

@@ -58,6 +58,23 @@ METHOD = (
 )
 
 
+KEYS = (
+    "question",
+    "across",
+    "measure",
+    "workload",
+    "with",
+    "run",
+    "axis",
+    "columns",
+    "keep",
+    "rows",
+    "policies",
+    "reference",
+)
+KEYS += ("shown", "seeds", "short", "remarks", "like", "only")
+
+
 @dataclass(frozen=True)
 class Study:
     """Experiments that belong together: its name, and the document that declares them."""
@@ -84,10 +101,9 @@ class Study:
         """What it is about."""
         return str(self.document["summary"])
 
-    @property
-    def seeds(self) -> int:
+    def seeds(self, small: bool = False) -> int:
         """How many workloads of every kind are usual."""
-        return int(self.document.get("seeds", 5))
+        return int((self.document.get("small", {}) if small else {}).get("seeds", self.document.get("seeds", 5)))
 
     def sized(self, small: bool) -> dict[str, Any]:
         """The document of a size, with its words in their places. The small one never reads a trace."""
@@ -96,16 +112,16 @@ class Study:
             document = _over(document, document.get("small", {}))
         elif "trace" in document and Path(os.environ.get("OPTSCHED_DATA", ""), document["trace"]["file"]).is_file():
             document = _over(document, document["trace"])
-        found = _worded(document, document.get("words", {}))
-        assert isinstance(found, dict)
-        return found
+        try:
+            return dict(_worded(document, document.get("words", {})))
+        except KeyError as error:
+            raise InputError("is not there", file=self.name, field="words", value=error.args[0]) from None
 
     def declare(self, small: bool = False, seeds: int | None = None) -> tuple[Experiment, ...]:
         """The experiments of a size. Numbers of seeds of their own are for the full one, unless ``seeds`` says how many."""
         document, size = self.sized(small), "small" if small else "full"
-        made = [
-            _experiment(document, name) for name, own in document["experiment"].items() if own.get("only", size) == size
-        ]
+        tables = document["experiment"].items()
+        made = [_declared(self.name, document, name) for name, own in tables if own.get("only", size) == size]
         return tuple(replace(each, seeds=None) for each in made) if small or seeds is not None else tuple(made)
 
     def run(
@@ -125,20 +141,20 @@ class Study:
         `optsched.sweeps.run.sweep`. Without a ``store`` nothing is kept. Raises `InputError` unless ``seeds`` and
         ``workers`` are at least 1, and where a policy or a recipe is wrong, before anything runs.
         """
-        experiments, named = self.declare(small, seeds), self.seeds_named(seeds)
+        experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
         numbers = run_all(
             experiments, named, store=store, backend=backend, address=address, workers=workers, heard=heard
         )
         return Reproduction(self, small, named, outcomes(experiments, named, numbers))
 
-    def seeds_named(self, seeds: int | None) -> tuple[int, ...]:
+    def seeds_named(self, seeds: int | None, small: bool = False) -> tuple[int, ...]:
         """1..``seeds``, or the usual ones; `InputError` for none."""
         check_legal(seeds is None or seeds >= 1, "seeds", seeds, "an integer >= 1")
-        return tuple(range(1, (self.seeds if seeds is None else seeds) + 1))
+        return tuple(range(1, (self.seeds(small) if seeds is None else seeds) + 1))
 
     def so_far(self, store: str | os.PathLike[str], seeds: int | None = None, *, small: bool = False) -> Reproduction:
         """The experiments of which every cell is in a store."""
-        experiments, named = self.declare(small, seeds), self.seeds_named(seeds)
+        experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
         made = outcomes(experiments, named, _numbers(store, cells(experiments, named)))
         return Reproduction(self, small, named, tuple(each for each in made if each.complete))
 
@@ -146,7 +162,7 @@ class Study:
         self, store: str | os.PathLike[str] | None = None, seeds: int | None = None, *, small: bool = False
     ) -> tuple[int, int, float]:
         """(cells, those of them to be run, their CPU seconds), as they were measured when the study was written."""
-        experiments, named = self.declare(small, seeds), self.seeds_named(seeds)
+        experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
         every = cells(experiments, named)
         left = {cell.key for cell in every}
         if store is not None:
@@ -286,6 +302,19 @@ def _table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     own = document["experiment"][name]
     above = _table(document, own["like"]) if "like" in own else document.get("every", {})
     return _over({key: value for key, value in above.items() if key != "only"}, own)
+
+
+def _declared(study: str, document: Mapping[str, Any], name: str) -> Experiment:
+    where = f"{study}: experiment.{name}"
+    unknown = [key for key in document["experiment"][name] if key not in KEYS]
+    if unknown:
+        raise InputError("unknown key", field=where, value=unknown[0], legal=", ".join(KEYS))
+    try:
+        return _experiment(document, name)
+    except KeyError as error:
+        raise InputError("is not there", field=where, value=error.args[0]) from None
+    except (InputError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _experiment(document: Mapping[str, Any], name: str) -> Experiment:
