@@ -301,7 +301,10 @@ def _table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """All that an experiment says, with what it takes over from another one and from all."""
     own = document["experiment"][name]
     above = _table(document, own["like"]) if "like" in own else document.get("every", {})
-    return _over({key: value for key, value in above.items() if key != "only"}, own)
+    dropped = {"only"}
+    if ("axis" in own) != ("columns" in own):  # its columns take the place of those above
+        dropped.add("columns" if "axis" in own else "axis")
+    return _over({key: value for key, value in above.items() if key not in dropped}, own)
 
 
 def _declared(study: str, document: Mapping[str, Any], name: str) -> Experiment:

@@ -45,7 +45,6 @@ shown = ["mean_jct"]
 [experiment.nic]
 like = "load"
 only = "full"
-axis = { parameter = "load", values = [], label = "" }
 columns.slow = { nic_bandwidth = 1e9 }
 columns.placed = { policy = "{}" }
 keep = ["slow"]
