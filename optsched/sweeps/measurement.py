@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.policies.own_policy import thing_in
 from optsched.registry import Registry
 
 # what became of a theorem, under the name ``kept``; nan: none applies
@@ -62,12 +62,9 @@ def measurement_of(name: str) -> Measurement:
 
 
 def imported(path: str, what: str) -> Callable[..., Any]:
-    """The function that ``module:function`` means; `InputError` where there is none."""
+    """The function that ``module:function`` means, in the current folder, too; `InputError` where there is none."""
     module, _, function = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"cannot be imported: {error}", field=what, value=path, legal="module:function") from None
+    found = thing_in(module, function, "function", what)
     if not callable(found):
         raise InputError("not a function", field=what, value=path, legal="module:function")
     return found  # type: ignore[no-any-return]

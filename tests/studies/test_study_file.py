@@ -179,10 +179,10 @@ def test_a_sweep_with_a_measure_and_a_recipe_of_ones_own(tmp_path: Path) -> None
     ("changed", "said"),
     [
         ({"measure": "sharingg"}, "sharing"),
-        ({"measure": "nowhere:at_all"}, "module:function"),
+        ({"measure": "nowhere:at_all"}, "no such module"),
         ({"measure": "optsched.sweeps.grid:KEYS"}, "not a function"),
         ({"measure": "sharing", "objectives": ["makespan"]}, "beside a measure"),
-        ({"instances": [{"recipe": "nowhere:at_all"}]}, "module:function"),
+        ({"instances": [{"recipe": "optsched.sweeps.grid:read_tom"}]}, "read_toml"),
     ],
 )
 def test_measures_and_recipes_that_are_none(changed: dict[str, Any], said: str) -> None:
