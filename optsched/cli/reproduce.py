@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,13 +47,11 @@ def reproduce(
     optsched reproduce a-srpt --small -o a-srpt
     """
     from optsched.progress import bars
-    from optsched.report.report_files import make_folder
     from optsched.studies.study import Study
 
     chosen = Study.named(study)
     shield_processes()
-    with tempfile.TemporaryDirectory() as nowhere, tidying(lambda: shutil.rmtree(nowhere, ignore_errors=True)):
-        folder = Path(nowhere) if output is None else make_folder(output)
+    with _place(output) as folder:
         store, reached = folder / "runs.sqlite", [0, 0]
         cost = chosen.cost(store, seeds, small=small)
         if dry_run:
@@ -84,6 +84,17 @@ def reproduce(
     _show(done)
     for file in files:
         say(f"wrote {file}")
+
+
+@contextlib.contextmanager
+def _place(output: Path | None) -> Iterator[Path]:
+    from optsched.report.report_files import make_folder
+
+    if output is not None:
+        yield make_folder(output)
+        return
+    with tempfile.TemporaryDirectory() as nowhere, tidying(lambda: shutil.rmtree(nowhere, ignore_errors=True)):
+        yield Path(nowhere)
 
 
 def _show(done: Reproduction) -> None:
