@@ -55,8 +55,7 @@ def reproduce(
         store, reached = folder / "runs.sqlite", [0, 0]
         cost = chosen.cost(store, seeds, small=small)
         if dry_run:
-            _say_cost(cost, as_json=as_json)
-            return
+            return _say_cost(cost, as_json=as_json)
         if not as_json:
             say(_cost(cost))
 
@@ -79,8 +78,7 @@ def reproduce(
             done = chosen.run(seeds, small=small, store=store, heard=heard, **how)
         files = [] if output is None else done.write(folder)
     if as_json:
-        print_json(done.to_json())
-        return
+        return print_json(done.to_json())
     _show(done)
     for file in files:
         say(f"wrote {file}")

@@ -87,7 +87,9 @@ def _value(spec: Spec, outcome: RunOutcome, row: str, column: str) -> dict[str, 
     if found is None:
         return {"value": None, "low": None, "high": None}
     half = math.nan if found.half_width is None else found.half_width
-    ends = (found.mean, max(found.mean - half, 0.0), found.mean + half)  # no measure is below 0
+    # an interval ends where the measure does: no ratio to a lower bound is below 1
+    least = 1.0 if outcome.experiment.measurement.measures[spec["y"]].at_most else 0.0
+    ends = (found.mean, max(found.mean - half, least), found.mean + half)
     return {name: None if math.isnan(v) else v * scale for name, v in zip(("value", "low", "high"), ends, strict=True)}
 
 
