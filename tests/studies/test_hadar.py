@@ -98,7 +98,7 @@ def test_tables_name_what_rows_are_compared_by_and_what_belongs_to_the_workload_
     text = console.export_text()
     assert text.count("mean JCT against hadar") == 1
     assert text.count("total time against hadar-e") == 2
-    assert text.count("bound without / with forking") == text.count("  any row ") == 2
+    assert text.count("bound without / with forking") == text.count("  any row ") == 3
     assert "lowest total time at M-1, M-5: hadar-e, rounds of 720 s" in " ".join(text.split())
 
 
