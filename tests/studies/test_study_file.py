@@ -135,7 +135,7 @@ def test_a_folder_is_gone_on_from_and_holds_figures_and_claims(file: Path, tmp_p
         assert width > 500
         assert height > 200
     assert not (out / "none.png").exists()
-    (row,) = json.loads(command(*call, "--json")[1])["claims"]
+    (row,) = Study.read(file).so_far(out / "runs.sqlite", small=True).to_json()["claims"]
     jct = [
         osd.simulate(generate("recurring", 1, jobs=12, cluster="2x4", load=load), policy).metrics["mean_jct"]
         for load in (0.5, 1.0)
