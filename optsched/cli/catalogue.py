@@ -178,6 +178,12 @@ def _studies() -> list[tuple[str, str]]:
     return [(name, each.summary) for name, each in STUDIES.items()]
 
 
+def _measures() -> list[tuple[str, str]]:
+    from optsched.sweeps.measurement import MEASUREMENTS
+
+    return [(name, ", ".join(each.measures)) for name, each in MEASUREMENTS.items()]
+
+
 KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "policies": _policies,
     "placements": _placements,
@@ -196,6 +202,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "spaces": _spaces,
     "methods": _methods,
     "studies": _studies,
+    "measures": _measures,
 }
 
 SUMMARIES = {
@@ -216,6 +223,7 @@ SUMMARIES = {
     "spaces": "kinds of instances among which attack looks for bad ones",
     "methods": "ways in which attack looks for the worst one",
     "studies": "experiments that can be run again, for reproduce",
+    "measures": "what cells of a sweep and studies measure, for measure = NAME",
 }
 
 
