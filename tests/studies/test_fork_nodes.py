@@ -1,4 +1,4 @@
-"""What forking gains: the LPs by another method, the table of the sheet within its sampling error, and its message."""
+"""What forking gains: the LPs by another method, a table of reference within its sampling error, and its message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from optsched.studies.study import STUDIES, run_all
 from optsched.sweeps.measures.typed_gangs import measure_mix
 
 COPIES = (1, 2, 5)
-# 5.4 of the Hadar sheet, 20 instances a row: no-fork / fork optimum, occupied CRU and TTD / fork LP with 1, 2, 5 copies.
+# Measured once by another program, 20 instances a row: no-fork / fork optimum, occupied CRU and TTD / fork LP with 1, 2, 5 copies.
 SHEET = {
     1: (2.79, (0.20, 0.40, 1.00), (2.88, 1.58, 1.03)),
     3: (1.48, (0.51, 0.99, 0.99), (1.54, 1.10, 1.10)),
@@ -27,7 +27,7 @@ SHEET = {
     10: (1.00, (0.98, 0.98, 0.98), (1.16, 1.17, 1.16)),
     12: (1.00, (0.98, 0.98, 0.98), (1.17, 1.16, 1.16)),
 }
-PRINTED = 0.005  # half a unit of the last digit that the sheet prints
+PRINTED = 0.005  # half a unit of the last digit printed
 
 
 class Measured(NamedTuple):
@@ -102,7 +102,7 @@ def test_the_table_of_the_sheet_within_sampling_error() -> None:
                 values = np.array([each[name] for each in found])
                 error = values.std(ddof=1) / math.sqrt(values.size)
                 if abs(values.mean() - told) > 3.5 * math.sqrt(2) * error + PRINTED:
-                    missed.append(f"{column}, {row}, {name}: {values.mean():.3f}, sheet {told}, error {error:.3f}")
+                    missed.append(f"{column}, {row}, {name}: {values.mean():.3f}, reference {told}, error {error:.3f}")
             assert min(each["fork_ratio"] for each in found) >= 1
             assert jobs < 8 or float(np.mean([each["most"] for each in found])) < 1.01
     assert missed == []
